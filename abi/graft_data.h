@@ -1,0 +1,66 @@
+/* "graft.data/1": a graph with features, labels and a split, read from files or lent by the host.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_DATA_H
+#define GRAFT_DATA_H
+
+#include "graft_host.h"
+#include "graft_matrix.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_DATA_ID "graft.data/1"
+
+enum { GRAFT_SPLIT_NONE = 0, GRAFT_SPLIT_TRAIN = 1, GRAFT_SPLIT_VALIDATION = 2, GRAFT_SPLIT_TEST = 3 };
+
+/** What a model is trained on; all arrays borrowed from whoever filled it. n is the number of vertices. */
+typedef struct graft_dataset {
+    uint32_t           size;
+    uint32_t           reserved;
+    int64_t            n_vertices;
+    int64_t            n_features;
+    int64_t            n_classes;
+    const graft_csr   *graph;           /**< [n x n], row v holds the vertices v gathers from */
+    const graft_dense *features;        /**< [n x n_features] F32, or NULL when ... */
+    const graft_csr   *sparse_features; /**< [n x n_features] F32 values, or NULL */
+    const int32_t     *labels;          /**< [n] 0 .. n_classes-1, -1 unlabelled; or NULL when ... */
+    const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, several classes at once; or NULL */
+    const uint8_t     *split;           /**< [n] GRAFT_SPLIT_...; or NULL: nothing to train on, prediction only */
+} graft_dataset;
+
+/** A data set that was read from files. */
+typedef struct graft_data graft_data;
+
+typedef struct graft_data_interface {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Read a data set.
+     *
+     * `path` is a folder with
+     *     edges.npy             int32 or int64 [2, nnz], row 0 sources and row 1 destinations; or graph.mtx instead
+     *     features.npy          float32 [n, d]; or, sparse, features_csr_indptr.npy int64 [n+1], features_csr_indices.npy
+     *                           int32, features_csr_data.npy float32, features_csr_shape.npy int64 [2]
+     *     labels.npy            int32 [n], -1 unlabelled; or uint8 [n, c] with several classes at once
+     *     split.npy             uint8 [n], 0 none, 1 train, 2 validation, 3 test
+     * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square). Entry (i, j)
+     * of it means that i gathers from j. From a folder, graph, or graph and features, may be all there is: what is not
+     * there is NULL in the data set. Only .npy of version 1 to 3, little-endian, C order, is taken.
+     * An edge that comes twice is kept once; in a Matrix Market file its values are added.
+     *
+     * \param[out] data  Untouched on failure.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file or folder, no graph in it); ERR_IO (errno in native_code);
+     *         ERR_FORMAT (the message names the file and what it says against what it should: type, order, shape, length,
+     *         line, the first vertex, edge or row at fault); ERR_NOMEM.
+     * Every count that a file states is held against its length before memory is asked for.
+     * [one-caller]. Not collective. Memory: the arrays, and while reading 16 bytes per edge. Since 1. */
+    int32_t (*open)(graft_context *context, const char *path, graft_data **data, graft_error *error);
+
+    /** The data set, owned by `data`. NULL for NULL. [any-thread] Not collective. Since 1. */
+    const graft_dataset *(*view)(const graft_data *data);
+
+    /** Free it. NULL is legal. [one-caller] Not collective. Since 1. */
+    void (*close)(graft_context *context, graft_data *data);
+} graft_data_interface;
+
+GRAFT_EXTERN_C_END
+#endif

@@ -1,0 +1,103 @@
+/* "graft.mxm/1": masked product of a sparse and a dense matrix on one process.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_MXM_H
+#define GRAFT_MXM_H
+
+#include "graft_host.h"
+#include "graft_matrix.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_MXM_ID "graft.mxm/1"
+
+/** A sparse matrix that kernels have prepared for, made from a graft_csr. */
+typedef struct graft_matrix graft_matrix;
+
+enum {
+    GRAFT_MXM_ACCUMULATE = 1u, /**< C (+)= Z with the first operation of the semiring; else C = Z */
+    GRAFT_MXM_REPLACE = 2u     /**< elements that the mask forbids become 0; else they stay ("merge") */
+};
+
+/** One product; see run(). */
+typedef struct graft_mxm_args {
+    uint32_t           size;
+    graft_semiring     semiring;
+    uint32_t           flags;         /**< GRAFT_MXM_... */
+    int32_t            threads;       /**< at most so many; 0: as the option "threads" says */
+    graft_matrix      *a;             /**< [m x k] */
+    const graft_dense *b;             /**< [k x n] */
+    const graft_dense *c;             /**< [m x n] written; must not overlap b */
+    const graft_mask  *mask;          /**< over [m x n], or NULL: all elements */
+    const void        *row_scale;     /**< [m] of the type of C, or NULL: factor of each row of Z */
+    void              *winner;        /**< [m x n] of the index type of A, or NULL; max and min only */
+    int64_t            winner_stride; /**< elements from one row of winner to the next, at least n */
+} graft_mxm_args;
+
+typedef struct graft_mxm {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Make a matrix from a graft_csr.
+     *
+     * \param[in]  csr    Its arrays are borrowed until matrix_destroy(): neither freed nor changed before.
+     * \param[in]  trust  0: every row pointer, column and value is checked, O(m + entries). 1: the host vouches.
+     * \param[out] matrix Untouched on failure.
+     * \return OK; ERR_ARG (null, a type not allowed, a negative size); ERR_FORMAT (row pointers that do not begin at 0 or
+     *         fall, a column out of range, a value that is not finite: the message names the row); ERR_NOMEM.
+     * [one-caller] [starts-openmp]. Not collective. Memory: none now; kernels prepare their own arrays at first use,
+     * see matrix_bytes(). Since 1. */
+    int32_t (*matrix_create)(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
+                             graft_error *error);
+
+    /** Make the transpose of a matrix, for the backward pass. It owns its arrays and does not need the original.
+     * Entries of a row come in the order of their columns. Index type and values as in the original.
+     * \return OK; ERR_ARG (null; more rows than the index type can name); ERR_NOMEM.
+     * [one-caller]. Not collective. Memory: 8 (k + 1) + entries * (index + value bytes). Since 1. */
+    int32_t (*matrix_transpose)(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
+                                graft_error *error);
+
+    /** Bytes that the kernels hold for the matrix, and that it owns itself, beside the borrowed arrays.
+     * \return the number, 0 for NULL. [one-caller] Not collective. Since 1. */
+    int64_t (*matrix_bytes)(const graft_matrix *matrix);
+
+    /** Free the matrix. NULL is legal. [one-caller] Not collective. Since 1. */
+    void (*matrix_destroy)(graft_context *context, graft_matrix *matrix);
+
+    /** Compute
+     *
+     *      C<M> (+)= diag(row_scale) (A (+.x) B)
+     *
+     * Let Z(i,j) be the sum, maximum or minimum over the entries of row i of A (see graft_semiring), times row_scale[i].
+     * Where row i of A is empty, Z has no entry. Then for every element of C:
+     *
+     *      allowed by the mask    ACCUMULATE      C(i,j) (+) Z(i,j); as it was if Z has no entry
+     *                             else            Z(i,j); 0 if Z has no entry
+     *      forbidden              REPLACE         0
+     *                             else            as it was
+     *
+     * This is GrB_mxm of the GraphBLAS C specification with C, a full matrix, showing 0 where GrB_mxm leaves no entry.
+     * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first one of equal ones;
+     * with ACCUMULATE it changes only where Z wins over the old C, a NaN over any number; where C becomes 0 for want of
+     * an entry, -1.
+     *
+     * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B, unknown semiring or flags,
+     *         winner with a sum); ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse);
+     *         ERR_OPTION (no kernel has the chosen name); ERR_NOMEM; ERR_MODULE. C is untouched after all but ERR_MODULE
+     *         and an ERR_NOMEM from inside a foreign library.
+     * [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this matrix; a
+     * kernel may keep scratch for C on the matrix. Numerics: the same bits for any number of threads with the same kernel.
+     * Source: GraphBLAS C API 2.0, section 4.3.1; mask as in S-SpMM, MixGCN 3.2.1. Since 1. */
+    int32_t (*run)(graft_context *context, const graft_mxm_args *args, graft_error *error);
+
+    /** Say in a few lines which kernel runs `args`, why, and why the ones before it do not; for args = NULL, which one
+     * ran last. \param[out] text [capacity] terminated, cut if too short.
+     * \return OK; ERR_ARG; the codes of run() for arguments it would refuse. [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
+                       graft_error *error);
+} graft_mxm;
+
+/* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.
+ * The option is live: it may change between two calls on the same matrix. */
+
+GRAFT_EXTERN_C_END
+#endif

@@ -1,0 +1,126 @@
+/* "graft.train/1": graph neural networks trained on the whole graph at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_TRAIN_H
+#define GRAFT_TRAIN_H
+
+#include "graft_data.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_TRAIN_ID "graft.train/1"
+
+/* Models. H_0 are the features, A the graph (row v: the neighbours of v), W and b weights, L the number of layers:
+ *
+ *     mlp    Z_l = H_l W + b                                   (the graph is not used: the baseline)
+ *     sage   Z_l = H_l W_self + D^-1 A H_l W_neigh + b         mean over neighbours, 0 if none; Hamilton et al. 2017
+ *     gcn    Z_l = D^-1/2 A D^-1/2 H_l W + b                   A with self loops by default; Kipf and Welling 2017, eq. 2
+ *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
+ *
+ *     H_{l+1} = dropout(ReLU(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
+ *
+ * D is the number of entries in the rows of A (after symmetrize and self_loops); for gcn on both sides, so A should be
+ * symmetric. Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes).
+ * Weights begin Glorot-uniform, biases 0, norm gain 1 and shift 0. All arithmetic is in float.
+ *
+ * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
+ * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, loss, seed, eval_every, symmetrize,
+ * self_loops, normalize_features, gin_eps; graft_api.option_info gives types, defaults and a line of help for each. */
+
+/** A model in training: weights, optimiser, activations. */
+typedef struct graft_trainer graft_trainer;
+
+/** What an epoch came to. Fractions are in 0..1; NaN where there is nothing to measure. */
+typedef struct graft_epoch {
+    uint32_t size;
+    int32_t  done;      /**< 1 when `epochs` epochs are behind */
+    int64_t  epoch;     /**< epochs behind, this one included */
+    int64_t  epochs;    /**< how many there are to be */
+    double   loss;      /**< of the training vertices, before the step, with dropout */
+    double   seconds;   /**< of the epoch: step and, if due, evaluation */
+    double   seconds_step;
+    int32_t  evaluated; /**< 1 if the accuracies below were measured in this epoch (option eval_every), after the step */
+    int32_t  best;      /**< 1 if this was the best validation so far; its weights were kept */
+    double   train_accuracy, validation_accuracy, test_accuracy;
+    double   validation_loss;
+} graft_epoch;
+
+/** Accuracy: the share of labelled vertices of the split whose largest logit is that of their label; with several
+ *  classes at once (targets), micro-averaged F1 of logits > 0. */
+typedef struct graft_metrics {
+    uint32_t size;
+    uint32_t reserved;
+    int64_t  epoch; /**< of the weights that were measured */
+    double   train_accuracy, validation_accuracy, test_accuracy;
+    double   train_loss, validation_loss, test_loss;
+} graft_metrics;
+
+/** Weights to use: as they are after the last epoch, or those of the best validation accuracy (of equal ones, the lower
+ *  validation loss, then the earlier); LAST where no evaluation has taken place. */
+enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
+
+/** One named array of the state of a trainer. All of them together, under the same options and on the same data, are
+ *  the trainer: state that was read, and written into a fresh trainer, goes on with the same bits.
+ *  Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are the weights; "best.NAME" the best
+ *  ones; "optimizer.m.NAME" and "optimizer.v.NAME" the moments; "progress.epoch" and the like the counters. */
+typedef struct graft_state_item {
+    uint32_t    size;
+    graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */
+    const char *name;  /**< owned by the trainer */
+    int32_t     n_dims;
+    uint32_t    reserved;
+    int64_t     shape[4]; /**< the first n_dims are used */
+    const void *data;     /**< dense, by rows; owned by the trainer, current until its next epoch or state_set */
+} graft_state_item;
+
+typedef struct graft_train {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Make a trainer with the options of the context.
+     *
+     * \param[in]  dataset  Borrowed until destroy(), arrays included. Checked: O(n + edges + features).
+     * \param[out] trainer  Untouched on failure.
+     * \return OK; ERR_ARG (null, a shape that does not fit, no classes, no features); ERR_FORMAT (the graph, as
+     *         matrix_create(); a label out of range; a split of another value; a feature that is not finite; no
+     *         training vertex in the split); ERR_OPTION (options that contradict each other); ERR_UNSUPPORTED or ERR_NOT_FOUND
+     *         (no usable dense module); ERR_NOMEM.
+     * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare. Since 1. */
+    int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer, graft_error *error);
+
+    /** Train for one epoch (one step on all training vertices) and, when due, evaluate and keep the best weights.
+     * \param[out] epoch  What it came to.
+     * \return OK; ERR_ARG; ERR_STATE (`epochs` are behind, or no split); the codes of graft_mxm.run(). After a failure the
+     *         weights may have been left between two epochs: only destroy() and state_set() are of use.
+     * [one-caller] [starts-openmp]. Not collective. Numerics: the same bits for any number of threads. Since 1. */
+    int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
+
+    /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
+     * \return OK; ERR_ARG; ERR_STATE (no labels or no split); the codes of graft_mxm.run().
+     * [one-caller] [starts-openmp]. Not collective. Since 1. */
+    int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
+
+    /** Predict every vertex. \param[out] labels [n] the class of the largest logit, or NULL. \param[out] logits [n x
+     * n_classes] F32, or NULL. \return as evaluate(). [one-caller] [starts-openmp]. Not collective. Since 1. */
+    int32_t (*predict)(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
+                       graft_error *error);
+
+    /** Item number `index` of the state. \return OK; ERR_ARG; ERR_NOT_FOUND past the last.
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*state_item)(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
+
+    /** Overwrite one item of the state; `item->data` is copied.
+     * \return OK; ERR_ARG; ERR_NOT_FOUND (no item of this name); ERR_FORMAT (type or shape differ, a value that cannot
+     *         be: the message names both). [one-caller] Not collective. Since 1. */
+    int32_t (*state_set)(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
+
+    /** Say in a few lines what the trainer is: model, widths, weights, graph, kernel and dense module, memory.
+     * \param[out] text [capacity] terminated, cut if too short. \return OK; ERR_ARG.
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free it. NULL is legal. [one-caller] Not collective. Since 1. */
+    void (*destroy)(graft_trainer *trainer);
+} graft_train;
+
+GRAFT_EXTERN_C_END
+#endif

@@ -1,0 +1,110 @@
+/* Making and freeing a context.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
+
+#include "base/memory.h"
+
+#include <omp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void log_nothing(void *self, graft_log_level level, const char *message)
+{
+    (void)self, (void)level, (void)message;
+}
+
+static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
+{
+    (void)self;
+    return aligned_alloc(alignment, bytes); /* gr_new() asks for multiples of the alignment. */
+}
+
+static void deallocate_c(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    (void)self, (void)bytes, (void)alignment;
+    free(memory);
+}
+
+static const void *extension_none(void *self, const char *id)
+{
+    (void)self, (void)id;
+    return NULL;
+}
+
+/* An allocator of which only one half was given cannot be used: both are the C library's then. */
+static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    memset(ours, 0, sizeof *ours);
+    ours->size = sizeof *ours;
+    if (theirs != NULL) rc = gr_struct_read(ours, sizeof *ours, theirs, "host", error);
+    if (rc < 0) return rc;
+    if ((ours->allocate == NULL) != (ours->deallocate == NULL)) {
+        return gr_fail(error, GRAFT_ERR_ARG, "host has %s but no %s; give both or neither",
+                       ours->allocate != NULL ? "allocate" : "deallocate",
+                       ours->allocate != NULL ? "deallocate" : "allocate");
+    }
+    if (ours->allocate == NULL) {
+        ours->allocate = allocate_c;
+        ours->deallocate = deallocate_c;
+    }
+    if (ours->log == NULL) ours->log = log_nothing;
+    if (ours->extension == NULL) ours->extension = extension_none;
+    return GRAFT_OK;
+}
+
+int32_t gr_context_create(const graft_host *host, graft_context **context, graft_error *error)
+{
+    int32_t        rc = GRAFT_OK;
+    graft_context  stem; /* only the host, for the first allocation */
+    graft_context *made = NULL;
+
+    GR_TRY(host_complete(&stem.host, host, error));
+    GR_TRY(GR_NEW(&stem, made, 1, error));
+    made->host = stem.host;
+    made->owner = getpid();
+    GR_TRY(gr_options_init(made, error));
+    GR_TRY(gr_modules_scan(made, error));
+    *context = made;
+    made = NULL;
+done:
+    gr_context_destroy(made);
+    return rc;
+}
+
+void gr_context_destroy(graft_context *context)
+{
+    graft_context stem;
+
+    if (context == NULL) return;
+    gr_modules_fini(context);
+    gr_options_fini(context);
+    stem.host = context->host;
+    gr_free(&stem, context);
+}
+
+void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)
+{
+    static const char *const names[] = { "debug", "info", "warning", "error" };
+    char                     line[512];
+    va_list                  list;
+    graft_log_level          least = 0;
+
+    while (!gr_option_is(context, GR_OPTION_LOG_LEVEL, names[least])) least++;
+    if (level < least) return;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    context->host.log(context->host.self, level, line);
+}
+
+int gr_threads(const graft_context *context, int32_t asked)
+{
+    if (asked <= 0) asked = (int32_t)gr_option_integer(context, GR_OPTION_THREADS);
+    if (asked <= 0) asked = omp_get_max_threads();
+    return asked;
+}

@@ -1,0 +1,107 @@
+/* Filling errors, the frame around a call, and reading and writing structs by the size rule.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void fill(graft_error *error, int32_t code, int32_t native, const char *format, va_list list)
+{
+    error->code = code;
+    error->native_code = native;
+    error->rank = 0;
+    vsnprintf(error->message, sizeof error->message, format, list);
+}
+
+int32_t gr_fail(graft_error *error, int32_t code, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    fill(error, code, 0, format, list);
+    va_end(list);
+    return code;
+}
+
+int32_t gr_fail_native(graft_error *error, int32_t code, int32_t native, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    fill(error, code, native, format, list);
+    va_end(list);
+    return code;
+}
+
+const char *gr_status_text(int32_t code)
+{
+#define STATUS_TEXT(name, value, text)                                                                                 \
+    case value: return text;
+    switch (code) {
+        GRAFT_STATUS_MAP(STATUS_TEXT)
+        default: return "a status that this version does not know";
+    }
+#undef STATUS_TEXT
+}
+
+int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out)
+{
+    memset(call, 0, sizeof *call);
+    call->error.size = sizeof call->error;
+    call->out = out;
+    call->where = where;
+    call->saved_errno = errno;
+    if (context == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the context is null");
+    if (context->owner != getpid()) {
+        return gr_fail(&call->error, GRAFT_ERR_FORKED,
+                       "this is process %ld, a child by fork() of process %ld that opened the context; open one here",
+                       (long)getpid(), (long)context->owner);
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_call_end(struct gr_call *call, int32_t rc)
+{
+    graft_error *out = call->out;
+
+    if (rc < 0 && out != NULL && out->size >= offsetof(graft_error, native_code)) {
+        const uint32_t size = out->size;
+
+        if (call->error.code != rc) gr_fail(&call->error, rc, "%s", gr_status_text(rc));
+        snprintf(call->error.where, sizeof call->error.where, "%s", call->where);
+        call->error.size = size;
+        memcpy(out, &call->error, size < sizeof call->error ? size : sizeof call->error);
+        /* A host with a shorter message field still gets a terminated text. */
+        if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
+    }
+    errno = call->saved_errno;
+    return rc;
+}
+
+int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const char *name, graft_error *error)
+{
+    uint32_t size;
+
+    if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
+    memcpy(&size, theirs, sizeof size);
+    if (size < 8) return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, size);
+    memset(ours, 0, our_size);
+    memcpy(ours, theirs, size < our_size ? size : our_size);
+    memcpy(ours, &our_size, sizeof our_size);
+    return GRAFT_OK;
+}
+
+int32_t gr_struct_write(void *theirs, const void *ours, uint32_t our_size, const char *name, graft_error *error)
+{
+    uint32_t size;
+
+    if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
+    memcpy(&size, theirs, sizeof size);
+    if (size < 8) return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, size);
+    if (size > our_size) size = our_size;
+    memcpy((char *)theirs + sizeof size, (const char *)ours + sizeof size, size - sizeof size);
+    return GRAFT_OK;
+}

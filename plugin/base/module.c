@@ -1,0 +1,316 @@
+/* Finding, loading and ordering modules.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/module.h"
+
+#include "base/context.h"
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gr_module *append(graft_context *context, const char *kind, const char *name, graft_error *error)
+{
+    struct gr_modules *modules = &context->modules;
+    struct gr_module  *module;
+
+    if (modules->count == GR_MODULE_MAX) {
+        gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, and there is no room for '%s'", GR_MODULE_MAX, name);
+        return NULL;
+    }
+    module = &modules->at[modules->count++];
+    memset(module, 0, sizeof *module);
+    snprintf(module->kind, sizeof module->kind, "%s", kind);
+    snprintf(module->name, sizeof module->name, "%s", name);
+    return module;
+}
+
+static struct gr_module *find(graft_context *context, const char *kind, const char *name)
+{
+    for (int32_t i = 0; i < context->modules.count; i++) {
+        struct gr_module *module = &context->modules.at[i];
+        if (strcmp(module->kind, kind) == 0 && strcmp(module->name, name) == 0) return module;
+    }
+    return NULL;
+}
+
+/* Split "graft_KIND_NAME.so" into its parts; 0 if the file name is another. */
+static int split_file_name(const char *file, char kind[16], char name[32])
+{
+    int used = 0;
+
+    return sscanf(file, "graft_%15[a-z]_%31[a-z0-9].so%n", kind, name, &used) == 2 && used > 0 && file[used] == '\0' &&
+           (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0);
+}
+
+/* List the modules of one folder. A folder that cannot be read has none. */
+static int32_t scan_folder(graft_context *context, const char *folder, graft_error *error)
+{
+    int32_t        rc = GRAFT_OK;
+    DIR           *stream = opendir(folder);
+    struct dirent *entry;
+
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        char              path[PATH_MAX], kind[16], name[32];
+        struct gr_module *module;
+
+        if (!split_file_name(entry->d_name, kind, name) || find(context, kind, name) != NULL) continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path) continue;
+        module = append(context, kind, name, error);
+        if (module == NULL) continue;
+        GR_TRY(gr_text_copy(context, &module->path, path, error));
+    }
+done:
+    if (stream != NULL) closedir(stream);
+    return rc;
+}
+
+/* Folders of "module.path", then that of the library, then "graft" in it, where modules are installed. */
+int32_t gr_modules_scan(graft_context *context, graft_error *error)
+{
+    int32_t     rc = GRAFT_OK;
+    char        folder[PATH_MAX];
+    const char *path = gr_option_text(context, GR_OPTION_MODULE_PATH);
+    Dl_info     info;
+
+    while (*path != '\0') {
+        const size_t length = strcspn(path, ":");
+        if (length > 0 && length < sizeof folder) {
+            memcpy(folder, path, length);
+            folder[length] = '\0';
+            GR_TRY(scan_folder(context, folder, error));
+        }
+        path += length + (path[length] == ':');
+    }
+    if (dladdr((void *)(uintptr_t)&gr_modules_scan, &info) != 0 && strchr(info.dli_fname, '/') != NULL) {
+        const int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
+        snprintf(folder, sizeof folder, "%.*s", length, info.dli_fname);
+        GR_TRY(scan_folder(context, folder, error));
+        snprintf(folder, sizeof folder, "%.*s/graft", length, info.dli_fname);
+        GR_TRY(scan_folder(context, folder, error));
+    }
+done:
+    return rc;
+}
+
+int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error)
+{
+    struct gr_module *module = append(context, table->kind, table->name, error);
+
+    if (module == NULL) return GRAFT_ERR_NOMEM;
+    module->table = table;
+    return GRAFT_OK;
+}
+
+/* dlsym() also finds symbols of the libraries that a module stands on; only its own one counts. */
+static graft_module_fn own_entry(void *library, const char *path)
+{
+    graft_module_fn entry = NULL;
+    void           *symbol = dlsym(library, "graft_module");
+    Dl_info         info;
+    char            real_symbol[PATH_MAX], real_path[PATH_MAX];
+
+    if (symbol == NULL || dladdr(symbol, &info) == 0) return NULL;
+    if (realpath(info.dli_fname, real_symbol) == NULL || realpath(path, real_path) == NULL) return NULL;
+    if (strcmp(real_symbol, real_path) == 0) memcpy(&entry, &symbol, sizeof entry);
+    return entry;
+}
+
+static int table_is_whole(const graft_module_table *table)
+{
+    if (table == NULL || table->size < sizeof *table || table->kind == NULL || table->name == NULL) return 0;
+    if (strcmp(table->kind, "kernel") == 0) {
+        const graft_kernel *k = table->kernel;
+        return k != NULL && k->size >= sizeof *k && k->description && k->init && k->fini && k->supports && k->prepare &&
+               k->release && k->run;
+    }
+    if (strcmp(table->kind, "dense") == 0) {
+        const graft_dense_ops *d = table->dense;
+        return d != NULL && d->size >= sizeof *d && d->description && d->init && d->fini && d->gemm;
+    }
+    return 0;
+}
+
+/* The table of a module file. The file is never unloaded: its threads may outlive every context. */
+static int32_t load_table(const char *path, const graft_module_table **table, graft_error *error)
+{
+    void           *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    graft_module_fn entry;
+    int32_t         rc;
+
+    if (library == NULL) {
+        const char *reason = dlerror();
+        return gr_fail(error, GRAFT_ERR_MODULE, "module '%.150s' cannot be loaded: %.200s", path, reason ? reason : "");
+    }
+    entry = own_entry(library, path);
+    if (entry == NULL) {
+        dlclose(library);
+        return gr_fail(error, GRAFT_ERR_MODULE, "'%.200s' is no Graft module: it has no graft_module() of its own", path);
+    }
+    rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, table, error);
+    if (rc == GRAFT_OK && !table_is_whole(*table)) {
+        return gr_fail(error, GRAFT_ERR_MODULE, "the table of module '%.200s' is of an unknown kind, too short, or lacks a "
+                       "function", path);
+    }
+    return rc;
+}
+
+static int32_t init_state(graft_context *context, struct gr_module *module, graft_error *error)
+{
+    const graft_module_table *table = module->table;
+
+    if (table->kernel != NULL) return table->kernel->init(&context->host, &module->state, error);
+    return table->dense->init(&context->host, &module->state, error);
+}
+
+int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (module->status == 1) return GRAFT_OK;
+    if (module->table == NULL) GR_TRY(load_table(module->path, &module->table, error));
+    if (strcmp(module->table->kind, module->kind) != 0 || strcmp(module->table->name, module->name) != 0) {
+        rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' says that it is %s '%s', its name says %s '%s'", module->path,
+                     module->table->kind, module->table->name, module->kind, module->name);
+        goto done;
+    }
+    GR_TRY(init_state(context, module, error));
+    module->status = 1;
+    snprintf(module->detail, sizeof module->detail, "%s",
+             module->table->kernel != NULL ? module->table->kernel->description : module->table->dense->description);
+    gr_log(context, GRAFT_LOG_DEBUG, "using %s '%s': %s", module->kind, module->name, module->detail);
+done:
+    if (rc < 0) {
+        /* A want of memory may pass; every other reason stays. */
+        module->status = rc == GRAFT_ERR_NOMEM ? 0 : rc;
+        snprintf(module->detail, sizeof module->detail, "%s", error->message);
+        gr_log(context, GRAFT_LOG_INFO, "%s '%s' is not used: %s", module->kind, module->name, module->detail);
+    }
+    return rc;
+}
+
+int32_t gr_module_load(graft_context *context, const char *path, graft_error *error)
+{
+    const graft_module_table *table = NULL;
+    struct gr_module         *module;
+    int32_t                   rc = GRAFT_OK;
+    char                      real[PATH_MAX], *copy = NULL;
+
+    if (path == NULL) return gr_fail(error, GRAFT_ERR_ARG, "path is null");
+    if (realpath(path, real) == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
+    GR_TRY(load_table(real, &table, error));
+    GR_TRY(gr_text_copy(context, &copy, real, error));
+    module = find(context, table->kind, table->name);
+    if (module != NULL && module->status == 1) {
+        rc = gr_fail(error, GRAFT_ERR_STATE, "%s '%s' is in use already, from '%.150s'", table->kind, table->name,
+                     module->path != NULL ? module->path : "the library itself");
+        goto done;
+    }
+    if (module == NULL) module = append(context, table->kind, table->name, error);
+    if (module == NULL) {
+        rc = GRAFT_ERR_NOMEM;
+        goto done;
+    }
+    gr_free(context, module->path);
+    module->path = copy;
+    copy = NULL;
+    module->table = table;
+    rc = gr_module_use(context, module, error);
+done:
+    gr_free(context, copy);
+    return rc;
+}
+
+int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error)
+{
+    const struct gr_module *module;
+
+    if (index < 0 || index >= context->modules.count) {
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "module %d of %d", index, context->modules.count);
+    }
+    module = &context->modules.at[index];
+    entry->state = module->status;
+    entry->kind = module->kind;
+    entry->name = module->name;
+    entry->path = module->path != NULL ? module->path : "";
+    entry->detail = module->detail;
+    return GRAFT_OK;
+}
+
+void gr_modules_fini(graft_context *context)
+{
+    for (int32_t i = context->modules.count - 1; i >= 0; i--) {
+        struct gr_module *module = &context->modules.at[i];
+
+        if (module->status == 1 && module->table->kernel != NULL) module->table->kernel->fini(module->state);
+        if (module->status == 1 && module->table->dense != NULL) module->table->dense->fini(module->state);
+        gr_free(context, module->path);
+    }
+}
+
+struct names {
+    const graft_context *context;
+    const char          *kind;
+};
+
+static const char *name_of_kind(const void *arg, int32_t index)
+{
+    const struct names *names = arg;
+
+    for (int32_t i = 0; i < names->context->modules.count; i++) {
+        const struct gr_module *module = &names->context->modules.at[i];
+        if (strcmp(module->kind, names->kind) == 0 && index-- == 0) return module->name;
+    }
+    return NULL;
+}
+
+static int32_t preference(const struct gr_module *module)
+{
+    if (module->table == NULL) return INT32_MIN;
+    return module->table->kernel != NULL ? module->table->kernel->preference : module->table->dense->preference;
+}
+
+int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
+                         graft_error *error)
+{
+    const int      automatic = strcmp(chosen, "auto") == 0;
+    struct names   names = { context, kind };
+    const char    *near;
+    graft_error    reason = { .size = sizeof reason }; /* kept in the module */
+    int32_t        found = 0;
+
+    if (!automatic && find(context, kind, chosen) == NULL) {
+        near = gr_nearest(chosen, name_of_kind, &names);
+        if (near == NULL) near = name_of_kind(&names, 0);
+        return gr_fail(error, GRAFT_ERR_OPTION, "there is no %s '%.60s'; did you mean '%s'?", kind, chosen,
+                       near != NULL ? near : "auto");
+    }
+    for (int32_t i = 0; i < context->modules.count; i++) {
+        struct gr_module *module = &context->modules.at[i];
+        int32_t           at = found;
+
+        if (strcmp(module->kind, kind) != 0) continue;
+        if (module->status == 0 && (automatic || strcmp(module->name, chosen) == 0)) {
+            if (gr_module_use(context, module, &reason) == GRAFT_ERR_NOMEM) {
+                return gr_fail(error, GRAFT_ERR_NOMEM, "%s", reason.message);
+            }
+        }
+        while (at > 0 && preference(module) > preference(&context->modules.at[order[at - 1]])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+        found++;
+    }
+    for (int32_t i = 0; i < found && !automatic; i++) {
+        const int32_t index = order[i];
+        if (strcmp(context->modules.at[index].name, chosen) != 0) continue;
+        memmove(order + 1, order, (size_t)i * sizeof *order);
+        order[0] = index;
+    }
+    *count = found;
+    return GRAFT_OK;
+}

@@ -1,0 +1,63 @@
+/* Options: strings with a type, a default, a range and a line of help.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_OPTION_H
+#define GR_OPTION_H
+
+#include "graft_host.h"
+
+/* X(name, key, live, type, initial, range, help). A type with '|' lists the choices. For "integer" and "number", range
+ * is "low..high" with either end absent, and ')' at the end for an upper end that is not included. */
+#define GR_OPTION_MAP(X)                                                                                               \
+    X(MODEL, "model", 0, "sage|gcn|gin|mlp", "sage", "", "kind of layers; mlp ignores the graph")                      \
+    X(LAYERS, "layers", 0, "integer", "3", "1..64", "number of layers")                                                \
+    X(HIDDEN, "hidden", 0, "widths", "128", "1..65536", "width of the hidden layers: one number, or one per layer")    \
+    X(EPOCHS, "epochs", 0, "integer", "100", "0..", "epochs to train, each one step on the whole graph")               \
+    X(LR, "lr", 0, "number", "0.01", "0..", "learning rate")                                                           \
+    X(DROPOUT, "dropout", 0, "number", "0.5", "0..1)", "share of hidden values dropped in training")                   \
+    X(INPUT_DROPOUT, "input_dropout", 0, "number", "0", "0..1)", "share of input features dropped in training")        \
+    X(NORM, "norm", 0, "layer|none", "layer", "", "normalisation between layers")                                      \
+    X(OPTIMIZER, "optimizer", 0, "adam|sgd", "adam", "", "how weights follow gradients")                               \
+    X(WEIGHT_DECAY, "weight_decay", 0, "number", "0", "0..", "L2 penalty on the weight matrices, added to gradients")  \
+    X(WEIGHT_DECAY_LAYERS, "weight_decay_layers", 0, "all|first", "all", "", "layers the penalty applies to")          \
+    X(MOMENTUM, "momentum", 0, "number", "0", "0..1)", "momentum of sgd")                                              \
+    X(LOSS, "loss", 0, "auto|softmax|sigmoid", "auto", "", "auto: sigmoid if vertices have several classes")           \
+    X(SEED, "seed", 0, "integer", "0", "0..", "of initial weights and dropout")                                        \
+    X(EVAL_EVERY, "eval_every", 0, "integer", "1", "0..", "epochs between evaluations; 0: only after the last")        \
+    X(SYMMETRIZE, "symmetrize", 0, "yes|no", "no", "", "store every edge in both directions")                          \
+    X(SELF_LOOPS, "self_loops", 0, "auto|yes|no", "auto", "", "give every vertex an edge to itself; auto: for gcn")    \
+    X(NORMALIZE_FEATURES, "normalize_features", 0, "yes|no", "no", "", "divide each row of features by its sum")       \
+    X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
+    X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \
+    X(MXM_KERNEL, "mxm.kernel", 1, "text", "auto", "", "kernel of the sparse products: auto, or a name")               \
+    X(DENSE_MODULE, "dense.module", 0, "text", "auto", "", "module of the dense products: auto, or a name")            \
+    X(MODULE_PATH, "module.path", 1, "text", "", "", "folders, parted by ':', searched for modules first")             \
+    X(LOG_LEVEL, "log.level", 1, "debug|info|warning|error", "info", "", "least important lines the log receives")
+
+#define GR_OPTION_ENUM(name, key, live, type, initial, range, help) GR_OPTION_##name,
+enum gr_option_id { GR_OPTION_MAP(GR_OPTION_ENUM) GR_OPTION_COUNT };
+#undef GR_OPTION_ENUM
+
+struct gr_options {
+    char *text[GR_OPTION_COUNT]; /* the value that was set, or NULL for the default; always valid */
+};
+
+/** Take values from GRAFT_... variables of the environment. */
+int32_t gr_options_init(graft_context *context, graft_error *error);
+void    gr_options_fini(graft_context *context);
+int32_t gr_option_set(graft_context *context, const char *key, const char *value, graft_error *error);
+int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error);
+
+/* Values were checked when they were set, so reading cannot fail. */
+const char *gr_option_text(const graft_context *context, enum gr_option_id id);
+int64_t     gr_option_integer(const graft_context *context, enum gr_option_id id);
+double      gr_option_number(const graft_context *context, enum gr_option_id id);
+int         gr_option_is(const graft_context *context, enum gr_option_id id, const char *choice);
+
+/** Widths of `count` hidden layers: one number for all, or a list. ERR_OPTION if the list has another length. */
+int32_t gr_option_widths(const graft_context *context, enum gr_option_id id, int32_t count, int64_t *widths,
+                         graft_error *error);
+
+/** Of the texts that next(arg, i) gives until NULL, the one most like `text`; NULL if none is near. */
+const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);
+
+#endif

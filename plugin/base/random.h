@@ -1,0 +1,49 @@
+/* Random bits by counter: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of the key and the counter, so
+ * they are the same for any number of threads, ranks and calls, in any order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_RANDOM_H
+#define GR_RANDOM_H
+
+#include <stdint.h>
+
+/** What the bits are for; no two purposes share a stream. */
+enum gr_random_purpose { GR_RANDOM_INIT = 1, GR_RANDOM_DROPOUT = 2 };
+
+/** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each of which is a bijection of the state. */
+static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpose, uint64_t epoch, uint64_t layer)
+{
+    const uint64_t word[3] = { (uint64_t)purpose, epoch, layer };
+    uint64_t       key = seed;
+
+    for (int i = 0; i < 3; i++) {
+        key += 0x9E3779B97F4A7C15u + word[i];
+        key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9u;
+        key = (key ^ (key >> 27)) * 0x94D049BB133111EBu;
+        key ^= key >> 31;
+    }
+    return key;
+}
+
+/** 128 random bits for (key, vertex, block): of a row of a matrix, block c holds the bits of columns 8c..8c+7, or 4c..4c+3. */
+static inline void gr_random_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
+{
+    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = (uint32_t)vertex, c3 = (uint32_t)(vertex >> 32);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        c0 = n0;
+        c2 = n2;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* Choice of the dense module, and the plain loops.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dense/dense.h"
+
+#include <string.h>
+
+int32_t gr_dense_choose(graft_context *context, const struct gr_module **module, graft_error *error)
+{
+    const char *chosen = gr_option_text(context, GR_OPTION_DENSE_MODULE);
+    int32_t     order[GR_MODULE_MAX], count = 0;
+    int32_t     rc = gr_modules_order(context, "dense", chosen, order, &count, error);
+
+    if (rc < 0) return rc;
+    for (int32_t i = 0; i < count; i++) {
+        const struct gr_module *candidate = &context->modules.at[order[i]];
+
+        if (candidate->status != 1 && strcmp(chosen, "auto") != 0) {
+            return gr_fail(error, candidate->status, "%s", candidate->detail);
+        }
+        if (candidate->status != 1) continue;
+        if (candidate->table == &gr_dense_reference && strcmp(chosen, "auto") == 0) {
+            gr_log(context, GRAFT_LOG_WARNING, "no BLAS module is usable, so dense products are done by plain loops, "
+                   "which are much slower");
+        }
+        *module = candidate;
+        return GRAFT_OK;
+    }
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "no dense module is usable");
+}
+
+static int32_t init(const graft_host *host, void **state, graft_error *error)
+{
+    (void)host, (void)error;
+    *state = NULL;
+    return GRAFT_OK;
+}
+
+static void fini(void *state)
+{
+    (void)state;
+}
+
+/* Row i of C: scaled, then k rank-one updates, so that B is read along its rows unless it is transposed. */
+static void gemm_row(const graft_gemm *g, int64_t i)
+{
+    float *c = g->c + i * g->ldc;
+
+    for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
+    for (int64_t p = 0; p < g->k; p++) {
+        const float a = g->alpha * (g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);
+        const int64_t step = g->transpose_b ? g->ldb : 1;
+        const float  *b = g->transpose_b ? g->b + p : g->b + p * g->ldb;
+
+        for (int64_t j = 0; j < g->n; j++) c[j] += a * b[j * step];
+    }
+}
+
+static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
+{
+    (void)state, (void)error;
+#pragma omp parallel for num_threads(g->threads) schedule(static) if (g->threads > 1)
+    for (int64_t i = 0; i < g->m; i++) gemm_row(g, i);
+    return GRAFT_OK;
+}
+
+static const graft_dense_ops ops = {
+    .size = sizeof ops,
+    .preference = 0,
+    .description = "plain loops",
+    .init = init,
+    .fini = fini,
+    .gemm = gemm,
+};
+
+const graft_module_table gr_dense_reference = {
+    .size = sizeof gr_dense_reference,
+    .abi = GRAFT_ABI_VERSION,
+    .kind = "dense",
+    .name = "reference",
+    .dense = &ops,
+};

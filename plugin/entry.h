@@ -1,0 +1,13 @@
+/* The tables of the interfaces, each filled in one entry_*.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_ENTRY_H
+#define GR_ENTRY_H
+
+#include "graft_mxm.h"
+#include "graft_train.h"
+
+extern const graft_mxm            gr_interface_mxm;
+extern const graft_data_interface gr_interface_data;
+extern const graft_train          gr_interface_train;
+
+#endif

@@ -1,0 +1,240 @@
+/* Making, checking, transposing and completing sparse matrices by rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graph/csr.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t index_bytes(const graft_csr *csr)
+{
+    return csr->index_type == GRAFT_I32 ? 4 : 8;
+}
+
+static uint64_t value_bytes(const graft_csr *csr)
+{
+    return csr->values == NULL ? 0 : csr->value_type == GRAFT_F32 ? 4 : 8;
+}
+
+int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graft_csr *like, int64_t n_rows,
+                    int64_t n_cols, int64_t entries, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    memset(csr, 0, sizeof *csr);
+    csr->view = *like;
+    csr->view.n_rows = n_rows;
+    csr->view.n_cols = n_cols;
+    GR_TRY(GR_NEW(context, csr->row_ptr, n_rows + 1, error));
+    csr->col_idx = gr_new(context, entries, index_bytes(like), "col_idx", error);
+    GR_TRY(csr->col_idx != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
+    if (like->values != NULL) {
+        csr->values = gr_new(context, entries, value_bytes(like), "values", error);
+        GR_TRY(csr->values != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
+    }
+    csr->view.row_ptr = csr->row_ptr;
+    csr->view.col_idx = csr->col_idx;
+    csr->view.values = csr->values;
+done:
+    if (rc < 0) gr_csr_fini(context, csr);
+    return rc;
+}
+
+void gr_csr_fini(const graft_context *context, struct gr_csr *csr)
+{
+    gr_free(context, csr->row_ptr);
+    gr_free(context, csr->col_idx);
+    gr_free(context, csr->values);
+    memset(csr, 0, sizeof *csr);
+}
+
+/* Copy entry `from` of one matrix to place `to` of another, under column `column`. */
+static void put_entry(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from)
+{
+    const uint64_t bytes = value_bytes(in);
+
+    if (in->index_type == GRAFT_I32) ((int32_t *)out->col_idx)[to] = (int32_t)column;
+    else ((int64_t *)out->col_idx)[to] = column;
+    if (bytes > 0) memcpy((char *)out->values + (uint64_t)to * bytes, (const char *)in->values + (uint64_t)from * bytes, bytes);
+}
+
+/* What a check finds wrong, each as the first row it is wrong in; INT64_MAX for nothing. */
+struct faults {
+    int64_t falling, column, value;
+};
+
+static struct faults find_faults(const graft_csr *csr, int threads)
+{
+    int64_t falling = INT64_MAX, column = INT64_MAX, value = INT64_MAX;
+
+    for (int64_t row = csr->n_rows - 1; row >= 0; row--) {
+        if (csr->row_ptr[row + 1] < csr->row_ptr[row]) falling = row;
+    }
+    if (falling < INT64_MAX) return (struct faults){ falling, column, value };
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : column, value) if (threads > 1)
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            const int64_t c = gr_csr_column(csr, e);
+
+            if ((c < 0 || c >= csr->n_cols) && row < column) column = row;
+            if (csr->values == NULL) continue;
+            if (csr->value_type == GRAFT_F32 ? !isfinite(((const float *)csr->values)[e])
+                                             : !isfinite(((const double *)csr->values)[e])) {
+                if (row < value) value = row;
+            }
+        }
+    }
+    return (struct faults){ falling, column, value };
+}
+
+static int32_t report_column(const graft_csr *csr, const char *name, int64_t row, graft_error *error)
+{
+    int64_t e = csr->row_ptr[row];
+
+    while (gr_csr_column(csr, e) >= 0 && gr_csr_column(csr, e) < csr->n_cols) e++;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld names column %lld, but columns go from 0 to %lld", name,
+                   (long long)row, (long long)e, (long long)gr_csr_column(csr, e), (long long)csr->n_cols - 1);
+}
+
+/* Types, sizes and pointers, without a look into the arrays. */
+static int32_t check_shape(const graft_csr *csr, const char *name, graft_error *error)
+{
+    if (csr->n_rows < 0 || csr->n_cols < 0) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s is %lld x %lld; neither can be negative", name, (long long)csr->n_rows,
+                       (long long)csr->n_cols);
+    }
+    if (csr->index_type != GRAFT_I32 && csr->index_type != GRAFT_I64) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s: index_type is %d, expected GRAFT_I32 (3) or GRAFT_I64 (4)", name,
+                       csr->index_type);
+    }
+    if (csr->values != NULL && csr->value_type != GRAFT_F32 && csr->value_type != GRAFT_F64) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s: value_type is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
+                       csr->value_type);
+    }
+    if (csr->row_ptr == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s: row_ptr is null", name);
+    if (csr->row_ptr[0] != 0) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row_ptr[0] is %lld, expected 0", name, (long long)csr->row_ptr[0]);
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error)
+{
+    struct faults faults;
+    int32_t       rc = check_shape(csr, name, error);
+
+    if (rc < 0) return rc;
+    if (csr->row_ptr[csr->n_rows] != 0 && csr->col_idx == NULL) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s: col_idx is null, but there are %lld entries", name,
+                       (long long)gr_csr_entries(csr));
+    }
+    if (trust) return GRAFT_OK;
+    faults = find_faults(csr, threads);
+    if (faults.falling < INT64_MAX) {
+        const int64_t row = faults.falling;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row_ptr falls from %lld to %lld at row %lld", name,
+                       (long long)csr->row_ptr[row], (long long)csr->row_ptr[row + 1], (long long)row);
+    }
+    if (faults.column < INT64_MAX) return report_column(csr, name, faults.column, error);
+    if (faults.value < INT64_MAX) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld holds a value that is not finite", name,
+                       (long long)faults.value);
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
+                         graft_error *error)
+{
+    const int64_t entries = gr_csr_entries(csr);
+    int64_t      *next;
+    int32_t       rc;
+
+    if (csr->index_type == GRAFT_I32 && csr->n_rows > INT32_MAX) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%lld rows cannot be named by 32-bit column indices of the transpose",
+                       (long long)csr->n_rows);
+    }
+    rc = gr_csr_init(context, transpose, csr, csr->n_cols, csr->n_rows, entries, error);
+    if (rc < 0) return rc;
+
+    /* A counting sort by column: row_ptr, shifted by one, first counts, then points to the next free place of a row. */
+    next = transpose->row_ptr;
+    for (int64_t e = 0; e < entries; e++) next[gr_csr_column(csr, e) + 1]++;
+    for (int64_t c = 0; c < csr->n_cols; c++) next[c + 1] += next[c];
+    memmove(next + 1, next, (uint64_t)csr->n_cols * sizeof *next);
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            put_entry(transpose, next[gr_csr_column(csr, e) + 1]++, row, csr, e);
+        }
+    }
+    next[0] = 0;
+    return GRAFT_OK;
+}
+
+/* Merge row `row` of two matrices with sorted rows, each column once, the first matrix winning. Returns the end. */
+static int64_t merge_row(const graft_csr *a, const graft_csr *b, int64_t row, struct gr_csr *out, int64_t to)
+{
+    int64_t i = a->row_ptr[row], j = b->row_ptr[row];
+
+    while (i < a->row_ptr[row + 1] || j < b->row_ptr[row + 1]) {
+        const int64_t ca = i < a->row_ptr[row + 1] ? gr_csr_column(a, i) : INT64_MAX;
+        const int64_t cb = j < b->row_ptr[row + 1] ? gr_csr_column(b, j) : INT64_MAX;
+        const int64_t c = ca < cb ? ca : cb;
+
+        put_entry(out, to++, c, ca == c ? a : b, ca == c ? i : j);
+        while (i < a->row_ptr[row + 1] && gr_csr_column(a, i) == c) i++;
+        while (j < b->row_ptr[row + 1] && gr_csr_column(b, j) == c) j++;
+    }
+    return to;
+}
+
+int32_t gr_csr_symmetrize(const graft_context *context, const graft_csr *csr, struct gr_csr *symmetric,
+                          graft_error *error)
+{
+    struct gr_csr transpose = { 0 }, sorted = { 0 };
+    int32_t       rc = GRAFT_OK;
+    int64_t       to = 0;
+
+    memset(symmetric, 0, sizeof *symmetric);
+    GR_TRY(gr_csr_transpose(context, csr, &transpose, error));
+    GR_TRY(gr_csr_transpose(context, &transpose.view, &sorted, error));
+    GR_TRY(gr_csr_init(context, symmetric, csr, csr->n_rows, csr->n_cols, 2 * gr_csr_entries(csr), error));
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        to = merge_row(&sorted.view, &transpose.view, row, symmetric, to);
+        symmetric->row_ptr[row + 1] = to;
+    }
+done:
+    gr_csr_fini(context, &transpose);
+    gr_csr_fini(context, &sorted);
+    return rc;
+}
+
+static void put_unit_loop(struct gr_csr *out, int64_t to, int64_t vertex)
+{
+    if (out->view.index_type == GRAFT_I32) ((int32_t *)out->col_idx)[to] = (int32_t)vertex;
+    else ((int64_t *)out->col_idx)[to] = vertex;
+    if (out->values == NULL) return;
+    if (out->view.value_type == GRAFT_F32) ((float *)out->values)[to] = 1;
+    else ((double *)out->values)[to] = 1;
+}
+
+int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
+                              graft_error *error)
+{
+    int32_t rc = gr_csr_init(context, looped, csr, csr->n_rows, csr->n_cols, gr_csr_entries(csr) + csr->n_rows, error);
+    int64_t to = 0;
+
+    if (rc < 0) return rc;
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        int has_loop = 0;
+
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) has_loop |= gr_csr_column(csr, e) == row;
+        if (!has_loop) put_unit_loop(looped, to++, row);
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            put_entry(looped, to++, gr_csr_column(csr, e), csr, e);
+        }
+        looped->row_ptr[row + 1] = to;
+    }
+    return GRAFT_OK;
+}

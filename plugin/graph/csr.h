@@ -1,0 +1,50 @@
+/* Sparse matrices by rows: checking the host's, and making new ones that own their arrays.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_CSR_H
+#define GR_CSR_H
+
+#include "base/context.h"
+#include "graft_matrix.h"
+
+/** A graft_csr whose arrays are Graft's own. Zeroed, it is empty and can be freed. */
+struct gr_csr {
+    graft_csr view; /* points to the arrays below */
+    int64_t  *row_ptr;
+    void     *col_idx;
+    void     *values;
+};
+
+/** Room for n_rows, n_cols and entries, with types and the presence of values as in `like`. Row pointers are zero. */
+int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graft_csr *like, int64_t n_rows,
+                    int64_t n_cols, int64_t entries, graft_error *error);
+void    gr_csr_fini(const graft_context *context, struct gr_csr *csr);
+
+/** Whether all that graft_csr says of itself is true; `name` is what the message calls it. O(rows + entries). With
+ *  `trust`, only types, sizes and null pointers are looked at. */
+int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error);
+
+/** Transpose; entries of a row come in the order of their columns. */
+int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
+                         graft_error *error);
+
+/** Every entry in both directions, once, in the order of columns. A value is that of (i, j) if it was there, else that
+ *  of (j, i). For a square matrix. */
+int32_t gr_csr_symmetrize(const graft_context *context, const graft_csr *csr, struct gr_csr *symmetric,
+                          graft_error *error);
+
+/** An entry (v, v) of value 1 in front of every row that has none. For a square matrix. */
+int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
+                              graft_error *error);
+
+static inline int64_t gr_csr_entries(const graft_csr *csr)
+{
+    return csr->row_ptr[csr->n_rows];
+}
+
+static inline int64_t gr_csr_column(const graft_csr *csr, int64_t entry)
+{
+    return csr->index_type == GRAFT_I32 ? ((const int32_t *)csr->col_idx)[entry]
+                                        : ((const int64_t *)csr->col_idx)[entry];
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* Sparse products: matrices that kernels have prepared for, the checks of a product, and the choice of a kernel.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_KERNEL_H
+#define GR_KERNEL_H
+
+#include "base/context.h"
+#include "graft_module.h"
+
+/** The plain loops, built in. */
+extern const graft_module_table gr_kernel_reference;
+
+/** What one kernel made for one matrix. */
+struct gr_prepared {
+    int32_t             module; /* index in the context */
+    void               *data;
+    int64_t             bytes;
+    struct gr_prepared *next;
+};
+
+struct graft_matrix {
+    graft_context      *context;
+    graft_csr           csr;
+    void               *owned[3]; /* arrays to free with the matrix, or NULL */
+    int64_t             owned_bytes;
+    struct gr_prepared *prepared;
+};
+
+/** Wrap a csr that has been checked. */
+int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error);
+
+/** Let the matrix own the arrays of its csr, which came from gr_new(). */
+void gr_matrix_adopt(graft_matrix *matrix);
+
+int64_t gr_matrix_bytes(const graft_matrix *matrix);
+void    gr_matrix_destroy(graft_matrix *matrix);
+
+/** What the kernel `module` prepared for the matrix, made now if it is not there. */
+int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
+
+/** Whether the arguments fit together; see graft_mxm.run() for what is refused. */
+int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
+
+/** A product whose arguments are complete and checked. */
+int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error);
+
+/** Which kernel would run `args`, or, for NULL, which ran last. */
+int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
+                       graft_error *error);
+
+#endif

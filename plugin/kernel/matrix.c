@@ -1,0 +1,73 @@
+/* Matrices and what kernels prepared for them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "kernel/kernel.h"
+
+int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error)
+{
+    graft_matrix *made = NULL;
+
+    if (GR_NEW(context, made, 1, error) < 0) return GRAFT_ERR_NOMEM;
+    made->context = context;
+    made->csr = *csr;
+    *matrix = made;
+    return GRAFT_OK;
+}
+
+void gr_matrix_adopt(graft_matrix *matrix)
+{
+    const graft_csr *csr = &matrix->csr;
+    const int64_t    index = csr->index_type == GRAFT_I32 ? 4 : 8;
+    const int64_t    value = csr->values == NULL ? 0 : csr->value_type == GRAFT_F32 ? 4 : 8;
+
+    matrix->owned[0] = (void *)(uintptr_t)csr->row_ptr;
+    matrix->owned[1] = (void *)(uintptr_t)csr->col_idx;
+    matrix->owned[2] = (void *)(uintptr_t)csr->values;
+    matrix->owned_bytes = 8 * (csr->n_rows + 1) + csr->row_ptr[csr->n_rows] * (index + value);
+}
+
+int64_t gr_matrix_bytes(const graft_matrix *matrix)
+{
+    int64_t bytes = matrix != NULL ? matrix->owned_bytes : 0;
+
+    for (const struct gr_prepared *p = matrix != NULL ? matrix->prepared : NULL; p != NULL; p = p->next) bytes += p->bytes;
+    return bytes;
+}
+
+void gr_matrix_destroy(graft_matrix *matrix)
+{
+    if (matrix == NULL) return;
+    while (matrix->prepared != NULL) {
+        struct gr_prepared     *first = matrix->prepared;
+        const struct gr_module *module = &matrix->context->modules.at[first->module];
+
+        module->table->kernel->release(module->state, first->data);
+        matrix->prepared = first->next;
+        gr_free(matrix->context, first);
+    }
+    for (int i = 0; i < 3; i++) gr_free(matrix->context, matrix->owned[i]);
+    gr_free(matrix->context, matrix);
+}
+
+int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error)
+{
+    const struct gr_module *used = &matrix->context->modules.at[module];
+    struct gr_prepared     *made = NULL;
+    int32_t                 rc = GRAFT_OK;
+
+    for (struct gr_prepared *p = matrix->prepared; p != NULL; p = p->next) {
+        if (p->module != module) continue;
+        *data = p->data;
+        return GRAFT_OK;
+    }
+    GR_TRY(GR_NEW(matrix->context, made, 1, error));
+    made->module = module;
+    GR_TRY(used->table->kernel->prepare(used->state, &matrix->csr, &made->data, &made->bytes, error));
+    made->next = matrix->prepared;
+    matrix->prepared = made;
+    *data = made->data;
+    made = NULL;
+done:
+    gr_free(matrix->context, made);
+    return rc;
+}

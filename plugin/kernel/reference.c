@@ -1,0 +1,106 @@
+/* Kernel "reference": the definition of graft.mxm/1 run() as plain loops. It does every case, and is what faster kernels
+ * are compared with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/kernel.h"
+
+#include "kernel/mask.h"
+
+enum { STRIP = 64 };
+
+static int64_t column(const graft_csr *a, int64_t e)
+{
+    return a->index_type == GRAFT_I32 ? ((const int32_t *)a->col_idx)[e] : ((const int64_t *)a->col_idx)[e];
+}
+
+static void put_winner(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j, int64_t winner)
+{
+    const int64_t at = row * args->winner_stride + j;
+
+    if (args->winner == NULL) return;
+    if (a->index_type == GRAFT_I32) ((int32_t *)args->winner)[at] = (int32_t)winner;
+    else ((int64_t *)args->winner)[at] = winner;
+}
+
+/* Whether v takes the place of the best so far: it is better, or a NaN where there was none. */
+static int f32_wins(float v, float best, float sign)
+{
+    return best == best && !(sign * v <= sign * best);
+}
+
+static int f64_wins(double v, double best, double sign)
+{
+    return best == best && !(sign * v <= sign * best);
+}
+
+#define REAL float
+#define NAME(noun) f32_##noun
+#include "kernel/reference_row.h"
+#undef REAL
+#undef NAME
+
+#define REAL double
+#define NAME(noun) f64_##noun
+#include "kernel/reference_row.h"
+#undef REAL
+#undef NAME
+
+static int32_t init(const graft_host *host, void **state, graft_error *error)
+{
+    (void)host, (void)error;
+    *state = NULL;
+    return GRAFT_OK;
+}
+
+static void fini(void *state)
+{
+    (void)state;
+}
+
+static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
+{
+    (void)state, (void)a, (void)args, (void)why, (void)capacity;
+    return GRAFT_OK;
+}
+
+static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
+{
+    (void)state, (void)a, (void)bytes, (void)error;
+    *prepared = NULL;
+    return GRAFT_OK;
+}
+
+static void release(void *state, void *prepared)
+{
+    (void)state, (void)prepared;
+}
+
+static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
+{
+    (void)state, (void)prepared, (void)error;
+#pragma omp parallel for num_threads(args->threads) schedule(dynamic, 64) if (args->threads > 1)
+    for (int64_t row = 0; row < a->n_rows; row++) {
+        if (args->c->dtype == GRAFT_F32) f32_row(a, args, row);
+        else f64_row(a, args, row);
+    }
+    return GRAFT_OK;
+}
+
+static const graft_kernel kernel = {
+    .size = sizeof kernel,
+    .preference = 0,
+    .description = "plain loops, every case",
+    .init = init,
+    .fini = fini,
+    .supports = supports,
+    .prepare = prepare,
+    .release = release,
+    .run = run,
+};
+
+const graft_module_table gr_kernel_reference = {
+    .size = sizeof gr_kernel_reference,
+    .abi = GRAFT_ABI_VERSION,
+    .kind = "kernel",
+    .name = "reference",
+    .kernel = &kernel,
+};

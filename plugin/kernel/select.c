@@ -1,0 +1,112 @@
+/* Which kernel does a product: the chosen one, then the others by preference, each asked whether it can.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/kernel.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Why kernels were passed over, collected for explain and for the message when none is left. */
+struct reasons {
+    char text[320];
+};
+
+__attribute__((format(printf, 2, 3))) static void add_reason(struct reasons *reasons, const char *format, ...)
+{
+    const size_t used = strlen(reasons->text);
+    va_list      list;
+
+    va_start(list, format);
+    vsnprintf(reasons->text + used, sizeof reasons->text - used, format, list);
+    va_end(list);
+}
+
+/* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. */
+static int32_t make_ready(graft_context *context, int32_t index, const graft_mxm_args *args, void **prepared,
+                          struct reasons *reasons, graft_error *error)
+{
+    struct gr_module *module = &context->modules.at[index];
+    char              why[200] = "";
+    int32_t           rc;
+
+    if (module->status == 0 && gr_module_use(context, module, error) == GRAFT_ERR_NOMEM) return GRAFT_ERR_NOMEM;
+    if (module->status != 1) {
+        add_reason(reasons, "%s is not usable: %s\n", module->name, module->detail);
+        return GRAFT_ERR_UNSUPPORTED;
+    }
+    rc = module->table->kernel->supports(module->state, &args->a->csr, args, why, sizeof why);
+    if (rc < 0) {
+        add_reason(reasons, "%s cannot: %s\n", module->name, why);
+        return GRAFT_ERR_UNSUPPORTED;
+    }
+    rc = gr_matrix_prepare(args->a, index, prepared, error);
+    if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
+    return rc;
+}
+
+static void remember(graft_context *context, const struct gr_module *module, const char *chosen,
+                     const struct reasons *reasons)
+{
+    const int fell = strcmp(chosen, "auto") != 0 && strcmp(chosen, module->name) != 0;
+
+    snprintf(context->last_run, sizeof context->last_run, "%s ran: %s%s%s\n%s", module->name, module->detail,
+             fell ? "; it stood in for " : "", fell ? chosen : "", reasons->text);
+}
+
+/* Try the kernels in order until one has done it (or, with `dry`, would). */
+static int32_t choose(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
+                      int32_t *taken, graft_error *error)
+{
+    const char *chosen = gr_option_text(context, GR_OPTION_MXM_KERNEL);
+    int32_t     order[GR_MODULE_MAX], count = 0;
+    int32_t     rc = gr_modules_order(context, "kernel", chosen, order, &count, error);
+
+    if (rc < 0) return rc;
+    for (int32_t i = 0; i < count; i++) {
+        const struct gr_module *module = &context->modules.at[order[i]];
+        void                   *prepared = NULL;
+
+        rc = make_ready(context, order[i], args, &prepared, reasons, error);
+        if (rc == GRAFT_OK && !dry) {
+            rc = module->table->kernel->run(module->state, prepared, &args->a->csr, args, error);
+            if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
+            if (rc == GRAFT_OK) remember(context, module, chosen, reasons);
+        }
+        if (rc != GRAFT_ERR_UNSUPPORTED) {
+            *taken = order[i];
+            return rc;
+        }
+    }
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "no kernel can do this product:\n%s", reasons->text);
+}
+
+int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
+{
+    graft_mxm_args complete = *args;
+    struct reasons reasons = { "" };
+    int32_t        taken;
+
+    complete.threads = gr_threads(context, args->threads);
+    return choose(context, &complete, 0, &reasons, &taken, error);
+}
+
+int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
+                       graft_error *error)
+{
+    const char    *chosen = gr_option_text(context, GR_OPTION_MXM_KERNEL);
+    struct reasons reasons = { "" };
+    graft_mxm_args complete;
+    int32_t        taken = 0, rc;
+
+    if (args == NULL) {
+        snprintf(text, capacity, "%s", context->last_run[0] != '\0' ? context->last_run : "no product has run yet\n");
+        return GRAFT_OK;
+    }
+    complete = *args;
+    complete.threads = gr_threads(context, args->threads);
+    rc = choose(context, &complete, 1, &reasons, &taken, error);
+    if (rc < 0) return rc;
+    snprintf(text, capacity, "%s would run: %s, by option mxm.kernel = %s\n%s", context->modules.at[taken].name,
+             context->modules.at[taken].detail, chosen, reasons.text);
+    return GRAFT_OK;
+}
