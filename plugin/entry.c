@@ -24,8 +24,8 @@ static const void *api_get_interface(graft_context *context, const char *id)
     (void)context;
     if (id == NULL) return NULL;
     if (strcmp(id, GRAFT_MXM_ID) == 0) return &gr_interface_mxm;
-    //TMP if (strcmp(id, GRAFT_DATA_ID) == 0) return &gr_interface_data;
-    //TMP if (strcmp(id, GRAFT_TRAIN_ID) == 0) return &gr_interface_train;
+    if (strcmp(id, GRAFT_DATA_ID) == 0) return &gr_interface_data;
+    if (strcmp(id, GRAFT_TRAIN_ID) == 0) return &gr_interface_train;
     return NULL;
 }
 

@@ -6,6 +6,17 @@
 
 enum { LINE = 64 };
 
+/* The line in front of every block. `next` links the blocks of a pool. */
+struct header {
+    uint64_t bytes; /* of the whole block, this line included */
+    void    *next;
+};
+
+static struct header *header_of(void *memory)
+{
+    return (struct header *)(void *)((char *)memory - LINE);
+}
+
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
 {
     uint64_t bytes;
@@ -21,18 +32,37 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
         return NULL;
     }
     memset(block, 0, bytes);
-    memcpy(block, &bytes, sizeof bytes);
+    header_of(block + LINE)->bytes = bytes;
     return block + LINE;
 }
 
 void gr_free(const graft_context *context, void *memory)
 {
-    uint64_t bytes;
-
     if (memory == NULL) return;
-    memory = (char *)memory - LINE;
-    memcpy(&bytes, memory, sizeof bytes);
-    context->host.deallocate(context->host.self, memory, bytes, LINE);
+    context->host.deallocate(context->host.self, header_of(memory), header_of(memory)->bytes, LINE);
+}
+
+void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,
+                  const char *name, graft_error *error)
+{
+    void *memory = gr_new(context, count, element_bytes, name, error);
+
+    if (memory == NULL) return NULL;
+    header_of(memory)->next = pool->first;
+    pool->first = memory;
+    pool->bytes += (int64_t)header_of(memory)->bytes;
+    return memory;
+}
+
+void gr_pool_fini(const graft_context *context, struct gr_pool *pool)
+{
+    while (pool->first != NULL) {
+        void *memory = pool->first;
+
+        pool->first = header_of(memory)->next;
+        gr_free(context, memory);
+    }
+    pool->bytes = 0;
 }
 
 int32_t gr_text_copy(const graft_context *context, char **copy, const char *text, graft_error *error)

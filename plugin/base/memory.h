@@ -13,6 +13,21 @@
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
 void  gr_free(const graft_context *context, void *memory);
 
+/** Blocks that are freed together. Zeroed, it is empty. */
+struct gr_pool {
+    void   *first;
+    int64_t bytes;
+};
+
+/** As GR_NEW, but the block belongs to the pool. */
+#define GR_POOL_NEW(context, pool, ptr, count, error)                                                                  \
+    (((ptr) = gr_pool_new((context), (pool), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK                \
+                                                                                              : GRAFT_ERR_NOMEM)
+
+void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,
+                  const char *name, graft_error *error);
+void  gr_pool_fini(const graft_context *context, struct gr_pool *pool);
+
 /** Copy of a text in memory of the host. */
 int32_t gr_text_copy(const graft_context *context, char **copy, const char *text, graft_error *error);
 

@@ -227,13 +227,17 @@ int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr
 
     if (rc < 0) return rc;
     for (int64_t row = 0; row < csr->n_rows; row++) {
-        int has_loop = 0;
+        int missing = 1;
 
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) has_loop |= gr_csr_column(csr, e) == row;
-        if (!has_loop) put_unit_loop(looped, to++, row);
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) missing &= gr_csr_column(csr, e) != row;
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            if (missing && gr_csr_column(csr, e) > row) {
+                put_unit_loop(looped, to++, row);
+                missing = 0;
+            }
             put_entry(looped, to++, gr_csr_column(csr, e), csr, e);
         }
+        if (missing) put_unit_loop(looped, to++, row);
         looped->row_ptr[row + 1] = to;
     }
     return GRAFT_OK;

@@ -32,7 +32,7 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
 int32_t gr_csr_symmetrize(const graft_context *context, const graft_csr *csr, struct gr_csr *symmetric,
                           graft_error *error);
 
-/** An entry (v, v) of value 1 in front of every row that has none. For a square matrix. */
+/** An entry (v, v) of value 1 in every row that has none; sorted rows stay sorted. For a square matrix. */
 int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
                               graft_error *error);
 

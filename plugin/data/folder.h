@@ -1,0 +1,45 @@
+/* The files of a data set that is a folder.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_FOLDER_H
+#define GR_FOLDER_H
+
+#include "data/npy.h"
+#include "data/vertices.h"
+
+enum gr_part {
+    GR_PART_GRAPH,
+    GR_PART_EDGES,
+    GR_PART_FEATURES,
+    GR_PART_INDPTR,
+    GR_PART_INDICES,
+    GR_PART_VALUES,
+    GR_PART_SHAPE,
+    GR_PART_LABELS,
+    GR_PART_SPLIT,
+    GR_PART_COUNT
+};
+
+struct gr_part_file {
+    struct gr_file file; /* fd is -1 if there is none */
+    struct gr_npy  npy;  /* its header; not for GR_PART_GRAPH */
+};
+
+struct gr_folder {
+    const char         *path;
+    struct gr_part_file part[GR_PART_COUNT];
+    struct gr_vertices  vertices; /* as features, labels and split agree on */
+    int64_t             n_sparse_features;
+};
+
+/** Open what there is, and check what can be without reading the data: a graph is there, and nothing twice or in part;
+ *  types, shapes, lengths of files; that they agree on the number of vertices. `folder` is then ready for
+ *  gr_folder_close(), also after a failure. */
+int32_t gr_folder_open(struct gr_folder *folder, int fd, const char *path, graft_error *error);
+void    gr_folder_close(struct gr_folder *folder);
+
+static inline int gr_folder_has(const struct gr_folder *folder, enum gr_part part)
+{
+    return folder->part[part].file.fd >= 0;
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* "graft.data/1" and "graft.train/1": reading the host's structs, and the frame of each call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry.h"
+
+#include "data/data.h"
+#include "model/model.h"
+
+static int32_t data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
+
+    if (rc == GRAFT_OK && (path == NULL || data == NULL)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
+    }
+    if (rc == GRAFT_OK) rc = gr_data_open(context, path, data, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static void data_close(graft_context *context, graft_data *data)
+{
+    struct gr_call call;
+
+    if (gr_call_begin(&call, context, GRAFT_DATA_ID " close", NULL) == GRAFT_OK) gr_data_close(context, data);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+const graft_data_interface gr_interface_data = {
+    .size = sizeof(graft_data_interface),
+    .open = data_open,
+    .view = gr_data_view,
+    .close = data_close,
+};
+
+/* Begin a call on a trainer, which may be NULL. */
+static int32_t begin(struct gr_call *call, const graft_trainer *trainer, const char *where, graft_error *error)
+{
+    const int32_t rc = gr_call_begin(call, trainer != NULL ? trainer->context : NULL, where, error);
+
+    if (trainer == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the trainer is null");
+    return rc;
+}
+
+static int32_t train_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+                            graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_TRAIN_ID " create", error);
+
+    if (rc == GRAFT_OK && trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "trainer is null");
+    if (rc == GRAFT_OK) rc = gr_trainer_create(context, dataset, trainer, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_error *error)
+{
+    struct gr_call call;
+    graft_epoch    ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " epoch", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, epoch, "epoch", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_epoch(trainer, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(epoch, &ours, sizeof ours, "epoch", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error)
+{
+    struct gr_call call;
+    graft_metrics  ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " evaluate", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, metrics, "metrics", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_evaluate(trainer, weights, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(metrics, &ours, sizeof ours, "metrics", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
+                             graft_error *error)
+{
+    struct gr_call call;
+    graft_dense    ours;
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " predict", error);
+
+    if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_predict(trainer, weights, labels, logits != NULL ? &ours : NULL, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours = { .size = sizeof ours };
+    int32_t          rc = begin(&call, trainer, GRAFT_TRAIN_ID " state_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_trainer_state_item(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours;
+    int32_t          rc = begin(&call, trainer, GRAFT_TRAIN_ID " state_set", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, item, "item", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_state_set(trainer, &ours, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " explain", error);
+
+    if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+    }
+    if (rc == GRAFT_OK) rc = gr_trainer_explain(trainer, text, capacity, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static void train_destroy(graft_trainer *trainer)
+{
+    struct gr_call call;
+
+    if (begin(&call, trainer, GRAFT_TRAIN_ID " destroy", NULL) == GRAFT_OK) gr_trainer_destroy(trainer);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+const graft_train gr_interface_train = {
+    .size = sizeof(graft_train),
+    .create = train_create,
+    .epoch = train_epoch,
+    .evaluate = train_evaluate,
+    .predict = train_predict,
+    .state_item = train_state_item,
+    .state_set = train_state_set,
+    .explain = train_explain,
+    .destroy = train_destroy,
+};

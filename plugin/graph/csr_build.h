@@ -1,0 +1,30 @@
+/* Rows of a sparse matrix from entries in any order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_CSR_BUILD_H
+#define GR_CSR_BUILD_H
+
+#include "graph/csr.h"
+
+/** Entries (row[i], col[i]) of a matrix, in any order, some perhaps more than once. */
+struct gr_coo {
+    int64_t  n_rows, n_cols; /* at most INT32_MAX */
+    int64_t  count;
+    int32_t *row, *col;
+    float   *value; /* or NULL: no entry has a value */
+};
+
+/** Room for `count` entries; the caller sets n_rows and n_cols. */
+int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted, graft_error *error);
+void    gr_coo_fini(const graft_context *context, struct gr_coo *coo);
+
+/** Build the rows, each in the order of its columns, in time linear in rows, columns and entries. Of entries at the
+ *  same place one is kept, with the sum of the values in the order they came.
+ * \param[in]  coo     Valid indices. Freed on the way, to save memory: empty afterwards, also after a failure.
+ * \param[in]  name    What a message calls the matrix.
+ * \param[out] csr     With int32 columns, and float values if coo has any.
+ * \param[out] merged  How many entries went into another one.
+ * \return OK; ERR_FORMAT (a sum that is no finite float); ERR_NOMEM. */
+int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const char *name, struct gr_csr *csr,
+                     int64_t *merged, graft_error *error);
+
+#endif

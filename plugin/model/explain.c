@@ -1,0 +1,67 @@
+/* What a trainer is, in a few lines.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct text {
+    char    *at;
+    uint64_t left;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+{
+    va_list list;
+    int     length;
+
+    va_start(list, format);
+    length = vsnprintf(text->at, text->left, format, list);
+    va_end(list);
+    if (length < 0 || text->left == 0) return;
+    if ((uint64_t)length >= text->left) length = (int)text->left - 1;
+    text->at += length;
+    text->left -= (uint64_t)length;
+}
+
+static void explain_model(const graft_trainer *t, struct text *text)
+{
+    static const char *const names[] = { "sage", "gcn", "gin", "mlp" }; /* as in enum gr_model_kind */
+    int64_t                  weights = 0;
+
+    for (int32_t i = 0; i < t->n_parameters; i++) weights += t->parameters[i].rows * t->parameters[i].cols;
+    add(text, "model     %s, widths", names[t->config.kind]);
+    for (int32_t l = 0; l <= t->config.n_layers; l++) add(text, " %lld", (long long)t->config.width[l]);
+    add(text, ", %lld weights, %s loss\n", (long long)weights, t->config.sigmoid ? "sigmoid" : "softmax");
+}
+
+static void explain_graph(const graft_trainer *t, struct text *text)
+{
+    if (t->a == NULL) {
+        add(text, "graph     %lld vertices; edges are not used\n", (long long)t->n);
+        return;
+    }
+    add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n, (long long)t->a->csr.row_ptr[t->n],
+        t->config.self_loops ? " with self loops" : "", t->symmetric ? "symmetric" : "not symmetric");
+    add(text, "layers   ");
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        add(text, " %d: %s first%s", l, t->layers[l].aggregate_first ? "aggregate" : "transform",
+            l + 1 < t->config.n_layers ? "," : "\n");
+    }
+}
+
+int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
+{
+    struct text text = { buffer, capacity };
+    int64_t     bytes = t->pool.bytes + gr_matrix_bytes(t->a);
+
+    (void)error;
+    if (t->a_transpose != t->a) bytes += gr_matrix_bytes(t->a_transpose);
+    explain_model(t, &text);
+    explain_graph(t, &text);
+    add(&text, "kernel    %s; %d threads\n", gr_option_text(t->context, GR_OPTION_MXM_KERNEL), t->threads);
+    add(&text, "dense     %s: %s\n", t->dense->name, t->dense->detail);
+    add(&text, "memory    %.1f MB beside the data set\n", (double)bytes / 1e6);
+    return GRAFT_OK;
+}

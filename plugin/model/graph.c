@@ -1,0 +1,92 @@
+/* The graph as the model wants it: made symmetric, with self loops, transposed for the backward pass, and the factors
+ * that turn sums over neighbours into means or into Kipf and Welling's normalisation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graph/csr.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sum of the values of a row; the number of its entries if there are none. */
+static double degree(const graft_csr *csr, int64_t row)
+{
+    double sum = 0;
+
+    if (csr->values == NULL) return (double)(csr->row_ptr[row + 1] - csr->row_ptr[row]);
+    for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) sum += ((const float *)csr->values)[e];
+    return sum;
+}
+
+static int32_t make_scales(graft_trainer *t, graft_error *error)
+{
+    const graft_csr *csr = &t->a->csr;
+    const int        gcn = t->config.kind == GR_MODEL_GCN;
+    int32_t          rc = GRAFT_OK;
+
+    if (t->config.kind == GR_MODEL_GIN) return GRAFT_OK;
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->left, t->n, error));
+    for (int64_t v = 0; v < t->n; v++) {
+        const double d = degree(csr, v);
+        t->left[v] = d > 0 ? (float)(gcn ? 1 / sqrt(d) : 1 / d) : 0;
+    }
+    if (gcn) t->right = t->left;
+done:
+    return rc;
+}
+
+static int same_arrays(const graft_csr *a, const graft_csr *b)
+{
+    const uint64_t entries = (uint64_t)gr_csr_entries(a);
+
+    return memcmp(a->row_ptr, b->row_ptr, (uint64_t)(a->n_rows + 1) * sizeof *a->row_ptr) == 0 &&
+           memcmp(a->col_idx, b->col_idx, entries * (a->index_type == GRAFT_I32 ? 4 : 8)) == 0 &&
+           (a->values == NULL || memcmp(a->values, b->values, entries * sizeof(float)) == 0);
+}
+
+/* Wrap a csr that Graft made; the matrix takes its arrays. */
+static int32_t wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+{
+    const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
+
+    if (rc < 0) return rc;
+    gr_matrix_adopt(*matrix);
+    memset(csr, 0, sizeof *csr);
+    return GRAFT_OK;
+}
+
+int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
+{
+    struct gr_csr    symmetric = { 0 }, looped = { 0 }, transpose = { 0 };
+    const graft_csr *csr = &t->graph;
+    int32_t          rc = GRAFT_OK;
+
+    if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
+    if (t->config.symmetrize) {
+        GR_TRY(gr_csr_symmetrize(t->context, csr, &symmetric, error));
+        csr = &symmetric.view;
+    }
+    if (t->config.self_loops) {
+        GR_TRY(gr_csr_add_self_loops(t->context, csr, &looped, error));
+        csr = &looped.view;
+    }
+    GR_TRY(gr_csr_transpose(t->context, csr, &transpose, error));
+    t->symmetric = same_arrays(csr, &transpose.view);
+    if (csr == &looped.view) GR_TRY(wrap(t->context, &looped, &t->a, error));
+    else if (csr == &symmetric.view) GR_TRY(wrap(t->context, &symmetric, &t->a, error));
+    else GR_TRY(gr_matrix_create(t->context, csr, &t->a, error));
+    if (t->symmetric) t->a_transpose = t->a;
+    else GR_TRY(wrap(t->context, &transpose, &t->a_transpose, error));
+    rc = make_scales(t, error);
+done:
+    gr_csr_fini(t->context, &symmetric);
+    gr_csr_fini(t->context, &looped);
+    gr_csr_fini(t->context, &transpose);
+    return rc;
+}
+
+void gr_model_graph_fini(graft_trainer *t)
+{
+    if (t->a_transpose != t->a) gr_matrix_destroy(t->a_transpose);
+    gr_matrix_destroy(t->a);
+    t->a = t->a_transpose = NULL;
+}

@@ -1,0 +1,155 @@
+/* Models and their training: what the files of this folder share.
+ *
+ * config.c     options of a trainer               rows.c       bias, norm, ReLU, dropout: passes over rows
+ * graph.c      the graph as the model wants it    layer.c      one layer, forward and backward
+ * features.c   the features as the model wants it loss.c       cross-entropy and accuracy
+ * parameter.c  weights by name, their first values optimizer.c Adam and SGD
+ * trainer.c    create, epoch, evaluate, predict   state.c      the state as named arrays
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_H
+#define GR_MODEL_H
+
+#include "base/context.h"
+#include "base/memory.h"
+#include "graft_train.h"
+#include "kernel/kernel.h"
+
+enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
+
+enum gr_model_kind { GR_MODEL_SAGE, GR_MODEL_GCN, GR_MODEL_GIN, GR_MODEL_MLP };
+
+struct gr_config {
+    enum gr_model_kind kind;
+    int32_t            n_layers;
+    int64_t            width[GR_LAYERS_MAX + 1]; /* width[l] enters layer l; width[n_layers] is the number of classes */
+    int64_t            epochs, eval_every;
+    double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
+    int                norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features;
+    uint64_t           seed;
+};
+
+/** One trained array: [rows x cols], rows 1 for vectors. */
+struct gr_parameter {
+    char    name[GR_STATE_COPIES][64]; /* of the value, the best value and the two moments, as in the state */
+    int32_t n_dims;
+    int     decayed; /* the weight decay applies */
+    int64_t rows, cols;
+    float  *value, *gradient, *best, *m, *v;
+};
+
+/** One layer, its weights and what its forward pass leaves for the backward pass. n rows each. */
+struct gr_layer {
+    int64_t              in, out;
+    int                  hidden;          /* followed by norm, ReLU and dropout */
+    int                  aggregate_first; /* (A H) W rather than A (H W): the same, at another price */
+    struct gr_parameter *self, *neigh;    /* sage has both, mlp self only, gcn neigh only; gin: neigh is its first */
+    struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift;
+    float               *gathered;  /* [in] input after aggregation, if that comes first */
+    float               *inner;     /* [out] gin: ReLU of the first product */
+    float               *z;         /* [out] before norm */
+    float               *mean, *rstd;
+    uint8_t             *bits, *inner_bits; /* [(out+7)/8] which outputs ReLU and dropout let through */
+    float               *h;         /* [out] what the next layer sees; z itself where there is no norm */
+};
+
+struct gr_progress {
+    int64_t epoch, best_epoch;
+    double  best_accuracy, best_loss;
+};
+
+struct graft_trainer {
+    graft_context          *context;
+    struct gr_config        config;
+    const struct gr_module *dense;
+    struct gr_pool          pool;
+
+    graft_dataset data; /* arrays borrowed from the host */
+    graft_csr     graph, sparse_features;
+    graft_dense   features;
+    int64_t       n;
+    int64_t       n_train; /* training vertices that have a label */
+
+    graft_matrix *a, *a_transpose;  /* a_transpose is a if the graph is symmetric; both NULL for mlp */
+    int           symmetric;
+    float        *left, *right;     /* aggregation is diag(left) A diag(right); NULL: 1 */
+    const float  *x;                /* [n x width[0]] features */
+    int64_t       x_stride;
+    float        *x_dropped;        /* the same with dropout, or NULL */
+
+    struct gr_layer      layers[GR_LAYERS_MAX];
+    struct gr_parameter *parameters;
+    int32_t              n_parameters;
+    float               *gradient[2]; /* [n x the widest] of z and of h, taking turns */
+    float               *scratch;     /* [n x the widest] */
+    double              *partial;     /* sums over chunks of rows */
+    struct gr_progress   progress;
+    int                  threads;
+};
+
+/** Rows of a chunk in passes over rows, and columns of trainer->partial per chunk in units of the widest layer. */
+enum { GR_CHUNK_ROWS = 512, GR_PARTIALS = 3 };
+
+int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
+
+int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
+void    gr_model_graph_fini(graft_trainer *trainer);
+int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
+
+int32_t              gr_parameters_init(graft_trainer *trainer, graft_error *error);
+struct gr_parameter *gr_parameter_find(graft_trainer *trainer, int32_t layer, const char *name);
+
+int32_t gr_layers_init(graft_trainer *trainer, graft_error *error);
+/** Run all layers; with `training`, with dropout. The logits are z of the last layer. */
+int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *error);
+/** From the gradient of the logits in trainer->gradient[0] to those of all parameters. */
+int32_t gr_layers_backward(graft_trainer *trainer, graft_error *error);
+
+/** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
+struct gr_rows {
+    int64_t        n, width;
+    int            threads;
+    const float   *bias, *gain, *shift; /* gain NULL: no norm */
+    float         *z, *h, *mean, *rstd;
+    uint8_t       *bits;
+    uint64_t       key; /* of the dropout */
+    uint32_t       threshold; /* of 65536: draws below it are dropped */
+};
+void gr_rows_forward(const struct gr_rows *rows);
+
+/** Backward through the same: g, the gradient of h, becomes that of z; gradients of bias, gain and shift (those not
+ *  NULL) are written. `partial` has room for GR_PARTIALS * width per chunk. */
+struct gr_rows_gradient {
+    float  *g;
+    float  *bias, *gain, *shift;
+    double *partial;
+};
+void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
+
+/** out = dropout(x), or of rows of x as they are with threshold 0. */
+void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
+                     uint32_t threshold, int threads);
+/** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
+void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
+                   int64_t width, int threads);
+uint32_t gr_dropout_threshold(double share);
+
+/** Mean loss over the training vertices and, in gradient, its gradient by the logits. */
+double gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);
+/** Loss and accuracy of all splits. */
+void gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics);
+int64_t gr_argmax(const float *row, int64_t n);
+
+void gr_optimizer_step(graft_trainer *trainer);
+
+int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+                          graft_error *error);
+void    gr_trainer_destroy(graft_trainer *trainer);
+int32_t gr_trainer_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
+int32_t gr_trainer_evaluate(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
+int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
+                           graft_error *error);
+int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
+int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
+int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
+
+#endif

@@ -1,0 +1,40 @@
+/* Adam (Kingma and Ba 2015, algorithm 1, with beta 0.9 and 0.999, eps 1e-8) and SGD with momentum. The L2 penalty is
+ * added to the gradient, as in the models that are compared with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+#include <math.h>
+
+static void adam(struct gr_parameter *p, float rate, float decay, double step)
+{
+    const float unbias_m = (float)(1 / (1 - pow(0.9, step))), unbias_v = (float)(1 / (1 - pow(0.999, step)));
+
+    for (int64_t i = 0; i < p->rows * p->cols; i++) {
+        const float g = p->gradient[i] + decay * p->value[i];
+
+        p->m[i] = 0.9f * p->m[i] + 0.1f * g;
+        p->v[i] = 0.999f * p->v[i] + 0.001f * g * g;
+        p->value[i] -= rate * (p->m[i] * unbias_m) / (sqrtf(p->v[i] * unbias_v) + 1e-8f);
+    }
+}
+
+static void sgd(struct gr_parameter *p, float rate, float decay, float momentum)
+{
+    for (int64_t i = 0; i < p->rows * p->cols; i++) {
+        p->m[i] = momentum * p->m[i] + (p->gradient[i] + decay * p->value[i]);
+        p->value[i] -= rate * p->m[i];
+    }
+}
+
+void gr_optimizer_step(graft_trainer *t)
+{
+    const float rate = (float)t->config.lr;
+
+    for (int32_t i = 0; i < t->n_parameters; i++) {
+        struct gr_parameter *p = &t->parameters[i];
+        const float          decay = p->decayed ? (float)t->config.weight_decay : 0;
+
+        if (t->config.adam) adam(p, rate, decay, (double)(t->progress.epoch + 1));
+        else sgd(p, rate, decay, (float)t->config.momentum);
+    }
+}

@@ -1,0 +1,275 @@
+/* A trainer from create to destroy.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dense/dense.h"
+#include "graph/csr.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static int32_t check_labels(const graft_trainer *t, graft_error *error)
+{
+    const graft_dataset *d = &t->data;
+
+    for (int64_t v = 0; v < t->n && d->labels != NULL; v++) {
+        if (d->labels[v] < -1 || d->labels[v] >= d->n_classes) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has label %d, expected -1 to %lld", (long long)v,
+                           d->labels[v], (long long)d->n_classes - 1);
+        }
+    }
+    for (int64_t i = 0; i < t->n * d->n_classes && d->targets != NULL; i++) {
+        if (d->targets[i] > 1) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has target %d for class %lld, expected 0 or 1",
+                           (long long)(i / d->n_classes), d->targets[i], (long long)(i % d->n_classes));
+        }
+    }
+    return GRAFT_OK;
+}
+
+static int32_t check_split(graft_trainer *t, graft_error *error)
+{
+    const graft_dataset *d = &t->data;
+
+    if (d->split == NULL) return GRAFT_OK;
+    for (int64_t v = 0; v < t->n; v++) {
+        if (d->split[v] > GRAFT_SPLIT_TEST) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)v, d->split[v]);
+        }
+        t->n_train += d->split[v] == GRAFT_SPLIT_TRAIN && (d->targets != NULL || (d->labels != NULL && d->labels[v] >= 0));
+    }
+    if (t->n_train == 0) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
+                       (long long)t->n);
+    }
+    return GRAFT_OK;
+}
+
+static int32_t check_shapes(const graft_trainer *t, graft_error *error)
+{
+    const graft_dataset *d = &t->data;
+    const int64_t        rows = d->features != NULL ? t->features.n_rows : t->sparse_features.n_rows;
+    const int64_t        cols = d->features != NULL ? t->features.n_cols : t->sparse_features.n_cols;
+
+    if (d->n_vertices < 1 || d->n_features < 1 || d->n_classes < 1) {
+        return gr_fail(error, GRAFT_ERR_ARG, "there are %lld vertices, %lld features and %lld classes; a model needs one of "
+                       "each at least", (long long)d->n_vertices, (long long)d->n_features, (long long)d->n_classes);
+    }
+    if ((d->features == NULL) == (d->sparse_features == NULL)) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s dense and sparse features are given; give one of them",
+                       d->features == NULL ? "neither" : "both");
+    }
+    if (rows != t->n || cols != d->n_features) {
+        return gr_fail(error, GRAFT_ERR_ARG, "features are %lld x %lld, but there are %lld vertices and %lld features",
+                       (long long)rows, (long long)cols, (long long)t->n, (long long)d->n_features);
+    }
+    if (t->graph.n_rows != t->n || t->graph.n_cols != t->n) {
+        return gr_fail(error, GRAFT_ERR_ARG, "the graph is %lld x %lld, but there are %lld vertices",
+                       (long long)t->graph.n_rows, (long long)t->graph.n_cols, (long long)t->n);
+    }
+    if (t->graph.values != NULL && t->graph.value_type != GRAFT_F32) {
+        return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)", t->graph.value_type);
+    }
+    return GRAFT_OK;
+}
+
+/* Our copies of the host's structs; the arrays stay his. A model without a graph gets an empty one. */
+static int32_t read_dataset(graft_trainer *t, const graft_dataset *dataset, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(&t->data, sizeof t->data, dataset, "dataset", error));
+    t->n = t->data.n_vertices;
+    GR_TRY(gr_struct_read(&t->graph, sizeof t->graph, t->data.graph, "dataset.graph", error));
+    if (t->data.features != NULL) {
+        GR_TRY(gr_struct_read(&t->features, sizeof t->features, t->data.features, "dataset.features", error));
+    }
+    if (t->data.sparse_features != NULL) {
+        GR_TRY(gr_struct_read(&t->sparse_features, sizeof t->sparse_features, t->data.sparse_features,
+                              "dataset.sparse_features", error));
+    }
+    GR_TRY(check_shapes(t, error));
+    GR_TRY(gr_csr_check(&t->graph, "graph", 0, t->threads, error));
+    GR_TRY(check_labels(t, error));
+    rc = check_split(t, error);
+done:
+    return rc;
+}
+
+int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+                          graft_error *error)
+{
+    graft_trainer *t = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, t, 1, error));
+    t->context = context;
+    t->threads = gr_threads(context, 0);
+    t->progress.best_accuracy = -1;
+    GR_TRY(read_dataset(t, dataset, error));
+    GR_TRY(gr_config_read(context, &t->data, &t->config, error));
+    GR_TRY(gr_dense_choose(context, &t->dense, error));
+    GR_TRY(gr_model_features_init(t, error));
+    GR_TRY(gr_model_graph_init(t, error));
+    GR_TRY(gr_parameters_init(t, error));
+    GR_TRY(gr_layers_init(t, error));
+    *trainer = t;
+    t = NULL;
+done:
+    gr_trainer_destroy(t);
+    return rc;
+}
+
+void gr_trainer_destroy(graft_trainer *t)
+{
+    if (t == NULL) return;
+    gr_model_graph_fini(t);
+    gr_pool_fini(t->context, &t->pool);
+    gr_free(t->context, t);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static const float *logits_of(const graft_trainer *t)
+{
+    return t->layers[t->config.n_layers - 1].z;
+}
+
+static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
+{
+    if (now->validation_accuracy != so_far->best_accuracy) return now->validation_accuracy > so_far->best_accuracy;
+    return now->validation_loss < so_far->best_loss;
+}
+
+/* Keep the weights if they are the best so far. Without a validation split there is no best. */
+static int keep_best(graft_trainer *t, const graft_metrics *metrics)
+{
+    if (isnan(metrics->validation_accuracy) || !is_better(&t->progress, metrics)) return 0;
+    t->progress.best_epoch = t->progress.epoch;
+    t->progress.best_accuracy = metrics->validation_accuracy;
+    t->progress.best_loss = metrics->validation_loss;
+    for (int32_t i = 0; i < t->n_parameters; i++) {
+        const struct gr_parameter *p = &t->parameters[i];
+        memcpy(p->best, p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->best);
+    }
+    return 1;
+}
+
+static int evaluation_is_due(const graft_trainer *t)
+{
+    if (t->progress.epoch == t->config.epochs) return 1;
+    return t->config.eval_every > 0 && t->progress.epoch % t->config.eval_every == 0;
+}
+
+static int32_t step(graft_trainer *t, double *loss, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_layers_forward(t, 1, error));
+    *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
+    GR_TRY(gr_layers_backward(t, error));
+    gr_optimizer_step(t);
+    t->progress.epoch++;
+done:
+    return rc;
+}
+
+int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *error)
+{
+    graft_metrics metrics = { .size = sizeof metrics };
+    const double  begin = seconds_now();
+    int32_t       rc = GRAFT_OK;
+
+    if (t->n_train == 0) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
+    if (t->progress.epoch >= t->config.epochs) {
+        return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are behind", (long long)t->config.epochs);
+    }
+    metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss = (double)NAN;
+    GR_TRY(step(t, &epoch->loss, error));
+    epoch->seconds_step = seconds_now() - begin;
+    epoch->evaluated = evaluation_is_due(t);
+    if (epoch->evaluated) {
+        GR_TRY(gr_layers_forward(t, 0, error));
+        gr_loss_measure(t, logits_of(t), &metrics);
+        epoch->best = keep_best(t, &metrics);
+    }
+    epoch->train_accuracy = metrics.train_accuracy;
+    epoch->validation_accuracy = metrics.validation_accuracy;
+    epoch->test_accuracy = metrics.test_accuracy;
+    epoch->validation_loss = metrics.validation_loss;
+    epoch->epoch = t->progress.epoch;
+    epoch->epochs = t->config.epochs;
+    epoch->done = t->progress.epoch == t->config.epochs;
+    epoch->seconds = seconds_now() - begin;
+done:
+    return rc;
+}
+
+static void swap_best(graft_trainer *t)
+{
+    for (int32_t i = 0; i < t->n_parameters; i++) {
+        struct gr_parameter *p = &t->parameters[i];
+        float *const         value = p->value;
+
+        p->value = p->best;
+        p->best = value;
+    }
+}
+
+/* A forward pass without dropout, with the weights asked for. */
+static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
+{
+    const int best = weights == GRAFT_WEIGHTS_BEST && t->progress.best_epoch > 0;
+    int32_t   rc;
+
+    if (weights != GRAFT_WEIGHTS_LAST && weights != GRAFT_WEIGHTS_BEST) {
+        return gr_fail(error, GRAFT_ERR_ARG, "weights is %d, expected GRAFT_WEIGHTS_LAST (0) or GRAFT_WEIGHTS_BEST (1)",
+                       weights);
+    }
+    if (best) swap_best(t);
+    rc = gr_layers_forward(t, 0, error);
+    if (best) swap_best(t);
+    return rc;
+}
+
+int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *metrics, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (t->data.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
+    GR_TRY(infer(t, weights, error));
+    gr_loss_measure(t, logits_of(t), metrics);
+    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && t->progress.best_epoch > 0 ? t->progress.best_epoch
+                                                                                  : t->progress.epoch;
+done:
+    return rc;
+}
+
+int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, const graft_dense *logits,
+                           graft_error *error)
+{
+    const int64_t classes = t->data.n_classes;
+    int32_t       rc = GRAFT_OK;
+
+    if (logits != NULL && (logits->dtype != GRAFT_F32 || logits->n_rows != t->n || logits->n_cols != classes ||
+                           logits->stride < classes || logits->data == NULL)) {
+        return gr_fail(error, GRAFT_ERR_ARG, "logits are %lld x %lld with stride %lld and dtype %d; expected %lld x %lld of "
+                       "GRAFT_F32 (1) and data", (long long)logits->n_rows, (long long)logits->n_cols,
+                       (long long)logits->stride, logits->dtype, (long long)t->n, (long long)classes);
+    }
+    GR_TRY(infer(t, weights, error));
+    for (int64_t v = 0; v < t->n; v++) {
+        const float *row = logits_of(t) + v * classes;
+
+        if (labels != NULL) labels[v] = (int32_t)gr_argmax(row, classes);
+        if (logits != NULL) memcpy((float *)logits->data + v * logits->stride, row, (uint64_t)classes * sizeof *row);
+    }
+done:
+    return rc;
+}
