@@ -8,8 +8,8 @@
  *  2. Everything else is an interface: a struct of functions fetched by an id "name/revision" (GRAFT_MXM_ID, ...).
  *     An id that the library does not know gives NULL. What an id names never changes but by growing at the tail.
  *  3. Every struct begins with its size; graft_base.h has the rule. New fields are zero to those who do not know them.
- *  4. Every call that can fail returns a status and, if asked, fills a graft_error that the caller owns: a sentence with
- *     what was found, what was expected, and where. A failed call leaves its outputs as they were.
+ *  4. Every call that can fail returns a status and, if asked, fills a graft_error that the caller owns: a sentence
+ *     with what was found, what was expected, and where. A failed call leaves its outputs as they were.
  *  5. Matrices are views of the host's arrays. Each comment says until when they are borrowed, and who frees what.
  *  6. Each call says which threads may call it; a context serves one caller at a time, and contexts share nothing.
  *  7. The library never prints, exits, installs a handler, changes errno, locale, rounding or OpenMP settings, and is
@@ -21,10 +21,10 @@
 #define GRAFT_H
 
 #include "graft_base.h"   /* versions, sizes, status codes, errors, the words of the comments */
+#include "graft_data.h"   /* graft.data/1: data sets from files */
 #include "graft_host.h"   /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h" /* sparse and dense views, masks, semirings */
 #include "graft_mxm.h"    /* graft.mxm/1: C<M> (+)= A (+.x) B */
-#include "graft_data.h"   /* graft.data/1: data sets from files */
 #include "graft_train.h"  /* graft.train/1: models, epochs, evaluation, state */
 
 #endif

@@ -43,18 +43,18 @@ template <class T> inline T graft_sized()
 GRAFT_EXTERN_C_BEGIN
 
 /* Status codes: 0 success, negative failure. One list gives codes, names and texts; values are never reused. */
-#define GRAFT_STATUS_MAP(X)                                                                  \
-    X(OK, 0, "success")                                                                      \
-    X(ERR_ARG, -1, "an argument is null, out of range, or does not fit the others")          \
-    X(ERR_NOMEM, -2, "out of memory")                                                        \
-    X(ERR_VERSION, -3, "the two sides have no version of the contract in common")            \
-    X(ERR_UNSUPPORTED, -4, "no module at hand can do this case")                             \
-    X(ERR_NOT_FOUND, -5, "no such file, module, interface, kernel or item")                  \
-    X(ERR_FORMAT, -6, "a file or a graph contradicts its own description")                   \
-    X(ERR_IO, -7, "reading or writing a file failed")                                        \
-    X(ERR_OPTION, -8, "an option is unknown or its value is out of range")                   \
-    X(ERR_STATE, -9, "the call does not fit the state of the object")                        \
-    X(ERR_FORKED, -10, "the process was forked after the context was opened")                \
+#define GRAFT_STATUS_MAP(X)                                                                                            \
+    X(OK, 0, "success")                                                                                                \
+    X(ERR_ARG, -1, "an argument is null, out of range, or does not fit the others")                                    \
+    X(ERR_NOMEM, -2, "out of memory")                                                                                  \
+    X(ERR_VERSION, -3, "the two sides have no version of the contract in common")                                      \
+    X(ERR_UNSUPPORTED, -4, "no module at hand can do this case")                                                       \
+    X(ERR_NOT_FOUND, -5, "no such file, module, interface, kernel or item")                                            \
+    X(ERR_FORMAT, -6, "a file or a graph contradicts its own description")                                             \
+    X(ERR_IO, -7, "reading or writing a file failed")                                                                  \
+    X(ERR_OPTION, -8, "an option is unknown or its value is out of range")                                             \
+    X(ERR_STATE, -9, "the call does not fit the state of the object")                                                  \
+    X(ERR_FORKED, -10, "the process was forked after the context was opened")                                          \
     X(ERR_MODULE, -11, "a module, or the library behind it, failed")
 
 #define GRAFT_STATUS_ENUM(name, value, text) GRAFT_##name = (value),

@@ -38,19 +38,20 @@ typedef struct graft_data_interface {
      *
      * `path` is a folder with
      *     edges.npy             int32 or int64 [2, nnz], row 0 sources and row 1 destinations; or graph.mtx instead
-     *     features.npy          float32 [n, d]; or, sparse, features_csr_indptr.npy int64 [n+1], features_csr_indices.npy
-     *                           int32, features_csr_data.npy float32, features_csr_shape.npy int64 [2]
+     *     features.npy          float32 [n, d]; or, sparse, the four files of a matrix by rows:
+     *                           features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
+     *                           features_csr_data.npy float32, features_csr_shape.npy int64 [2]
      *     labels.npy            int32 [n], -1 unlabelled; or uint8 [n, c] with several classes at once
      *     split.npy             uint8 [n], 0 none, 1 train, 2 validation, 3 test
-     * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square). Entry (i, j)
-     * of it means that i gathers from j. From a folder, graph, or graph and features, may be all there is: what is not
-     * there is NULL in the data set. Only .npy of version 1 to 3, little-endian, C order, is taken.
+     * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square). Entry (i,
+     * j) of it means that i gathers from j. From a folder, graph, or graph and features, may be all there is: what is
+     * not there is NULL in the data set. Only .npy of version 1 to 3, little-endian, C order, is taken.
      * An edge that comes twice is kept once; in a Matrix Market file its values are added.
      *
      * \param[out] data  Untouched on failure.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file or folder, no graph in it); ERR_IO (errno in native_code);
-     *         ERR_FORMAT (the message names the file and what it says against what it should: type, order, shape, length,
-     *         line, the first vertex, edge or row at fault); ERR_NOMEM.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file or folder, no graph in it); ERR_IO (errno in
+     *         native_code); ERR_FORMAT (the message names the file and what it says against what it should: type,
+     *         order, shape, length, line, the first vertex, edge or row at fault); ERR_NOMEM.
      * Every count that a file states is held against its length before memory is asked for.
      * [one-caller]. Not collective. Memory: the arrays, and while reading 16 bytes per edge. Since 1. */
     int32_t (*open)(graft_context *context, const char *path, graft_data **data, graft_error *error);

@@ -69,7 +69,8 @@ typedef struct graft_api {
     void (*close)(graft_context *context);
 
     /** Table of an interface by id, such as GRAFT_MXM_ID; NULL if this library has none such, which is not an error.
-     *  Cast to the struct that the header of the id names. Valid until close(). [any-thread] Not collective. Since 1. */
+     *  Cast to the struct that the header of the id names. Valid until close(). [any-thread] Not collective. Since 1.
+     *  */
     const void *(*get_interface)(graft_context *context, const char *id);
 
     /** Give an option a value. Options also take their first value from the environment: "mxm.kernel" from

@@ -15,8 +15,8 @@ GRAFT_EXTERN_C_BEGIN
 
 typedef int32_t (*graft_open_fn)(uint32_t, uint32_t, const graft_host *, const graft_api **, graft_error *);
 
-static inline __attribute__((unused)) int32_t
-graft_load_refuse(graft_error *error, int32_t code, const char *path, const char *why)
+static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *error, int32_t code, const char *path,
+                                                                const char *why)
 {
     if (error != NULL && error->size >= sizeof *error) {
         error->code = code;
@@ -30,15 +30,16 @@ graft_load_refuse(graft_error *error, int32_t code, const char *path, const char
 
 /** Load libgraft.so and open a context in it.
  *
- * \param[in]  path   The file; NULL: the soname, searched as the dynamic linker does. A path without '/' is searched too.
+ * \param[in]  path   The file; NULL: the soname, searched as the dynamic linker does. A path without '/' is searched
+ * too.
  * \param[in]  host   As for graft_open(); may be NULL.
  * \param[out] api    As for graft_open(). Untouched on failure.
  * \param[out] error  Optional.
  * \return those of graft_open(); ERR_NOT_FOUND (it cannot be loaded: the message says what the dynamic linker said);
  *         ERR_VERSION (it exports no graft_open, or its table is shorter than this header knows).
  * The library stays loaded for the life of the process (-z nodelete); there is nothing to unload. Keeps errno. */
-static inline __attribute__((unused)) int32_t
-graft_load(const char *path, const graft_host *host, const graft_api **api, graft_error *error)
+static inline __attribute__((unused)) int32_t graft_load(const char *path, const graft_host *host,
+                                                         const graft_api **api, graft_error *error)
 {
     const int        saved_errno = errno;
     const char      *file = path != NULL ? path : "libgraft.so.1";

@@ -20,8 +20,12 @@ enum { GRAFT_F32 = 1, GRAFT_F64 = 2, GRAFT_I32 = 3, GRAFT_I64 = 4, GRAFT_U8 = 5 
  * A NaN that takes part makes the result NaN, in max and min too. Sums are formed in the order of the entries. */
 typedef int32_t graft_semiring;
 enum {
-    GRAFT_PLUS_TIMES = 1, GRAFT_PLUS_SECOND = 2, GRAFT_MAX_TIMES = 3,
-    GRAFT_MAX_SECOND = 4, GRAFT_MIN_TIMES = 5, GRAFT_MIN_SECOND = 6
+    GRAFT_PLUS_TIMES = 1,
+    GRAFT_PLUS_SECOND = 2,
+    GRAFT_MAX_TIMES = 3,
+    GRAFT_MAX_SECOND = 4,
+    GRAFT_MIN_TIMES = 5,
+    GRAFT_MIN_SECOND = 6
 };
 
 /** A sparse matrix by rows, borrowed. For a graph, row i holds the neighbours from which vertex i gathers, so an edge
@@ -66,9 +70,9 @@ typedef struct graft_mask {
     graft_mask_kind kind;
     uint32_t        flags;
     uint32_t        reserved;
-    int64_t         stride;  /**< bytes from one row to the next; not read for ROWS */
+    int64_t         stride; /**< bytes from one row to the next; not read for ROWS */
     const uint8_t  *present;
-    const uint8_t  *values;  /**< BYTES only */
+    const uint8_t  *values; /**< BYTES only */
 } graft_mask;
 
 GRAFT_EXTERN_C_END

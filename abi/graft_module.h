@@ -14,14 +14,15 @@ GRAFT_EXTERN_C_BEGIN
 
 /** A way to do graft.mxm/1 run().
  *
- *  The library has checked the arguments and gives the graph twice: to prepare() once, which may make its own arrays, and
- *  to run() with what prepare() made. `args->a` is not for kernels; `args->threads` is at least 1. */
+ *  The library has checked the arguments and gives the graph twice: to prepare() once, which may make its own arrays,
+ *  and to run() with what prepare() made. `args->a` is not for kernels; `args->threads` is at least 1. */
 typedef struct graft_kernel {
     uint32_t    size;
     int32_t     preference; /**< "auto" takes the highest that supports a case. The plain loops have 0. */
     const char *description;
 
-    /** Make the state for one context. \return OK; ERR_NOMEM; ERR_MODULE; ERR_UNSUPPORTED (with the reason in error). */
+    /** Make the state for one context. \return OK; ERR_NOMEM; ERR_MODULE; ERR_UNSUPPORTED (with the reason in error).
+     *  */
     int32_t (*init)(const graft_host *host, void **state, graft_error *error);
     void (*fini)(void *state);
 
@@ -41,7 +42,7 @@ typedef struct graft_kernel {
 /** C = alpha op(A) op(B) + beta C by rows, float; op(A) [m x k], op(B) [k x n]. With beta 0, C is not read. */
 typedef struct graft_gemm {
     uint32_t     size;
-    int32_t      threads; /**< at most so many, at least 1 */
+    int32_t      threads;                  /**< at most so many, at least 1 */
     int32_t      transpose_a, transpose_b; /**< 0 or 1 */
     int64_t      m, n, k;
     float        alpha, beta;

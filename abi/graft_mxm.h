@@ -42,8 +42,8 @@ typedef struct graft_mxm {
      * \param[in]  csr    Its arrays are borrowed until matrix_destroy(): neither freed nor changed before.
      * \param[in]  trust  0: every row pointer, column and value is checked, O(m + entries). 1: the host vouches.
      * \param[out] matrix Untouched on failure.
-     * \return OK; ERR_ARG (null, a type not allowed, a negative size); ERR_FORMAT (row pointers that do not begin at 0 or
-     *         fall, a column out of range, a value that is not finite: the message names the row); ERR_NOMEM.
+     * \return OK; ERR_ARG (null, a type not allowed, a negative size); ERR_FORMAT (row pointers that do not begin at 0
+     *         or fall, a column out of range, a value that is not finite: the message names the row); ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: none now; kernels prepare their own arrays at first use,
      * see matrix_bytes(). Since 1. */
     int32_t (*matrix_create)(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
@@ -67,8 +67,8 @@ typedef struct graft_mxm {
      *
      *      C<M> (+)= diag(row_scale) (A (+.x) B)
      *
-     * Let Z(i,j) be the sum, maximum or minimum over the entries of row i of A (see graft_semiring), times row_scale[i].
-     * Where row i of A is empty, Z has no entry. Then for every element of C:
+     * Let Z(i,j) be the sum, maximum or minimum over the entries of row i of A (see graft_semiring), times
+     * row_scale[i]. Where row i of A is empty, Z has no entry. Then for every element of C:
      *
      *      allowed by the mask    ACCUMULATE      C(i,j) (+) Z(i,j); as it was if Z has no entry
      *                             else            Z(i,j); 0 if Z has no entry
@@ -82,11 +82,11 @@ typedef struct graft_mxm {
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B, unknown semiring or flags,
      *         winner with a sum); ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse);
-     *         ERR_OPTION (no kernel has the chosen name); ERR_NOMEM; ERR_MODULE. C is untouched after all but ERR_MODULE
-     *         and an ERR_NOMEM from inside a foreign library.
+     *         ERR_OPTION (no kernel has the chosen name); ERR_NOMEM; ERR_MODULE. C is untouched after all but
+     *         ERR_MODULE and an ERR_NOMEM from inside a foreign library.
      * [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this matrix; a
-     * kernel may keep scratch for C on the matrix. Numerics: the same bits for any number of threads with the same kernel.
-     * Source: GraphBLAS C API 2.0, section 4.3.1; mask as in S-SpMM, MixGCN 3.2.1. Since 1. */
+     * kernel may keep scratch for C on the matrix. Numerics: the same bits for any number of threads with the same
+     * kernel. Source: GraphBLAS C API 2.0, section 4.3.1; mask as in S-SpMM, MixGCN 3.2.1. Since 1. */
     int32_t (*run)(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
     /** Say in a few lines which kernel runs `args`, why, and why the ones before it do not; for args = NULL, which one

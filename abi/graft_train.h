@@ -13,18 +13,20 @@ GRAFT_EXTERN_C_BEGIN
  *
  *     mlp    Z_l = H_l W + b                                   (the graph is not used: the baseline)
  *     sage   Z_l = H_l W_self + D^-1 A H_l W_neigh + b         mean over neighbours, 0 if none; Hamilton et al. 2017
- *     gcn    Z_l = D^-1/2 A D^-1/2 H_l W + b                   A with self loops by default; Kipf and Welling 2017, eq. 2
+ *     gcn    Z_l = D^-1/2 A D^-1/2 H_l W + b                   with self loops; Kipf and Welling 2017, eq. 2
  *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
  *
  *     H_{l+1} = dropout(ReLU(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *
- * D is the number of entries in the rows of A (after symmetrize and self_loops); for gcn on both sides, so A should be
- * symmetric. Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes).
- * Weights begin Glorot-uniform, biases 0, norm gain 1 and shift 0. All arithmetic is in float.
+ * D holds the sums of the rows of A after symmetrize and self_loops: the numbers of neighbours, if A has no values. A
+ * vertex whose sum is not positive gathers 0. gcn has D on both sides, so A should be symmetric. Loss: mean over the
+ * training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). Weights begin Glorot-uniform,
+ * biases 0, norm gain 1 and shift 0. All arithmetic is in float.
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
- * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, loss, seed, eval_every, symmetrize,
- * self_loops, normalize_features, gin_eps; graft_api.option_info gives types, defaults and a line of help for each. */
+ * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
+ * symmetrize, self_loops, normalize_features, gin_eps and dense.module; graft_api.option_info gives types, defaults
+ * and a line of help for each. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -32,16 +34,16 @@ typedef struct graft_trainer graft_trainer;
 /** What an epoch came to. Fractions are in 0..1; NaN where there is nothing to measure. */
 typedef struct graft_epoch {
     uint32_t size;
-    int32_t  done;      /**< 1 when `epochs` epochs are behind */
-    int64_t  epoch;     /**< epochs behind, this one included */
-    int64_t  epochs;    /**< how many there are to be */
-    double   loss;      /**< of the training vertices, before the step, with dropout */
-    double   seconds;   /**< of the epoch: step and, if due, evaluation */
+    int32_t  done;    /**< 1 when `epochs` epochs are behind */
+    int64_t  epoch;   /**< epochs behind, this one included */
+    int64_t  epochs;  /**< how many there are to be */
+    double   loss;    /**< of the training vertices, before the step, with dropout */
+    double   seconds; /**< of the epoch: step and, if due, evaluation */
     double   seconds_step;
-    int32_t  evaluated; /**< 1 if the accuracies below were measured in this epoch (option eval_every), after the step */
-    int32_t  best;      /**< 1 if this was the best validation so far; its weights were kept */
-    double   train_accuracy, validation_accuracy, test_accuracy;
-    double   validation_loss;
+    int32_t evaluated; /**< 1 if the accuracies below were measured in this epoch (option eval_every), after the step */
+    int32_t best;      /**< 1 if this was the best validation so far; its weights were kept */
+    double  train_accuracy, validation_accuracy, test_accuracy;
+    double  validation_loss;
 } graft_epoch;
 
 /** Accuracy: the share of labelled vertices of the split whose largest logit is that of their label; with several
@@ -82,15 +84,17 @@ typedef struct graft_train {
      * \param[out] trainer  Untouched on failure.
      * \return OK; ERR_ARG (null, a shape that does not fit, no classes, no features); ERR_FORMAT (the graph, as
      *         matrix_create(); a label out of range; a split of another value; a feature that is not finite; no
-     *         training vertex in the split); ERR_OPTION (options that contradict each other); ERR_UNSUPPORTED or ERR_NOT_FOUND
-     *         (no usable dense module); ERR_NOMEM.
-     * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare. Since 1. */
-    int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer, graft_error *error);
+     *         training vertex in the split); ERR_OPTION (options that contradict each other); ERR_UNSUPPORTED or
+     *         ERR_NOT_FOUND (no usable dense module); ERR_NOMEM.
+     * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare; see explain().
+     * Sparse features are made dense. Since 1. */
+    int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+                      graft_error *error);
 
     /** Train for one epoch (one step on all training vertices) and, when due, evaluate and keep the best weights.
      * \param[out] epoch  What it came to.
-     * \return OK; ERR_ARG; ERR_STATE (`epochs` are behind, or no split); the codes of graft_mxm.run(). After a failure the
-     *         weights may have been left between two epochs: only destroy() and state_set() are of use.
+     * \return OK; ERR_ARG; ERR_STATE (`epochs` are behind, or no split); the codes of graft_mxm.run(). After a failure
+     *         the weights may have been left between two epochs: only destroy() and state_set() are of use.
      * [one-caller] [starts-openmp]. Not collective. Numerics: the same bits for any number of threads. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 

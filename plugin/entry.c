@@ -112,10 +112,12 @@ done:
     return rc;
 }
 
-int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api, graft_error *error)
+int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
+                   graft_error *error)
 {
-    struct gr_call call = { .error = { .size = sizeof call.error }, .out = error, .where = "graft_open",
-                            .saved_errno = errno };
+    struct gr_call call = {
+        .error = { .size = sizeof call.error }, .out = error, .where = "graft_open", .saved_errno = errno
+    };
     graft_context *context = NULL;
     int32_t        rc = GRAFT_OK;
 

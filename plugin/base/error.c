@@ -42,7 +42,7 @@ const char *gr_status_text(int32_t code)
     case value: return text;
     switch (code) {
         GRAFT_STATUS_MAP(STATUS_TEXT)
-        default: return "a status that this version does not know";
+    default: return "a status that this version does not know";
     }
 #undef STATUS_TEXT
 }

@@ -22,7 +22,8 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
     uint64_t bytes;
     char    *block = NULL;
 
-    if (count >= 0 && !__builtin_mul_overflow((uint64_t)count, element_bytes, &bytes) && bytes <= INT64_MAX - 2 * LINE) {
+    if (count >= 0 && !__builtin_mul_overflow((uint64_t)count, element_bytes, &bytes) &&
+        bytes <= INT64_MAX - 2 * LINE) {
         bytes = (bytes + 2 * LINE - 1) / LINE * LINE;
         block = context->host.allocate(context->host.self, bytes, LINE);
     }

@@ -22,7 +22,7 @@ struct gr_pool {
 /** As GR_NEW, but the block belongs to the pool. */
 #define GR_POOL_NEW(context, pool, ptr, count, error)                                                                  \
     (((ptr) = gr_pool_new((context), (pool), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK                \
-                                                                                              : GRAFT_ERR_NOMEM)
+                                                                                             : GRAFT_ERR_NOMEM)
 
 void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,
                   const char *name, graft_error *error);

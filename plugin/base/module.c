@@ -148,12 +148,15 @@ static int32_t load_table(const char *path, const graft_module_table **table, gr
     entry = own_entry(library, path);
     if (entry == NULL) {
         dlclose(library);
-        return gr_fail(error, GRAFT_ERR_MODULE, "'%.200s' is no Graft module: it has no graft_module() of its own", path);
+        return gr_fail(error, GRAFT_ERR_MODULE, "'%.200s' is no Graft module: it has no graft_module() of its own",
+                       path);
     }
     rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, table, error);
     if (rc == GRAFT_OK && !table_is_whole(*table)) {
-        return gr_fail(error, GRAFT_ERR_MODULE, "the table of module '%.200s' is of an unknown kind, too short, or lacks a "
-                       "function", path);
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "the table of module '%.200s' is of an unknown kind, too short, or lacks a "
+                       "function",
+                       path);
     }
     return rc;
 }
@@ -173,8 +176,8 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     if (module->status == 1) return GRAFT_OK;
     if (module->table == NULL) GR_TRY(load_table(module->path, &module->table, error));
     if (strcmp(module->table->kind, module->kind) != 0 || strcmp(module->table->name, module->name) != 0) {
-        rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' says that it is %s '%s', its name says %s '%s'", module->path,
-                     module->table->kind, module->table->name, module->kind, module->name);
+        rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' says that it is %s '%s', its name says %s '%s'",
+                     module->path, module->table->kind, module->table->name, module->kind, module->name);
         goto done;
     }
     GR_TRY(init_state(context, module, error));
@@ -200,7 +203,8 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     char                      real[PATH_MAX], *copy = NULL;
 
     if (path == NULL) return gr_fail(error, GRAFT_ERR_ARG, "path is null");
-    if (realpath(path, real) == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
+    if (realpath(path, real) == NULL)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
     GR_TRY(load_table(real, &table, error));
     GR_TRY(gr_text_copy(context, &copy, real, error));
     module = find(context, table->kind, table->name);
@@ -276,11 +280,11 @@ static int32_t preference(const struct gr_module *module)
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
                          graft_error *error)
 {
-    const int      automatic = strcmp(chosen, "auto") == 0;
-    struct names   names = { context, kind };
-    const char    *near;
-    graft_error    reason = { .size = sizeof reason }; /* kept in the module */
-    int32_t        found = 0;
+    const int    automatic = strcmp(chosen, "auto") == 0;
+    struct names names = { context, kind };
+    const char  *near;
+    graft_error  reason = { .size = sizeof reason }; /* kept in the module */
+    int32_t      found = 0;
 
     if (!automatic && find(context, kind, chosen) == NULL) {
         near = gr_nearest(chosen, name_of_kind, &names);

@@ -32,7 +32,7 @@ static const char *option_key(const void *unused, int32_t index)
 /* Number of insertions, deletions and replacements between two texts of at most 63 letters. */
 static int edit_distance(const char *a, const char *b)
 {
-    int row[64];
+    int       row[64];
     const int n = (int)strnlen(b, 63);
 
     for (int j = 0; j <= n; j++) row[j] = j;
@@ -64,7 +64,8 @@ const char *gr_nearest(const char *text, const char *(*next)(const void *arg, in
     return best;
 }
 
-/* The text as a number in the C locale, whatever the host's; 0 if it is not one. newlocale() of "C" allocates nothing. */
+/* The text as a number in the C locale, whatever the host's; 0 if it is not one. newlocale() of "C" allocates nothing.
+ * */
 static int parse_number(const char *text, double *number)
 {
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -109,7 +110,8 @@ static int is_choice(const char *choices, const char *value)
     return 0;
 }
 
-/* The next width of a list such as "128" or "256,64": 1 and the place behind it, 0 at the end, -1 if it is not a width. */
+/* The next width of a list such as "128" or "256,64": 1 and the place behind it, 0 at the end, -1 if it is not a
+ * width. */
 static int next_width(const char **at, const char *range, int64_t *width)
 {
     char   digits[16];
@@ -131,7 +133,8 @@ static int value_fits(const struct option_row *row, const char *value)
     int     found = 0, state;
 
     if (strchr(row->type, '|') != NULL) return is_choice(row->type, value);
-    if (strcmp(row->type, "integer") == 0) return parse_integer(value, &integer) && in_range(row->range, (double)integer);
+    if (strcmp(row->type, "integer") == 0)
+        return parse_integer(value, &integer) && in_range(row->range, (double)integer);
     if (strcmp(row->type, "number") == 0) return parse_number(value, &number) && in_range(row->range, number);
     if (strcmp(row->type, "widths") == 0) {
         while ((state = next_width(&value, row->range, &integer)) > 0) found++;

@@ -1,5 +1,5 @@
-/* Random bits by counter: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of the key and the counter, so
- * they are the same for any number of threads, ranks and calls, in any order.
+/* Random bits by counter: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of the key and the counter,
+ * so they are the same for any number of threads, ranks and calls, in any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_RANDOM_H
 #define GR_RANDOM_H
@@ -24,7 +24,8 @@ static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpo
     return key;
 }
 
-/** 128 random bits for (key, vertex, block): of a row of a matrix, block c holds the bits of columns 8c..8c+7, or 4c..4c+3. */
+/** 128 random bits for (key, vertex, block): of a row of a matrix, block c holds the bits of columns 8c..8c+7, or
+ *  4c..4c+3. */
 static inline void gr_random_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
 {
     uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = (uint32_t)vertex, c3 = (uint32_t)(vertex >> 32);

@@ -103,9 +103,6 @@ int32_t gr_data_open(graft_context *context, const char *path, graft_data **data
     graft_data *made = NULL;
     int32_t     rc;
 
-    if (path == NULL || data == NULL) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
-    }
     GR_TRY(GR_NEW(context, made, 1, error));
     made->set.size = sizeof made->set;
     GR_TRY(read_path(context, path, made, error));

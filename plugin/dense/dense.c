@@ -19,7 +19,8 @@ int32_t gr_dense_choose(graft_context *context, const struct gr_module **module,
         }
         if (candidate->status != 1) continue;
         if (candidate->table == &gr_dense_reference && strcmp(chosen, "auto") == 0) {
-            gr_log(context, GRAFT_LOG_WARNING, "no BLAS module is usable, so dense products are done by plain loops, "
+            gr_log(context, GRAFT_LOG_WARNING,
+                   "no BLAS module is usable, so dense products are done by plain loops, "
                    "which are much slower");
         }
         *module = candidate;
@@ -47,7 +48,7 @@ static void gemm_row(const graft_gemm *g, int64_t i)
 
     for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
     for (int64_t p = 0; p < g->k; p++) {
-        const float a = g->alpha * (g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);
+        const float   a = g->alpha * (g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);
         const int64_t step = g->transpose_b ? g->ldb : 1;
         const float  *b = g->transpose_b ? g->b + p : g->b + p * g->ldb;
 

@@ -56,7 +56,8 @@ static void put_entry(struct gr_csr *out, int64_t to, int64_t column, const graf
 
     if (in->index_type == GRAFT_I32) ((int32_t *)out->col_idx)[to] = (int32_t)column;
     else ((int64_t *)out->col_idx)[to] = column;
-    if (bytes > 0) memcpy((char *)out->values + (uint64_t)to * bytes, (const char *)in->values + (uint64_t)from * bytes, bytes);
+    if (bytes > 0)
+        memcpy((char *)out->values + (uint64_t)to * bytes, (const char *)in->values + (uint64_t)from * bytes, bytes);
 }
 
 /* What a check finds wrong, each as the first row it is wrong in; INT64_MAX for nothing. */
@@ -93,8 +94,8 @@ static int32_t report_column(const graft_csr *csr, const char *name, int64_t row
     int64_t e = csr->row_ptr[row];
 
     while (gr_csr_column(csr, e) >= 0 && gr_csr_column(csr, e) < csr->n_cols) e++;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld names column %lld, but columns go from 0 to %lld", name,
-                   (long long)row, (long long)e, (long long)gr_csr_column(csr, e), (long long)csr->n_cols - 1);
+    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld names column %lld, but columns go from 0 to %lld",
+                   name, (long long)row, (long long)e, (long long)gr_csr_column(csr, e), (long long)csr->n_cols - 1);
 }
 
 /* Types, sizes and pointers, without a look into the arrays. */

@@ -39,8 +39,8 @@ static int32_t sort_by_column(const graft_context *context, const struct gr_coo 
                              .index_type = GRAFT_I32,
                              .value_type = coo->value != NULL ? GRAFT_F32 : 0,
                              .values = coo->value };
-    int64_t *next;
-    int32_t  rc = gr_csr_init(context, columns, &like, coo->n_cols, coo->n_rows, coo->count, error);
+    int64_t        *next;
+    int32_t         rc = gr_csr_init(context, columns, &like, coo->n_cols, coo->n_rows, coo->count, error);
 
     if (rc < 0) return rc;
     next = columns->row_ptr;

@@ -5,12 +5,14 @@
 static int32_t check_dense(const graft_dense *dense, const char *name, graft_error *error)
 {
     if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name, dense->dtype);
+        return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
+                       dense->dtype);
     }
     if (dense->n_rows < 0 || dense->n_cols < 0 || dense->stride < dense->n_cols) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%s is %lld x %lld with stride %lld; sizes cannot be negative, nor the stride "
-                       "less than a row", name, (long long)dense->n_rows, (long long)dense->n_cols,
-                       (long long)dense->stride);
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "%s is %lld x %lld with stride %lld; sizes cannot be negative, nor the stride "
+                       "less than a row",
+                       name, (long long)dense->n_rows, (long long)dense->n_cols, (long long)dense->stride);
     }
     if (dense->data == NULL && dense->n_rows > 0 && dense->n_cols > 0) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s: data is null", name);
@@ -24,8 +26,8 @@ static int32_t check_shapes(const graft_mxm_args *args, graft_error *error)
 
     if (args->b->n_rows != a->n_cols || args->c->n_rows != a->n_rows || args->c->n_cols != args->b->n_cols) {
         return gr_fail(error, GRAFT_ERR_ARG, "shapes do not fit: C is %lld x %lld, A %lld x %lld, B %lld x %lld",
-                       (long long)args->c->n_rows, (long long)args->c->n_cols, (long long)a->n_rows, (long long)a->n_cols,
-                       (long long)args->b->n_rows, (long long)args->b->n_cols);
+                       (long long)args->c->n_rows, (long long)args->c->n_cols, (long long)a->n_rows,
+                       (long long)a->n_cols, (long long)args->b->n_rows, (long long)args->b->n_cols);
     }
     if (args->b->dtype != args->c->dtype || (a->values != NULL && a->value_type != args->c->dtype)) {
         return gr_fail(error, GRAFT_ERR_ARG, "types differ: C has dtype %d, B %d, the values of A %d; all must be one",
@@ -89,7 +91,8 @@ static int32_t check_winner(const graft_mxm_args *args, struct span b, struct sp
                        (long long)args->winner_stride, (long long)args->c->n_cols);
     }
     winner = span_of(args->winner, args->c->n_rows, args->c->n_cols, args->winner_stride, bytes);
-    if (overlap(winner, b) || overlap(winner, c)) return gr_fail(error, GRAFT_ERR_ARG, "winner overlaps B or C in memory");
+    if (overlap(winner, b) || overlap(winner, c))
+        return gr_fail(error, GRAFT_ERR_ARG, "winner overlaps B or C in memory");
     return GRAFT_OK;
 }
 
@@ -100,7 +103,8 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     int32_t        rc = GRAFT_OK;
 
     if (args->semiring < GRAFT_PLUS_TIMES || args->semiring > GRAFT_MIN_SECOND) {
-        return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", args->semiring);
+        return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)",
+                       args->semiring);
     }
     if (args->flags & ~(GRAFT_MXM_ACCUMULATE | GRAFT_MXM_REPLACE)) {
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", args->flags);

@@ -30,7 +30,8 @@ int64_t gr_matrix_bytes(const graft_matrix *matrix)
 {
     int64_t bytes = matrix != NULL ? matrix->owned_bytes : 0;
 
-    for (const struct gr_prepared *p = matrix != NULL ? matrix->prepared : NULL; p != NULL; p = p->next) bytes += p->bytes;
+    for (const struct gr_prepared *p = matrix != NULL ? matrix->prepared : NULL; p != NULL; p = p->next)
+        bytes += p->bytes;
     return bytes;
 }
 

@@ -1,5 +1,5 @@
-/* Kernel "reference": the definition of graft.mxm/1 run() as plain loops. It does every case, and is what faster kernels
- * are compared with.
+/* Kernel "reference": the definition of graft.mxm/1 run() as plain loops. It does every case, and is what faster
+ * kernels are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 

@@ -8,7 +8,7 @@ struct NAME(strip) {
 };
 
 static void NAME(sum_row)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j0, int64_t n,
-                          struct NAME(strip) *strip)
+                          struct NAME(strip) * strip)
 {
     const int times = args->semiring == GRAFT_PLUS_TIMES && a->values != NULL;
 
@@ -23,7 +23,7 @@ static void NAME(sum_row)(const graft_csr *a, const graft_mxm_args *args, int64_
 
 /* Maximum, or minimum as the maximum of what is negated. The first of equal ones wins, and a NaN over any number. */
 static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j0, int64_t n,
-                              struct NAME(strip) *strip)
+                              struct NAME(strip) * strip)
 {
     const int  times = (args->semiring == GRAFT_MAX_TIMES || args->semiring == GRAFT_MIN_TIMES) && a->values != NULL;
     const REAL sign = args->semiring == GRAFT_MAX_TIMES || args->semiring == GRAFT_MAX_SECOND ? 1 : -1;
@@ -46,9 +46,9 @@ static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, in
 /* Put z into element (row, j) of C, or what stands for "no entry"; see graft_mxm.run(). */
 static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j, REAL z, int64_t winner)
 {
-    REAL     *c = (REAL *)args->c->data + row * args->c->stride + j;
-    const int empty = a->row_ptr[row] == a->row_ptr[row + 1];
-    const int sum = args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND;
+    REAL      *c = (REAL *)args->c->data + row * args->c->stride + j;
+    const int  empty = a->row_ptr[row] == a->row_ptr[row + 1];
+    const int  sum = args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND;
     const REAL sign = args->semiring == GRAFT_MAX_TIMES || args->semiring == GRAFT_MAX_SECOND ? 1 : -1;
 
     if (!gr_mask_allows(args->mask, row, j)) {
@@ -72,7 +72,7 @@ static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t 
 
 static void NAME(row)(const graft_csr *a, const graft_mxm_args *args, int64_t row)
 {
-    const int           sum = args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND;
+    const int sum = args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND;
     struct NAME(strip) strip;
 
     for (int64_t j0 = 0; j0 < args->c->n_cols; j0 += STRIP) {

@@ -3,8 +3,8 @@
 #include "base/parallel.h"
 #include "model/model.h"
 
-/* Columns that pass through the sparse product, forward and backward, in either order; the first layer sends no gradient
- * back to its input. The cheaper one is taken. gin adds the input to the sum, so it aggregates first. */
+/* Columns that pass through the sparse product, forward and backward, in either order; the first layer sends no
+ * gradient back to its input. The cheaper one is taken. gin adds the input to the sum, so it aggregates first. */
 static int aggregates_first(const graft_trainer *t, int32_t l)
 {
     const int64_t in = t->config.width[l], out = t->config.width[l + 1];
@@ -17,17 +17,17 @@ static void find_weights(graft_trainer *t, int32_t l)
     struct gr_layer *layer = &t->layers[l];
 
     switch (t->config.kind) {
-        case GR_MODEL_SAGE:
-            layer->self = gr_parameter_find(t, l, "weight_self");
-            layer->neigh = gr_parameter_find(t, l, "weight_neigh");
-            break;
-        case GR_MODEL_GCN: layer->neigh = gr_parameter_find(t, l, "weight"); break;
-        case GR_MODEL_MLP: layer->self = gr_parameter_find(t, l, "weight"); break;
-        case GR_MODEL_GIN:
-            layer->neigh = gr_parameter_find(t, l, "weight_1");
-            layer->inner_bias = gr_parameter_find(t, l, "bias_1");
-            layer->outer = gr_parameter_find(t, l, "weight_2");
-            break;
+    case GR_MODEL_SAGE:
+        layer->self = gr_parameter_find(t, l, "weight_self");
+        layer->neigh = gr_parameter_find(t, l, "weight_neigh");
+        break;
+    case GR_MODEL_GCN: layer->neigh = gr_parameter_find(t, l, "weight"); break;
+    case GR_MODEL_MLP: layer->self = gr_parameter_find(t, l, "weight"); break;
+    case GR_MODEL_GIN:
+        layer->neigh = gr_parameter_find(t, l, "weight_1");
+        layer->inner_bias = gr_parameter_find(t, l, "bias_1");
+        layer->outer = gr_parameter_find(t, l, "weight_2");
+        break;
     }
     layer->bias = gr_parameter_find(t, l, t->config.kind == GR_MODEL_GIN ? "bias_2" : "bias");
     layer->gain = gr_parameter_find(t, l, "norm.gain");

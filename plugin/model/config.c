@@ -12,12 +12,14 @@ static enum gr_model_kind kind_of(const char *name)
     return GR_MODEL_SAGE;
 }
 
-static int32_t read_loss(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error)
+static int32_t read_loss(graft_context *context, const graft_dataset *data, struct gr_config *config,
+                         graft_error *error)
 {
     config->sigmoid = gr_option_is(context, GR_OPTION_LOSS, "sigmoid") ||
                       (gr_option_is(context, GR_OPTION_LOSS, "auto") && data->targets != NULL);
     if (!config->sigmoid && data->targets != NULL && data->labels == NULL) {
-        return gr_fail(error, GRAFT_ERR_OPTION, "option 'loss' is softmax, but vertices have several classes at once; use "
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'loss' is softmax, but vertices have several classes at once; use "
                        "sigmoid");
     }
     return GRAFT_OK;

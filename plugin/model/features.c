@@ -1,5 +1,5 @@
-/* The features as the model wants them: dense, and each row divided by its sum if that is asked for. The host's own array
- * is used where it will do.
+/* The features as the model wants them: dense, and each row divided by its sum if that is asked for. The host's own
+ * array is used where it will do.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
 #include "model/model.h"
@@ -13,8 +13,10 @@ static int32_t check_dense(const graft_trainer *t, graft_error *error)
     int64_t            bad = INT64_MAX;
 
     if (f->dtype != GRAFT_F32 || f->stride < f->n_cols || (f->data == NULL && f->n_rows > 0)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d and stride %lld; expected GRAFT_F32 (1), at least %lld, "
-                       "and data", f->dtype, (long long)f->stride, (long long)f->n_cols);
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "features have dtype %d and stride %lld; expected GRAFT_F32 (1), at least %lld, "
+                       "and data",
+                       f->dtype, (long long)f->stride, (long long)f->n_cols);
     }
 #pragma omp parallel for num_threads(t->threads) reduction(min : bad) if (t->threads > 1)
     for (int64_t row = 0; row < f->n_rows; row++) {
@@ -33,7 +35,8 @@ static int32_t fill_from_sparse(graft_trainer *t, float *x, graft_error *error)
 
     if (rc < 0) return rc;
     if (s->values != NULL && s->value_type != GRAFT_F32) {
-        return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)", s->value_type);
+        return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)",
+                       s->value_type);
     }
     for (int64_t row = 0; row < s->n_rows; row++) {
         for (int64_t e = s->row_ptr[row]; e < s->row_ptr[row + 1]; e++) {

@@ -27,37 +27,78 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error
 static int32_t product(const graft_trainer *t, struct rows x, const struct gr_parameter *w, float beta, float *out,
                        graft_error *error)
 {
-    return gemm(t, &(graft_gemm){ .m = t->n, .n = w->cols, .k = w->rows, .beta = beta, .a = x.data, .lda = x.stride,
-                                  .b = w->value, .ldb = w->cols, .c = out, .ldc = w->cols }, error);
+    return gemm(t,
+                &(graft_gemm){ .m = t->n,
+                               .n = w->cols,
+                               .k = w->rows,
+                               .beta = beta,
+                               .a = x.data,
+                               .lda = x.stride,
+                               .b = w->value,
+                               .ldb = w->cols,
+                               .c = out,
+                               .ldc = w->cols },
+                error);
 }
 
 /* The gradient of w in product(): x^T g. */
 static int32_t weight_gradient(const graft_trainer *t, struct rows x, const float *g, struct gr_parameter *w,
                                graft_error *error)
 {
-    return gemm(t, &(graft_gemm){ .transpose_a = 1, .m = w->rows, .n = w->cols, .k = t->n, .a = x.data, .lda = x.stride,
-                                  .b = g, .ldb = w->cols, .c = w->gradient, .ldc = w->cols }, error);
+    return gemm(t,
+                &(graft_gemm){ .transpose_a = 1,
+                               .m = w->rows,
+                               .n = w->cols,
+                               .k = t->n,
+                               .a = x.data,
+                               .lda = x.stride,
+                               .b = g,
+                               .ldb = w->cols,
+                               .c = w->gradient,
+                               .ldc = w->cols },
+                error);
 }
 
 /* The gradient of x in product(): out[n x w->rows] = g w^T + beta out. */
-static int32_t input_gradient(const graft_trainer *t, const float *g, const struct gr_parameter *w, float beta, float *out,
-                              graft_error *error)
+static int32_t input_gradient(const graft_trainer *t, const float *g, const struct gr_parameter *w, float beta,
+                              float *out, graft_error *error)
 {
-    return gemm(t, &(graft_gemm){ .transpose_b = 1, .m = t->n, .n = w->rows, .k = w->cols, .beta = beta, .a = g,
-                                  .lda = w->cols, .b = w->value, .ldb = w->cols, .c = out, .ldc = w->rows }, error);
+    return gemm(t,
+                &(graft_gemm){ .transpose_b = 1,
+                               .m = t->n,
+                               .n = w->rows,
+                               .k = w->cols,
+                               .beta = beta,
+                               .a = g,
+                               .lda = w->cols,
+                               .b = w->value,
+                               .ldb = w->cols,
+                               .c = out,
+                               .ldc = w->rows },
+                error);
 }
 
 /* out = diag(scale) A x, added to out if `add`. */
-static int32_t gather(const graft_trainer *t, graft_matrix *a, const float *scale, struct rows x, int64_t width, int add,
-                      float *out, graft_error *error)
+static int32_t gather(const graft_trainer *t, graft_matrix *a, const float *scale, struct rows x, int64_t width,
+                      int add, float *out, graft_error *error)
 {
-    const graft_dense b = { .size = sizeof b, .dtype = GRAFT_F32, .n_rows = t->n, .n_cols = width, .stride = x.stride,
+    const graft_dense b = { .size = sizeof b,
+                            .dtype = GRAFT_F32,
+                            .n_rows = t->n,
+                            .n_cols = width,
+                            .stride = x.stride,
                             .data = (void *)(uintptr_t)x.data };
-    const graft_dense c = { .size = sizeof c, .dtype = GRAFT_F32, .n_rows = t->n, .n_cols = width, .stride = width,
-                            .data = out };
-    const graft_mxm_args args = { .size = sizeof args, .semiring = GRAFT_PLUS_TIMES,
-                                  .flags = add ? GRAFT_MXM_ACCUMULATE : 0, .threads = t->threads, .a = a, .b = &b,
-                                  .c = &c, .row_scale = scale };
+    const graft_dense c = {
+        .size = sizeof c, .dtype = GRAFT_F32, .n_rows = t->n, .n_cols = width, .stride = width, .data = out
+    };
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = GRAFT_PLUS_TIMES,
+                                  .flags = add ? GRAFT_MXM_ACCUMULATE : 0,
+                                  .threads = t->threads,
+                                  .a = a,
+                                  .b = &b,
+                                  .c = &c,
+                                  .row_scale = scale };
 
     return gr_mxm_run(t->context, &args, error);
 }
@@ -127,8 +168,13 @@ done:
 /* The passes over rows behind gin's first product: bias and ReLU. */
 static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *layer)
 {
-    return (struct gr_rows){ .n = t->n, .width = layer->out, .threads = t->threads, .bias = layer->inner_bias->value,
-                             .z = layer->inner, .h = layer->inner, .bits = layer->inner_bits };
+    return (struct gr_rows){ .n = t->n,
+                             .width = layer->out,
+                             .threads = t->threads,
+                             .bias = layer->inner_bias->value,
+                             .z = layer->inner,
+                             .h = layer->inner,
+                             .bits = layer->inner_bits };
 }
 
 static int32_t gin_forward(graft_trainer *t, struct gr_layer *layer, struct rows x, graft_error *error)
@@ -148,7 +194,9 @@ done:
 static int32_t gin_backward(graft_trainer *t, struct gr_layer *layer, float *g, float *dx, graft_error *error)
 {
     const struct gr_rows          rows = gin_inner_rows(t, layer);
-    const struct gr_rows_gradient inner = { .g = t->scratch, .bias = layer->inner_bias->gradient, .partial = t->partial };
+    const struct gr_rows_gradient inner = { .g = t->scratch,
+                                            .bias = layer->inner_bias->gradient,
+                                            .partial = t->partial };
     int32_t                       rc = GRAFT_OK;
 
     GR_TRY(weight_gradient(t, (struct rows){ layer->inner, layer->out }, g, layer->outer, error));
@@ -167,8 +215,9 @@ done:
 static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int training)
 {
     const struct gr_layer *layer = &t->layers[l];
-    struct gr_rows         rows = { .n = t->n, .width = layer->out, .threads = t->threads, .bias = layer->bias->value,
-                                    .z = layer->z };
+    struct gr_rows         rows = {
+                .n = t->n, .width = layer->out, .threads = t->threads, .bias = layer->bias->value, .z = layer->z
+    };
 
     if (!layer->hidden) return rows;
     rows.h = layer->h;
@@ -221,7 +270,9 @@ int32_t gr_layers_backward(graft_trainer *t, graft_error *error)
     for (int32_t l = t->config.n_layers - 1; l >= 0; l--) {
         struct gr_layer              *layer = &t->layers[l];
         const struct gr_rows          rows = rows_behind(t, l, 1);
-        const struct gr_rows_gradient gradient = { .g = g, .bias = layer->bias->gradient, .partial = t->partial,
+        const struct gr_rows_gradient gradient = { .g = g,
+                                                   .bias = layer->bias->gradient,
+                                                   .partial = t->partial,
                                                    .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                    .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
         float *const                  to = l > 0 ? dx : NULL;

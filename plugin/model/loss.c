@@ -97,8 +97,8 @@ double gr_loss_gradient(const graft_trainer *t, const float *logits, float *grad
     return loss / (double)t->n_train;
 }
 
-/* What is counted for each split: vertices, loss, and right ones of all; or, with several classes at once, true positives
- * and half of all positives and predictions, whose ratio is F1. */
+/* What is counted for each split: vertices, loss, and right ones of all; or, with several classes at once, true
+ * positives and half of all positives and predictions, whose ratio is F1. */
 enum { VERTICES, LOSS, RIGHT, OF_ALL, COUNTS };
 
 static void measure_vertex(const graft_trainer *t, const float *x, int64_t v, double *counts)

@@ -44,12 +44,12 @@ struct gr_layer {
     int                  aggregate_first; /* (A H) W rather than A (H W): the same, at another price */
     struct gr_parameter *self, *neigh;    /* sage has both, mlp self only, gcn neigh only; gin: neigh is its first */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift;
-    float               *gathered;  /* [in] input after aggregation, if that comes first */
-    float               *inner;     /* [out] gin: ReLU of the first product */
-    float               *z;         /* [out] before norm */
+    float               *gathered; /* [in] input after aggregation, if that comes first */
+    float               *inner;    /* [out] gin: ReLU of the first product */
+    float               *z;        /* [out] before norm */
     float               *mean, *rstd;
     uint8_t             *bits, *inner_bits; /* [(out+7)/8] which outputs ReLU and dropout let through */
-    float               *h;         /* [out] what the next layer sees; z itself where there is no norm */
+    float               *h;                 /* [out] what the next layer sees; z itself where there is no norm */
 };
 
 struct gr_progress {
@@ -69,12 +69,12 @@ struct graft_trainer {
     int64_t       n;
     int64_t       n_train; /* training vertices that have a label */
 
-    graft_matrix *a, *a_transpose;  /* a_transpose is a if the graph is symmetric; both NULL for mlp */
+    graft_matrix *a, *a_transpose; /* a_transpose is a if the graph is symmetric; both NULL for mlp */
     int           symmetric;
-    float        *left, *right;     /* aggregation is diag(left) A diag(right); NULL: 1 */
-    const float  *x;                /* [n x width[0]] features */
+    float        *left, *right; /* aggregation is diag(left) A diag(right); NULL: 1 */
+    const float  *x;            /* [n x width[0]] features */
     int64_t       x_stride;
-    float        *x_dropped;        /* the same with dropout, or NULL */
+    float        *x_dropped; /* the same with dropout, or NULL */
 
     struct gr_layer      layers[GR_LAYERS_MAX];
     struct gr_parameter *parameters;
@@ -106,13 +106,13 @@ int32_t gr_layers_backward(graft_trainer *trainer, graft_error *error);
 
 /** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
 struct gr_rows {
-    int64_t        n, width;
-    int            threads;
-    const float   *bias, *gain, *shift; /* gain NULL: no norm */
-    float         *z, *h, *mean, *rstd;
-    uint8_t       *bits;
-    uint64_t       key; /* of the dropout */
-    uint32_t       threshold; /* of 65536: draws below it are dropped */
+    int64_t      n, width;
+    int          threads;
+    const float *bias, *gain, *shift; /* gain NULL: no norm */
+    float       *z, *h, *mean, *rstd;
+    uint8_t     *bits;
+    uint64_t     key;       /* of the dropout */
+    uint32_t     threshold; /* of 65536: draws below it are dropped */
 };
 void gr_rows_forward(const struct gr_rows *rows);
 
@@ -126,17 +126,17 @@ struct gr_rows_gradient {
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
 
 /** out = dropout(x), or of rows of x as they are with threshold 0. */
-void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
-                     uint32_t threshold, int threads);
+void     gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
+                         uint32_t threshold, int threads);
 /** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
-void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
-                   int64_t width, int threads);
+void     gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
+                       int64_t width, int threads);
 uint32_t gr_dropout_threshold(double share);
 
 /** Mean loss over the training vertices and, in gradient, its gradient by the logits. */
-double gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);
+double  gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);
 /** Loss and accuracy of all splits. */
-void gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics);
+void    gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics);
 int64_t gr_argmax(const float *row, int64_t n);
 
 void gr_optimizer_step(graft_trainer *trainer);

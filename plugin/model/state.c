@@ -12,8 +12,8 @@ static void progress_item(const graft_trainer *t, int32_t index, graft_state_ite
 {
     static const char *const names[N_PROGRESS] = { "progress.epoch", "progress.best_epoch", "progress.best_accuracy",
                                                    "progress.best_loss" };
-    const void *const        data[N_PROGRESS] = { &t->progress.epoch, &t->progress.best_epoch,
-                                                  &t->progress.best_accuracy, &t->progress.best_loss };
+    const void *const data[N_PROGRESS] = { &t->progress.epoch, &t->progress.best_epoch, &t->progress.best_accuracy,
+                                           &t->progress.best_loss };
 
     item->dtype = index < 2 ? GRAFT_I64 : GRAFT_F64;
     item->name = names[index];
@@ -78,7 +78,8 @@ static int32_t check_values(const graft_state_item *item, graft_error *error)
     }
     for (int64_t i = 0; i < elements(item) && item->dtype == GRAFT_F32; i++) {
         if (!isfinite(((const float *)item->data)[i])) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is not finite", item->name, (long long)i);
+            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is not finite", item->name,
+                           (long long)i);
         }
     }
     return GRAFT_OK;
@@ -90,7 +91,8 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     char             found[64], expected[64];
     int32_t          rc, index = 0;
 
-    if (item->name == NULL || item->data == NULL) return gr_fail(error, GRAFT_ERR_ARG, "item.name or item.data is null");
+    if (item->name == NULL || item->data == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "item.name or item.data is null");
     do {
         rc = gr_trainer_state_item(t, index++, &ours, error);
         if (rc < 0) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "this trainer has no state item '%.80s'", item->name);

@@ -34,9 +34,11 @@ static int32_t check_split(graft_trainer *t, graft_error *error)
     if (d->split == NULL) return GRAFT_OK;
     for (int64_t v = 0; v < t->n; v++) {
         if (d->split[v] > GRAFT_SPLIT_TEST) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)v, d->split[v]);
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)v,
+                           d->split[v]);
         }
-        t->n_train += d->split[v] == GRAFT_SPLIT_TRAIN && (d->targets != NULL || (d->labels != NULL && d->labels[v] >= 0));
+        t->n_train +=
+            d->split[v] == GRAFT_SPLIT_TRAIN && (d->targets != NULL || (d->labels != NULL && d->labels[v] >= 0));
     }
     if (t->n_train == 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
@@ -52,8 +54,10 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
     const int64_t        cols = d->features != NULL ? t->features.n_cols : t->sparse_features.n_cols;
 
     if (d->n_vertices < 1 || d->n_features < 1 || d->n_classes < 1) {
-        return gr_fail(error, GRAFT_ERR_ARG, "there are %lld vertices, %lld features and %lld classes; a model needs one of "
-                       "each at least", (long long)d->n_vertices, (long long)d->n_features, (long long)d->n_classes);
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "there are %lld vertices, %lld features and %lld classes; a model needs one of "
+                       "each at least",
+                       (long long)d->n_vertices, (long long)d->n_features, (long long)d->n_classes);
     }
     if ((d->features == NULL) == (d->sparse_features == NULL)) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s dense and sparse features are given; give one of them",
@@ -68,7 +72,8 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
                        (long long)t->graph.n_rows, (long long)t->graph.n_cols, (long long)t->n);
     }
     if (t->graph.values != NULL && t->graph.value_type != GRAFT_F32) {
-        return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)", t->graph.value_type);
+        return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)",
+                       t->graph.value_type);
     }
     return GRAFT_OK;
 }
@@ -186,11 +191,14 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     const double  begin = seconds_now();
     int32_t       rc = GRAFT_OK;
 
-    if (t->n_train == 0) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
+    if (t->n_train == 0)
+        return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= t->config.epochs) {
-        return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are behind", (long long)t->config.epochs);
+        return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are behind",
+                       (long long)t->config.epochs);
     }
-    metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss = (double)NAN;
+    metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
+        (double)NAN;
     GR_TRY(step(t, &epoch->loss, error));
     epoch->seconds_step = seconds_now() - begin;
     epoch->evaluated = evaluation_is_due(t);
@@ -245,8 +253,8 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
     if (t->data.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     GR_TRY(infer(t, weights, error));
     gr_loss_measure(t, logits_of(t), metrics);
-    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && t->progress.best_epoch > 0 ? t->progress.best_epoch
-                                                                                  : t->progress.epoch;
+    metrics->epoch =
+        weights == GRAFT_WEIGHTS_BEST && t->progress.best_epoch > 0 ? t->progress.best_epoch : t->progress.epoch;
 done:
     return rc;
 }
@@ -259,9 +267,11 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
 
     if (logits != NULL && (logits->dtype != GRAFT_F32 || logits->n_rows != t->n || logits->n_cols != classes ||
                            logits->stride < classes || logits->data == NULL)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "logits are %lld x %lld with stride %lld and dtype %d; expected %lld x %lld of "
-                       "GRAFT_F32 (1) and data", (long long)logits->n_rows, (long long)logits->n_cols,
-                       (long long)logits->stride, logits->dtype, (long long)t->n, (long long)classes);
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "logits are %lld x %lld with stride %lld and dtype %d; expected %lld x %lld of "
+                       "GRAFT_F32 (1) and data",
+                       (long long)logits->n_rows, (long long)logits->n_cols, (long long)logits->stride, logits->dtype,
+                       (long long)t->n, (long long)classes);
     }
     GR_TRY(infer(t, weights, error));
     for (int64_t v = 0; v < t->n; v++) {
