@@ -86,14 +86,14 @@ static int parse_integer(const char *text, int64_t *number)
     return end != text && *end == '\0' && errno == 0 && !isspace((unsigned char)text[0]);
 }
 
-/* Whether a number lies in "low..high", "low..high)", "low.." or "". */
+/* Whether a number lies in "low..high", "[low..high)", "low.." or "". */
 static int in_range(const char *range, double number)
 {
     const char *dots = strstr(range, "..");
     double      low, high;
 
     if (dots == NULL) return 1;
-    low = strtod(range, NULL); /* Ends of ranges are whole numbers: no locale in sight. */
+    low = strtod(range + (range[0] == '['), NULL); /* Ends of ranges are whole numbers: no locale in sight. */
     if (number < low) return 0;
     if (dots[2] == '\0') return 1;
     high = strtod(dots + 2, NULL);

@@ -6,20 +6,20 @@
 #include "graft_host.h"
 
 /* X(name, key, live, type, initial, range, help). A type with '|' lists the choices. For "integer" and "number", range
- * is "low..high" with either end absent, and ')' at the end for an upper end that is not included. */
+ * is "low..high", "low.." or "[low..high)" with the upper end not included. */
 #define GR_OPTION_MAP(X)                                                                                               \
     X(MODEL, "model", 0, "sage|gcn|gin|mlp", "sage", "", "kind of layers; mlp ignores the graph")                      \
     X(LAYERS, "layers", 0, "integer", "3", "1..64", "number of layers")                                                \
     X(HIDDEN, "hidden", 0, "widths", "128", "1..65536", "width of the hidden layers: one number, or one per layer")    \
     X(EPOCHS, "epochs", 0, "integer", "100", "0..", "epochs to train, each one step on the whole graph")               \
     X(LR, "lr", 0, "number", "0.01", "0..", "learning rate")                                                           \
-    X(DROPOUT, "dropout", 0, "number", "0.5", "0..1)", "share of hidden values dropped in training")                   \
-    X(INPUT_DROPOUT, "input_dropout", 0, "number", "0", "0..1)", "share of input features dropped in training")        \
+    X(DROPOUT, "dropout", 0, "number", "0.5", "[0..1)", "share of hidden values dropped in training")                  \
+    X(INPUT_DROPOUT, "input_dropout", 0, "number", "0", "[0..1)", "share of input features dropped in training")       \
     X(NORM, "norm", 0, "layer|none", "layer", "", "normalisation between layers")                                      \
     X(OPTIMIZER, "optimizer", 0, "adam|sgd", "adam", "", "how weights follow gradients")                               \
     X(WEIGHT_DECAY, "weight_decay", 0, "number", "0", "0..", "L2 penalty on the weight matrices, added to gradients")  \
     X(WEIGHT_DECAY_LAYERS, "weight_decay_layers", 0, "all|first", "all", "", "layers the penalty applies to")          \
-    X(MOMENTUM, "momentum", 0, "number", "0", "0..1)", "momentum of sgd")                                              \
+    X(MOMENTUM, "momentum", 0, "number", "0", "[0..1)", "momentum of sgd")                                             \
     X(LOSS, "loss", 0, "auto|softmax|sigmoid", "auto", "", "auto: sigmoid if vertices have several classes")           \
     X(SEED, "seed", 0, "integer", "0", "0..", "of initial weights and dropout")                                        \
     X(EVAL_EVERY, "eval_every", 0, "integer", "1", "0..", "epochs between evaluations; 0: only after the last")        \

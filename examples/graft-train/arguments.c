@@ -1,0 +1,136 @@
+/* The command line, by argp of the GNU C library.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "arguments.h"
+#include "library.h"
+#include "problem.h"
+
+#include <argp.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_SET = 's',
+    KEY_KERNEL = 'k',
+    KEY_VERBOSE = 'v',
+    KEY_JSON = 256,
+    KEY_PREDICT,
+    KEY_SAVE,
+    KEY_RESUME,
+    KEY_LIST
+};
+
+static const struct argp_option OPTIONS[] = {
+    { "set", KEY_SET, "KEY=VALUE", 0, "Set an option of the library; more KEY=VALUE may follow", 0 },
+    { "kernel", KEY_KERNEL, "NAME", 0, "Kernel of the sparse products: --set mxm.kernel=NAME", 0 },
+    { "json", KEY_JSON, "FILE", 0, "Write results, options and history as JSON", 0 },
+    { "predict", KEY_PREDICT, "FILE.npy", 0, "Write the predicted class of every vertex (best weights)", 0 },
+    { "save", KEY_SAVE, "DIR", 0, "Write DIR/checkpoint.safetensors at the end, or when interrupted", 0 },
+    { "resume", KEY_RESUME, "DIR", 0, "Go on from DIR/checkpoint.safetensors; the option epochs counts in total", 0 },
+    { "list-options", KEY_LIST, NULL, 0, "List the options of the library and exit", 0 },
+    { "verbose", KEY_VERBOSE, NULL, 0, "Print what the library logs, not warnings only", 0 },
+    { NULL, 0, NULL, 0, NULL, 0 },
+};
+
+struct parse {
+    struct arguments *arguments;
+    int               in_settings; /* the argument before was --set KEY=VALUE, or one that followed it */
+};
+
+/** Is it KEY=VALUE? A path that holds a '=' can be told apart by writing it with a '/'. */
+static int is_setting(const char *text)
+{
+    const char *end = text;
+
+    while (isalnum((unsigned char)*end) || *end == '_' || *end == '.') end++;
+    return end > text && *end == '=';
+}
+
+static void take_setting(struct parse *parse, const char *text, struct argp_state *state)
+{
+    if (!is_setting(text)) argp_failure(state, EXIT_USAGE, 0, "--set expects KEY=VALUE, found '%s'", text);
+    parse->arguments->settings[parse->arguments->n_settings++] = text;
+}
+
+static void take_positional(struct parse *parse, const char *text, struct argp_state *state)
+{
+    struct arguments *arguments = parse->arguments;
+
+    if (parse->in_settings && is_setting(text)) {
+        take_setting(parse, text, state);
+        return;
+    }
+    parse->in_settings = 0;
+    if (arguments->dataset != NULL) {
+        argp_failure(state, EXIT_USAGE, 0, "one DATASET is expected, found '%s' and '%s'", arguments->dataset, text);
+    }
+    arguments->dataset = text;
+}
+
+static error_t parse_one(int key, char *text, struct argp_state *state)
+{
+    struct parse     *parse = state->input;
+    struct arguments *arguments = parse->arguments;
+
+    if (key == ARGP_KEY_ARG) {
+        take_positional(parse, text, state);
+        return 0;
+    }
+    parse->in_settings = key == KEY_SET;
+    switch (key) {
+    case KEY_SET: take_setting(parse, text, state); return 0;
+    case KEY_KERNEL: arguments->kernel = text; return 0;
+    case KEY_JSON: arguments->json = text; return 0;
+    case KEY_PREDICT: arguments->predict = text; return 0;
+    case KEY_SAVE: arguments->save = text; return 0;
+    case KEY_RESUME: arguments->resume = text; return 0;
+    case KEY_LIST: arguments->list_options = 1; return 0;
+    case KEY_VERBOSE: arguments->verbose = 1; return 0;
+    case ARGP_KEY_END:
+        if (arguments->dataset == NULL && !arguments->list_options) {
+            argp_failure(state, EXIT_USAGE, 0,
+                         "a DATASET is expected, a folder of .npy files or a .mtx file; see --help");
+        }
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void print_version(FILE *stream, struct argp_state *state)
+{
+    char text[256];
+
+    (void)state;
+    library_version(text, sizeof text);
+    fprintf(stream, "graft-train, contract %u; %s\n", GRAFT_ABI_VERSION, text);
+}
+
+void arguments_init(struct arguments *arguments, int argc, char **argv)
+{
+    static const struct argp ARGP = {
+        .options = OPTIONS,
+        .parser = parse_one,
+        .args_doc = "DATASET",
+        .doc = "Train a graph neural network on DATASET, a folder of .npy files or a Matrix Market file."
+               "\vThe library is $GRAFT_LIBRARY, else libgraft.so beside this program, in ../lib, or where the dynamic "
+               "linker finds it. Exit status: 0 fine, 1 failure, 2 wrong usage, 130 interrupted.",
+    };
+    struct parse parse = { arguments, 0 };
+
+    memset(arguments, 0, sizeof *arguments);
+    arguments->settings = calloc((size_t)argc + 1, sizeof *arguments->settings);
+    argv[0] = program_invocation_short_name; /* begins the messages of argp, as it does ours */
+    argp_program_version_hook = print_version;
+    argp_err_exit_status = EXIT_USAGE;
+    if (arguments->settings == NULL || argp_parse(&ARGP, argc, argv, ARGP_IN_ORDER, NULL, &parse) != 0) {
+        fputs("graft-train: the command line cannot be read: out of memory\n", stderr);
+        exit(EXIT_PROBLEM);
+    }
+}
+
+void arguments_fini(struct arguments *arguments)
+{
+    free(arguments->settings);
+    arguments->settings = NULL;
+}

@@ -1,0 +1,33 @@
+/* Interruption: a first SIGINT or SIGTERM asks to stop after the epoch, a second one ends the program at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t caught;
+
+static void remember(int number)
+{
+    caught = number;
+}
+
+/** A signal that is ignored, as SIGINT is for programs in the background of a script, stays so. */
+static void listen_to(int number)
+{
+    struct sigaction before, action = { .sa_handler = remember, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
+
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
+}
+
+void interrupt_begin(void)
+{
+    listen_to(SIGINT);
+    listen_to(SIGTERM);
+}
+
+int interrupt_signal(void)
+{
+    return caught;
+}

@@ -1,0 +1,39 @@
+/* The library: finding and opening it, its interfaces, its options.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+#include "arguments.h"
+#include "problem.h"
+
+#include "graft_data.h"
+#include "graft_mxm.h"
+#include "graft_train.h"
+
+#include <stddef.h>
+
+struct library {
+    const graft_api            *api;
+    const graft_data_interface *data;
+    const graft_train          *train;
+    const graft_mxm            *mxm;
+};
+
+/** Open the library and give it the options of the command line. */
+int32_t library_init(struct library *library, const graft_host *host, const struct arguments *arguments,
+                     graft_error *error);
+void    library_fini(struct library *library);
+
+/** Release of the library, or why there is none. */
+void library_version(char *text, size_t capacity);
+
+/** Description of an option by key; ERR_NOT_FOUND if there is none. */
+int32_t library_option(const struct library *library, const char *key, graft_option *option, graft_error *error);
+
+/** Print the table of options. */
+int32_t library_list_options(const struct library *library, graft_error *error);
+
+/** Name of the sparse kernel that ran last; "none" if none has. */
+void library_kernel(const struct library *library, char *name, size_t capacity);
+
+#endif

@@ -1,0 +1,114 @@
+/* graft-train, the reference host: trains a graph neural network through the contract in abi/, and shows in what order
+ * a host calls it. Read from the end: main() has the order of events, and every step has its own file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "arguments.h"
+#include "checkpoint.h"
+#include "npy_write.h"
+#include "output_file.h"
+#include "report.h"
+#include "run.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/** The log of the library goes to standard error, above the progress bar if there is one. */
+static void print_log(void *self, graft_log_level level, const char *message)
+{
+    static const char *const NAMES[] = { "debug", "info", "warning", "error" };
+    struct run              *run = self;
+
+    if (level < GRAFT_LOG_WARNING && !run->arguments->verbose) return;
+    progress_clear(&run->progress);
+    fprintf(stderr, "graft-train: %s: %s\n", NAMES[level < 0 ? 0 : level > 3 ? 3 : level], message);
+}
+
+/** Refuse what cannot be written before hours have gone into it. */
+static int32_t check_outputs(const struct arguments *arguments, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (arguments->json != NULL) TRY(output_check(arguments->json, error));
+    if (arguments->predict != NULL) TRY(output_check(arguments->predict, error));
+    if (arguments->save != NULL) TRY(checkpoint_prepare(arguments->save, error));
+done:
+    return rc;
+}
+
+static int32_t write_predictions(const struct run *run, const char *path, graft_error *error)
+{
+    const int64_t n = run->dataset->n_vertices;
+    int32_t      *labels = calloc((size_t)n + 1, sizeof *labels);
+    int32_t       rc;
+
+    TRY(labels != NULL ? GRAFT_OK : problem_memory(error, "the predictions"));
+    TRY(run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, labels, NULL, error));
+    TRY(npy_write(path, labels, n, error));
+done:
+    free(labels);
+    return rc;
+}
+
+/** Write all that was asked for; one that fails does not keep the others from being written. Returns the exit code. */
+static int write_outputs(const struct run *run)
+{
+    const struct arguments *arguments = run->arguments;
+    graft_error             error = GRAFT_INIT(graft_error);
+    int                     code = EXIT_FINE;
+
+    if (arguments->save != NULL && checkpoint_write(&run->library, run->trainer, arguments->save, &error) < 0) {
+        code = problem_print(&error);
+    }
+    if (arguments->predict != NULL && write_predictions(run, arguments->predict, &error) < 0) {
+        code = problem_print(&error);
+    }
+    if (arguments->json != NULL && report_write(run, arguments->json, &error) < 0) code = problem_print(&error);
+    return code;
+}
+
+/** What was printed may still wait in the buffer, and the disk behind it may be full. */
+static int flush_output(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fputs("graft-train: cannot write to standard output\n", stderr);
+    return EXIT_PROBLEM;
+}
+
+static int train(struct run *run, graft_error *error)
+{
+    int code;
+
+    if (check_outputs(run->arguments, error) < 0 || run_init(run, error) < 0 || run_train(run, error) < 0) {
+        return problem_print(error);
+    }
+    code = write_outputs(run);
+    report_print(run);
+    return code == EXIT_FINE && run->signal != 0 ? 128 + run->signal : code;
+}
+
+static int list_options(const struct library *library, graft_error *error)
+{
+    return library_list_options(library, error) < 0 ? problem_print(error) : EXIT_FINE;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments;
+    struct run       run = { .arguments = &arguments, .began = progress_clock() };
+    graft_host       host = GRAFT_INIT(graft_host);
+    graft_error      error = GRAFT_INIT(graft_error);
+    int              code;
+
+    setlocale(LC_CTYPE, ""); /* tells UTF-8 from ASCII; numbers keep their point */
+    arguments_init(&arguments, argc, argv);
+    host.self = &run;
+    host.log = print_log;
+    if (library_init(&run.library, &host, &arguments, &error) < 0) code = problem_print(&error);
+    else if (arguments.list_options) code = list_options(&run.library, &error);
+    else code = train(&run, &error);
+    code = flush_output(code);
+    run_fini(&run);
+    library_fini(&run.library);
+    arguments_fini(&arguments);
+    return code;
+}

@@ -1,0 +1,29 @@
+/* Writing one column of numbers as NumPy reads it: magic, version, length of a Python dict in text, padding, data.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "npy_write.h"
+#include "output_file.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as they lie in memory");
+
+enum { PREFIX = 10, HEAD = 128 }; /* data begin at a multiple of 64 */
+
+int32_t npy_write(const char *path, const int32_t *values, int64_t count, graft_error *error)
+{
+    static const unsigned char prefix[PREFIX] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, HEAD - PREFIX, 0 };
+    struct output_file         file;
+    char                       head[HEAD + 1];
+    int32_t                    rc = output_begin(&file, path, error);
+
+    if (rc < 0) return rc;
+    memcpy(head, prefix, PREFIX);
+    const int used = PREFIX + snprintf(head + PREFIX, HEAD - PREFIX,
+                                       "{'descr': '<i4', 'fortran_order': False, 'shape': (%" PRId64 ",), }", count);
+    memset(head + used, ' ', (size_t)(HEAD - used));
+    head[HEAD - 1] = '\n';
+    fwrite(head, 1, HEAD, file.stream);
+    fwrite(values, sizeof *values, (size_t)count, file.stream);
+    return output_end(&file, error); /* says so if a write has failed */
+}

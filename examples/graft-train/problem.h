@@ -1,0 +1,30 @@
+/* Failures of graft-train itself travel as those of the library do: a status and a sentence in a graft_error.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROBLEM_H
+#define PROBLEM_H
+
+#include "graft_base.h"
+
+/** Go to `done:` with rc set when expr fails. */
+#define TRY(expr)                                                                                                      \
+    do {                                                                                                               \
+        rc = (expr);                                                                                                   \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+/** What the program exits with, beside 128 + the number of the signal that interrupted it. */
+enum { EXIT_FINE = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
+
+/** Fill `error` with a code and a sentence, and return the code. */
+int32_t problem(graft_error *error, int32_t code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** "cannot `doing` 'path': " and what errno says. Returns GRAFT_ERR_IO. */
+int32_t problem_errno(graft_error *error, const char *doing, const char *path);
+
+/** Out of memory for `what`. Returns GRAFT_ERR_NOMEM. */
+int32_t problem_memory(graft_error *error, const char *what);
+
+/** Print the one line that the user sees, and return the exit code: a bad option is a usage error. */
+int problem_print(const graft_error *error);
+
+#endif

@@ -1,0 +1,153 @@
+/* Progress: on a terminal one line that is redrawn, elsewhere a line per epoch.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "progress.h"
+
+#include <inttypes.h>
+#include <langinfo.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double REDRAW_SECONDS = 0.05;
+
+enum { MIN_BAR = 6, MAX_COLUMNS = 240, TEXT = 256 };
+
+double progress_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void progress_begin(struct progress *progress)
+{
+    const char *term = getenv("TERM");
+
+    *progress = (struct progress){ .shown = GRAFT_INIT(graft_epoch) };
+    progress->on_terminal = isatty(STDOUT_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
+    progress->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/** A number with so many decimals, or "-" where there is none. */
+static const char *number(char text[32], double value, int decimals)
+{
+    if (isnan(value)) return "-";
+    snprintf(text, 32, "%.*f", decimals, value);
+    return text;
+}
+
+static void print_plain(const graft_epoch *epoch)
+{
+    const double none = NAN;
+    char         loss[32], train[32], validation[32], test[32];
+
+    printf("epoch %" PRId64 "/%" PRId64 "  loss %s  train %s  val %s  test %s  %.4f s%s\n", epoch->epoch, epoch->epochs,
+           number(loss, epoch->loss, 6), number(train, epoch->evaluated ? epoch->train_accuracy : none, 4),
+           number(validation, epoch->evaluated ? epoch->validation_accuracy : none, 4),
+           number(test, epoch->evaluated ? epoch->test_accuracy : none, 4), epoch->seconds,
+           epoch->best ? "  best" : "");
+    fflush(stdout);
+}
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+    return size.ws_col < MAX_COLUMNS ? size.ws_col : MAX_COLUMNS;
+}
+
+static void time_left(const struct progress *progress, char text[32])
+{
+    const double  each = progress->counted > 0 ? progress->spent / (double)progress->counted : 0;
+    const double  left = each * (double)(progress->shown.epochs - progress->shown.epoch);
+    const int64_t seconds = left < 3.6e8 ? (int64_t)(left + 0.5) : 360000000;
+
+    if (seconds < 3600) snprintf(text, 32, "%" PRId64 ":%02" PRId64, seconds / 60, seconds % 60);
+    else snprintf(text, 32, "%" PRId64 ":%02" PRId64 ":%02" PRId64, seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+/** Compose the line in one of five forms, the longest first. `head` goes before the bar, `tail` behind it. */
+static void compose(const struct progress *progress, int form, char head[TEXT], char tail[TEXT])
+{
+    const graft_epoch *e = &progress->shown;
+    char               loss[32], train[32], val[32], test[32], left[32], speed[32];
+    const double       each = progress->counted > 0 ? progress->spent / (double)progress->counted : 0;
+    const char        *l = number(loss, e->loss, form == 0 ? 4 : 3), *a = number(train, e->train_accuracy, 3);
+    const char        *b = number(val, e->validation_accuracy, 3), *c = number(test, e->test_accuracy, 3);
+
+    time_left(progress, left);
+    snprintf(speed, sizeof speed, each < 10 ? "%#.3g" : "%.1f", each); /* of a width that does not jump about */
+    snprintf(head, TEXT, "%s%" PRId64 "/%" PRId64 " ", form == 0 ? "epoch " : "", e->epoch, e->epochs);
+    switch (form) {
+    case 0:
+        snprintf(tail, TEXT, " loss %s  train %s  val %s  test %s  %s s/epoch  %s left", l, a, b, c, speed, left);
+        break;
+    case 1: snprintf(tail, TEXT, " loss %s train %s val %s test %s %ss %s left", l, a, b, c, speed, left); break;
+    case 2: snprintf(tail, TEXT, " loss %s val %s %s left", l, b, left); break;
+    case 3: snprintf(tail, TEXT, " loss %s", l); break;
+    default: *tail = '\0';
+    }
+}
+
+static void draw(struct progress *progress)
+{
+    /* The last column stays free: a character there makes some terminals go to the next line. */
+    const int    columns = terminal_columns() - 1;
+    const double share = (double)progress->shown.epoch / (double)progress->shown.epochs;
+    char         head[TEXT], tail[TEXT];
+    int          width = 0;
+
+    for (int form = 0; form < 5 && width < MIN_BAR; form++) {
+        compose(progress, form, head, tail);
+        width = columns - (int)strlen(head) - (int)strlen(tail);
+    }
+    printf("\r\033[K%.*s", columns, head);
+    for (int i = 0; i < width; i++) {
+        if (i < (int)(share * width + 0.5)) fputs(progress->utf8 ? "█" : "#", stdout);
+        else fputs(progress->utf8 ? "░" : ".", stdout);
+    }
+    fputs(tail, stdout);
+    fflush(stdout);
+    progress->drawn = 1;
+    progress->last_draw = progress_clock();
+}
+
+void progress_epoch(struct progress *progress, const graft_epoch *epoch)
+{
+    const graft_epoch before = progress->shown;
+
+    progress->shown = *epoch;
+    if (!epoch->evaluated) {
+        const int none = progress->counted == 0;
+        progress->shown.train_accuracy = none ? NAN : before.train_accuracy;
+        progress->shown.validation_accuracy = none ? NAN : before.validation_accuracy;
+        progress->shown.test_accuracy = none ? NAN : before.test_accuracy;
+    }
+    progress->counted++;
+    progress->spent += epoch->seconds;
+    if (!progress->on_terminal) print_plain(epoch);
+    else if (progress_clock() - progress->last_draw >= REDRAW_SECONDS) draw(progress);
+}
+
+void progress_clear(struct progress *progress)
+{
+    if (!progress->drawn) return;
+    fputs("\r\033[K", stdout);
+    fflush(stdout);
+    progress->drawn = 0;
+}
+
+void progress_end(struct progress *progress)
+{
+    if (!progress->on_terminal || progress->counted == 0) return;
+    draw(progress);
+    putchar('\n');
+    fflush(stdout);
+    progress->drawn = 0;
+}

@@ -1,0 +1,31 @@
+/* Progress: on a terminal one line that is redrawn, elsewhere a line per epoch.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROGRESS_H
+#define PROGRESS_H
+
+#include "graft_train.h"
+
+struct progress {
+    int         on_terminal;
+    int         utf8;
+    int         drawn;     /* a line without its end is on the terminal */
+    int64_t     counted;   /* epochs of this run */
+    double      spent;     /* seconds in them */
+    double      last_draw; /* seconds of the steady clock */
+    graft_epoch shown;     /* the latest epoch, with the latest accuracies measured */
+};
+
+/** Call setlocale(LC_CTYPE, "") before: it decides between UTF-8 and ASCII. */
+void progress_begin(struct progress *progress);
+void progress_epoch(struct progress *progress, const graft_epoch *epoch);
+
+/** Make room for another line of text; the next epoch draws again. */
+void progress_clear(struct progress *progress);
+
+/** Draw the last state and end the line. */
+void progress_end(struct progress *progress);
+
+/** Seconds of a clock that never goes back. */
+double progress_clock(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* What a run came to: as JSON for programs, in a few lines for people.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "run.h"
+
+/** Write the JSON file. */
+int32_t report_write(const struct run *run, const char *path, graft_error *error);
+
+/** Print the summary. */
+void report_print(const struct run *run);
+
+#endif

@@ -1,0 +1,133 @@
+/* A run: data set, trainer, checkpoint, the loop over epochs, the measure at the end.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+#include "checkpoint.h"
+#include "interrupt.h"
+#include "state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t resume(struct run *run, graft_error *error)
+{
+    char          warning[512];
+    struct state  state;
+    const char   *folder = run->arguments->resume;
+    const int32_t rc = checkpoint_read(&run->library, run->trainer, folder, warning, sizeof warning, error);
+
+    if (rc < 0) return rc;
+    if (*warning != '\0') {
+        fprintf(stderr, "graft-train: warning: the checkpoint in '%s' was made with %s\n", folder, warning);
+    }
+    if (state_init(&state, &run->library, run->trainer, error) < 0) return error->code;
+    run->epochs = state_epoch(&state);
+    state_fini(&state);
+    return GRAFT_OK;
+}
+
+/** Is there anything to learn from? If not, the weights must come from a checkpoint. */
+static int is_trainable(const struct run *run)
+{
+    return run->dataset->split != NULL && (run->dataset->labels != NULL || run->dataset->targets != NULL);
+}
+
+int32_t run_init(struct run *run, graft_error *error)
+{
+    const struct library *library = &run->library;
+    int32_t               rc;
+
+    run->best = (graft_metrics){ sizeof run->best, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN };
+    TRY(library->data->open(library->api->context, run->arguments->dataset, &run->data, error));
+    run->dataset = library->data->view(run->data);
+    if (!is_trainable(run) && run->arguments->resume == NULL) {
+        rc = problem(error, GRAFT_ERR_STATE,
+                     "'%s' has no labels or no split: nothing to train on, only to predict (--resume)",
+                     run->arguments->dataset);
+        goto done;
+    }
+    TRY(library->train->create(library->api->context, run->dataset, &run->trainer, error));
+    if (run->arguments->resume != NULL) TRY(resume(run, error));
+done:
+    return rc;
+}
+
+/** Say what will be trained, and from where. */
+static int32_t announce(struct run *run, int64_t total, graft_error *error)
+{
+    char          text[4096] = "";
+    const int32_t rc = run->library.train->explain(run->trainer, text, sizeof text, error);
+    const size_t  length = strlen(text);
+
+    if (rc < 0) return rc;
+    printf("%s%s", text, length > 0 && text[length - 1] != '\n' ? "\n" : "");
+    if (run->arguments->resume != NULL && is_trainable(run)) {
+        printf("resumed from '%s' after epoch %" PRId64 " of %" PRId64 "%s\n", run->arguments->resume, run->epochs,
+               total, run->epochs >= total ? ": nothing left to train" : "");
+    }
+    fflush(stdout);
+    return GRAFT_OK;
+}
+
+static int32_t remember(struct run *run, const graft_epoch *epoch, graft_error *error)
+{
+    if (run->n_history == run->capacity) {
+        const int64_t capacity = run->capacity == 0 ? 256 : 2 * run->capacity;
+        graft_epoch  *larger = realloc(run->history, (size_t)capacity * sizeof *larger);
+        if (larger == NULL) return problem_memory(error, "the history of epochs");
+        run->history = larger;
+        run->capacity = capacity;
+    }
+    run->history[run->n_history++] = *epoch;
+    return GRAFT_OK;
+}
+
+static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    interrupt_begin();
+    progress_begin(&run->progress);
+    while (run->epochs < total && interrupt_signal() == 0) {
+        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        TRY(run->library.train->epoch(run->trainer, &epoch, error));
+        run->epochs = epoch.epoch;
+        progress_epoch(&run->progress, &epoch);
+        TRY(remember(run, &epoch, error));
+    }
+    if (run->epochs < total) run->signal = interrupt_signal();
+done:
+    progress_end(&run->progress);
+    if (run->signal != 0) fprintf(stderr, "graft-train: interrupted at epoch %" PRId64 "\n", run->epochs);
+    return rc;
+}
+
+int32_t run_train(struct run *run, graft_error *error)
+{
+    graft_option option;
+    int64_t      total;
+    int32_t      rc;
+
+    TRY(library_option(&run->library, "epochs", &option, error));
+    total = strtoll(option.value, NULL, 10);
+    TRY(announce(run, total, error));
+    if (is_trainable(run)) {
+        TRY(train_epochs(run, total, error));
+        TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
+    }
+    run->seconds = progress_clock() - run->began;
+done:
+    return rc;
+}
+
+void run_fini(struct run *run)
+{
+    free(run->history);
+    run->history = NULL;
+    if (run->trainer != NULL) run->library.train->destroy(run->trainer);
+    if (run->data != NULL) run->library.data->close(run->library.api->context, run->data);
+    run->trainer = NULL;
+    run->data = NULL;
+}
