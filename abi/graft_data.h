@@ -22,8 +22,9 @@ typedef struct graft_dataset {
     const graft_csr   *graph;           /**< [n x n], row v holds the vertices v gathers from */
     const graft_dense *features;        /**< [n x n_features] F32, or NULL when ... */
     const graft_csr   *sparse_features; /**< [n x n_features] F32 values, or NULL */
-    const int32_t     *labels;          /**< [n] 0 .. n_classes-1, -1 unlabelled; or NULL when ... */
-    const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, several classes at once; or NULL */
+    const int32_t     *labels;          /**< [n] 0 .. n_classes-1, -1 unlabelled; or NULL */
+    const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, several classes at once; or NULL. Given both,
+                                             softmax goes by the labels and sigmoid by the targets. */
     const uint8_t     *split;           /**< [n] GRAFT_SPLIT_...; or NULL: nothing to train on, prediction only */
 } graft_dataset;
 

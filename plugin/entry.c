@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "dense/dense.h"
 #include "kernel/kernel.h"
+#include "kernel/simd/simd.h"
 
 #include <errno.h>
 #include <string.h>
@@ -101,6 +102,7 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     graft_context *made = NULL;
 
     GR_TRY(gr_context_create(host, &made, error));
+    for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
     GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
     GR_TRY(gr_module_register(made, &gr_dense_reference, error));
     made->api = api_template;

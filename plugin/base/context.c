@@ -60,12 +60,12 @@ static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_e
 int32_t gr_context_create(const graft_host *host, graft_context **context, graft_error *error)
 {
     int32_t        rc = GRAFT_OK;
-    graft_context  stem; /* only the host, for the first allocation */
+    graft_host     complete;
     graft_context *made = NULL;
 
-    GR_TRY(host_complete(&stem.host, host, error));
-    GR_TRY(GR_NEW(&stem, made, 1, error));
-    made->host = stem.host;
+    GR_TRY(host_complete(&complete, host, error));
+    GR_TRY(GR_HOST_NEW(&complete, made, 1, error));
+    made->host = complete;
     made->owner = getpid();
     GR_TRY(gr_options_init(made, error));
     GR_TRY(gr_modules_scan(made, error));
@@ -78,13 +78,13 @@ done:
 
 void gr_context_destroy(graft_context *context)
 {
-    graft_context stem;
+    graft_host host;
 
     if (context == NULL) return;
     gr_modules_fini(context);
     gr_options_fini(context);
-    stem.host = context->host;
-    gr_free(&stem, context);
+    host = context->host;
+    gr_host_free(&host, context);
 }
 
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)

@@ -17,7 +17,7 @@ static struct header *header_of(void *memory)
     return (struct header *)(void *)((char *)memory - LINE);
 }
 
-void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
+void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
 {
     uint64_t bytes;
     char    *block = NULL;
@@ -25,7 +25,7 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
     if (count >= 0 && !__builtin_mul_overflow((uint64_t)count, element_bytes, &bytes) &&
         bytes <= INT64_MAX - 2 * LINE) {
         bytes = (bytes + 2 * LINE - 1) / LINE * LINE;
-        block = context->host.allocate(context->host.self, bytes, LINE);
+        block = host->allocate(host->self, bytes, LINE);
     }
     if (block == NULL) {
         gr_fail(error, GRAFT_ERR_NOMEM, "no memory for '%s': %lld elements of %llu bytes", name, (long long)count,
@@ -37,10 +37,20 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
     return block + LINE;
 }
 
-void gr_free(const graft_context *context, void *memory)
+void gr_host_free(const graft_host *host, void *memory)
 {
     if (memory == NULL) return;
-    context->host.deallocate(context->host.self, header_of(memory), header_of(memory)->bytes, LINE);
+    host->deallocate(host->self, header_of(memory), header_of(memory)->bytes, LINE);
+}
+
+void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
+{
+    return gr_host_new(&context->host, count, element_bytes, name, error);
+}
+
+void gr_free(const graft_context *context, void *memory)
+{
+    gr_host_free(&context->host, memory);
 }
 
 void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,

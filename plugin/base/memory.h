@@ -13,6 +13,13 @@
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
 void  gr_free(const graft_context *context, void *memory);
 
+/** The same for those who have a host and no context: modules that are built in, and the context itself. */
+#define GR_HOST_NEW(host, ptr, count, error)                                                                           \
+    (((ptr) = gr_host_new((host), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
+
+void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
+void  gr_host_free(const graft_host *host, void *memory);
+
 /** Blocks that are freed together. Zeroed, it is empty. */
 struct gr_pool {
     void   *first;

@@ -86,8 +86,12 @@ static const char *tail(const char *path, int parts, int *length)
     for (begin = end; begin > path; begin--) {
         if (begin[-1] == '/' && begin < end && --parts == 0) break;
     }
-    *length = (int)(end - begin < GR_FILE_NAME / 2 ? end - begin : GR_FILE_NAME / 2);
-    return end - *length;
+    if (end - begin > GR_FILE_NAME / 2) {
+        begin = end - GR_FILE_NAME / 2;
+        while (begin < end && (*begin & 0xC0) == 0x80) begin++; /* not in the middle of a character of UTF-8 */
+    }
+    *length = (int)(end - begin);
+    return begin;
 }
 
 void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file)

@@ -95,8 +95,7 @@ static int32_t read_dataset(graft_trainer *t, const graft_dataset *dataset, graf
     }
     GR_TRY(check_shapes(t, error));
     GR_TRY(gr_csr_check(&t->graph, "graph", 0, t->threads, error));
-    GR_TRY(check_labels(t, error));
-    rc = check_split(t, error);
+    rc = check_labels(t, error);
 done:
     return rc;
 }
@@ -113,6 +112,9 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     t->progress.best_accuracy = -1;
     GR_TRY(read_dataset(t, dataset, error));
     GR_TRY(gr_config_read(context, &t->data, &t->config, error));
+    if (!t->config.sigmoid)
+        t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
+    GR_TRY(check_split(t, error));
     GR_TRY(gr_dense_choose(context, &t->dense, error));
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_model_graph_init(t, error));

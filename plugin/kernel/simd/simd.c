@@ -1,0 +1,286 @@
+/* Kernel "simd": one sweep over the entries of a row with the columns in registers; tasks of equal numbers of entries,
+ * which the threads take in turn. What a task does does not depend on who does it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/simd/simd.h"
+
+#include "base/memory.h"
+#include "kernel/simd/rows.h"
+#include "kernel/simd/tasks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct state {
+    const graft_host           *host;
+    const struct gr_simd_loops *loops; /* [2]: float, double */
+};
+
+/* What a segment of a hub comes to, until all of the hub is there: z and winner of all columns of C. */
+struct partials {
+    char    *z;
+    int32_t *winner;
+    int64_t  width; /* columns there is room for */
+};
+
+struct prepared {
+    const int32_t      *col;
+    int32_t            *own_col; /* of a matrix with 64-bit columns */
+    struct gr_task_list list;
+    struct partials     partials;
+};
+
+static int32_t init(const struct gr_simd_loops *loops, const graft_host *host, void **state, graft_error *error)
+{
+    struct state *made = NULL;
+
+    if (GR_HOST_NEW(host, made, 1, error) < 0) return GRAFT_ERR_NOMEM;
+    made->host = host;
+    made->loops = loops;
+    *state = made;
+    return GRAFT_OK;
+}
+
+static void fini(void *state)
+{
+    if (state != NULL) gr_host_free(((struct state *)state)->host, state);
+}
+
+static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
+{
+    (void)state, (void)args;
+    if (a->n_cols > INT32_MAX) {
+        snprintf(why, capacity, "it keeps columns in 32 bits, and there are %lld", (long long)a->n_cols);
+        return GRAFT_ERR_UNSUPPORTED;
+    }
+    return GRAFT_OK;
+}
+
+static void release(void *state, void *prepared)
+{
+    const graft_host *host = ((struct state *)state)->host;
+    struct prepared  *p = prepared;
+
+    if (p == NULL) return;
+    gr_host_free(host, p->own_col);
+    gr_host_free(host, p->list.tasks);
+    gr_host_free(host, p->list.hubs);
+    gr_host_free(host, p->partials.z);
+    gr_host_free(host, p->partials.winner);
+    gr_host_free(host, p);
+}
+
+static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
+{
+    const graft_host *host = ((struct state *)state)->host;
+    const int64_t     entries = a->row_ptr[a->n_rows];
+    struct prepared  *p = NULL;
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(GR_HOST_NEW(host, p, 1, error));
+    gr_tasks_list(a, &p->list);
+    GR_TRY(GR_HOST_NEW(host, p->list.tasks, p->list.n_tasks, error));
+    GR_TRY(GR_HOST_NEW(host, p->list.hubs, p->list.n_hubs, error));
+    gr_tasks_list(a, &p->list);
+    *bytes += p->list.n_tasks * (int64_t)sizeof *p->list.tasks;
+    p->col = a->col_idx;
+    if (a->index_type == GRAFT_I64) {
+        GR_TRY(GR_HOST_NEW(host, p->own_col, entries, error));
+        for (int64_t e = 0; e < entries; e++) p->own_col[e] = (int32_t)((const int64_t *)a->col_idx)[e];
+        p->col = p->own_col;
+        *bytes += entries * (int64_t)sizeof *p->own_col;
+    }
+    *prepared = p;
+    p = NULL;
+done:
+    release(state, p);
+    return rc;
+}
+
+/* Room for the segments of hubs, kept for the next run. */
+static int32_t reserve(const struct state *state, struct prepared *p, int64_t width, graft_error *error)
+{
+    char    *z = NULL;
+    int32_t *winner = NULL;
+    int32_t  rc = GRAFT_OK;
+
+    if (p->list.n_segments == 0 || width <= p->partials.width) return GRAFT_OK;
+    if (width > INT64_MAX / 8 / p->list.n_segments)
+        return gr_fail(error, GRAFT_ERR_NOMEM, "%lld columns", (long long)width);
+    GR_TRY(GR_HOST_NEW(state->host, z, p->list.n_segments * width * 8, error));
+    GR_TRY(GR_HOST_NEW(state->host, winner, p->list.n_segments * width, error));
+    gr_host_free(state->host, p->partials.z);
+    gr_host_free(state->host, p->partials.winner);
+    p->partials = (struct partials){ z, winner, width };
+    z = NULL;
+    winner = NULL;
+done:
+    gr_host_free(state->host, z);
+    gr_host_free(state->host, winner);
+    return rc;
+}
+
+/* One run, as the threads share it. */
+struct run {
+    struct gr_simd_job          job;
+    const struct gr_simd_loops *loops;
+    const struct prepared      *p;
+    int64_t                     element; /* bytes of z */
+    int64_t                     strip;   /* columns of a strip */
+};
+
+static struct gr_simd_strip strip_number(const struct run *r, int64_t number)
+{
+    const int64_t begin = number * r->strip, left = r->job.args->c->n_cols - begin;
+
+    return (struct gr_simd_strip){ begin, left < r->strip ? left : r->strip };
+}
+
+/* Whether the mask forbids the whole row, so that nothing need be gathered for it. */
+static int row_is_forbidden(const graft_mask *mask, int64_t row)
+{
+    if (mask == NULL || mask->kind != GRAFT_MASK_ROWS) return 0;
+    return (mask->present[row >> 3] >> (row & 7) & 1) == ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
+}
+
+static void do_rows(const struct run *r, const struct gr_task *task, struct gr_simd_strip strip)
+{
+    const graft_csr  *a = r->job.a;
+    _Alignas(64) char z[GR_SIMD_STRIP * sizeof(double)];
+    int32_t           winner[GR_SIMD_STRIP];
+    int32_t *const    winners = r->job.args->winner != NULL ? winner : NULL;
+
+    for (int64_t row = task->row; row < task->row_end; row++) {
+        const int empty = a->row_ptr[row] == a->row_ptr[row + 1] || row_is_forbidden(r->job.args->mask, row);
+
+        if (!empty) r->loops->gather(&r->job, a->row_ptr[row], a->row_ptr[row + 1], strip, z, winners);
+        r->loops->finish(&r->job, row, strip, empty ? NULL : z, winners);
+    }
+}
+
+static char *partial_z(const struct run *r, int64_t segment, struct gr_simd_strip strip)
+{
+    return r->p->partials.z + (segment * r->p->partials.width + strip.begin) * r->element;
+}
+
+static int32_t *partial_winner(const struct run *r, int64_t segment, struct gr_simd_strip strip)
+{
+    return r->job.args->winner != NULL ? r->p->partials.winner + segment * r->p->partials.width + strip.begin : NULL;
+}
+
+static void do_task(const struct run *r, int64_t number, int64_t n_strips)
+{
+    const struct gr_task      *task = &r->p->list.tasks[number / n_strips];
+    const struct gr_simd_strip strip = strip_number(r, number % n_strips);
+
+    if (task->segment < 0) {
+        do_rows(r, task, strip);
+    } else if (!row_is_forbidden(r->job.args->mask, task->row)) {
+        r->loops->gather(&r->job, task->begin, task->end, strip, partial_z(r, task->segment, strip),
+                         partial_winner(r, task->segment, strip));
+    }
+}
+
+/* The segments of a hub, in order, and then the row as any other. */
+static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
+{
+    const struct gr_hub       *hub = &r->p->list.hubs[number / n_strips];
+    const struct gr_simd_strip strip = strip_number(r, number % n_strips);
+    char                      *z = partial_z(r, hub->first_segment, strip);
+    int32_t                   *winner = partial_winner(r, hub->first_segment, strip);
+    const int                  forbidden = row_is_forbidden(r->job.args->mask, hub->row);
+
+    for (int64_t s = 1; s < hub->n_segments && !forbidden; s++) {
+        r->loops->combine(&r->job, strip.count, z, winner, partial_z(r, hub->first_segment + s, strip),
+                          partial_winner(r, hub->first_segment + s, strip));
+    }
+    r->loops->finish(&r->job, hub->row, strip, forbidden ? NULL : z, winner);
+}
+
+static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, const graft_mxm_args *args)
+{
+    const graft_semiring s = args->semiring;
+
+    return (struct gr_simd_job){
+        .args = args,
+        .a = a,
+        .col = p->col,
+        .entries = a->row_ptr[a->n_rows],
+        .sum = s == GRAFT_PLUS_TIMES || s == GRAFT_PLUS_SECOND,
+        .times = a->values != NULL && (s == GRAFT_PLUS_TIMES || s == GRAFT_MAX_TIMES || s == GRAFT_MIN_TIMES),
+        .sign = s == GRAFT_MIN_TIMES || s == GRAFT_MIN_SECOND ? -1 : 1,
+    };
+}
+
+static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
+{
+    const struct state *s = state;
+    struct prepared    *p = prepared;
+    const int           is_double = args->c->dtype == GRAFT_F64;
+    struct run          r = { job_of(p, a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
+    const int64_t       width = args->c->n_cols;
+    int64_t             n_strips;
+    int32_t             rc = reserve(s, p, width, error);
+
+    if (rc < 0) return rc;
+    /* With few rows there are few tasks: then columns are shared as well, which changes no bit of the result. */
+    while (r.strip > 64 && p->list.n_tasks * ((width + r.strip - 1) / r.strip) < 8 * args->threads) r.strip /= 2;
+    n_strips = (width + r.strip - 1) / r.strip;
+#pragma omp parallel num_threads(args->threads) if (args->threads > 1)
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < p->list.n_tasks * n_strips; i++) do_task(&r, i, n_strips);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < p->list.n_hubs * n_strips; i++) finish_hub(&r, i, n_strips);
+    }
+    return GRAFT_OK;
+}
+
+/* The loops are bound to the kernel by its init, the only call that has no state yet. */
+#define VARIANT(isa, rank, suffix, text)                                                                               \
+    static int32_t init_##isa(const graft_host *host, void **state, graft_error *error)                                \
+    {                                                                                                                  \
+        return init(gr_simd_##isa, host, state, error);                                                                \
+    }                                                                                                                  \
+    static const graft_kernel kernel_##isa = {                                                                         \
+        .size = sizeof(graft_kernel),                                                                                  \
+        .preference = (rank),                                                                                          \
+        .description = "registers and tasks of equal work, " text,                                                     \
+        .init = init_##isa,                                                                                            \
+        .fini = fini,                                                                                                  \
+        .supports = supports,                                                                                          \
+        .prepare = prepare,                                                                                            \
+        .release = release,                                                                                            \
+        .run = run,                                                                                                    \
+    };                                                                                                                 \
+    static const graft_module_table table_##isa[2] = {                                                                 \
+        { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd", &kernel_##isa, NULL },                      \
+        { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd." suffix, &kernel_##isa, NULL },              \
+    };
+
+#if defined(__x86_64__)
+VARIANT(avx512, 103, "avx512", "AVX-512")
+VARIANT(avx2, 102, "avx2", "AVX2")
+#endif
+#if defined(__aarch64__)
+#define GENERIC_TEXT "NEON"
+#else
+#define GENERIC_TEXT "the instructions every processor of this kind has"
+#endif
+VARIANT(generic, 101, "generic", GENERIC_TEXT)
+
+const graft_module_table *gr_kernel_simd(int32_t index)
+{
+    const graft_module_table *found[3];
+    int32_t                   count = 0;
+
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+        found[count++] = table_avx512;
+    }
+    if (__builtin_cpu_supports("avx2")) found[count++] = table_avx2;
+#endif
+    found[count++] = table_generic;
+    if (index >= count) return NULL;
+    return &found[index][index > 0];
+}
