@@ -1,8 +1,9 @@
 /* Dense module "cblas": products through any CBLAS, each call on one thread and one block of C.
  *
- * The blocks are cut by the shape alone and summed in order, so that the bits of C do not depend on the number of threads.
- * The threads are ours; OpenBLAS built on OpenMP sees that it is called inside a parallel region, and starts none. A serial
- * OpenBLAS is not safe to call from several threads at once (Debian's, at least, gives wrong products), so it gets one.
+ * The blocks are cut by the shape alone and summed in order, so that the bits of C do not depend on the number of
+ * threads. The threads are ours; OpenBLAS built on OpenMP sees that it is called inside a parallel region, and starts
+ * none. A serial OpenBLAS is not safe to call from several threads at once (Debian's, at least, gives wrong products),
+ * so it gets one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 
@@ -75,8 +76,8 @@ static void part(const graft_gemm *g, int64_t row, int64_t m, int64_t depth, int
                 (int)m, (int)g->n, (int)k, g->alpha, a, (int)g->lda, b, (int)g->ldb, beta, c, (int)ldc);
 }
 
-/* Keep the BLAS from starting a team of its own, also where ours has one thread. The number is that of the implicit task,
- * and ends with the parallel region it is set in: the host's stays as it was. */
+/* Keep the BLAS from starting a team of its own, also where ours has one thread. The number is that of the implicit
+ * task, and ends with the parallel region it is set in: the host's stays as it was. */
 static void stay_alone(void)
 {
     omp_set_num_threads(1);

@@ -1,0 +1,106 @@
+/* The oracle: what Graft should give, computed by definition in double. It knows the contract (abi/) and nothing of the
+ * library: no code, no header and no cleverness of plugin/ is in here. Slow on purpose; memory is never short.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include "graft_data.h"
+#include "graft_mxm.h"
+
+/** Zeroed memory for free(); ends the test program when there is none. */
+void *oracle_new(int64_t count, size_t element_bytes);
+
+/* -- random bits ------------------------------------------------------------------------------------------------- */
+
+/** Philox 4x32-10 as Salmon et al. define it (SC 2011). */
+void oracle_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/** The factors that dropout with probability p multiplies a [n x width] matrix by: 0, or 1 over the share kept. `layer`
+ *  is 0 for the features and l+1 for the output of hidden layer l; epochs count from 0. */
+void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t n, int64_t width, double *factor);
+
+/* -- the masked product ------------------------------------------------------------------------------------------ */
+
+/** graft.mxm/1 run() with `a` in the place of args->a. C and winner of args are read, not written: the results go to
+ *  c [m x n], winner [m x n] (NULL if args has none) and bound [m x n], the sum of the magnitudes behind each element,
+ *  by which rounding errors are measured. */
+void oracle_mxm(const graft_csr *a, const graft_mxm_args *args, double *c, int64_t *winner, double *bound);
+
+/* -- models ------------------------------------------------------------------------------------------------------ */
+
+enum { ORACLE_LAYERS_MAX = 8, ORACLE_TENSORS_MAX = 48 };
+enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN };
+
+/** What the options of a trainer say. */
+struct oracle_options {
+    enum oracle_kind kind;
+    int32_t          layers;
+    int64_t          hidden[ORACLE_LAYERS_MAX]; /* the first layers-1 are used */
+    int              norm;                      /* 1: LayerNorm between layers */
+    int              sigmoid;                   /* 1: sigmoid, 0: softmax cross-entropy */
+    double           dropout, input_dropout, gin_eps;
+    uint64_t         seed;
+    int              symmetrize, self_loops, normalize_features;
+};
+
+/** One named weight, [rows x cols]; a vector has one row. */
+struct oracle_tensor {
+    char    name[48];
+    int32_t layer;
+    int64_t rows, cols;
+    double *value;
+};
+
+struct oracle_model {
+    struct oracle_options options;
+    int64_t               n, classes;
+    int64_t               width[ORACLE_LAYERS_MAX + 1]; /* of H_0 .. H_L */
+    double               *adjacency;                    /* [n x n] sum of the entries (v, u) */
+    double               *degree;           /* [n] sum of row v: the number of its entries, if they have no values */
+    double               *features;         /* [n x width[0]] */
+    double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled */
+    uint8_t              *labelled, *split; /* [n] */
+    double               *factor[ORACLE_LAYERS_MAX]; /* of dropout on H_l */
+    int32_t               n_tensors;
+    struct oracle_tensor  tensor[ORACLE_TENSORS_MAX];
+};
+
+/** How near the forward pass came to a kink of ReLU: the smallest magnitude that met one, and a hash of all signs. */
+struct oracle_kinks {
+    double   nearest;
+    uint64_t signs;
+};
+
+/** Prepare graph and features as the options say; all weights are zero. Ended by oracle_model_fini(). */
+void oracle_model_init(struct oracle_model *model, const struct oracle_options *options, const graft_dataset *dataset);
+void oracle_model_fini(struct oracle_model *model);
+
+/** The weight of this name, or NULL. */
+struct oracle_tensor *oracle_model_find(struct oracle_model *model, const char *name);
+
+/** Draw the dropout factors of an epoch, counted from 0. */
+void oracle_model_drop(struct oracle_model *model, int64_t epoch);
+
+/** Logits [n x classes], with the dropout factors if `training`. `kinks` may be NULL. */
+void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks);
+
+/** Mean loss over the labelled vertices of a split. */
+double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split);
+
+/** Gradient of the training loss by central differences, gradient[t] of the shape of tensor t. Returns 0, with gradient
+ *  unfinished, if a difference would cross a kink of ReLU, or if one is nearer than `margin`. */
+int oracle_model_gradient(struct oracle_model *model, double step, double margin, double *const *gradient);
+
+/* -- optimisers -------------------------------------------------------------------------------------------------- */
+
+struct oracle_optimizer {
+    int    adam; /* 1: Adam, 0: SGD with momentum */
+    double lr, momentum, weight_decay;
+    int    decay_first_only;
+};
+
+/** Step number `step`, counted from 1, of one tensor. m and v (v for Adam only) begin as zeros. */
+void oracle_optimizer_step(const struct oracle_optimizer *optimizer, int64_t step, const struct oracle_tensor *tensor,
+                           const double *gradient, double *m, double *v);
+
+#endif

@@ -1,0 +1,203 @@
+/* Forward pass, loss, and the gradient by central differences: the formulas of graft_train.h read literally.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** z += h w; h [n x in], w [in x out]. */
+static void add_product(int64_t n, int64_t in, int64_t out, const double *h, const double *w, double *z)
+{
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t i = 0; i < in; i++)
+            for (int64_t j = 0; j < out; j++) z[v * out + j] += h[v * in + i] * w[i * out + j];
+}
+
+/** How much vertex v takes of the features of vertex u, by the formula of the model. */
+static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
+{
+    const double a = model->adjacency[v * model->n + u], *degree = model->degree;
+
+    switch (model->options.kind) {
+    case ORACLE_SAGE: return degree[v] > 0 ? a / degree[v] : 0;
+    case ORACLE_GCN: return degree[v] > 0 && degree[u] > 0 ? a / sqrt(degree[v] * degree[u]) : 0;
+    case ORACLE_GIN: return a + (u == v ? 1 + model->options.gin_eps : 0);
+    default: return u == v;
+    }
+}
+
+static void gather(const struct oracle_model *model, int64_t width, const double *h, double *out)
+{
+    memset(out, 0, (size_t)(model->n * width) * sizeof *out);
+    for (int64_t v = 0; v < model->n; v++) {
+        for (int64_t u = 0; u < model->n; u++) {
+            const double share = share_of(model, v, u);
+            for (int64_t j = 0; j < width && share != 0; j++) out[v * width + j] += share * h[u * width + j];
+        }
+    }
+}
+
+static const double *weight_of(const struct oracle_model *model, int32_t layer, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const char *full = model->tensor[t].name;
+        if (model->tensor[t].layer == layer && strcmp(full + strlen(full) - length, name) == 0)
+            return model->tensor[t].value;
+    }
+    printf("Bail out! the model has no weight %s in layer %d\n", name, layer);
+    exit(1);
+}
+
+static void add_bias(int64_t n, int64_t width, const double *bias, double *z)
+{
+    for (int64_t at = 0; at < n * width; at++) z[at] += bias[at % width];
+}
+
+static void relu(int64_t count, double *z, struct oracle_kinks *kinks)
+{
+    for (int64_t at = 0; at < count; at++) {
+        kinks->nearest = fmin(kinks->nearest, fabs(z[at]));
+        kinks->signs = (kinks->signs ^ (z[at] > 0 ? 1u : 2u)) * 1099511628211u; /* FNV-1a */
+        if (!(z[at] > 0)) z[at] = 0;
+    }
+}
+
+static void layer_norm(int64_t n, int64_t width, const double *gain, const double *shift, double *z)
+{
+    for (int64_t v = 0; v < n; v++) {
+        double *row = &z[v * width], mean = 0, variance = 0;
+        for (int64_t j = 0; j < width; j++) mean += row[j] / (double)width;
+        for (int64_t j = 0; j < width; j++) variance += (row[j] - mean) * (row[j] - mean) / (double)width;
+        for (int64_t j = 0; j < width; j++) row[j] = (row[j] - mean) / sqrt(variance + 1e-5) * gain[j] + shift[j];
+    }
+}
+
+/** z = the Z_l of the model; h [n x in], z [n x out] zeroed, scratch [n x the larger of both]. */
+static void transform(const struct oracle_model *model, int32_t l, const double *h, double *z, double *scratch,
+                      struct oracle_kinks *kinks)
+{
+    const int64_t n = model->n, in = model->width[l], out = model->width[l + 1];
+    double       *inner = NULL;
+
+    gather(model, in, h, scratch);
+    switch (model->options.kind) {
+    case ORACLE_SAGE:
+        add_product(n, in, out, h, weight_of(model, l, ".weight_self"), z);
+        add_product(n, in, out, scratch, weight_of(model, l, ".weight_neigh"), z);
+        add_bias(n, out, weight_of(model, l, ".bias"), z);
+        break;
+    case ORACLE_GIN:
+        inner = oracle_new(n * out, sizeof *inner);
+        add_product(n, in, out, scratch, weight_of(model, l, ".weight_1"), inner);
+        add_bias(n, out, weight_of(model, l, ".bias_1"), inner);
+        relu(n * out, inner, kinks);
+        add_product(n, out, out, inner, weight_of(model, l, ".weight_2"), z);
+        add_bias(n, out, weight_of(model, l, ".bias_2"), z);
+        free(inner);
+        break;
+    default:
+        add_product(n, in, out, scratch, weight_of(model, l, ".weight"), z);
+        add_bias(n, out, weight_of(model, l, ".bias"), z);
+    }
+}
+
+static void apply_dropout(const struct oracle_model *model, int32_t l, double *h)
+{
+    for (int64_t at = 0; at < model->n * model->width[l]; at++) h[at] *= model->factor[l][at];
+}
+
+void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
+{
+    struct oracle_kinks unused, *met = kinks != NULL ? kinks : &unused;
+    int64_t             widest = 0;
+    double             *h = NULL, *z = NULL, *scratch = NULL;
+
+    *met = (struct oracle_kinks){ INFINITY, 14695981039346656037u };
+    for (int32_t l = 0; l <= model->options.layers; l++) widest = model->width[l] > widest ? model->width[l] : widest;
+    h = oracle_new(model->n * widest, sizeof *h);
+    z = oracle_new(model->n * widest, sizeof *z);
+    scratch = oracle_new(model->n * widest, sizeof *scratch);
+    memcpy(h, model->features, (size_t)(model->n * model->width[0]) * sizeof *h);
+    for (int32_t l = 0; l < model->options.layers; l++) {
+        const int64_t count = model->n * model->width[l + 1];
+        if (training) apply_dropout(model, l, h);
+        memset(z, 0, (size_t)count * sizeof *z);
+        transform(model, l, h, z, scratch, met);
+        if (l + 1 < model->options.layers) {
+            if (model->options.norm)
+                layer_norm(model->n, model->width[l + 1], weight_of(model, l, ".norm.gain"),
+                           weight_of(model, l, ".norm.shift"), z);
+            relu(count, z, met);
+        }
+        memcpy(h, z, (size_t)count * sizeof *h);
+    }
+    memcpy(logits, h, (size_t)(model->n * model->classes) * sizeof *logits);
+    free(h);
+    free(z);
+    free(scratch);
+}
+
+/** -log of the probability of the label, with the largest logit taken out so that exp() stays finite. */
+static double softmax_loss(int64_t c, const double *logit, const double *target)
+{
+    double largest = -INFINITY, sum = 0, of_label = 0;
+
+    for (int64_t j = 0; j < c; j++) largest = fmax(largest, logit[j]);
+    for (int64_t j = 0; j < c; j++) sum += exp(logit[j] - largest);
+    for (int64_t j = 0; j < c; j++) of_label += target[j] * logit[j];
+    return log(sum) + largest - of_label;
+}
+
+/** Sum over classes of -log sigmoid(x) where the target is 1 and -log(1 - sigmoid(x)) where it is 0. */
+static double sigmoid_loss(int64_t c, const double *logit, const double *target)
+{
+    double sum = 0;
+
+    for (int64_t j = 0; j < c; j++) sum += fmax(logit[j], 0) - logit[j] * target[j] + log1p(exp(-fabs(logit[j])));
+    return sum;
+}
+
+double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split)
+{
+    const int64_t c = model->classes;
+    double        sum = 0, count = 0;
+
+    for (int64_t v = 0; v < model->n; v++) {
+        if (model->split[v] != split || !model->labelled[v]) continue;
+        sum += model->options.sigmoid ? sigmoid_loss(c, &logits[v * c], &model->target[v * c])
+                                      : softmax_loss(c, &logits[v * c], &model->target[v * c]);
+        count++;
+    }
+    return sum / count;
+}
+
+int oracle_model_gradient(struct oracle_model *model, double step, double margin, double *const *gradient)
+{
+    double             *logits = oracle_new(model->n * model->classes, sizeof *logits);
+    struct oracle_kinks here, there;
+    int                 smooth = 1;
+
+    oracle_model_forward(model, 1, logits, &here);
+    smooth = here.nearest > margin;
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        for (int64_t at = 0; at < model->tensor[t].rows * model->tensor[t].cols && smooth; at++) {
+            double      *w = &model->tensor[t].value[at], loss[2];
+            const double old = *w, point[2] = { old - step, old + step };
+
+            for (int side = 0; side < 2; side++) {
+                *w = point[side];
+                oracle_model_forward(model, 1, logits, &there);
+                loss[side] = oracle_model_loss(model, logits, GRAFT_SPLIT_TRAIN);
+                if (there.signs != here.signs) smooth = 0;
+            }
+            *w = old;
+            gradient[t][at] = (loss[1] - loss[0]) / (point[1] - point[0]);
+        }
+    }
+    free(logits);
+    return smooth;
+}

@@ -1,0 +1,177 @@
+/* Models of the oracle before the first pass: the graph as a full matrix of numbers, features, targets, and weights.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "oracle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t column_at(const graft_csr *csr, int64_t at)
+{
+    return csr->index_type == GRAFT_I32 ? ((const int32_t *)csr->col_idx)[at] : ((const int64_t *)csr->col_idx)[at];
+}
+
+static double value_at(const graft_csr *csr, int64_t at)
+{
+    if (csr->values == NULL) return 1;
+    return csr->value_type == GRAFT_F32 ? (double)((const float *)csr->values)[at] : ((const double *)csr->values)[at];
+}
+
+/** Add the entries of csr to a full matrix, and count them per element if `count` is not NULL. */
+static void add_entries(const graft_csr *csr, double *full, int64_t *count)
+{
+    for (int64_t i = 0; i < csr->n_rows; i++) {
+        for (int64_t p = csr->row_ptr[i]; p < csr->row_ptr[i + 1]; p++) {
+            const int64_t at = i * csr->n_cols + column_at(csr, p);
+            full[at] += value_at(csr, p);
+            if (count != NULL) count[at]++;
+        }
+    }
+}
+
+static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
+{
+    const int64_t n = model->n;
+    double       *a = model->adjacency = oracle_new(n * n, sizeof *a);
+    int64_t      *count = oracle_new(n * n, sizeof *count);
+    int64_t      *original = oracle_new(n * n, sizeof *original);
+
+    add_entries(graph, a, count);
+    memcpy(original, count, (size_t)(n * n) * sizeof *count);
+    for (int64_t u = 0; u < n && model->options.symmetrize; u++) {
+        for (int64_t v = 0; v < n; v++) {
+            if (original[v * n + u] > 0 || original[u * n + v] == 0) continue;
+            a[v * n + u] = a[u * n + v];
+            count[v * n + u] = 1;
+        }
+    }
+    for (int64_t v = 0; v < n && model->options.self_loops; v++) {
+        if (count[v * n + v] > 0) continue;
+        a[v * n + v] = 1;
+        count[v * n + v] = 1;
+    }
+    model->degree = oracle_new(n, sizeof *model->degree);
+    for (int64_t at = 0; at < n * n; at++) model->degree[at / n] += a[at];
+    free(original);
+    free(count);
+}
+
+static void prepare_features(struct oracle_model *model, const graft_dataset *dataset)
+{
+    const int64_t n = model->n, d = model->width[0];
+    double       *h = model->features = oracle_new(n * d, sizeof *h);
+
+    if (dataset->sparse_features != NULL) {
+        add_entries(dataset->sparse_features, h, NULL);
+    } else {
+        const graft_dense *dense = dataset->features;
+        for (int64_t v = 0; v < n; v++)
+            for (int64_t j = 0; j < d; j++) h[v * d + j] = ((const float *)dense->data)[v * dense->stride + j];
+    }
+    for (int64_t v = 0; v < n && model->options.normalize_features; v++) {
+        double sum = 0;
+        for (int64_t j = 0; j < d; j++) sum += h[v * d + j];
+        for (int64_t j = 0; j < d && sum != 0; j++) h[v * d + j] /= sum;
+    }
+}
+
+static void prepare_targets(struct oracle_model *model, const graft_dataset *dataset)
+{
+    const int64_t n = model->n, c = model->classes;
+
+    model->target = oracle_new(n * c, sizeof *model->target);
+    model->labelled = oracle_new(n, 1);
+    model->split = oracle_new(n, 1);
+    for (int64_t v = 0; v < n; v++) {
+        if (dataset->split != NULL) model->split[v] = dataset->split[v];
+        if (dataset->targets != NULL && (model->options.sigmoid || dataset->labels == NULL)) {
+            model->labelled[v] = 1;
+            for (int64_t j = 0; j < c; j++) model->target[v * c + j] = dataset->targets[v * c + j];
+        } else if (dataset->labels != NULL && dataset->labels[v] >= 0) {
+            model->labelled[v] = 1;
+            model->target[v * c + dataset->labels[v]] = 1;
+        }
+    }
+}
+
+static void add_tensor(struct oracle_model *model, int32_t layer, const char *name, int64_t rows, int64_t cols)
+{
+    struct oracle_tensor *tensor = &model->tensor[model->n_tensors++];
+
+    snprintf(tensor->name, sizeof tensor->name, "layers.%d.%s", layer, name);
+    tensor->layer = layer;
+    tensor->rows = rows;
+    tensor->cols = cols;
+    tensor->value = oracle_new(rows * cols, sizeof *tensor->value);
+}
+
+static void add_layer(struct oracle_model *model, int32_t layer)
+{
+    const int64_t in = model->width[layer], out = model->width[layer + 1];
+
+    switch (model->options.kind) {
+    case ORACLE_SAGE:
+        add_tensor(model, layer, "weight_self", in, out);
+        add_tensor(model, layer, "weight_neigh", in, out);
+        add_tensor(model, layer, "bias", 1, out);
+        break;
+    case ORACLE_GIN:
+        add_tensor(model, layer, "weight_1", in, out);
+        add_tensor(model, layer, "bias_1", 1, out);
+        add_tensor(model, layer, "weight_2", out, out);
+        add_tensor(model, layer, "bias_2", 1, out);
+        break;
+    default: add_tensor(model, layer, "weight", in, out); add_tensor(model, layer, "bias", 1, out);
+    }
+    if (model->options.norm && layer + 1 < model->options.layers) {
+        add_tensor(model, layer, "norm.gain", 1, out);
+        add_tensor(model, layer, "norm.shift", 1, out);
+    }
+}
+
+void oracle_model_init(struct oracle_model *model, const struct oracle_options *options, const graft_dataset *dataset)
+{
+    memset(model, 0, sizeof *model);
+    model->options = *options;
+    model->n = dataset->n_vertices;
+    model->classes = dataset->n_classes;
+    model->width[0] = dataset->n_features;
+    for (int32_t l = 1; l < options->layers; l++) model->width[l] = options->hidden[l - 1];
+    model->width[options->layers] = dataset->n_classes;
+    prepare_graph(model, dataset->graph);
+    prepare_features(model, dataset);
+    prepare_targets(model, dataset);
+    for (int32_t l = 0; l < options->layers; l++) {
+        model->factor[l] = oracle_new(model->n * model->width[l], sizeof(double));
+        add_layer(model, l);
+    }
+}
+
+void oracle_model_fini(struct oracle_model *model)
+{
+    for (int32_t t = 0; t < model->n_tensors; t++) free(model->tensor[t].value);
+    for (int32_t l = 0; l < model->options.layers; l++) free(model->factor[l]);
+    free(model->adjacency);
+    free(model->degree);
+    free(model->features);
+    free(model->target);
+    free(model->labelled);
+    free(model->split);
+    memset(model, 0, sizeof *model);
+}
+
+struct oracle_tensor *oracle_model_find(struct oracle_model *model, const char *name)
+{
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        if (strcmp(model->tensor[t].name, name) == 0) return &model->tensor[t];
+    return NULL;
+}
+
+void oracle_model_drop(struct oracle_model *model, int64_t epoch)
+{
+    const struct oracle_options *options = &model->options;
+
+    for (int32_t l = 0; l < options->layers; l++)
+        oracle_dropout(l == 0 ? options->input_dropout : options->dropout, options->seed, epoch, l, model->n,
+                       model->width[l], model->factor[l]);
+}

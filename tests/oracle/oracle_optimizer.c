@@ -1,0 +1,42 @@
+/* One step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) and of SGD with momentum, the L2 penalty being part of the
+ * gradient.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "oracle.h"
+
+#include <math.h>
+#include <string.h>
+
+/** The penalty is on matrices of weights, not on biases nor on gains and shifts of norms. */
+static double decay_of(const struct oracle_optimizer *optimizer, const struct oracle_tensor *tensor)
+{
+    const char *dot = strrchr(tensor->name, '.');
+
+    if (strncmp(dot, ".weight", 7) != 0) return 0;
+    return optimizer->decay_first_only && tensor->layer > 0 ? 0 : optimizer->weight_decay;
+}
+
+static double adam(const struct oracle_optimizer *optimizer, int64_t step, double g, double *m, double *v)
+{
+    const double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+
+    *m = beta1 * *m + (1 - beta1) * g;
+    *v = beta2 * *v + (1 - beta2) * g * g;
+    return optimizer->lr * (*m / (1 - pow(beta1, (double)step))) / (sqrt(*v / (1 - pow(beta2, (double)step))) + eps);
+}
+
+void oracle_optimizer_step(const struct oracle_optimizer *optimizer, int64_t step, const struct oracle_tensor *tensor,
+                           const double *gradient, double *m, double *v)
+{
+    const double decay = decay_of(optimizer, tensor);
+
+    for (int64_t at = 0; at < tensor->rows * tensor->cols; at++) {
+        const double g = gradient[at] + decay * tensor->value[at];
+
+        if (optimizer->adam) {
+            tensor->value[at] -= adam(optimizer, step, g, &m[at], &v[at]);
+        } else {
+            m[at] = optimizer->momentum * m[at] + g;
+            tensor->value[at] -= optimizer->lr * m[at];
+        }
+    }
+}

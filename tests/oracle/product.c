@@ -1,0 +1,288 @@
+/* A masked product in arrays with canaries, and its comparison with the oracle.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "product.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CANARY_BYTES = 64, CANARY = 0xC3, MASK_GAP = 3 };
+
+static void block_init(struct block *block, uint64_t array_bytes)
+{
+    block->bytes = array_bytes + 2 * CANARY_BYTES;
+    block->memory = oracle_new((int64_t)block->bytes, 1);
+    block->before = oracle_new((int64_t)block->bytes, 1);
+    memset(block->memory, CANARY, block->bytes);
+    block->data = block->memory + CANARY_BYTES;
+}
+
+static void block_keep(struct block *block)
+{
+    memcpy(block->before, block->memory, block->bytes);
+}
+
+static int block_is_untouched(const struct block *block)
+{
+    return memcmp(block->memory, block->before, block->bytes) == 0;
+}
+
+static void block_fini(struct block *block)
+{
+    free(block->memory);
+    free(block->before);
+}
+
+static uint64_t bytes_of(graft_dtype dtype)
+{
+    return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
+}
+
+static double draw(struct sample *sample, enum product_numbers numbers)
+{
+    if (numbers == PRODUCT_ROUGH) return sample_real(sample, -3, 3);
+    if (numbers == PRODUCT_SPECIAL && sample_below(sample, 12) == 0) {
+        const double special[] = { NAN, INFINITY, -INFINITY, -0.0 };
+        return special[sample_below(sample, 4)];
+    }
+    return sample_exact(sample, 24, 8);
+}
+
+static graft_dense init_dense(struct block *block, struct sample *sample, int64_t rows, int64_t cols,
+                              const struct product_shape *shape)
+{
+    const graft_dtype dtype = shape->dtype;
+    graft_dense       dense = GRAFT_INIT(graft_dense);
+
+    dense.dtype = dtype;
+    dense.n_rows = rows;
+    dense.n_cols = cols;
+    dense.stride = cols + sample_below(sample, 4);
+    block_init(block, (uint64_t)(rows * dense.stride) * bytes_of(dtype));
+    dense.data = block->data;
+    for (int64_t at = 0; at < rows * cols; at++)
+        sample_put(dense.data, dtype, at / cols * dense.stride + at % cols, draw(sample, shape->numbers));
+    block_keep(block);
+    return dense;
+}
+
+/** Bytes of a mask: many zeros, ones, and other values that are not zero either. */
+static void init_bytes(struct block *block, struct sample *sample, int64_t count)
+{
+    block_init(block, (uint64_t)count);
+    for (int64_t at = 0; at < count; at++)
+        ((uint8_t *)block->data)[at] = (uint8_t)(sample_below(sample, 5) < 2 ? 0 : sample_below(sample, 256));
+    block_keep(block);
+}
+
+static void init_scale_and_winner(struct product *product, struct sample *sample)
+{
+    const graft_csr *a = &product->a.csr;
+    const int64_t    stride = product->n + sample_below(sample, 3);
+
+    block_init(&product->scale, (uint64_t)a->n_rows * bytes_of(product->dtype));
+    for (int64_t i = 0; i < a->n_rows; i++) {
+        const double value = product->rough ? sample_real(sample, -1, 2) : sample_exact(sample, 8, 4);
+        sample_put(product->scale.data, product->dtype, i, value);
+    }
+    block_keep(&product->scale);
+    block_init(&product->winner, (uint64_t)(a->n_rows * stride) * bytes_of(a->index_type));
+    for (int64_t at = 0; at < a->n_rows * product->n; at++)
+        sample_put(product->winner.data, a->index_type, at / product->n * stride + at % product->n,
+                   (double)(at + 1000));
+    block_keep(&product->winner);
+    product->args.winner_stride = stride;
+}
+
+void product_init(struct product *product, struct sample *sample, const struct product_shape *shape)
+{
+    const int64_t m = shape->m, n = shape->n;
+
+    memset(product, 0, sizeof *product);
+    product->n = n;
+    product->dtype = shape->dtype;
+    product->rough = shape->numbers == PRODUCT_ROUGH;
+    sample_csr_init(&product->a, sample, m, shape->k, shape->index_type, shape->weighted ? shape->dtype : 0,
+                    !product->rough);
+    product->b_view = init_dense(&product->b, sample, shape->k, n, shape);
+    product->c_view = init_dense(&product->c, sample, m, n, shape);
+    product->args = GRAFT_INIT(graft_mxm_args);
+    init_scale_and_winner(product, sample);
+    init_bytes(&product->present, sample, m * (n + MASK_GAP));
+    init_bytes(&product->values, sample, m * (n + MASK_GAP));
+    product->args.semiring = GRAFT_PLUS_TIMES;
+    product->args.threads = 1;
+    product->args.b = &product->b_view;
+    product->args.c = &product->c_view;
+    product->expect_c = oracle_new(m * n, sizeof *product->expect_c);
+    product->bound = oracle_new(m * n, sizeof *product->bound);
+    product->expect_winner = oracle_new(m * n, sizeof *product->expect_winner);
+}
+
+void product_fini(struct product *product)
+{
+    sample_csr_fini(&product->a);
+    block_fini(&product->b);
+    block_fini(&product->c);
+    block_fini(&product->winner);
+    block_fini(&product->scale);
+    block_fini(&product->present);
+    block_fini(&product->values);
+    free(product->expect_c);
+    free(product->bound);
+    free(product->expect_winner);
+}
+
+void product_set_mask(struct product *product, int number)
+{
+    const int variant = (number - 1) / 4; /* rows, bits, and bytes with present, values, both or none of them */
+
+    product->args.mask = NULL;
+    if (number == 0) return;
+    product->mask = GRAFT_INIT(graft_mask);
+    product->mask.kind = variant == 0 ? GRAFT_MASK_ROWS : variant == 1 ? GRAFT_MASK_BITS : GRAFT_MASK_BYTES;
+    product->mask.flags = (uint32_t)((number - 1) % 4);
+    product->mask.stride = variant == 1 ? (product->n + 7) / 8 + MASK_GAP - 2 : product->n + MASK_GAP;
+    product->mask.present = variant != 3 && variant != 5 ? product->present.data : NULL;
+    product->mask.values = variant == 3 || variant == 4 ? product->values.data : NULL;
+    product->args.mask = &product->mask;
+}
+
+void product_set_extras(struct product *product, int scale, int winner)
+{
+    product->args.row_scale = scale ? product->scale.data : NULL;
+    product->args.winner = winner ? product->winner.data : NULL;
+}
+
+void product_restore(struct product *product)
+{
+    memcpy(product->c.memory, product->c.before, product->c.bytes);
+    memcpy(product->winner.memory, product->winner.before, product->winner.bytes);
+}
+
+void product_expect(struct product *product)
+{
+    oracle_mxm(&product->a.csr, &product->args, product->expect_c, product->expect_winner, product->bound);
+}
+
+int product_is_untouched(const struct product *product)
+{
+    return block_is_untouched(&product->c) && block_is_untouched(&product->winner) && block_is_untouched(&product->b) &&
+           block_is_untouched(&product->scale) && block_is_untouched(&product->present) &&
+           block_is_untouched(&product->values);
+}
+
+/** Whether a number is the expected one; of rough ones, but for the rounding errors of so many additions. */
+static int agrees(const struct product *product, double found, int64_t at)
+{
+    const graft_csr *a = &product->a.csr;
+    const int64_t    row = at / product->n;
+    const double     expected = product->expect_c[at];
+    const double     unit = product->dtype == GRAFT_F32 ? FLT_EPSILON : DBL_EPSILON;
+    const int64_t    roundings = a->row_ptr[row + 1] - a->row_ptr[row] + 3;
+
+    if (found == expected || (isnan(found) && isnan(expected))) return 1;
+    return product->rough && fabs(found - expected) <= unit * (double)roundings * product->bound[at];
+}
+
+/** Whether two blocks, one of them a copy of a block before, are equal but for the elements of an [m x n] matrix. */
+static int gaps_are_equal(const struct block *block, int64_t m, int64_t n, int64_t stride, uint64_t element)
+{
+    unsigned char *masked = oracle_new((int64_t)block->bytes, 1);
+    int            equal = 0;
+
+    memcpy(masked, block->memory, block->bytes);
+    for (int64_t i = 0; i < m && n > 0; i++) {
+        const uint64_t from = CANARY_BYTES + (uint64_t)(i * stride) * element;
+        memcpy(masked + from, block->before + from, (uint64_t)n * element);
+    }
+    equal = memcmp(masked, block->before, block->bytes) == 0;
+    free(masked);
+    return equal;
+}
+
+const char *product_differs(struct product *product)
+{
+    static char    text[256];
+    const int64_t  m = product->a.csr.n_rows, n = product->n, stride = product->args.winner_stride;
+    const uint64_t index = bytes_of(product->a.csr.index_type);
+
+    for (int64_t at = 0; at < m * n; at++) {
+        const int64_t place = at / n * product->c_view.stride + at % n;
+        const double  found = product->dtype == GRAFT_F32 ? (double)((float *)product->c.data)[place]
+                                                          : ((double *)product->c.data)[place];
+        const int64_t place_w = at / n * stride + at % n;
+        const int64_t winner =
+            index == 4 ? ((int32_t *)product->winner.data)[place_w] : ((int64_t *)product->winner.data)[place_w];
+
+        if (!agrees(product, found, at)) {
+            snprintf(text, sizeof text, "C(%lld,%lld) is %.17g, expected %.17g", (long long)(at / n),
+                     (long long)(at % n), found, product->expect_c[at]);
+            return text;
+        }
+        if (product->args.winner != NULL && winner != product->expect_winner[at]) {
+            snprintf(text, sizeof text, "winner(%lld,%lld) is %lld, expected %lld", (long long)(at / n),
+                     (long long)(at % n), (long long)winner, (long long)product->expect_winner[at]);
+            return text;
+        }
+    }
+    if (!gaps_are_equal(&product->c, m, n, product->c_view.stride, bytes_of(product->dtype)))
+        return "bytes around or between the rows of C have changed";
+    if (product->args.winner != NULL ? !gaps_are_equal(&product->winner, m, n, stride, index)
+                                     : !block_is_untouched(&product->winner))
+        return "bytes around or between the rows of winner have changed";
+    if (!block_is_untouched(&product->b) || !block_is_untouched(&product->scale) ||
+        !block_is_untouched(&product->present) || !block_is_untouched(&product->values))
+        return "an operand has changed";
+    return NULL;
+}
+
+/** Run again on `threads`: the same bits, canaries included? */
+static const char *run_again(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+{
+    unsigned char *c = oracle_new((int64_t)product->c.bytes, 1);
+    unsigned char *winner = oracle_new((int64_t)product->winner.bytes, 1);
+    const char    *fault = NULL;
+
+    memcpy(c, product->c.memory, product->c.bytes);
+    memcpy(winner, product->winner.memory, product->winner.bytes);
+    product_restore(product);
+    product->args.threads = threads;
+    if (mxm->run(context, &product->args, NULL) != GRAFT_OK) fault = "refused on more than one thread";
+    else if (memcmp(c, product->c.memory, product->c.bytes) != 0 ||
+             memcmp(winner, product->winner.memory, product->winner.bytes) != 0)
+        fault = "other bits than one thread";
+    free(c);
+    free(winner);
+    return fault;
+}
+
+const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+{
+    static graft_error error;
+    const char        *fault = NULL;
+
+    error = GRAFT_INIT(graft_error);
+    product_restore(product);
+    product_expect(product);
+    product->args.threads = 1;
+    if (mxm->run(context, &product->args, &error) != GRAFT_OK) return error.message;
+    fault = product_differs(product);
+    return fault == NULL && threads > 1 ? run_again(product, mxm, context, threads) : fault;
+}
+
+void product_describe(const struct product *product, char *text, size_t capacity)
+{
+    const graft_mxm_args *args = &product->args;
+    const graft_csr      *a = &product->a.csr;
+    const graft_mask      none = { 0 }, *mask = args->mask != NULL ? args->mask : &none;
+
+    snprintf(text, capacity,
+             "A %lld x %lld%s, %lld columns, dtype %d, index type %d, semiring %d, flags %u, mask kind %d flags %u "
+             "present %d values %d, scale %d, winner %d, threads %d",
+             (long long)a->n_rows, (long long)a->n_cols, a->values != NULL ? " weighted" : "", (long long)product->n,
+             product->dtype, a->index_type, args->semiring, args->flags, mask->kind, mask->flags, mask->present != NULL,
+             mask->values != NULL, args->row_scale != NULL, args->winner != NULL, args->threads);
+}

@@ -1,0 +1,75 @@
+/* A masked product with everything a test needs to try it: random operands in arrays with canaries around them and in
+ * the gaps of their strides, and the comparison with the oracle.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PRODUCT_H
+#define PRODUCT_H
+
+#include "oracle.h"
+#include "sample.h"
+
+/** An array in the middle of canaries, and a copy of all of it as it was. */
+struct block {
+    uint64_t       bytes; /* of the array and both canaries */
+    unsigned char *memory, *before;
+    void          *data; /* the array */
+};
+
+struct product {
+    struct sample_csr a;
+    int64_t           n;
+    graft_dtype       dtype;
+    int               rough;
+    struct block      b, c, winner, scale, present, values;
+    graft_dense       b_view, c_view;
+    graft_mask        mask;
+    graft_mxm_args    args;             /* complete but for `a`, the graft_matrix */
+    double           *expect_c, *bound; /* [m x n] what the oracle says */
+    int64_t          *expect_winner;
+};
+
+/** What numbers a product has: any, which are compared within rounding errors; such as give no rounding errors, which
+ *  must come out equal; or those with NaN and infinities among them in B and C. */
+enum product_numbers { PRODUCT_ROUGH, PRODUCT_EXACT, PRODUCT_SPECIAL };
+
+/** What a random product is made of. */
+struct product_shape {
+    int64_t              m, k, n;
+    graft_dtype          index_type, dtype;
+    int                  weighted;
+    enum product_numbers numbers;
+};
+
+/** How many masks product_set_mask() knows. */
+enum { PRODUCT_MASKS = 25 };
+
+void product_init(struct product *product, struct sample *sample, const struct product_shape *shape);
+void product_fini(struct product *product);
+
+/** Make mask number 0 .. PRODUCT_MASKS-1 the mask of args: none, and then every kind with every combination of flags
+ *  and of arrays left out. */
+void product_set_mask(struct product *product, int number);
+
+/** Turn row scale and winner on or off. */
+void product_set_extras(struct product *product, int scale, int winner);
+
+/** Put C and winner back to what they were before the first run. */
+void product_restore(struct product *product);
+
+/** Ask the oracle; args must be complete, and C as it was. */
+void product_expect(struct product *product);
+
+/** NULL if C and winner are what the oracle said and no other byte of any array has changed; else a sentence, in static
+ *  memory, that says what differs. */
+const char *product_differs(struct product *product);
+
+/** Run args on one thread and compare with the oracle; then, if `threads` is more than 1, on so many, for the same
+ *  bits. NULL if all is right, else a sentence in static memory. */
+const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads);
+
+/** What args are, in one line. */
+void product_describe(const struct product *product, char *text, size_t capacity);
+
+/** Whether not a byte of any array has changed. */
+int product_is_untouched(const struct product *product);
+
+#endif

@@ -1,0 +1,55 @@
+/* Samples for tests: numbers from a seed, sparse matrices with the rows that go wrong, and small data sets.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SAMPLE_H
+#define SAMPLE_H
+
+#include "graft_data.h"
+
+/** A stream of pseudo-random numbers; `state` is the seed. */
+struct sample {
+    uint64_t state;
+};
+
+uint64_t sample_bits(struct sample *sample);
+int64_t  sample_below(struct sample *sample, int64_t bound); /* 0 .. bound-1 */
+double   sample_real(struct sample *sample, double low, double high);
+
+/** A small multiple of 1/step, |x| <= limit/step: sums and products of these have no rounding errors, in float too. */
+double sample_exact(struct sample *sample, int64_t limit, int64_t step);
+
+/** Store a number, or an index, in an array of this type. */
+void sample_put(void *data, graft_dtype dtype, int64_t at, double value);
+
+/** A sparse matrix that owns its arrays. */
+struct sample_csr {
+    graft_csr csr;
+    int64_t  *row_ptr;
+    void     *col_idx, *values;
+};
+
+/** Random rows of 0 to 6 entries in no order, some of them twice; every fifth row is empty, row 1 and the last row are
+ *  hubs of 2 n_cols entries. value_type 0: no values; `exact`: values without rounding errors. */
+void sample_csr_init(struct sample_csr *sparse, struct sample *sample, int64_t n_rows, int64_t n_cols,
+                     graft_dtype index_type, graft_dtype value_type, int exact);
+void sample_csr_fini(struct sample_csr *sparse);
+
+/** Make the transpose, by looking for each column in every row. */
+void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr *original);
+
+/** A data set that owns its arrays: a directed graph without repeated edges, of which vertex 0 gathers from all, vertex
+ *  1 feeds every other one, and some gather from none. */
+struct sample_dataset {
+    graft_dataset     dataset;
+    graft_dense       features;
+    struct sample_csr graph, sparse;
+    int32_t          *labels;
+    uint8_t          *targets, *split;
+};
+
+/** `several`: targets of several classes at once, else labels, some of them -1. `sparse`: features as CSR with empty
+ *  rows, else dense. */
+void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int64_t n, int64_t d, int64_t classes,
+                         int several, int sparse);
+void sample_dataset_fini(struct sample_dataset *set);
+
+#endif

@@ -1,0 +1,248 @@
+/* A trainer of the library beside its oracle.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "training.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin" };
+
+enum { FEATURES = 13, CLASSES = 4 };
+
+static int is_sigmoid(const struct training_case *what)
+{
+    return what->loss != NULL ? strcmp(what->loss, "sigmoid") == 0 : what->several;
+}
+
+const char *training_name(const struct training_case *what)
+{
+    const char *const widths[] = { " of shrinking width", " of growing width" };
+    static char       text[256];
+
+    snprintf(text, sizeof text, "%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s", kind_name[what->kind], what->layers,
+             what->layers < 2 ? "" : widths[what->growing], is_sigmoid(what) ? "sigmoid" : "softmax",
+             what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
+             what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
+             what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
+             what->kernel != NULL ? what->kernel : "");
+    return text;
+}
+
+static struct oracle_options options_of(const struct training_case *what, uint64_t seed)
+{
+    struct oracle_options options = { .kind = what->kind,
+                                      .layers = what->layers,
+                                      .norm = what->norm,
+                                      .sigmoid = is_sigmoid(what),
+                                      .dropout = what->dropout,
+                                      .input_dropout = what->input_dropout,
+                                      .gin_eps = what->prepare ? 0.25 : 0,
+                                      .seed = seed,
+                                      .symmetrize = what->prepare,
+                                      .self_loops = what->prepare || what->kind == ORACLE_GCN,
+                                      .normalize_features = what->prepare };
+
+    for (int l = 0; l + 1 < what->layers; l++) options.hidden[l] = what->growing ? 15 + 4 * l : 11 - 5 * l;
+    return options;
+}
+
+/** Weights neither so small that gradients vanish nor so large that softmax saturates. Floats, so that both sides have
+ *  the very same; biases are not zero, or empty rows would sit on the kink of ReLU. */
+static void draw_weights(struct oracle_model *model, struct sample *sample)
+{
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        struct oracle_tensor *tensor = &model->tensor[t];
+        const int             gain = strstr(tensor->name, "norm.gain") != NULL;
+
+        for (int64_t at = 0; at < tensor->rows * tensor->cols; at++)
+            tensor->value[at] = (float)(gain ? sample_real(sample, 0.5, 1.5) : sample_real(sample, -0.4, 0.5));
+    }
+}
+
+/** Weights of edges, whole numbers and halves so that sums have no rounding errors. */
+static void weigh_graph(struct sample_csr *graph, struct sample *sample)
+{
+    const int64_t entries = graph->row_ptr[graph->csr.n_rows];
+
+    graph->values = oracle_new(entries, sizeof(float));
+    for (int64_t p = 0; p < entries; p++) ((float *)graph->values)[p] = (float)(1 + sample_below(sample, 4)) / 2;
+    graph->csr.values = graph->values;
+    graph->csr.value_type = GRAFT_F32;
+}
+
+static void begin(struct training *training, const struct training_case *what, uint64_t seed)
+{
+    const struct oracle_options options = options_of(what, seed);
+    struct sample               sample = { seed };
+    struct oracle_model        *model = &training->model;
+
+    memset(training, 0, sizeof *training);
+    sample_dataset_init(&training->set, &sample, what->n > 0 ? what->n : 23, FEATURES, CLASSES, what->several,
+                        what->sparse);
+    if (what->several && what->loss != NULL) training->set.dataset.labels = training->set.labels;
+    if (what->weighted) weigh_graph(&training->set.graph, &sample);
+    oracle_model_init(model, &options, &training->set.dataset);
+    draw_weights(model, &sample);
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const int64_t count = model->tensor[t].rows * model->tensor[t].cols;
+        training->gradient[0][t] = oracle_new(count, sizeof(double));
+        training->gradient[1][t] = oracle_new(count, sizeof(double));
+        training->m[t] = oracle_new(count, sizeof(double));
+        training->v[t] = oracle_new(count, sizeof(double));
+    }
+}
+
+int training_differentiate(struct training *training, int epoch)
+{
+    /* A step of 2^-17: differences of second order are then below 1e-6, and so is the rounding of the loss. A sum that
+     * comes nearer to 0 than 2e-5 could have the other sign in float. */
+    oracle_model_drop(&training->model, epoch);
+    return oracle_model_gradient(&training->model, 1.0 / 131072, 2e-5, training->gradient[epoch]);
+}
+
+void training_init(struct training *training, const struct training_case *what, uint64_t seed)
+{
+    for (const uint64_t end = seed + 200; seed < end; seed++) {
+        begin(training, what, seed);
+        if (training_differentiate(training, 0) && (what->dropout == 0 || training_differentiate(training, 1))) return;
+        training_fini(training);
+    }
+    printf("Bail out! no seed keeps clear of the kinks of ReLU: %s\n", training_name(what));
+    exit(1);
+}
+
+void training_fini(struct training *training)
+{
+    if (training->trainer != NULL) training->train->destroy(training->trainer);
+    for (int32_t t = 0; t < training->model.n_tensors; t++) {
+        free(training->gradient[0][t]);
+        free(training->gradient[1][t]);
+        free(training->m[t]);
+        free(training->v[t]);
+    }
+    oracle_model_fini(&training->model);
+    sample_dataset_fini(&training->set);
+}
+
+static int32_t set_number(const graft_api *api, const char *key, double value, graft_error *error)
+{
+    char text[40];
+
+    snprintf(text, sizeof text, "%.17g", value);
+    return api->set(api->context, key, text, error);
+}
+
+static int32_t set_hidden(const graft_api *api, const struct oracle_options *options, graft_error *error)
+{
+    char text[64] = "1";
+
+    for (int l = 0, used = 0; l + 1 < options->layers; l++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%lld", l > 0 ? "," : "",
+                         (long long)options->hidden[l]);
+    return api->set(api->context, "hidden", text, error);
+}
+
+static int32_t set_texts(const graft_api *api, const struct training_case *what, graft_error *error)
+{
+    const char *const pairs[][2] = {
+        { "model", kind_name[what->kind] },
+        { "norm", what->norm ? "layer" : "none" },
+        { "loss", what->loss != NULL ? what->loss : "auto" },
+        { "optimizer", what->optimizer.adam ? "adam" : "sgd" },
+        { "weight_decay_layers", what->optimizer.decay_first_only ? "first" : "all" },
+        { "symmetrize", what->prepare ? "yes" : "no" },
+        { "self_loops", what->prepare ? "yes" : "auto" },
+        { "normalize_features", what->prepare ? "yes" : "no" },
+        { "epochs", "3" },
+        { "eval_every", "0" },
+        { "threads", "2" },
+        { "mxm.kernel", what->kernel != NULL ? what->kernel : "auto" },
+    };
+    int32_t rc = GRAFT_OK;
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0] && rc == GRAFT_OK; i++)
+        rc = api->set(api->context, pairs[i][0], pairs[i][1], error);
+    return rc;
+}
+
+static int32_t set_numbers(const graft_api *api, const struct oracle_options *options,
+                           const struct oracle_optimizer *optimizer, graft_error *error)
+{
+    const struct {
+        const char *key;
+        double      value;
+    } numbers[] = {
+        { "layers", options->layers },       { "seed", (double)options->seed },
+        { "dropout", options->dropout },     { "input_dropout", options->input_dropout },
+        { "gin_eps", options->gin_eps },     { "lr", optimizer->lr },
+        { "momentum", optimizer->momentum }, { "weight_decay", optimizer->weight_decay },
+    };
+    int32_t rc = set_hidden(api, options, error);
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && rc == GRAFT_OK; i++)
+        rc = set_number(api, numbers[i].key, numbers[i].value, error);
+    return rc;
+}
+
+int32_t training_open(struct training *training, const graft_api *api, const struct training_case *what,
+                      graft_error *error)
+{
+    int32_t rc = set_numbers(api, &training->model.options, &what->optimizer, error);
+
+    training->api = api;
+    training->train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    if (rc == GRAFT_OK) rc = set_texts(api, what, error);
+    if (rc == GRAFT_OK) rc = training->train->create(api->context, &training->set.dataset, &training->trainer, error);
+    return rc == GRAFT_OK ? training_push(training, error) : rc;
+}
+
+/** State item PREFIX + NAME; 0 if there is none of as many numbers as the tensor has. */
+static int find_item(struct training *training, const char *prefix, const struct oracle_tensor *tensor,
+                     graft_state_item *item)
+{
+    const size_t length = strlen(prefix);
+
+    *item = GRAFT_INIT(graft_state_item);
+    for (int32_t i = 0; training->train->state_item(training->trainer, i, item, NULL) == GRAFT_OK; i++) {
+        int64_t count = 1;
+
+        if (strncmp(item->name, prefix, length) != 0 || strcmp(item->name + length, tensor->name) != 0) continue;
+        for (int32_t d = 0; d < item->n_dims; d++) count *= item->shape[d];
+        return item->dtype == GRAFT_F32 && count == tensor->rows * tensor->cols &&
+               item->shape[item->n_dims - 1] == tensor->cols;
+    }
+    return 0;
+}
+
+int32_t training_push(struct training *training, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t t = 0; t < training->model.n_tensors && rc == GRAFT_OK; t++) {
+        const struct oracle_tensor *tensor = &training->model.tensor[t];
+        const int64_t               count = tensor->rows * tensor->cols;
+        float                      *value = oracle_new(count, sizeof *value);
+        graft_state_item            item;
+
+        for (int64_t at = 0; at < count; at++) value[at] = (float)tensor->value[at];
+        rc = find_item(training, "", tensor, &item) ? GRAFT_OK : GRAFT_ERR_NOT_FOUND;
+        if (rc != GRAFT_OK && error != NULL)
+            snprintf(error->message, sizeof error->message, "the state has no %s of the documented shape",
+                     tensor->name);
+        item.data = value;
+        if (rc == GRAFT_OK) rc = training->train->state_set(training->trainer, &item, error);
+        free(value);
+    }
+    return rc;
+}
+
+int training_pull(struct training *training, const char *prefix, int32_t t, double *value)
+{
+    const struct oracle_tensor *tensor = &training->model.tensor[t];
+    graft_state_item            item;
+
+    if (!find_item(training, prefix, tensor, &item)) return 0;
+    for (int64_t at = 0; at < tensor->rows * tensor->cols; at++) value[at] = ((const float *)item.data)[at];
+    return 1;
+}

@@ -1,0 +1,58 @@
+/* A trainer of the library beside its oracle: the same data set, options and weights in both.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAINING_H
+#define TRAINING_H
+
+#include "graft_train.h"
+#include "oracle.h"
+#include "sample.h"
+
+/** What is to be trained; what is zero is the plainest. */
+struct training_case {
+    enum oracle_kind        kind;
+    int32_t                 layers;
+    int64_t                 n;       /* vertices; 0: 23 */
+    int                     growing; /* hidden widths: 1: larger than the features, 0: smaller */
+    int                     norm;
+    int                     several;  /* 1: several classes at once, sigmoid; 0: one, softmax */
+    const char             *loss;     /* NULL: auto; "sigmoid" on one class; "softmax" on labels beside targets */
+    int                     sparse;   /* of the features */
+    int                     weighted; /* the graph has values */
+    int                     prepare;  /* 1: symmetrize, self_loops, normalize_features and gin_eps */
+    double                  dropout, input_dropout;
+    struct oracle_optimizer optimizer;
+    const char             *kernel; /* NULL: auto */
+};
+
+struct training {
+    const graft_api      *api;
+    const graft_train    *train;
+    graft_trainer        *trainer;
+    struct sample_dataset set;
+    struct oracle_model   model;
+    double               *gradient[2][ORACLE_TENSORS_MAX];               /* of the oracle in epochs 0 and 1 */
+    double               *m[ORACLE_TENSORS_MAX], *v[ORACLE_TENSORS_MAX]; /* moments of the oracle */
+};
+
+/** "gin, 3 layers, ...", in static memory. */
+const char *training_name(const struct training_case *what);
+
+/** Make data set and oracle, weights and all, from `seed` or the first one after it for which the gradient of epoch 0,
+ *  and with dropout that of epoch 1 with the same weights, is clear of kinks. No trainer yet: training_open(). */
+void training_init(struct training *training, const struct training_case *what, uint64_t seed);
+void training_fini(struct training *training);
+
+/** Make the trainer with options of the case, and give it the weights of the oracle. Returns its status. */
+int32_t training_open(struct training *training, const graft_api *api, const struct training_case *what,
+                      graft_error *error);
+
+/** Give the trainer the weights that the oracle has, as floats. */
+int32_t training_push(struct training *training, graft_error *error);
+
+/** Read the state item PREFIX + NAME of tensor t into `value`. Returns 0 if it is not there, or of another shape. */
+int training_pull(struct training *training, const char *prefix, int32_t t, double *value);
+
+/** The gradient of the oracle for epoch 0 or 1, with its dropout. Returns 0 near a kink. */
+int training_differentiate(struct training *training, int epoch);
+
+#endif

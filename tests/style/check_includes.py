@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom: check_includes.py ROOT. The table below is the rule, in the words of plugin/ARCHITECTURE.md."""
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+import sources  # noqa: E402
+import tap  # noqa: E402
+
+# What a file of a part may include of our own; the first pattern that matches the file counts.
+PARTS = [
+    (r"abi/", ["abi"]),
+    (r"plugin/entry\w*\.[ch]", ["abi", "plugin"]),
+    (r"plugin/base/", ["abi", "plugin/base"]),
+    (r"plugin/data/", ["abi", "plugin/base", "plugin/graph", "plugin/data"]),
+    (r"plugin/model/", ["abi", "plugin/base", "plugin/kernel", "plugin/graph", "plugin/dense", "plugin/model"]),
+    (r"(plugin/\w+)/", ["abi", "plugin/base", "itself"]),
+    (r"(adapters/\w+)/", ["abi", "itself"]),
+    (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "itself"]),
+    (r"examples/\w+\.c", ["abi", "adapters/*.h"]),
+    (r"tests/", ["abi", "plugin", "adapters", "tests"]),
+]
+# Headers of others. Where nothing is said, any will do.
+STANDARD_ONLY = {
+    r"abi/graft_load\.h": {"dlfcn.h", "errno.h", "stdio.h", "string.h"},
+    r"abi/": {"stddef.h", "stdint.h"},
+}
+FOREIGN = re.compile(r"(mpi|GraphBLAS|LAGraph|cblas|lapacke|mkl\w*|metis|parmetis|ptscotch|jansson)\.h")
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.MULTILINE)
+
+
+def resolve(root, path, name):
+    """The file of the tree that `name` means in `path`, or None."""
+    for folder in (os.path.dirname(path), "abi", "plugin", "tests"):
+        candidate = os.path.normpath(os.path.join(folder, name))
+        if os.path.isfile(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def first_match(table, path):
+    for pattern, value in table:
+        match = re.match(pattern, path)
+        if match:
+            return match, value
+    return None, None
+
+
+def may_include(path, target):
+    match, allowed = first_match(PARTS, path)
+    for part in allowed or []:
+        if part == "itself":
+            part = match.group(1)
+        if part.endswith("/*.h"):
+            if target.startswith(part[:-3]) and target.endswith(".h"):
+                return True
+        elif target.startswith(part + "/"):
+            return True
+    return False
+
+
+def fault(root, path, quote, name):
+    """What is wrong with an include, or None."""
+    _, standard = first_match(STANDARD_ONLY.items(), path)
+    if quote == "<":
+        if path.startswith("plugin/") and FOREIGN.fullmatch(name):
+            return f"<{name}> is for adapters/ only"
+        if standard is not None and name not in standard:
+            return f"<{name}> is not one of {', '.join(sorted(standard))}"
+        return None
+    target = resolve(root, path, name)
+    if target is None:
+        return f'"{name}" is no file of this tree; headers of others stand in <>'
+    if not may_include(path, target):
+        return f"{path.rsplit('/', 1)[0]} must not see {target}"
+    return None
+
+
+def faults_of(root, path):
+    text = sources.blank_out(sources.read(root, path), literals=False)
+    for match in INCLUDE.finditer(text):
+        found = fault(root, path, match.group(1), match.group(2))
+        if found:
+            yield f"{path}:{sources.line_of(text, match.start(1))}: {found}"
+
+
+def check_rules(root):
+    """The rules themselves: each of these must be refused."""
+    refused = [("plugin/base/x.c", '"', "kernel/kernel.h"), ("plugin/kernel/x.c", '"', "model/model.h"),
+               ("plugin/graph/x.c", '"', "kernel/kernel.h"), ("plugin/model/x.c", '"', "data/data.h"),
+               ("plugin/kernel/x.c", '"', "graph/csr.h"), ("plugin/model/x.c", "<", "cblas.h"),
+               ("plugin/base/x.c", "<", "GraphBLAS.h"), ("abi/graft_base.h", "<", "stdbool.h"),
+               ("abi/graft_load.h", "<", "stdlib.h"), ("adapters/cblas/x.c", '"', "base/error.h"),
+               ("examples/x.c", '"', "base/error.h"), ("plugin/entry.c", '"', "tap.h"),
+               ("adapters/cblas/x.c", '"', "tap.h"), ("plugin/base/x.c", '"', "no_such_file.h")]
+    passed = [f"{path} including {name}" for path, quote, name in refused if not fault(root, path, quote, name)]
+    tap.ok(not passed, "the rules refuse what they should", *passed)
+
+
+def main():
+    root = sys.argv[1]
+    paths = sources.files(root)
+    for folder in sources.FOLDERS:
+        found = [text for path in paths if path.startswith(folder + "/") for text in faults_of(root, path)]
+        tap.ok(not found, f"{folder}: files include only what they may", *found)
+    check_rules(root)
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

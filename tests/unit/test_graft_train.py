@@ -1,0 +1,440 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The reference host as its users meet it: test_graft_train.py GRAFT-TRAIN. Prints TAP."""
+import fcntl
+import json
+import os
+import pty
+import random
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+
+N_CLASSES, N_EACH, N_FEATURES = 3, 100, 8
+N = N_CLASSES * N_EACH
+MODEL = ["--set", "model=sage", "layers=2", "hidden=16", "lr=0.02"]
+TIMEOUT = 120
+
+count = 0
+
+
+def ok(condition, name, *details):
+    """One check; `details` are shown when it fails."""
+    global count
+    count += 1
+    print(f"{'ok' if condition else 'not ok'} {count} - {name}")
+    if not condition:
+        for detail in details:
+            for line in str(detail).splitlines() or [""]:
+                print("# " + line)
+    sys.stdout.flush()
+    return bool(condition)
+
+
+def write_npy(path, descr, code, shape, values):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        file.write(struct.pack(f"<{len(values)}{code}", *values))
+
+
+def read_npy(path):
+    """(descr, shape, values) of a file with int32."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    end = 10 + struct.unpack("<H", data[8:10])[0]
+    assert end % 64 == 0 and data[end - 1:end] == b"\n"
+    head = eval(data[10:end], {"__builtins__": {}})
+    assert not head["fortran_order"]
+    return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}i", data[end:])
+
+
+def make_dataset(folder, with_split=True):
+    """Three communities; the features of a vertex say little, those of its neighbours together say a lot."""
+    rng = random.Random(5)
+    labels = [v % N_CLASSES for v in range(N)]
+    edges = set()
+    for v in range(N):
+        for _ in range(5):
+            near = rng.random() < 0.95
+            u = rng.randrange(N_EACH) * N_CLASSES + labels[v] if near else rng.randrange(N)
+            if u != v:
+                edges |= {(u, v), (v, u)}
+    edges = sorted(edges)
+    features = [rng.gauss(1.5 if f == labels[v] else 0, 1) for v in range(N) for f in range(N_FEATURES)]
+    os.mkdir(folder)
+    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, len(edges)), [e[0] for e in edges] + [e[1] for e in edges])
+    write_npy(f"{folder}/features.npy", "<f4", "f", (N, N_FEATURES), features)
+    write_npy(f"{folder}/labels.npy", "<i4", "i", (N,), labels)
+    split = [rng.choice((1, 2, 3)) for _ in range(N)]
+    if with_split:
+        write_npy(f"{folder}/split.npy", "|u1", "B", (N,), split)
+    return labels, split, len(edges)
+
+
+def read_safetensors(path):
+    """(metadata, {name: (dtype, shape, bytes)}) by the description of the format alone."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    metadata = header.pop("__metadata__", {})
+    assert start % 8 == 0 and all(isinstance(v, str) for v in metadata.values())
+    tensors, expected = {}, 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        size = {"F32": 4, "F64": 8, "I64": 8}[entry["dtype"]]
+        for extent in entry["shape"]:
+            size *= extent
+        assert begin == expected and end - begin == size
+        tensors[name] = (entry["dtype"], entry["shape"], data[start + begin:start + end])
+        expected = end
+    assert start + expected == len(data)
+    return metadata, tensors
+
+
+def run(*args, env=None, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    environment = dict(os.environ, LC_ALL="C", **(env or {}))
+    return subprocess.run([program, *args], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          timeout=TIMEOUT, env=environment, **options)
+
+
+def refused(name, result, code, *words):
+    """It ended with `code` after one line "graft-train: ..." that holds all the words. Warnings may come before: of a
+    library without BLAS, for one."""
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("graft-train: warning: ")]
+    fine = result.returncode == code and len(lines) == 1 and lines[0].startswith("graft-train: ")
+    fine = fine and all(word in lines[0] for word in words)
+    return ok(fine, name, f"exit {result.returncode}, expected {code} with {words}", result.stderr)
+
+
+def test_training():
+    out = f"{base}/first"
+    os.mkdir(out)
+    result = run(data, *MODEL, "--set", "epochs=30", "--json", f"{out}/r.json", "--predict", f"{out}/p.npy")
+    if not ok(result.returncode == 0, "training ends well", result.stdout, result.stderr):
+        return
+    with open(f"{out}/r.json") as file:
+        report = json.load(file)
+    ok(report["test_accuracy"] > 0.95, "the communities are learnt", report["test_accuracy"])
+    types = dict(test_accuracy=float, val_accuracy=float, train_accuracy=float, epochs=int, best_epoch=int,
+                 seconds_per_epoch=float, seconds_total=float, kernel=str, peak_rss_bytes=int, vertices=int,
+                 edges=int, features=int, classes=int, options=dict, history=list)
+    wrong = [key for key, kind in types.items() if not isinstance(report.get(key), kind)]
+    ok(not wrong, "the report has every key with its type", wrong)
+    facts = [report[key] for key in ("vertices", "edges", "features", "classes", "epochs")]
+    ok(facts == [N, n_edges, N_FEATURES, N_CLASSES, 30], "the report describes the data set", facts)
+    ok(report["kernel"] in ("simd", "graphblas", "reference"), "the report names the kernel that ran", report["kernel"])
+    options = report["options"]
+    ok(options.get("hidden") == "16" and "seed" in options and all(isinstance(v, str) for v in options.values()),
+       "the report has options that were set and those that were not, as texts", options)
+    history = report["history"]
+    ok([e["epoch"] for e in history] == list(range(1, 31)), "the history has every epoch once")
+    keys = {"epoch", "loss", "train_accuracy", "val_accuracy", "test_accuracy", "seconds"}
+    ok(all(set(e) == keys and isinstance(e["loss"], float) for e in history), "its entries have their keys")
+    best = history[report["best_epoch"] - 1]
+    ok(best["val_accuracy"] == max(e["val_accuracy"] for e in history) == report["val_accuracy"] and
+       best["test_accuracy"] == report["test_accuracy"], "accuracies are those of the best validation", best)
+    times = sorted(e["seconds"] for e in history)
+    ok(abs(report["seconds_per_epoch"] - (times[14] + times[15]) / 2) < 1e-8, "seconds_per_epoch is the median")
+    lines = [line for line in result.stdout.splitlines() if line.startswith("epoch ")]
+    ok(len(lines) == 30 and "\r" not in result.stdout and "\033" not in result.stdout,
+       "in a pipe there is one plain line per epoch", result.stdout)
+    ok(re.search(r"test accuracy +[01]\.\d+", result.stdout) and "peak memory" in result.stdout and
+       f"{out}/p.npy" in result.stdout, "the summary has accuracy, memory and files", result.stdout)
+    descr, shape, predicted = read_npy(f"{out}/p.npy")
+    ok(descr == "<i4" and shape == (N,) and len(predicted) == N, "predictions are int32, one per vertex")
+    test = [v for v in range(N) if split[v] == 3]
+    share = sum(predicted[v] == labels[v] for v in test) / len(test)
+    ok(abs(share - report["test_accuracy"]) < 1e-6, "predictions have the accuracy that is reported", share)
+    ok(sorted(os.listdir(out)) == ["p.npy", "r.json"], "no temporary file is left", os.listdir(out))
+
+
+def test_rare_evaluation():
+    path = f"{base}/rare.json"
+    result = run(data, *MODEL, "--set", "epochs=7", "eval_every=3", "--json", path, "--kernel", "reference")
+    if not ok(result.returncode == 0, "training with eval_every ends well", result.stderr):
+        return
+    with open(path) as file:
+        report = json.load(file)
+    measured = [e["epoch"] for e in report["history"] if e["val_accuracy"] is not None]
+    ok(measured[:2] == [3, 6] and 1 not in measured, "what was not measured is null", measured)
+    ok(report["kernel"] == "reference", "--kernel chooses the kernel", report["kernel"])
+
+
+def test_usage():
+    refused("an unknown option is refused with the nearest name", run(data, "--set", "hiden=3"), 2, "hiden", "hidden")
+    refused("a value out of range is refused", run(data, "--set", "dropout=1.5"), 2, "dropout", "1.5")
+    refused("a setting without = is refused", run(data, "--set", "hidden"), 2, "hidden")
+    refused("a second data set is refused", run(data, "other"), 2, "other")
+    refused("no data set is refused", run(), 2, "DATASET")
+    refused("an unknown kernel is refused", run(data, "--kernel", "nonesuch"), 2, "nonesuch")
+    ok(run(data, "--nonesuch").returncode == 2, "an unknown argument is a usage error")
+    refused("a missing data set is named", run(f"{base}/nowhere"), 1, f"{base}/nowhere")
+    refused("a missing library is named", run(data, env={"GRAFT_LIBRARY": "/nowhere/libgraft.so"}), 1,
+            "/nowhere/libgraft.so")
+    text = run("--version")
+    ok(text.returncode == 0 and re.match(r"graft-train.*Graft \d+\.\d+\.\d+\n$", text.stdout), "--version", text.stdout)
+    text = run("--help")
+    ok(text.returncode == 0 and "--resume" in text.stdout, "--help", text.stdout)
+
+
+def test_list_options():
+    result = run("--list-options")
+    rows = result.stdout.splitlines()
+    keys = [row.split()[0] for row in rows[1:] if row.strip()]
+    wanted = ["model", "layers", "hidden", "epochs", "lr", "dropout", "input_dropout", "norm", "weight_decay",
+              "optimizer", "seed", "threads", "eval_every", "mxm.kernel"]
+    ok(result.returncode == 0 and not set(wanted) - set(keys), "--list-options lists the options", result.stdout)
+    column = rows[0].find("help") if rows else 0
+    ok(column > 0 and all(len(row) > column and row[column - 2:column] == "  " and row[column] != " " for row in rows),
+       "its columns are aligned", result.stdout)
+
+
+def differing_tensors(left, right):
+    a, b = read_safetensors(left)[1], read_safetensors(right)[1]
+    return [name for name in sorted(set(a) | set(b)) if a.get(name) != b.get(name)]
+
+
+def test_resume():
+    """Also leaves base/straight, a checkpoint after 10 epochs, for the tests that follow."""
+    folder = {name: f"{base}/{name}" for name in ("straight", "half", "resumed", "again")}
+    steps = [run(data, *MODEL, "--set", "epochs=10", "--save", folder["straight"], "--predict", f"{base}/s.npy"),
+             run(data, *MODEL, "--set", "epochs=5", "threads=2", "--save", folder["half"]),
+             run(data, *MODEL, "--set", "epochs=10", "threads=1", "--resume", folder["half"],
+                 "--save", folder["resumed"], "--predict", f"{base}/h.npy")]
+    if not ok(all(step.returncode == 0 for step in steps), "saving and resuming end well", [s.stderr for s in steps]):
+        return False
+    file = "/checkpoint.safetensors"
+    metadata, tensors = read_safetensors(folder["straight"] + file)
+    ok(metadata["format"] == "graft" and metadata["option.hidden"] == "16" and re.match(r"\d", metadata["version"]),
+       "the metadata say what made it", metadata)
+    names = set(tensors)
+    weights = {name for name in names if name.startswith("layers.")}
+    ok(weights and {"best." + name for name in weights} <= names and
+       {"optimizer.m." + name for name in weights} <= names and "progress.epoch" in names,
+       "weights, best weights, moments and counters are in it", sorted(names))
+    ok(struct.unpack("<q", tensors["progress.epoch"][2]) == (10,), "the epoch is in it")
+    differing = differing_tensors(folder["straight"] + file, folder["half"] + file)
+    ok(differing, "training goes on after 5 epochs")
+    differing = differing_tensors(folder["straight"] + file, folder["resumed"] + file)
+    ok(not differing, "5 epochs, saved, and 5 more give the bits of 10", differing)
+    ok(read_npy(f"{base}/s.npy") == read_npy(f"{base}/h.npy"), "and the same predictions")
+    lines = [line for line in steps[2].stdout.splitlines() if line.startswith("epoch ")]
+    ok(len(lines) == 5 and lines[0].startswith("epoch 6/10 "), "it begins with epoch 6", lines)
+    result = run(data, *MODEL, "--set", "epochs=10", "--resume", folder["resumed"], "--save", folder["again"],
+                 "--json", f"{base}/again.json")
+    with open(f"{base}/again.json") as stream:
+        report = json.load(stream)
+    ok(result.returncode == 0 and "nothing left to train" in result.stdout and report["history"] == [] and
+       report["test_accuracy"] > 0 and report["seconds_per_epoch"] is None,
+       "a finished run is only measured", result.stdout, result.stderr)
+    ok(not differing_tensors(folder["straight"] + file, folder["again"] + file), "and its state stays the same")
+    refused("another width is refused with tensor, shapes and option",
+            run(data, "--set", "model=sage", "layers=2", "hidden=24", "--resume", folder["half"]), 1,
+            folder["half"] + file, "layers.0", "16]", "24]", "hidden=16 (now 24)")
+    result = run(data, *MODEL, "--set", "lr=0.5", "epochs=6", "--resume", folder["half"])
+    ok(result.returncode == 0 and "warning" in result.stderr and "lr=0.02 (now 0.5)" in result.stderr,
+       "another learning rate is a warning", result.stderr)
+    return True
+
+
+def test_bad_checkpoints():
+    source = f"{base}/straight/checkpoint.safetensors"
+    folder = f"{base}/bad"
+    os.mkdir(folder)
+    with open(source, "rb") as file:
+        good = file.read()
+    start = 8 + struct.unpack("<Q", good[:8])[0]
+    header = json.loads(good[8:start])
+    first = next(name for name in header if name.startswith("layers."))
+    begin, end = header[first]["data_offsets"]
+    ended = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
+
+    def edited(change, data=good[start:]):
+        copy = json.loads(json.dumps(header))
+        change(copy)
+        text = json.dumps(copy).encode()
+        return struct.pack("<Q", len(text)) + text + data
+
+    def flipped(offset):
+        return good[:offset] + bytes([good[offset] ^ 0x41]) + good[offset + 1:]
+
+    def rename(copy):
+        copy["layers.9.surprise"] = copy.pop(first)
+
+    two_names = json.dumps(header)[:-1] + f', "{first}": {json.dumps(header[first])}}}'
+    cases = {
+        "an empty file": (b"", "0 bytes"),
+        "a cut length": (good[:5], "5 bytes"),
+        "a cut header": (good[:start - 10], "header"),
+        "cut data": (good[:-4], "bytes after the header"),
+        "trailing data": (good + bytes(8), "bytes after its header"),
+        "a header beyond the file": (struct.pack("<Q", len(good)) + good[8:], "header"),
+        "a header of 2^63 bytes": (struct.pack("<Q", 2 ** 63) + good[8:], "header"),
+        "a flipped high byte of the length": (flipped(7), "header"),
+        "a flipped first brace": (flipped(8), "JSON"),
+        "a header that is a list": (struct.pack("<Q", 8) + b"[1, 2]  ", "JSON"),
+        "broken JSON": (good[:start - 20] + b"\x00" * 20 + good[start:], "JSON"),
+        "a name twice": (struct.pack("<Q", len(two_names)) + two_names.encode() + good[start:], "JSON"),
+        "metadata that are no texts": (edited(lambda h: h["__metadata__"].update(format=1)), "format"),
+        "an unknown type": (edited(lambda h: h[first].update(dtype="BF16")), first),
+        "a negative extent": (edited(lambda h: h[first].update(shape=[-1, -1])), first),
+        "five dimensions": (edited(lambda h: h[first].update(shape=[1] * 5)), first),
+        "an extent that is a text": (edited(lambda h: h[first].update(shape=["8", "16"])), first),
+        "extents whose product wraps": (edited(lambda h: h[first].update(shape=[2 ** 62, 2 ** 62, 16])), first),
+        "a shape of another size": (edited(lambda h: h[first].update(shape=[3, 3])), first),
+        "offsets in the wrong order": (edited(lambda h: h[first].update(data_offsets=[end, begin])), first),
+        "offsets beyond the file": (edited(lambda h: h[first].update(data_offsets=[begin, 2 ** 40])), first),
+        "offsets that are missing": (edited(lambda h: h[first].pop("data_offsets")), first),
+        "two tensors in one place": (edited(lambda h: h.update({"copy": h[first]})), "gap or overlap"),
+        "an entry that is a number": (edited(lambda h: h.update({first: 3})), first),
+        "a missing tensor": (edited(rename), first),
+        "an unknown tensor": (edited(lambda h: h.update(extra={"dtype": "F32", "shape": [2],
+                                                               "data_offsets": [ended, ended + 8]}),
+                                     good[start:] + bytes(8)), "extra"),
+        "a type of the same size": (edited(lambda h: h["progress.epoch"].update(dtype="F64")), "progress.epoch"),
+        "an epoch below zero": (edited(lambda h: None, b"".join(
+            [good[start:][:header["progress.epoch"]["data_offsets"][0]], struct.pack("<q", -1),
+             good[start:][header["progress.epoch"]["data_offsets"][1]:]])), "progress.epoch"),
+    }
+    for name, (content, word) in cases.items():
+        with open(f"{folder}/checkpoint.safetensors", "wb") as file:
+            file.write(content)
+        result = run(data, *MODEL, "--resume", folder, "--json", f"{base}/never.json")
+        refused(f"a checkpoint with {name} is refused", result, 1, f"{folder}/checkpoint.safetensors", word)
+    ok(not os.path.exists(f"{base}/never.json"), "and nothing was written")
+    refused("a missing checkpoint is named", run(data, "--resume", f"{base}/nowhere"), 1,
+            f"{base}/nowhere/checkpoint.safetensors")
+    with open(f"{folder}/checkpoint.safetensors", "wb") as file:
+        file.write(edited(lambda h: h.pop("__metadata__")))
+    result = run(data, *MODEL, "--set", "epochs=11", "--resume", folder)
+    ok(result.returncode == 0 and "epoch 11/11" in result.stdout, "one without metadata is taken", result.stderr)
+
+
+def test_prediction_only():
+    unsplit = f"{base}/unsplit"
+    make_dataset(unsplit, with_split=False)
+    refused("without a split there is nothing to train on", run(unsplit, *MODEL), 1, unsplit, "split")
+    result = run(unsplit, *MODEL, "--resume", f"{base}/straight", "--predict", f"{base}/u.npy")
+    ok(result.returncode == 0, "a checkpoint can be used without a split", result.stderr)
+    ok(result.returncode == 0 and read_npy(f"{base}/u.npy") == read_npy(f"{base}/s.npy"), "and predicts the same")
+
+
+def limit_files():
+    """Writing beyond 4 kB fails from here on, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+def test_unwritable():
+    small = [data, *MODEL, "--set", "epochs=2"]
+    missing = f"{base}/no/r.json"
+    refused("a report in a missing folder is refused", run(*small, "--json", missing), 1, missing)
+    refused("a folder as a file is refused", run(*small, "--predict", base), 1, base)
+    refused("a file as a folder is refused", run(*small, "--save", f"{data}/labels.npy"), 1, f"{data}/labels.npy")
+    with open(f"{base}/full.npy", "wb") as file:
+        file.write(b"old")
+    result = run(*small, "--json", "/dev/full", "--predict", f"{base}/full.npy")
+    refused("a full device is told", result, 1, "/dev/full")
+    ok(read_npy(f"{base}/full.npy")[1] == (N,), "and the other outputs are written")
+    with open("/dev/full", "w") as full:
+        refused("a full standard output is told", run(*small, stdout=full), 1, "standard output")
+    folder = f"{base}/kept"
+    shutil.copytree(f"{base}/straight", folder)
+    result = run(*small, "--save", folder, "--predict", f"{base}/limit.npy", preexec_fn=limit_files)
+    refused("a checkpoint that does not fit is told", result, 1, f"{folder}/checkpoint.safetensors")
+    ok(not differing_tensors(f"{folder}/checkpoint.safetensors", f"{base}/straight/checkpoint.safetensors") and
+       os.listdir(folder) == ["checkpoint.safetensors"], "the old one is as it was, with nothing beside it")
+    ok(read_npy(f"{base}/limit.npy")[1] == (N,), "and the predictions are written")
+
+
+def on_terminal(columns, locale, *args):
+    """Output of the program on a terminal of so many columns."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(TERM="xterm", LC_ALL=locale)
+        os.execv(program, [program, *args])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    output = b""
+    while True:
+        try:
+            block = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        output += block
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(terminal)
+    return status, output.decode()
+
+
+def test_terminal():
+    for columns, locale, full in ((110, "C.UTF-8", "█"), (80, "C", "#"), (40, "C", "#")):
+        name = f"on a terminal of {columns} columns, {locale}"
+        status, text = on_terminal(columns, locale, data, *MODEL, "--set", "epochs=300")
+        ok(status == 0, f"{name}: training ends well", text)
+        drawn = re.findall(r"\r\033\[K([^\r]+)", text)
+        ok(drawn and full in drawn[-1] and "300/300 " in drawn[-1], f"{name}: a bar appears", drawn[-2:])
+        ok(drawn and len(drawn) < 300 and all(len(line) < columns for line in drawn), f"{name}: in one line",
+           [line for line in drawn if len(line) >= columns])
+        ok(drawn and drawn[-1] + "\r\n" in text, f"{name}: it ends with a newline", text[-400:])
+        shown = ["loss ", "train ", "val ", "test ", "s ", " left"] if columns >= 80 else ["loss "]
+        ok(drawn and all(word in drawn[-1] for word in shown), f"{name}: with the numbers", drawn[-1:])
+
+
+def test_interrupt():
+    folder = f"{base}/stopped"
+    child = subprocess.Popen([program, data, *MODEL, "--set", "epochs=100000000", "--save", folder, "--json",
+                              f"{base}/stopped.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    for line in child.stdout:
+        if line.startswith("epoch 3/"):
+            break
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=TIMEOUT)
+    found = re.search(r"interrupted at epoch (\d+)", errors)
+    if not ok(child.returncode == 130 and found, "an interruption is told, exit 130", child.returncode, errors):
+        return
+    epoch = int(found.group(1))
+    with open(f"{base}/stopped.json") as file:
+        report = json.load(file)
+    ok(report["epochs"] == epoch == len(report["history"]) and report["test_accuracy"] > 0 and
+       "test accuracy" in output, "it is measured and reported")
+    stored = read_safetensors(f"{folder}/checkpoint.safetensors")[1]["progress.epoch"][2]
+    ok(struct.unpack("<q", stored) == (epoch,), "and saved")
+    settings = [data, *MODEL, "--set", f"epochs={epoch + 3}"]
+    steps = [run(*settings, "--save", f"{base}/unstopped"), run(*settings, "--resume", folder, "--save", folder)]
+    file = "/checkpoint.safetensors"
+    ok(all(step.returncode == 0 for step in steps) and not differing_tensors(f"{base}/unstopped{file}", folder + file),
+       "resumed, it gives the bits of a run that was not interrupted", *[step.stderr for step in steps])
+
+
+if len(sys.argv) != 2 or not os.access(sys.argv[1], os.X_OK):
+    print("Bail out! the path of graft-train is expected")
+    sys.exit(1)
+program = os.path.abspath(sys.argv[1])
+with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
+    data = f"{base}/data"
+    labels, split, n_edges = make_dataset(data)
+    test_training()
+    test_rare_evaluation()
+    test_usage()
+    test_list_options()
+    if test_resume():
+        test_bad_checkpoints()
+        test_prediction_only()
+        test_unwritable()
+    test_terminal()
+    test_interrupt()
+print(f"1..{count}")

@@ -1,0 +1,594 @@
+/* graft.mxm/1: every kernel against the oracle, threads, transposes, what is refused, and what explain says.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../oracle/oracle.h"
+#include "../oracle/product.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include "graft_load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const graft_api *api;
+static const graft_mxm *mxm;
+static graft_context   *context;
+
+static const char *const semiring_name[] = { "",           "plus_times", "plus_second", "max_times",
+                                             "max_second", "min_times",  "min_second" };
+
+static int is_sum(graft_semiring semiring)
+{
+    return semiring <= GRAFT_PLUS_SECOND;
+}
+
+static int choose_kernel(const char *name)
+{
+    return api->set(context, "mxm.kernel", name, NULL) == GRAFT_OK;
+}
+
+/** Whether kernel `name` ran last, as explain tells it. */
+static int ran_last(const char *name)
+{
+    char text[512] = "";
+
+    return mxm->explain(context, NULL, text, sizeof text, NULL) == GRAFT_OK && strncmp(text, name, strlen(name)) == 0 &&
+           text[strlen(name)] == ' ';
+}
+
+/** What many runs of one kernel came to; `first` is the first fault. */
+struct tally {
+    int  runs, faults, by_kernel;
+    char first[512];
+};
+
+static void try_product(struct product *p, const char *kernel, int threads, struct tally *tally)
+{
+    const char *fault = product_try(p, mxm, context, threads);
+
+    tally->runs++;
+    tally->by_kernel += ran_last(kernel);
+    if (fault != NULL && tally->faults++ == 0) {
+        product_describe(p, tally->first, sizeof tally->first);
+        snprintf(tally->first + strlen(tally->first), sizeof tally->first - strlen(tally->first), ": %s", fault);
+    }
+}
+
+/** All masks and flags of one product with one semiring; scale, winner and threads change from run to run. Most runs
+ *  are on one thread alone, for waking a team costs more than so small a product. */
+static void try_masks(struct product *p, const char *kernel, graft_semiring semiring, struct sample *sample,
+                      struct tally *tally)
+{
+    const int threads[] = { 2, 3, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+
+    p->args.semiring = semiring;
+    for (int mask = 0; mask < PRODUCT_MASKS; mask++) {
+        for (uint32_t flags = 0; flags < 4; flags++) {
+            product_set_mask(p, mask);
+            product_set_extras(p, sample_below(sample, 2) == 0, !is_sum(semiring) && sample_below(sample, 2) == 0);
+            p->args.flags = flags;
+            try_product(p, kernel, threads[sample_below(sample, 12)], tally);
+        }
+    }
+}
+
+static graft_matrix *make_matrix(const graft_csr *csr)
+{
+    graft_error   error = GRAFT_INIT(graft_error);
+    graft_matrix *matrix = NULL;
+
+    if (mxm->matrix_create(context, csr, 0, &matrix, &error) == GRAFT_OK) return matrix;
+    printf("Bail out! a good matrix is refused: %s\n", error.message);
+    exit(1);
+}
+
+/** A random product with its matrix made; close_product() ends it. */
+static void open_product(struct product *product, struct sample *sample, const struct product_shape *shape)
+{
+    product_init(product, sample, shape);
+    product->args.a = make_matrix(&product->a.csr);
+}
+
+static void close_product(struct product *product)
+{
+    mxm->matrix_destroy(context, product->args.a);
+    product_fini(product);
+}
+
+static void try_shape(const char *kernel, const struct product_shape *shape, struct tally *tally)
+{
+    struct sample  sample = { (uint64_t)(shape->m * 1000 + shape->n * 10 + shape->index_type) };
+    struct product product;
+
+    open_product(&product, &sample, shape);
+    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++)
+        try_masks(&product, kernel, s, &sample, &tally[s]);
+    close_product(&product);
+}
+
+static void report(const char *kernel, const char *what, const struct tally *tally)
+{
+    int by_kernel = 0;
+
+    for (int s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
+        by_kernel += tally[s].by_kernel;
+        if (!ok(tally[s].faults == 0 && tally[s].runs > 0, "%s, %s, %s: %d products, %d differ", kernel,
+                semiring_name[s], what, tally[s].runs, tally[s].faults))
+            diag("%s", tally[s].first);
+    }
+    ok(by_kernel > 0, "%s ran %d of these products itself", kernel, by_kernel);
+}
+
+static void test_shapes(const char *kernel, graft_dtype dtype)
+{
+    const int64_t widths[] = { 1, 15, 16, 17, 33 };
+    struct tally  tally[7] = { 0 };
+
+    for (int which = 0; which < 20; which++) {
+        const struct product_shape shape = {
+            41, 29, widths[which / 4], which % 2 ? GRAFT_I64 : GRAFT_I32, dtype, which / 2 % 2, PRODUCT_EXACT
+        };
+        try_shape(kernel, &shape, tally);
+    }
+    report(kernel, dtype == GRAFT_F32 ? "float" : "double", tally);
+}
+
+static void test_odd_shapes(const char *kernel)
+{
+    const int64_t sizes[][3] = { { 0, 5, 3 }, { 7, 0, 3 }, { 0, 0, 17 }, { 7, 5, 0 }, { 1, 1, 1 }, { 130, 3, 9 } };
+    struct tally  tally[7] = { 0 };
+
+    for (int which = 0; which < 12; which++) {
+        const int64_t             *size = sizes[which / 2];
+        const struct product_shape shape = {
+            size[0], size[1], size[2], GRAFT_I32, which % 2 ? GRAFT_F64 : GRAFT_F32, which % 2, PRODUCT_EXACT
+        };
+        try_shape(kernel, &shape, tally);
+    }
+    report(kernel, "no rows, no columns, one, many", tally);
+}
+
+static void test_special_numbers(const char *kernel)
+{
+    struct tally tally[7] = { 0 };
+
+    for (int which = 0; which < 4; which++) {
+        const struct product_shape shape = {
+            31, 23, 17, GRAFT_I32, which % 2 ? GRAFT_F64 : GRAFT_F32, which / 2, PRODUCT_SPECIAL
+        };
+        try_shape(kernel, &shape, tally);
+    }
+    report(kernel, "NaN and infinities", tally);
+}
+
+/** Rows so long that a kernel may share one among threads; equal ones among their entries show who wins. */
+static void test_hubs(const char *kernel, graft_dtype dtype)
+{
+    const struct product_shape shape = { 40, 12000, 17, GRAFT_I32, dtype, 1, PRODUCT_EXACT };
+    struct sample              sample = { 9 };
+    struct product             product;
+    struct tally               tally[7] = { 0 };
+
+    open_product(&product, &sample, &shape);
+    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
+        product.args.semiring = s;
+        for (int i = 0; i < 3; i++) {
+            product_set_extras(&product, i == 1, !is_sum(s) && i < 2);
+            product_set_mask(&product, 5 * i);
+            product.args.flags = i == 1 ? GRAFT_MXM_ACCUMULATE : 0;
+            try_product(&product, kernel, i + 1, &tally[s]);
+        }
+    }
+    report(kernel, dtype == GRAFT_F32 ? "float, long rows" : "double, long rows", tally);
+    close_product(&product);
+}
+
+/** Products large enough to be shared, of numbers that have rounding errors, so that the order of sums would show. */
+static void test_threads(const char *kernel, graft_dtype dtype)
+{
+    const struct product_shape shape = { 900, 12000, 33, GRAFT_I32, dtype, 1, PRODUCT_ROUGH };
+    const int                  threads[] = { 2, 3, 5 };
+    struct sample              sample = { 5 };
+    struct product             product;
+    struct tally               tally = { 0 };
+
+    open_product(&product, &sample, &shape);
+    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
+        product.args.semiring = s;
+        for (int i = 0; i < 3; i++) {
+            product_set_extras(&product, i == 1, 0);
+            product_set_mask(&product, 5 * i);
+            product.args.flags = i == 2 ? GRAFT_MXM_ACCUMULATE : 0;
+            try_product(&product, kernel, threads[i], &tally);
+        }
+    }
+    if (!ok(tally.faults == 0, "%s, %s: the same bits on 1, 2, 3 and 5 threads, within rounding of the oracle", kernel,
+            dtype == GRAFT_F32 ? "float" : "double"))
+        diag("%s", tally.first);
+    close_product(&product);
+}
+
+/** Products with the transpose, after its original is gone; ties among entries show the order of a row. */
+static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int weighted)
+{
+    const struct product_shape shape = { k, m, 9, index_type, GRAFT_F32, weighted, PRODUCT_EXACT };
+    struct sample              sample = { 11 };
+    struct product             product;
+    struct sample_csr          original;
+    struct tally               tally = { 0 };
+    graft_matrix              *matrix, *transpose = NULL;
+    int64_t                    bytes;
+
+    product_init(&product, &sample, &shape);
+    sample_csr_init(&original, &sample, m, k, index_type, weighted ? GRAFT_F32 : 0, 1);
+    sample_csr_fini(&product.a);
+    sample_csr_transpose(&product.a, &original);
+    matrix = make_matrix(&original.csr);
+    ok(mxm->matrix_transpose(context, matrix, &transpose, NULL) == GRAFT_OK, "transpose of %lld x %lld", (long long)m,
+       (long long)k);
+    mxm->matrix_destroy(context, matrix);
+    bytes = 8 * (k + 1) + original.row_ptr[m] * ((index_type == GRAFT_I32 ? 4 : 8) + (weighted ? 4 : 0));
+    ok(mxm->matrix_bytes(transpose) == bytes, "it holds %lld bytes, expected %lld",
+       (long long)mxm->matrix_bytes(transpose), (long long)bytes);
+    sample_csr_fini(&original);
+    product.args.a = transpose;
+    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++)
+        try_masks(&product, "reference", s, &sample, &tally);
+    if (!ok(tally.faults == 0, "it is the naive transpose")) diag("%s", tally.first);
+    mxm->matrix_destroy(context, transpose);
+    product_fini(&product);
+}
+
+/** A product of no particular kind. */
+static const struct product_shape ordinary = { 31, 29, 17, GRAFT_I32, GRAFT_F32, 1, PRODUCT_EXACT };
+
+/** A call that must fail: the code, and a message with all of the words, which are parted by '|'. */
+static void refused(int32_t rc, int32_t expected, const graft_error *error, const char *words, const char *what)
+{
+    const char *at = words;
+    int         all = rc == expected && error->code == expected && error->where[0] != '\0';
+
+    while (*at != '\0') {
+        char         word[64];
+        const size_t length = strcspn(at, "|");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (strstr(error->message, word) == NULL) all = 0;
+        at += length + (at[length] == '|');
+    }
+    if (!ok(all, "refused: %s", what))
+        diag("status %d, expected %d; words '%s' wanted in: %s: %s", rc, expected, words, error->where, error->message);
+}
+
+/** Matrix creation must fail and leave the pointer alone. */
+static void refuse_csr(const graft_csr *csr, int32_t expected, const char *words, const char *what)
+{
+    graft_error         error = GRAFT_INIT(graft_error);
+    graft_matrix *const sentinel = (graft_matrix *)(uintptr_t)64;
+    graft_matrix       *matrix = sentinel;
+    const int32_t       rc = mxm->matrix_create(context, csr, 0, &matrix, &error);
+
+    if (matrix != sentinel) expected = 1; /* no status is 1: the check below fails */
+    refused(rc, expected, &error, words, what);
+}
+
+static void test_bad_rows(void)
+{
+    const int64_t good[] = { 0, 2, 2, 4 }, late[] = { 1, 2, 2, 4 }, falling[] = { 0, 3, 2, 4 },
+                  negative[] = { 0, -1, 2, 4 };
+    const int32_t columns[] = { 0, 2, 1, 4 };
+    graft_csr     csr = GRAFT_INIT(graft_csr);
+
+    csr.index_type = GRAFT_I32;
+    csr.n_rows = 3;
+    csr.n_cols = 5;
+    csr.col_idx = columns;
+    csr.row_ptr = late;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row_ptr|1|expected 0", "row pointers that begin at 1");
+    csr.row_ptr = falling;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 1|3|2", "row pointers that fall from 3 to 2 at row 1");
+    csr.row_ptr = negative;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 0|-1", "row pointers that fall from 0 to -1 at row 0");
+    csr.row_ptr = NULL;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "row_ptr|null", "no row pointers");
+    csr.row_ptr = good;
+    csr.col_idx = NULL;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "col_idx|null|4", "no columns for 4 entries");
+    csr.col_idx = columns;
+    csr.n_rows = -3;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "-3", "-3 rows");
+    csr.n_rows = 3;
+    csr.n_cols = -5;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "-5", "-5 columns");
+    csr.n_cols = 5;
+    csr.index_type = GRAFT_F32;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "index_type|1|3|4", "float columns");
+    csr.index_type = GRAFT_I32;
+    csr.values = columns;
+    csr.value_type = GRAFT_I32;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "value_type|3|1|2", "integer values");
+    csr.values = NULL;
+    csr.size = 0;
+    refuse_csr(&csr, GRAFT_ERR_ARG, "size", "a struct without its size");
+    refuse_csr(NULL, GRAFT_ERR_ARG, "null", "no matrix");
+}
+
+static void test_bad_entries(void)
+{
+    const int64_t row_ptr[] = { 0, 2, 2, 4 }, wide[] = { 0, 1, 2, 1LL << 40 };
+    const int32_t too_large[] = { 0, 2, 1, 5 }, negative[] = { 0, 2, -7, 1 }, good[] = { 0, 2, 1, 4 };
+    const float   nan_value[] = { 1, 2, NAN, 4 };
+    const double  infinite[] = { 1, INFINITY, 3, 4 };
+    graft_csr     csr = GRAFT_INIT(graft_csr);
+    graft_matrix *matrix = NULL;
+
+    csr.index_type = GRAFT_I32;
+    csr.n_rows = 3;
+    csr.n_cols = 5;
+    csr.row_ptr = row_ptr;
+    csr.col_idx = too_large;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 2|column 5|4", "column 5 of 5 in row 2");
+    csr.col_idx = negative;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 2|column -7|4", "column -7 in row 2");
+    csr.index_type = GRAFT_I64;
+    csr.col_idx = wide;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 2|column 1099511627776", "a 64-bit column whose low half is 0");
+    csr.index_type = GRAFT_I32;
+    csr.col_idx = good;
+    csr.value_type = GRAFT_F32;
+    csr.values = nan_value;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 2|not finite", "a weight NaN in row 2");
+    csr.value_type = GRAFT_F64;
+    csr.values = infinite;
+    refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 0|not finite", "an infinite weight in row 0");
+    ok(mxm->matrix_create(context, &csr, 1, &matrix, NULL) == GRAFT_OK,
+       "a host that vouches for its values is trusted");
+    mxm->matrix_destroy(context, matrix);
+    mxm->matrix_destroy(context, NULL);
+    ok(mxm->matrix_bytes(NULL) == 0, "no matrix has 0 bytes");
+}
+
+/* The arguments that every bad one differs from in one thing. */
+static graft_mxm_args good;
+
+/** run() and explain() must both refuse the product, and no byte may change. Then the arguments are good again. */
+static void refuse_product(struct product *p, int32_t expected, const char *words, const char *what)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+    char        text[64] = "as it was";
+    int32_t     rc = mxm->run(context, &p->args, &error);
+
+    refused(rc, expected, &error, words, what);
+    rc = mxm->explain(context, &p->args, text, sizeof text, NULL);
+    ok(product_is_untouched(p) && rc == expected && strcmp(text, "as it was") == 0,
+       "... and nothing was touched; explain says the same");
+    p->args = good;
+}
+
+static void test_bad_operands(struct product *p)
+{
+    graft_dense other = p->b_view;
+
+    p->args.b = &other;
+    other.n_rows = 28;
+    refuse_product(p, GRAFT_ERR_ARG, "B 28 x 17|A 31 x 29", "B with a row too few");
+    p->args.c = &other;
+    other = p->c_view;
+    other.n_cols = 16;
+    refuse_product(p, GRAFT_ERR_ARG, "C is 31 x 16|B 29 x 17", "C with a column too few");
+    p->args.c = &other;
+    other = p->c_view;
+    other.n_rows = 30;
+    refuse_product(p, GRAFT_ERR_ARG, "C is 30 x 17|A 31 x 29", "C with a row too few");
+    p->args.c = &other;
+    other = p->c_view;
+    other.stride = 16;
+    refuse_product(p, GRAFT_ERR_ARG, "C|stride 16", "a stride less than a row");
+    p->args.b = &other;
+    other = p->b_view;
+    other.dtype = GRAFT_F64;
+    refuse_product(p, GRAFT_ERR_ARG, "types differ|B 2", "B of another type");
+    p->args.b = &other;
+    other = p->b_view;
+    other.dtype = GRAFT_U8;
+    refuse_product(p, GRAFT_ERR_ARG, "B|dtype is 5", "B of bytes");
+    p->args.b = &other;
+    other = p->b_view;
+    other.data = NULL;
+    refuse_product(p, GRAFT_ERR_ARG, "B|null", "B without data");
+    p->args.b = &other;
+    other = p->b_view;
+    other.data = p->c_view.data;
+    refuse_product(p, GRAFT_ERR_ARG, "overlap", "B in the place of C");
+    p->args.b = &other;
+    other = p->b_view;
+    other.data = (float *)p->c_view.data + 30 * p->c_view.stride + 16;
+    refuse_product(p, GRAFT_ERR_ARG, "overlap", "B that begins in the last element of C");
+    p->args.b = NULL;
+    refuse_product(p, GRAFT_ERR_ARG, "b|null", "no B");
+    p->args.c = NULL;
+    refuse_product(p, GRAFT_ERR_ARG, "c|null", "no C");
+    p->args.a = NULL;
+    refuse_product(p, GRAFT_ERR_ARG, "a|null", "no A");
+    p->args.size = 0;
+    refuse_product(p, GRAFT_ERR_ARG, "size", "arguments without their size");
+}
+
+static void test_bad_arguments(struct product *p)
+{
+    const graft_semiring unknown[] = { 0, 7, -1 };
+    const char *const    said[] = { "semiring is 0|1|6", "semiring is 7|1|6", "semiring is -1|1|6" };
+
+    for (int i = 0; i < 3; i++) {
+        p->args.semiring = unknown[i];
+        refuse_product(p, GRAFT_ERR_ARG, said[i], "an unknown semiring");
+    }
+    p->args.flags = 4;
+    refuse_product(p, GRAFT_ERR_ARG, "flags|4", "an unknown flag");
+    product_set_extras(p, 0, 1);
+    p->args.semiring = GRAFT_PLUS_TIMES;
+    refuse_product(p, GRAFT_ERR_ARG, "winner|sum", "the winner of a sum");
+    product_set_extras(p, 0, 1);
+    p->args.winner = p->b_view.data;
+    refuse_product(p, GRAFT_ERR_ARG, "winner overlaps", "winner in the place of B");
+    product_set_extras(p, 0, 1);
+    p->args.winner_stride = 16;
+    refuse_product(p, GRAFT_ERR_ARG, "winner_stride is 16|17", "a stride of winner less than a row");
+    product_set_mask(p, 1);
+    p->mask.kind = 4;
+    refuse_product(p, GRAFT_ERR_ARG, "mask|kind is 4", "an unknown kind of mask");
+    product_set_mask(p, 1);
+    p->mask.flags = 4;
+    refuse_product(p, GRAFT_ERR_ARG, "mask|flags|4", "an unknown flag of a mask");
+    product_set_mask(p, 5);
+    p->mask.stride = 2;
+    refuse_product(p, GRAFT_ERR_ARG, "mask|stride is 2|17|3", "2 bytes for 17 bits");
+    product_set_mask(p, 9);
+    p->mask.stride = 16;
+    refuse_product(p, GRAFT_ERR_ARG, "mask|stride is 16|17", "16 bytes for 17 columns");
+    product_set_mask(p, 5);
+    p->mask.present = NULL;
+    refuse_product(p, GRAFT_ERR_ARG, "mask|present is null", "a mask of bits without bits");
+    product_set_mask(p, 1);
+    p->mask.values = p->values.data;
+    refuse_product(p, GRAFT_ERR_ARG, "mask|values", "a mask of rows with values");
+}
+
+static void test_bad_kernel(struct product *p)
+{
+    ok(choose_kernel("refrence"), "any name of a kernel can be set: it may be loaded later");
+    refuse_product(p, GRAFT_ERR_OPTION, "'refrence'|'reference'", "an unknown kernel, naming the near one");
+    choose_kernel("auto");
+    ok(mxm->run(context, &p->args, NULL) == GRAFT_OK, "after all that, a good product runs");
+}
+
+static void test_bad_products(void)
+{
+    struct sample  sample = { 3 };
+    struct product product;
+    graft_error    error = GRAFT_INIT(graft_error);
+
+    open_product(&product, &sample, &ordinary);
+    product.args.semiring = GRAFT_MAX_TIMES;
+    good = product.args;
+    test_bad_operands(&product);
+    test_bad_arguments(&product);
+    test_bad_kernel(&product);
+    refused(mxm->run(context, NULL, &error), GRAFT_ERR_ARG, &error, "null", "no arguments");
+    close_product(&product);
+}
+
+/** Whether the kernel that module_info describes can be used: one not loaded so far is, to explain a product. */
+static int kernel_is_usable(int32_t index, graft_module_entry *entry)
+{
+    struct sample  sample = { 1 };
+    struct product product;
+    char           text[64];
+
+    open_product(&product, &sample, &ordinary);
+    choose_kernel(entry->name);
+    mxm->explain(context, &product.args, text, sizeof text, NULL);
+    api->module_info(context, index, entry, NULL);
+    close_product(&product);
+    return entry->state == 1;
+}
+
+static void test_explain(const char *kernel)
+{
+    struct sample  sample = { 3 };
+    struct product product;
+    char           text[512] = "", cut[8] = "1234567";
+
+    open_product(&product, &sample, &ordinary);
+    choose_kernel(kernel);
+    ok(mxm->explain(context, &product.args, text, sizeof text, NULL) == GRAFT_OK && strstr(text, kernel) == text,
+       "explain names %s for a product to be run", kernel);
+    ok(product_is_untouched(&product), "and runs nothing");
+    ok(mxm->explain(context, &product.args, cut, sizeof cut, NULL) == GRAFT_OK && strncmp(cut, text, 7) == 0 &&
+           cut[7] == '\0',
+       "a text too long is cut");
+    ok(mxm->run(context, &product.args, NULL) == GRAFT_OK && ran_last(kernel), "explain names %s as the last one",
+       kernel);
+    close_product(&product);
+}
+
+/** graphblas has no winners: the plain loops stand in, and explain says for whom. */
+static void test_fall(void)
+{
+    struct sample  sample = { 3 };
+    struct product product;
+    struct tally   tally = { 0 };
+    char           text[512] = "";
+
+    open_product(&product, &sample, &ordinary);
+    product.args.semiring = GRAFT_MAX_TIMES;
+    product_set_extras(&product, 0, 1);
+    choose_kernel("graphblas");
+    ok(mxm->explain(context, &product.args, text, sizeof text, NULL) == GRAFT_OK && strstr(text, "reference") == text &&
+           strstr(text, "graphblas cannot") != NULL && strstr(text, "winner") != NULL,
+       "a maximum with winner asked from graphblas would fall to reference, because of the winner");
+    try_product(&product, "reference", 2, &tally);
+    ok(tally.faults == 0 && tally.by_kernel == 1, "it does, and is right");
+    mxm->explain(context, NULL, text, sizeof text, NULL);
+    if (!ok(strstr(text, "reference") == text && strstr(text, "graphblas") != NULL,
+            "explain says who stood in for whom"))
+        diag("%s", text);
+    close_product(&product);
+}
+
+static void test_kernel(const char *kernel)
+{
+    ok(choose_kernel(kernel), "kernel %s can be chosen", kernel);
+    test_shapes(kernel, GRAFT_F32);
+    test_shapes(kernel, GRAFT_F64);
+    test_odd_shapes(kernel);
+    test_special_numbers(kernel);
+    test_hubs(kernel, GRAFT_F32);
+    test_hubs(kernel, GRAFT_F64);
+    test_threads(kernel, GRAFT_F32);
+    test_threads(kernel, GRAFT_F64);
+    test_explain(kernel);
+}
+
+/** Every kernel there is. */
+static void test_kernels(void)
+{
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    int                references = 0;
+
+    for (int32_t i = 0; api->module_info(context, i, &entry, NULL) == GRAFT_OK; i++) {
+        if (strcmp(entry.kind, "kernel") != 0) continue;
+        if (!kernel_is_usable(i, &entry)) {
+            skip(1, "kernel %s cannot be used: %s", entry.name, entry.detail);
+            continue;
+        }
+        test_kernel(entry.name);
+        references += strcmp(entry.name, "reference") == 0;
+        if (strcmp(entry.name, "graphblas") == 0) test_fall();
+    }
+    ok(references == 1, "the plain loops are there");
+}
+
+int main(void)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
+        diag("%s", error.message);
+        return done();
+    }
+    context = api->context;
+    mxm = api->get_interface(context, GRAFT_MXM_ID);
+    if (!ok(mxm != NULL && mxm->size >= sizeof *mxm, "it has " GRAFT_MXM_ID)) return done();
+    test_kernels();
+    choose_kernel("reference");
+    test_transpose(41, 29, GRAFT_I32, 1);
+    test_transpose(29, 41, GRAFT_I64, 0);
+    test_transpose(0, 4, GRAFT_I32, 0);
+    test_transpose(4, 0, GRAFT_I32, 1);
+    test_bad_rows();
+    test_bad_entries();
+    test_bad_products();
+    api->close(context);
+    return done();
+}
