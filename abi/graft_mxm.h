@@ -78,7 +78,7 @@ typedef struct graft_mxm {
      * This is GrB_mxm of the GraphBLAS C specification with C, a full matrix, showing 0 where GrB_mxm leaves no entry.
      * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first one of equal ones;
      * with ACCUMULATE it changes only where Z wins over the old C, a NaN over any number; where C becomes 0 for want of
-     * an entry, -1.
+     * an entry, or because it is forbidden, -1.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B, unknown semiring or flags,
      *         winner with a sum); ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse);

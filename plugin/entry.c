@@ -35,8 +35,11 @@ static int32_t api_set(graft_context *context, const char *key, const char *valu
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, "graft set", error);
 
+    if (rc == GRAFT_OK && (key == NULL || value == NULL)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", key == NULL ? "key" : "value");
+    }
+    if (rc == GRAFT_OK && strcmp(key, "module.path") == 0) rc = gr_modules_scan(context, value, &call.error);
     if (rc == GRAFT_OK) rc = gr_option_set(context, key, value, &call.error);
-    if (rc == GRAFT_OK && strcmp(key, "module.path") == 0) rc = gr_modules_scan(context, &call.error);
     return gr_call_end(&call, rc);
 }
 

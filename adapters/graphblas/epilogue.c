@@ -40,7 +40,7 @@ static double accumulated(graft_semiring semiring, graft_dtype dtype, double c, 
 
     if (semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND)
         return dtype == GRAFT_F32 ? (float)c + (float)z : c + z;
-    if (c != c) return c;
+    if (c != c || z != z) return c != c ? c : z;
     return (larger ? z > c : z < c) ? z : c;
 }
 

@@ -19,7 +19,9 @@ static void log_nothing(void *self, graft_log_level level, const char *message)
 static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
 {
     (void)self;
-    return aligned_alloc(alignment, bytes); /* gr_new() asks for multiples of the alignment. */
+    /* aligned_alloc() wants a multiple of the alignment. */
+    return bytes <= UINT64_MAX - alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                                           : NULL;
 }
 
 static void deallocate_c(void *self, void *memory, uint64_t bytes, uint64_t alignment)
@@ -68,7 +70,7 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->host = complete;
     made->owner = getpid();
     GR_TRY(gr_options_init(made, error));
-    GR_TRY(gr_modules_scan(made, error));
+    GR_TRY(gr_modules_scan(made, gr_option_text(made, GR_OPTION_MODULE_PATH), error));
     *context = made;
     made = NULL;
 done:

@@ -61,7 +61,9 @@ static int32_t scan_folder(graft_context *context, const char *folder, graft_err
         if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path) continue;
         module = append(context, kind, name, error);
         if (module == NULL) continue;
-        GR_TRY(gr_text_copy(context, &module->path, path, error));
+        rc = gr_text_copy(context, &module->path, path, error);
+        if (rc < 0) context->modules.count--;
+        GR_TRY(rc);
     }
 done:
     if (stream != NULL) closedir(stream);
@@ -69,12 +71,11 @@ done:
 }
 
 /* Folders of "module.path", then that of the library, then "graft" in it, where modules are installed. */
-int32_t gr_modules_scan(graft_context *context, graft_error *error)
+int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error)
 {
-    int32_t     rc = GRAFT_OK;
-    char        folder[PATH_MAX];
-    const char *path = gr_option_text(context, GR_OPTION_MODULE_PATH);
-    Dl_info     info;
+    int32_t rc = GRAFT_OK;
+    char    folder[PATH_MAX];
+    Dl_info info;
 
     while (*path != '\0') {
         const size_t length = strcspn(path, ":");
@@ -122,6 +123,7 @@ static graft_module_fn own_entry(void *library, const char *path)
 static int table_is_whole(const graft_module_table *table)
 {
     if (table == NULL || table->size < sizeof *table || table->kind == NULL || table->name == NULL) return 0;
+    if ((table->kernel == NULL) == (table->dense == NULL)) return 0;
     if (strcmp(table->kind, "kernel") == 0) {
         const graft_kernel *k = table->kernel;
         return k != NULL && k->size >= sizeof *k && k->description && k->init && k->fini && k->supports && k->prepare &&
@@ -137,9 +139,10 @@ static int table_is_whole(const graft_module_table *table)
 /* The table of a module file. The file is never unloaded: its threads may outlive every context. */
 static int32_t load_table(const char *path, const graft_module_table **table, graft_error *error)
 {
-    void           *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    graft_module_fn entry;
-    int32_t         rc;
+    const graft_module_table *found = NULL;
+    void                     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    graft_module_fn           entry;
+    int32_t                   rc;
 
     if (library == NULL) {
         const char *reason = dlerror();
@@ -151,14 +154,21 @@ static int32_t load_table(const char *path, const graft_module_table **table, gr
         return gr_fail(error, GRAFT_ERR_MODULE, "'%.200s' is no Graft module: it has no graft_module() of its own",
                        path);
     }
-    rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, table, error);
-    if (rc == GRAFT_OK && !table_is_whole(*table)) {
-        return gr_fail(error, GRAFT_ERR_MODULE,
-                       "the table of module '%.200s' is of an unknown kind, too short, or lacks a "
-                       "function",
-                       path);
+    rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &found, error);
+    if (rc < 0) return rc;
+    if (rc != GRAFT_OK) {
+        return gr_fail(error, GRAFT_ERR_MODULE, "graft_module() of '%.200s' answered %d, which is no status", path, rc);
     }
-    return rc;
+    if (!table_is_whole(found)) {
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "the table of module '%.200s' is of an unknown kind, too short, or lacks a function", path);
+    }
+    if (found->abi != GRAFT_ABI_VERSION) {
+        return gr_fail(error, GRAFT_ERR_VERSION, "module '%.200s' took version %u of the contract, asked for %u", path,
+                       found->abi, GRAFT_ABI_VERSION);
+    }
+    *table = found;
+    return GRAFT_OK;
 }
 
 static int32_t init_state(graft_context *context, struct gr_module *module, graft_error *error)

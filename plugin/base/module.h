@@ -25,8 +25,9 @@ struct gr_modules {
 /** Add a built-in. */
 int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error);
 
-/** List, without loading, the files graft_KIND_NAME.so of the folders searched that are not listed yet. */
-int32_t gr_modules_scan(graft_context *context, graft_error *error);
+/** List, without loading, the files graft_KIND_NAME.so that are not listed yet: those of the folders of `path`, parted
+ *  by ':', of the folder of the library, and of "graft" in it, where modules are installed. */
+int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error);
 
 /** Load a file the host names. */
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error);

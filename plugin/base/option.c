@@ -102,10 +102,13 @@ static int in_range(const char *range, double number)
 
 static int is_choice(const char *choices, const char *value)
 {
-    const size_t length = strlen(value);
+    const size_t length = strcspn(value, "|"); /* A value with a '|' is none, and stops short of its end. */
 
     for (const char *at = choices; at != NULL; at = strchr(at, '|') != NULL ? strchr(at, '|') + 1 : NULL) {
-        if (length > 0 && strncmp(at, value, length) == 0 && (at[length] == '|' || at[length] == '\0')) return 1;
+        if (length > 0 && value[length] == '\0' && strncmp(at, value, length) == 0 &&
+            (at[length] == '|' || at[length] == '\0')) {
+            return 1;
+        }
     }
     return 0;
 }
@@ -191,7 +194,6 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
     char        source[80];
     const char *near;
 
-    if (key == NULL || value == NULL) return gr_fail(error, GRAFT_ERR_ARG, "key or value is null");
     for (int32_t i = 0; i < GR_OPTION_COUNT; i++) {
         if (strcmp(table[i].key, key) != 0) continue;
         snprintf(source, sizeof source, "option '%s'", key);

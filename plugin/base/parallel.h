@@ -6,6 +6,14 @@
 
 #include <stdint.h>
 
+/** Of `threads`, how many are worth waking for so many operations on elements: a team costs some microseconds. */
+static inline int gr_threads_worth(int threads, int64_t operations)
+{
+    const int64_t worth = 1 + operations / 65536;
+
+    return threads < worth ? threads : (int)worth;
+}
+
 typedef void (*gr_chunk_fn)(void *arg, int64_t chunk, int64_t begin, int64_t end);
 
 static inline int64_t gr_chunk_count(int64_t n, int64_t chunk_rows)

@@ -2,16 +2,25 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 
-static int32_t check_dense(const graft_dense *dense, const char *name, graft_error *error)
+/* Whether n_rows rows of `stride` units of `bytes` can be addressed at all. */
+static int addressable(int64_t n_rows, int64_t stride, int64_t bytes)
+{
+    int64_t units, total;
+
+    return !__builtin_mul_overflow(n_rows, stride, &units) && !__builtin_mul_overflow(units, bytes, &total);
+}
+
+int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error)
 {
     if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
                        dense->dtype);
     }
-    if (dense->n_rows < 0 || dense->n_cols < 0 || dense->stride < dense->n_cols) {
+    if (dense->n_rows < 0 || dense->n_cols < 0 || dense->stride < dense->n_cols ||
+        !addressable(dense->n_rows, dense->stride, 8)) {
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "%s is %lld x %lld with stride %lld; sizes cannot be negative, nor the stride "
-                       "less than a row",
+                       "%s is %lld x %lld with stride %lld; sizes cannot be negative, the stride not less than a row, "
+                       "and all of it not more than memory can be",
                        name, (long long)dense->n_rows, (long long)dense->n_cols, (long long)dense->stride);
     }
     if (dense->data == NULL && dense->n_rows > 0 && dense->n_cols > 0) {
@@ -46,9 +55,12 @@ static int32_t check_mask(const graft_mask *mask, int64_t n_rows, int64_t n_cols
     if (mask->flags & ~(GRAFT_MASK_STRUCTURE | GRAFT_MASK_COMPLEMENT)) {
         return gr_fail(error, GRAFT_ERR_ARG, "mask: flags are 0x%x, of which some are unknown", mask->flags);
     }
-    if (mask->kind != GRAFT_MASK_ROWS && mask->stride < least) {
-        return gr_fail(error, GRAFT_ERR_ARG, "mask: stride is %lld bytes, but a row of %lld columns takes %lld",
-                       (long long)mask->stride, (long long)n_cols, (long long)least);
+    if (mask->kind != GRAFT_MASK_ROWS && (mask->stride < least || !addressable(n_rows, mask->stride, 1))) {
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "mask: stride is %lld bytes, but a row of %lld columns takes %lld, and all rows not more than memory "
+            "can be",
+            (long long)mask->stride, (long long)n_cols, (long long)least);
     }
     if (mask->kind != GRAFT_MASK_BYTES && mask->present == NULL && n_rows > 0 && n_cols > 0) {
         return gr_fail(error, GRAFT_ERR_ARG, "mask: present is null, which only masks of bytes may have");
@@ -86,8 +98,9 @@ static int32_t check_winner(const graft_mxm_args *args, struct span b, struct sp
     if (args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND) {
         return gr_fail(error, GRAFT_ERR_ARG, "a sum has no winner; winner is for max and min");
     }
-    if (args->winner_stride < args->c->n_cols) {
-        return gr_fail(error, GRAFT_ERR_ARG, "winner_stride is %lld, less than the %lld columns of C",
+    if (args->winner_stride < args->c->n_cols || !addressable(args->c->n_rows, args->winner_stride, 8)) {
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "winner_stride is %lld, less than the %lld columns of C, or more than memory can be",
                        (long long)args->winner_stride, (long long)args->c->n_cols);
     }
     winner = span_of(args->winner, args->c->n_rows, args->c->n_cols, args->winner_stride, bytes);
@@ -109,8 +122,8 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     if (args->flags & ~(GRAFT_MXM_ACCUMULATE | GRAFT_MXM_REPLACE)) {
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", args->flags);
     }
-    GR_TRY(check_dense(args->b, "B", error));
-    GR_TRY(check_dense(args->c, "C", error));
+    GR_TRY(gr_dense_check(args->b, "B", error));
+    GR_TRY(gr_dense_check(args->c, "C", error));
     GR_TRY(check_shapes(args, error));
     if (args->mask != NULL) GR_TRY(check_mask(args->mask, args->c->n_rows, args->c->n_cols, error));
     b = span_of(args->b->data, args->b->n_rows, args->b->n_cols, args->b->stride, bytes);

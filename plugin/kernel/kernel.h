@@ -37,6 +37,9 @@ void    gr_matrix_destroy(graft_matrix *matrix);
 /** What the kernel `module` prepared for the matrix, made now if it is not there. */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 
+/** Whether a dense matrix can be what it says; `name` is what the message calls it. */
+int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error);
+
 /** Whether the arguments fit together; see graft_mxm.run() for what is refused. */
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 

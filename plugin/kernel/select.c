@@ -1,5 +1,6 @@
 /* Which kernel does a product: the chosen one, then the others by preference, each asked whether it can.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
 #include "kernel/kernel.h"
 
 #include <stdarg.h>
@@ -80,13 +81,20 @@ static int32_t choose(graft_context *context, const graft_mxm_args *args, int dr
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "no kernel can do this product:\n%s", reasons->text);
 }
 
+static int threads_for(const graft_context *context, const graft_mxm_args *args)
+{
+    const int64_t entries = args->a->csr.row_ptr[args->a->csr.n_rows];
+
+    return gr_threads_worth(gr_threads(context, args->threads), (entries + args->c->n_rows) * args->c->n_cols);
+}
+
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
 {
     graft_mxm_args complete = *args;
     struct reasons reasons = { "" };
     int32_t        taken;
 
-    complete.threads = gr_threads(context, args->threads);
+    complete.threads = threads_for(context, args);
     return choose(context, &complete, 0, &reasons, &taken, error);
 }
 
@@ -103,7 +111,7 @@ int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char 
         return GRAFT_OK;
     }
     complete = *args;
-    complete.threads = gr_threads(context, args->threads);
+    complete.threads = threads_for(context, args);
     rc = choose(context, &complete, 1, &reasons, &taken, error);
     if (rc < 0) return rc;
     snprintf(text, capacity, "%s would run: %s, by option mxm.kernel = %s\n%s", context->modules.at[taken].name,

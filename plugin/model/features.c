@@ -11,12 +11,11 @@ static int32_t check_dense(const graft_trainer *t, graft_error *error)
 {
     const graft_dense *f = &t->features;
     int64_t            bad = INT64_MAX;
+    const int32_t      rc = gr_dense_check(f, "features", error);
 
-    if (f->dtype != GRAFT_F32 || f->stride < f->n_cols || (f->data == NULL && f->n_rows > 0)) {
-        return gr_fail(error, GRAFT_ERR_ARG,
-                       "features have dtype %d and stride %lld; expected GRAFT_F32 (1), at least %lld, "
-                       "and data",
-                       f->dtype, (long long)f->stride, (long long)f->n_cols);
+    if (rc < 0) return rc;
+    if (f->dtype != GRAFT_F32) {
+        return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
     }
 #pragma omp parallel for num_threads(t->threads) reduction(min : bad) if (t->threads > 1)
     for (int64_t row = 0; row < f->n_rows; row++) {

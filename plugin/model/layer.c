@@ -18,7 +18,7 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error
     graft_gemm g = *shape;
 
     g.size = sizeof g;
-    g.threads = t->threads;
+    g.threads = gr_threads_worth(t->threads, g.m * g.n * g.k / 16);
     g.alpha = 1;
     return t->dense->table->dense->gemm(t->dense->state, &g, error);
 }

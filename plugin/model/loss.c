@@ -92,7 +92,8 @@ double gr_loss_gradient(const graft_trainer *t, const float *logits, float *grad
     struct pass pass = { t, logits, gradient };
     double      loss = 0;
 
-    gr_parallel_chunks(t->threads, t->n, GR_CHUNK_ROWS, gradient_chunk, &pass);
+    gr_parallel_chunks(gr_threads_worth(t->threads, t->n * t->data.n_classes), t->n, GR_CHUNK_ROWS, gradient_chunk,
+                       &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) loss += t->partial[c];
     return loss / (double)t->n_train;
 }
@@ -138,7 +139,8 @@ void gr_loss_measure(const graft_trainer *t, const float *logits, graft_metrics 
     double     *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
     double     *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
 
-    gr_parallel_chunks(t->threads, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
+    gr_parallel_chunks(gr_threads_worth(t->threads, t->n * t->data.n_classes), t->n, GR_CHUNK_ROWS, measure_chunk,
+                       &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
         for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += t->partial[c * 3 * COUNTS + i];
     }

@@ -87,7 +87,8 @@ static void forward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 void gr_rows_forward(const struct gr_rows *rows)
 {
-    gr_parallel_chunks(rows->threads, rows->n, GR_CHUNK_ROWS, forward_chunk, (void *)(uintptr_t)rows);
+    gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, forward_chunk,
+                       (void *)(uintptr_t)rows);
 }
 
 struct backward {
@@ -158,7 +159,8 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
 {
     struct backward b = { rows, gradient };
 
-    gr_parallel_chunks(rows->threads, rows->n, GR_CHUNK_ROWS, backward_chunk, &b);
+    gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, backward_chunk,
+                       &b);
     sum_chunks(&b, 0, gradient->bias);
     sum_chunks(&b, 1, gradient->gain);
     sum_chunks(&b, 2, gradient->shift);
@@ -169,6 +171,7 @@ void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, in
 {
     const float scale = kept_scale(threshold);
 
+    threads = gr_threads_worth(threads, n * width);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t row = 0; row < n; row++) {
         for (int64_t j0 = 0; j0 < width; j0 += 8) {
@@ -184,6 +187,7 @@ void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, in
 void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
                    int64_t width, int threads)
 {
+    threads = gr_threads_worth(threads, n * width);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t row = 0; row < n; row++) {
         const float s = scale != NULL ? scale[row] : factor;

@@ -267,13 +267,11 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
     const int64_t classes = t->data.n_classes;
     int32_t       rc = GRAFT_OK;
 
-    if (logits != NULL && (logits->dtype != GRAFT_F32 || logits->n_rows != t->n || logits->n_cols != classes ||
-                           logits->stride < classes || logits->data == NULL)) {
-        return gr_fail(error, GRAFT_ERR_ARG,
-                       "logits are %lld x %lld with stride %lld and dtype %d; expected %lld x %lld of "
-                       "GRAFT_F32 (1) and data",
-                       (long long)logits->n_rows, (long long)logits->n_cols, (long long)logits->stride, logits->dtype,
-                       (long long)t->n, (long long)classes);
+    if (logits != NULL) GR_TRY(gr_dense_check(logits, "logits", error));
+    if (logits != NULL && (logits->dtype != GRAFT_F32 || logits->n_rows != t->n || logits->n_cols != classes)) {
+        return gr_fail(
+            error, GRAFT_ERR_ARG, "logits are %lld x %lld of dtype %d; expected %lld x %lld of GRAFT_F32 (1)",
+            (long long)logits->n_rows, (long long)logits->n_cols, logits->dtype, (long long)t->n, (long long)classes);
     }
     GR_TRY(infer(t, weights, error));
     for (int64_t v = 0; v < t->n; v++) {

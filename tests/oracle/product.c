@@ -43,9 +43,9 @@ static uint64_t bytes_of(graft_dtype dtype)
 static double draw(struct sample *sample, enum product_numbers numbers)
 {
     if (numbers == PRODUCT_ROUGH) return sample_real(sample, -3, 3);
-    if (numbers == PRODUCT_SPECIAL && sample_below(sample, 12) == 0) {
-        const double special[] = { NAN, INFINITY, -INFINITY, -0.0 };
-        return special[sample_below(sample, 4)];
+    if (numbers != PRODUCT_EXACT && sample_below(sample, 12) == 0) {
+        const double special[] = { INFINITY, -INFINITY, -0.0, NAN };
+        return special[sample_below(sample, numbers == PRODUCT_INFINITE ? 3 : 4)];
     }
     return sample_exact(sample, 24, 8);
 }
@@ -98,14 +98,19 @@ static void init_scale_and_winner(struct product *product, struct sample *sample
 
 void product_init(struct product *product, struct sample *sample, const struct product_shape *shape)
 {
-    const int64_t m = shape->m, n = shape->n;
+    const int64_t                 m = shape->m, n = shape->n;
+    const struct sample_csr_shape sparse = { m,
+                                             shape->k,
+                                             shape->index_type,
+                                             shape->weighted ? shape->dtype : 0,
+                                             shape->repeats,
+                                             shape->numbers != PRODUCT_ROUGH };
 
     memset(product, 0, sizeof *product);
     product->n = n;
     product->dtype = shape->dtype;
     product->rough = shape->numbers == PRODUCT_ROUGH;
-    sample_csr_init(&product->a, sample, m, shape->k, shape->index_type, shape->weighted ? shape->dtype : 0,
-                    !product->rough);
+    sample_csr_init_shape(&product->a, sample, &sparse);
     product->b_view = init_dense(&product->b, sample, shape->k, n, shape);
     product->c_view = init_dense(&product->c, sample, m, n, shape);
     product->args = GRAFT_INIT(graft_mxm_args);
@@ -273,7 +278,8 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
     return fault == NULL && threads > 1 ? run_again(product, mxm, context, threads) : fault;
 }
 
-void product_describe(const struct product *product, char *text, size_t capacity)
+/** What args are, in one line. */
+static void describe(const struct product *product, char *text, size_t capacity)
 {
     const graft_mxm_args *args = &product->args;
     const graft_csr      *a = &product->a.csr;
@@ -285,4 +291,25 @@ void product_describe(const struct product *product, char *text, size_t capacity
              (long long)a->n_rows, (long long)a->n_cols, a->values != NULL ? " weighted" : "", (long long)product->n,
              product->dtype, a->index_type, args->semiring, args->flags, mask->kind, mask->flags, mask->present != NULL,
              mask->values != NULL, args->row_scale != NULL, args->winner != NULL, args->threads);
+}
+
+int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *kernel)
+{
+    char text[512] = "";
+
+    if (mxm->explain(context, NULL, text, sizeof text, NULL) != GRAFT_OK) return 0;
+    return strncmp(text, kernel, strlen(kernel)) == 0 && text[strlen(kernel)] == ' ';
+}
+
+void product_tally(struct product *product, const graft_mxm *mxm, graft_context *context, const char *kernel,
+                   int threads, struct tally *tally)
+{
+    const char *fault = product_try(product, mxm, context, threads);
+
+    tally->runs++;
+    tally->by_kernel += product_ran_by(mxm, context, kernel);
+    if (fault != NULL && tally->faults++ == 0) {
+        describe(product, tally->first, sizeof tally->first);
+        snprintf(tally->first + strlen(tally->first), sizeof tally->first - strlen(tally->first), ": %s", fault);
+    }
 }

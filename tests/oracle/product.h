@@ -28,14 +28,15 @@ struct product {
 };
 
 /** What numbers a product has: any, which are compared within rounding errors; such as give no rounding errors, which
- *  must come out equal; or those with NaN and infinities among them in B and C. */
-enum product_numbers { PRODUCT_ROUGH, PRODUCT_EXACT, PRODUCT_SPECIAL };
+ *  must come out equal; or those with infinities, and perhaps NaN, among them in B and C. */
+enum product_numbers { PRODUCT_ROUGH, PRODUCT_EXACT, PRODUCT_INFINITE, PRODUCT_SPECIAL };
 
 /** What a random product is made of. */
 struct product_shape {
     int64_t              m, k, n;
     graft_dtype          index_type, dtype;
     int                  weighted;
+    int                  repeats; /* columns may come more than once in a row */
     enum product_numbers numbers;
 };
 
@@ -66,8 +67,18 @@ const char *product_differs(struct product *product);
  *  bits. NULL if all is right, else a sentence in static memory. */
 const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads);
 
-/** What args are, in one line. */
-void product_describe(const struct product *product, char *text, size_t capacity);
+/** What many products came to: how many differed, how many the kernel asked for did itself, and the first fault. */
+struct tally {
+    int  runs, faults, by_kernel;
+    char first[512];
+};
+
+/** product_try(), counted. */
+void product_tally(struct product *product, const graft_mxm *mxm, graft_context *context, const char *kernel,
+                   int threads, struct tally *tally);
+
+/** Whether this kernel ran last, as explain tells it. */
+int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *kernel);
 
 /** Whether not a byte of any array has changed. */
 int product_is_untouched(const struct product *product);

@@ -50,26 +50,53 @@ static void describe(struct sample_csr *sparse, int64_t n_rows, int64_t n_cols, 
     sparse->csr.values = value_type != 0 ? sparse->values : NULL;
 }
 
+static int64_t divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : divisor(b, a % b);
+}
+
+/** Columns of one row. Without repeats they come at equal steps around, which meets all before one comes again. */
+static void fill_row(struct sample_csr *sparse, struct sample *sample, const struct sample_csr_shape *shape,
+                     int64_t row)
+{
+    const int64_t k = shape->n_cols, begin = sparse->row_ptr[row], first = sample_below(sample, k);
+    int64_t       step = 1 + sample_below(sample, k);
+
+    while (divisor(k, step) != 1) step = 1 + sample_below(sample, k);
+    for (int64_t p = begin; p < sparse->row_ptr[row + 1]; p++) {
+        const int64_t column = shape->repeats ? sample_below(sample, k) : (first + (p - begin) * step) % k;
+        sample_put(sparse->col_idx, shape->index_type, p, (double)column);
+    }
+}
+
+void sample_csr_init_shape(struct sample_csr *sparse, struct sample *sample, const struct sample_csr_shape *shape)
+{
+    const int64_t k = shape->n_cols, hub = shape->repeats ? 2 * k : k, most = shape->repeats || k > 6 ? 6 : k;
+    int64_t       entries = 0;
+
+    sparse->row_ptr = oracle_new(shape->n_rows + 1, sizeof(int64_t));
+    for (int64_t i = 0; i < shape->n_rows; i++) {
+        int64_t degree = i % 5 == 2 ? 0 : sample_below(sample, most + 1);
+        if (i == 1 || i == shape->n_rows - 1) degree = hub;
+        sparse->row_ptr[i + 1] = sparse->row_ptr[i] + (k > 0 ? degree : 0);
+    }
+    entries = sparse->row_ptr[shape->n_rows];
+    sparse->col_idx = oracle_new(entries, sizeof(int64_t));
+    sparse->values = oracle_new(entries, sizeof(double));
+    for (int64_t i = 0; i < shape->n_rows && k > 0; i++) fill_row(sparse, sample, shape, i);
+    for (int64_t p = 0; p < entries && shape->value_type != 0; p++) {
+        const double value = shape->exact ? sample_exact(sample, 16, 4) : sample_real(sample, -2, 2);
+        sample_put(sparse->values, shape->value_type, p, value);
+    }
+    describe(sparse, shape->n_rows, k, shape->index_type, shape->value_type);
+}
+
 void sample_csr_init(struct sample_csr *sparse, struct sample *sample, int64_t n_rows, int64_t n_cols,
                      graft_dtype index_type, graft_dtype value_type, int exact)
 {
-    int64_t entries = 0;
+    const struct sample_csr_shape shape = { n_rows, n_cols, index_type, value_type, 1, exact };
 
-    sparse->row_ptr = oracle_new(n_rows + 1, sizeof(int64_t));
-    for (int64_t i = 0; i < n_rows; i++) {
-        int64_t degree = i % 5 == 2 ? 0 : sample_below(sample, 7);
-        if (i == 1 || i == n_rows - 1) degree = 2 * n_cols;
-        sparse->row_ptr[i + 1] = sparse->row_ptr[i] + (n_cols > 0 ? degree : 0);
-    }
-    entries = sparse->row_ptr[n_rows];
-    sparse->col_idx = oracle_new(entries, sizeof(int64_t));
-    sparse->values = oracle_new(entries, sizeof(double));
-    for (int64_t p = 0; p < entries; p++) {
-        const double value = exact ? sample_exact(sample, 16, 4) : sample_real(sample, -2, 2);
-        sample_put(sparse->col_idx, index_type, p, (double)sample_below(sample, n_cols));
-        if (value_type != 0) sample_put(sparse->values, value_type, p, value);
-    }
-    describe(sparse, n_rows, n_cols, index_type, value_type);
+    sample_csr_init_shape(sparse, sample, &shape);
 }
 
 void sample_csr_fini(struct sample_csr *sparse)

@@ -27,8 +27,19 @@ struct sample_csr {
     void     *col_idx, *values;
 };
 
-/** Random rows of 0 to 6 entries in no order, some of them twice; every fifth row is empty, row 1 and the last row are
- *  hubs of 2 n_cols entries. value_type 0: no values; `exact`: values without rounding errors. */
+/** What a random sparse matrix is made of. */
+struct sample_csr_shape {
+    int64_t     n_rows, n_cols;
+    graft_dtype index_type, value_type; /* value_type 0: no values */
+    int         repeats;                /* 1: columns may come more than once in a row */
+    int         exact;                  /* 1: values without rounding errors */
+};
+
+/** Rows of 0 to 6 entries in no order; every fifth row is empty, row 1 and the last row are hubs that have all columns
+ *  once, or twice as many entries as there are columns if they may repeat. */
+void sample_csr_init_shape(struct sample_csr *sparse, struct sample *sample, const struct sample_csr_shape *shape);
+
+/** The same in short, with columns that repeat. */
 void sample_csr_init(struct sample_csr *sparse, struct sample *sample, int64_t n_rows, int64_t n_cols,
                      graft_dtype index_type, graft_dtype value_type, int exact);
 void sample_csr_fini(struct sample_csr *sparse);

@@ -9,6 +9,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <sys/platform/x86.h>
+#endif
 
 struct state {
     const graft_host           *host;
@@ -274,11 +277,12 @@ const graft_module_table *gr_kernel_simd(int32_t index)
     int32_t                   count = 0;
 
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+    /* The compiler's own builtin for this would bring in code that runs when the library is loaded. */
+    if (CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) && CPU_FEATURE_ACTIVE(AVX512VL) &&
+        CPU_FEATURE_ACTIVE(AVX512DQ)) {
         found[count++] = table_avx512;
     }
-    if (__builtin_cpu_supports("avx2")) found[count++] = table_avx2;
+    if (CPU_FEATURE_ACTIVE(AVX2)) found[count++] = table_avx2;
 #endif
     found[count++] = table_generic;
     if (index >= count) return NULL;

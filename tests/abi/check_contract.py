@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules that abi/ states for itself: check_contract.py ABI-FOLDER. Structs begin with their size and hold only types of
+fixed width; every call of the library has a thread tag, says whether it is collective, what it returns, and since when."""
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+import headers  # noqa: E402
+import tap  # noqa: E402
+
+SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
+# Tables that others fill for the library; their calls are described by the struct, and have no status of the library.
+FILLED_BY_OTHERS = {"graft_host", "graft_kernel", "graft_dense_ops"}
+FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
+THREAD_WORDS = re.compile(r"^ \* (?:Threads +)?\s*\[([a-z-]+)\] ", re.MULTILINE)
+
+
+def fields_of(found):
+    for header in found:
+        for fields in header.structs.values():
+            yield from fields
+
+
+def check_structs(found):
+    aliases = {name for header in found for _, name in FIXED_WIDTH_ALIAS.findall(header.text)}
+    first = [f"{fields[0].place}: {name} begins with {fields[0].type} {fields[0].name}"
+             for header in found for name, fields in header.structs.items()
+             if (fields[0].type, fields[0].name) != ("uint32_t", "size")]
+    tap.ok(not first, "every struct begins with uint32_t size", *first)
+    width = [f"{field.place}: {field.struct}.{field.name} is {field.type}" for field in fields_of(found)
+             if not field.is_function and "*" not in field.type and field.type not in SCALARS | aliases]
+    tap.ok(not width, "fields have types of fixed width: no bool, enum, long, size_t", *width)
+    bits = [f"{os.path.basename(header.path)}: struct with a bit-field" for header in found
+            if re.search(r"^\s+\w+\s+\w+\s*:\s*\d+\s*;", header.text, re.MULTILINE)]
+    tap.ok(not bits, "no struct has bit-fields", *bits)
+    named = [f"{os.path.basename(header.path)}: enum {name}" for header in found
+             for name in re.findall(r"\benum (\w+)", header.text)]
+    tap.ok(not named, "enums are anonymous, so none can be the type of a field", *named)
+
+
+def comment_faults(call, tags):
+    text = call.comment
+    found = re.findall(r"\[([a-z]+-[a-z]+)\]", text)
+    if not text:
+        yield "has no comment"
+    if not found:
+        yield "has no thread tag"
+    yield from (f"has the thread tag [{tag}], which graft_base.h does not explain" for tag in found if tag not in tags)
+    if "ollective" not in text:
+        yield "does not say whether it is collective"
+    if not re.search(r"Since \d+\.", text):
+        yield "does not say since when"
+    if call.type == "int32_t" and not re.search(r"\\return (OK;|as \w+\(\))", text):
+        yield "does not list its status codes"
+    if call.type == "void" and "NULL is legal" not in text:
+        yield "frees something and does not say that NULL is legal"
+
+
+def check_comments(found):
+    base = next(header for header in found if header.path.endswith("graft_base.h"))
+    tags = set(THREAD_WORDS.findall(base.text))
+    calls = [field for field in fields_of(found) if field.is_function and field.struct not in FILLED_BY_OTHERS]
+    calls += [function for header in found for function in header.functions]
+    tap.ok(len(tags) > 2 and len(calls) > 20, f"{len(calls)} calls, {len(tags)} thread tags", tags)
+    faults = [f"{call.place}: {call.struct} {call.name} {fault}" for call in calls for fault in comment_faults(call, tags)]
+    tap.ok(not faults, "every call says who may call it, how, what it returns, and since when", *faults)
+    codes = set(re.findall(r"X\((\w+), ", base.text))
+    unknown = [f"{call.place}: {call.name} names {code}" for call in calls
+               for code in re.findall(r"\bERR_[A-Z]+\b", call.comment) if code not in codes]
+    tap.ok(len(codes) > 5 and not unknown, "the status codes they name exist", *unknown)
+
+
+def check_ids(found):
+    ids = [(name, text) for header in found for name, text in header.ids.items()]
+    wrong = [f"{name} is {text}" for name, text in ids if not re.fullmatch(r"graft\.[a-z]+/\d+", text)]
+    tap.ok(ids and not wrong and len({text for _, text in ids}) == len(ids), "ids are NAME/REVISION, each given once", *wrong)
+    tables = {header.path: [name for name, fields in header.structs.items() if any(f.is_function for f in fields)]
+              for header in found if header.ids}
+    several = [f"{path}: {', '.join(names)}" for path, names in tables.items() if len(names) != 1]
+    tap.ok(not several, "a header with an id has one table", *several)
+
+
+def check_umbrella(found):
+    """graft.h shows all that a host needs: every header but that of modules, and the loader."""
+    names = {os.path.basename(header.path): header.text for header in found}
+    included = set(re.findall(r'#include "(\w+\.h)"', names["graft.h"]))
+    missing = set(names) - included - {"graft.h", "graft_module.h", "graft_load.h"}
+    tap.ok(not missing, "graft.h includes every stable header", *missing)
+
+
+def main():
+    found = headers.read_all(sys.argv[1])
+    check_structs(found)
+    check_comments(found)
+    check_ids(found)
+    check_umbrella(found)
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

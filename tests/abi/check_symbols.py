@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the built libraries show and want of the linker: check_symbols.py LIBGRAFT BUILD-FOLDER. Modules are the files
+graft_KIND_NAME.so in the build folder. Needs nm and readelf, which come with the compiler."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
+import tap  # noqa: E402
+
+# What ends, interrupts, or redirects the host, prints, or changes what belongs to the whole process.
+FORBIDDEN = """
+    exit _exit _Exit quick_exit abort __assert_fail __assert __assert_perror_fail raise kill tgkill __stack_smash_handler
+    signal sigaction sigprocmask pthread_sigmask sigaltstack sigset bsd_signal setjmp _setjmp __sigsetjmp longjmp _longjmp
+    siglongjmp __longjmp_chk alarm setitimer timer_create
+    system popen fork vfork clone execv execve execvp execl execlp posix_spawn posix_spawnp pthread_create
+    srand rand random srandom drand48 srand48 setlocale uselocale textdomain
+    printf vprintf fprintf vfprintf dprintf vdprintf puts putchar putc fputc fputs perror psignal error err errx warn warnx
+    __printf_chk __vprintf_chk __fprintf_chk __vfprintf_chk __dprintf_chk stdout stderr stdin fwrite write syslog
+    getenv putenv setenv unsetenv clearenv chdir fchdir chroot umask setrlimit setpriority nice
+    sched_setaffinity pthread_setaffinity_np sched_setscheduler setuid setgid prctl
+    fesetround fesetenv feupdateenv feenableexcept fedisableexcept
+    atexit __cxa_atexit __cxa_thread_atexit_impl on_exit __register_atfork pthread_atfork
+    strtok gets tmpnam dlmopen GOMP_error omp_pause_resource_all kmp_set_defaults
+""".split()
+FORBIDDEN_PATTERN = re.compile(r"omp_(set|init|destroy)_\w+|kmp_set_\w+|mallopt|__malloc_hook|GrB_finalize|MPI_(Init|Finalize)\w*")
+# Memory comes from the host. aligned_alloc and free are what a host without an allocator gets.
+FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memalign|memalign|strn?dup|v?asprintf|getline|mmap"
+                               r"|(GrB|GxB|LAGraph|LAGr|cblas|MPI|PMPI|METIS|ParMETIS|openblas)_\w*|[sdcz]gemm_")
+CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def names(path, *options):
+    """Symbols of the dynamic table, without versions."""
+    lines = output("nm", "-D", *options, path).splitlines()
+    return [line.split()[-1].split("@")[0] for line in lines if line.split()[-2] != "w"]
+
+
+def section_indices(path, wanted):
+    found = re.findall(r"^\s*\[\s*(\d+)\]\s+(\S+)", output("readelf", "-SW", path), re.MULTILINE)
+    return {number for number, name in found if name in wanted}
+
+
+def mutable_objects(path):
+    """Variables that can be written after the library is loaded, but for those of the compiler's start files."""
+    writable = section_indices(path, {".data", ".bss", ".tdata", ".tbss"})
+    for line in output("readelf", "-sW", path).splitlines():
+        parts = line.split()
+        if len(parts) == 8 and parts[3] in ("OBJECT", "TLS") and parts[6] in writable:
+            if parts[7].split(".")[0] not in ("completed", "__dso_handle", "__TMC_END__"):
+                yield parts[7]
+
+
+def check_imports(name, path, core):
+    imports = names(path, "--undefined-only")
+    bad = [symbol for symbol in imports if symbol in FORBIDDEN or FORBIDDEN_PATTERN.fullmatch(symbol) or
+           (core and FORBIDDEN_IN_CORE.fullmatch(symbol))]
+    tap.ok(imports and not bad, f"{name} wants no function that ends, prints, or changes the process", *bad)
+
+
+def check_dynamic(name, path, core):
+    dynamic = output("readelf", "-dW", path)
+    flags = " ".join(re.findall(r"\(FLAGS(?:_1)?\)\s+(.*)", dynamic)).replace("Flags:", "").split()
+    tap.ok({"NOW", "NODELETE"} <= set(flags), f"{name} is bound at load and never unloaded", *flags)
+    tap.ok("STATIC_TLS" not in flags and "TEXTREL" not in dynamic and "SYMBOLIC" not in flags,
+           f"{name} has no static TLS and no text relocations", *flags)
+    segments = output("readelf", "-lW", path)
+    stack = re.search(r"GNU_STACK.*", segments)
+    tap.ok("GNU_RELRO" in segments and " TLS " not in segments and stack and "E" not in stack.group().split()[-2],
+           f"{name} is read-only after relocation, has no thread-local storage and no executable stack", segments)
+    arrays = dict(re.findall(r"\((INIT|FINI)_ARRAYSZ\)\s+(\d+)", dynamic))
+    tap.ok(all(int(size) <= 8 for size in arrays.values()) and "PREINIT_ARRAY" not in dynamic,
+           f"{name} runs no code of its own when it is loaded or unloaded", arrays)
+    objects = list(mutable_objects(path))
+    tap.ok(not objects, f"{name} has no variable that outlives a context", *objects)
+    if core:
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+        foreign = [library for library in needed if not CORE_NEEDS.fullmatch(library)]
+        tap.ok(needed and not foreign, f"{name} stands on the C library and OpenMP alone", *foreign)
+        tap.ok("RPATH" not in dynamic and "RUNPATH" not in dynamic, f"{name} brings no search path of its own", dynamic)
+        tap.ok(re.search(r"\(SONAME\).*\[libgraft\.so\.\d+\]", dynamic), f"{name} has a soname with its major version")
+
+
+def check_library(path, export, core):
+    name = os.path.basename(path)
+    exports = names(path, "--defined-only")
+    tap.ok(exports == [export], f"{name} exports {export} and nothing else", *exports)
+    check_imports(name, path, core)
+    check_dynamic(name, path, core)
+
+
+def main():
+    library, build = sys.argv[1:3]
+    check_library(library, "graft_open", core=True)
+    modules = sorted(glob.glob(os.path.join(build, "graft_*_*.so")))
+    for module in modules:
+        check_library(module, "graft_module", core=False)
+    if not modules:
+        tap.skip("modules", "none was built")
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

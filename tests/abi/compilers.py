@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compilers that the headers must pass."""
+import shutil
+import subprocess
+
+C = {"gcc": ["c11", "c17"], "clang": ["c11", "c17"]}
+CXX = {"g++": ["c++17"], "clang++": ["c++17"]}
+STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+
+
+def is_there(name):
+    return shutil.which(name) is not None
+
+
+def run(command, text=None):
+    """(worked, everything it printed)"""
+    result = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False)
+    return result.returncode == 0, result.stdout + result.stderr

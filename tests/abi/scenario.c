@@ -1,0 +1,261 @@
+/* The small jobs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "scenario.h"
+
+enum { VERTICES = 14, FEATURES = 5, CLASSES = 3, ROWS = 12, INNER = 9, WIDTH = 5 };
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+static const char market_text[] = "%%MatrixMarket matrix coordinate real general\n% weights that have no comma\n"
+                                  "4 4 4\n1 2 0.5\n2 1 0.25\n3 1 1e-1\n4 4 2\n";
+
+void scene_init(struct scene *scene)
+{
+    struct sample sample = { 2024 };
+    const char   *modules = getenv("GRAFT_TEST_MODULES");
+    char          target[PATH_MAX];
+
+    for (int set = 0; set < SCENE_SETS; set++) {
+        sample_dataset_init(&scene->set[set], &sample, VERTICES, FEATURES, CLASSES, set == SCENE_TARGETS, set == SCENE_SPARSE);
+    }
+    sample_csr_init(&scene->a, &sample, ROWS, INNER, GRAFT_I32, GRAFT_F32, 1);
+    folder_create(&scene->dense);
+    folder_create(&scene->sparse);
+    folder_create(&scene->market);
+    folder_create(&scene->modules);
+    write_sample(&scene->dense, 0);
+    write_sample(&scene->sparse, 1);
+    write_file(&scene->market, "graph.mtx", market_text, sizeof market_text - 1);
+    if (modules == NULL) return;
+    snprintf(target, sizeof target, "%.3000s/graft_kernel_good.so", modules);
+    files_check(symlink(target, folder_path(&scene->modules, "graft_kernel_good.so")) == 0, target);
+}
+
+void scene_fini(struct scene *scene)
+{
+    for (int set = 0; set < SCENE_SETS; set++) sample_dataset_fini(&scene->set[set]);
+    sample_csr_fini(&scene->a);
+    folder_destroy(&scene->dense);
+    folder_destroy(&scene->sparse);
+    folder_destroy(&scene->market);
+    folder_destroy(&scene->modules);
+}
+
+/* The name of kernel number `index` that is not known to be unusable; 0 when there is none left. */
+static int kernel_name(struct subject *s, int index, char name[64])
+{
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+
+    for (int32_t i = 0; s->api.module_info(s->context, i, &entry, NULL) == GRAFT_OK; i++) {
+        if (strcmp(entry.kind, "kernel") != 0 || entry.state < 0 || index-- > 0) continue;
+        snprintf(name, 64, "%s", entry.name);
+        return 1;
+    }
+    return 0;
+}
+
+/* How many modules are listed without a path, as those built in are. */
+static int count_built_in(struct subject *s)
+{
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    int                count = 0;
+
+    for (int32_t i = 0; s->api.module_info(s->context, i, &entry, NULL) == GRAFT_OK; i++) count += entry.path[0] == '\0';
+    return count;
+}
+
+static int32_t play_context(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    graft_option       option = GRAFT_INIT(graft_option);
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    char               path[PATH_MAX + 256];
+    const int          built_in = count_built_in(s);
+    int32_t            rc;
+
+    (void)scenario;
+    if (s->api.get_interface(s->context, "graft.nothing/1") != NULL) watch_blame("an interface that there is not");
+    TRY(s->api.option_info(s->context, 0, &option, error));
+    TRY(s->api.set(s->context, "hidden", "32,16", error));
+    TRY(s->api.set(s->context, "lr", "0.25", error));
+    TRY(s->api.module_info(s->context, 0, &entry, error));
+    TRY(s->api.set(s->context, "module.path", scene->modules.path, error));
+    if (count_built_in(s) != built_in) watch_blame("a module was found that has no path");
+    if (getenv("GRAFT_TEST_MODULES") == NULL) goto done;
+    snprintf(path, sizeof path, "%s", folder_path(&scene->modules, "graft_kernel_good.so"));
+    TRY(s->api.load_module(s->context, path, error));
+done:
+    return rc;
+}
+
+/* Three products with one kernel: plain; masked, scaled and accumulated; maximum with winners. */
+static int32_t three_products(struct scene *scene, struct subject *s, const char *kernel, graft_error *error)
+{
+    static float      b[INNER][WIDTH], c[ROWS][WIDTH], scale[ROWS];
+    static int32_t    winner[ROWS][WIDTH];
+    static uint8_t    present[ROWS][WIDTH];
+    const graft_dense dense_b = { sizeof dense_b, GRAFT_F32, INNER, WIDTH, WIDTH, b };
+    const graft_dense dense_c = { sizeof dense_c, GRAFT_F32, ROWS, WIDTH, WIDTH, c };
+    graft_mask        mask = GRAFT_INIT(graft_mask);
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    graft_matrix     *matrix = NULL;
+    char              text[512];
+    int32_t           rc;
+
+    for (int i = 0; i < INNER * WIDTH; i++) b[i / WIDTH][i % WIDTH] = (float)(i % 7) / 4;
+    for (int i = 0; i < ROWS * WIDTH; i++) present[i / WIDTH][i % WIDTH] = i % 3 == 0;
+    mask.kind = GRAFT_MASK_BYTES;
+    mask.stride = WIDTH;
+    mask.present = &present[0][0];
+    TRY(s->api.set(s->context, "mxm.kernel", kernel, error));
+    TRY(s->mxm->matrix_create(s->context, &scene->a.csr, 0, &matrix, error));
+    args.semiring = GRAFT_PLUS_TIMES;
+    args.a = matrix;
+    args.b = &dense_b;
+    args.c = &dense_c;
+    TRY(s->mxm->explain(s->context, &args, text, sizeof text, error));
+    TRY(s->mxm->run(s->context, &args, error));
+    args.mask = &mask;
+    args.row_scale = scale;
+    args.flags = GRAFT_MXM_ACCUMULATE;
+    TRY(s->mxm->run(s->context, &args, error));
+    args.semiring = GRAFT_MAX_TIMES;
+    args.flags = GRAFT_MXM_REPLACE;
+    args.winner = winner;
+    args.winner_stride = WIDTH;
+    TRY(s->mxm->run(s->context, &args, error));
+    TRY(s->mxm->explain(s->context, NULL, text, sizeof text, error));
+    if (s->mxm->matrix_bytes(matrix) < 0) watch_blame("a matrix has less than no bytes");
+done:
+    s->mxm->matrix_destroy(s->context, matrix);
+    return rc;
+}
+
+static int32_t play_products(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    graft_matrix *matrix = NULL, *transpose = NULL;
+    char          kernel[64];
+    int32_t       rc;
+
+    (void)scenario;
+    TRY(s->api.set(s->context, "module.path", scene->modules.path, error));
+    TRY(s->mxm->matrix_create(s->context, &scene->a.csr, 0, &matrix, error));
+    TRY(s->mxm->matrix_transpose(s->context, matrix, &transpose, error));
+    for (int i = 0; kernel_name(s, i, kernel); i++) TRY(three_products(scene, s, kernel, error));
+done:
+    s->mxm->matrix_destroy(s->context, transpose);
+    s->mxm->matrix_destroy(s->context, matrix);
+    return rc;
+}
+
+static int32_t open_and_close(struct subject *s, const char *path, float weight, graft_error *error)
+{
+    graft_data          *data = NULL;
+    const graft_dataset *set;
+    int32_t              rc;
+
+    TRY(s->data->open(s->context, path, &data, error));
+    set = s->data->view(data);
+    if (set == NULL || set->n_vertices != 4) watch_blame("%s: it does not hold what it should", path);
+    else if (weight > 0 && *(const float *)set->graph->values != weight) watch_blame("%s: another weight", path);
+done:
+    s->data->close(s->context, data);
+    return rc;
+}
+
+static int32_t play_data(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    char    file[PATH_MAX + 256];
+    int32_t rc;
+
+    (void)scenario;
+    snprintf(file, sizeof file, "%s", folder_path(&scene->market, "graph.mtx"));
+    TRY(open_and_close(s, scene->dense.path, 0, error));
+    TRY(open_and_close(s, scene->sparse.path, 0, error));
+    TRY(open_and_close(s, scene->market.path, 0.5f, error));
+    TRY(open_and_close(s, file, 0.5f, error));
+done:
+    return rc;
+}
+
+/* All that a trainer can do, once. */
+static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer *trainer, graft_error *error)
+{
+    static float      values[VERTICES][CLASSES];
+    int32_t           labels[VERTICES];
+    const graft_dense logits = { sizeof logits, GRAFT_F32, VERTICES, CLASSES, CLASSES, values };
+    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics     metrics = GRAFT_INIT(graft_metrics);
+    graft_state_item  item = GRAFT_INIT(graft_state_item);
+    char              text[1024];
+    int32_t           rc;
+
+    TRY(s->train->epoch(trainer, &epoch, error));
+    TRY(s->train->epoch(trainer, &epoch, error));
+    scene->loss = epoch.loss;
+    TRY(s->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, error));
+    TRY(s->train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, &logits, error));
+    TRY(s->train->state_item(trainer, 0, &item, error));
+    TRY(s->train->state_set(trainer, &item, error));
+    TRY(s->train->explain(trainer, text, sizeof text, error));
+done:
+    return rc;
+}
+
+static int32_t play_training(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    graft_trainer *trainer = NULL;
+    int32_t        rc;
+
+    TRY(s->train->create(s->context, &scene->set[scenario->set].dataset, &trainer, error));
+    rc = use_trainer(scene, s, trainer, error);
+done:
+    s->train->destroy(trainer);
+    return rc;
+}
+
+const struct scenario scenarios[] = {
+    { .name = "options and modules", .play = play_context },
+    { .name = "products", .play = play_products, .settings = { { "threads", "2" } } },
+    { .name = "data sets", .play = play_data },
+    { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
+    { .name = "sage, sparse features, input dropout",
+      .play = play_training,
+      .set = SCENE_SPARSE,
+      .settings = { { "hidden", "6" }, { "input_dropout", "0.5" }, { "normalize_features", "yes" } } },
+    { .name = "gcn, symmetrised, features normalised",
+      .play = play_training,
+      .settings = { { "model", "gcn" }, { "hidden", "4" }, { "symmetrize", "yes" }, { "normalize_features", "yes" } } },
+    { .name = "gcn, sparse features, no norm, decay of the first layer",
+      .play = play_training,
+      .set = SCENE_SPARSE,
+      .settings = { { "model", "gcn" }, { "norm", "none" }, { "weight_decay", "0.1" }, { "weight_decay_layers", "first" } } },
+    { .name = "gin, several classes at once, input dropout",
+      .play = play_training,
+      .set = SCENE_TARGETS,
+      .settings = { { "model", "gin" }, { "input_dropout", "0.5" }, { "self_loops", "yes" }, { "hidden", "5" } } },
+    { .name = "mlp by sgd",
+      .play = play_training,
+      .settings = { { "model", "mlp" }, { "optimizer", "sgd" }, { "momentum", "0.9" }, { "input_dropout", "0.1" } } },
+    { .name = "sage by the plain loops",
+      .play = play_training,
+      .settings = { { "mxm.kernel", "reference" }, { "dense.module", "reference" }, { "threads", "1" }, { "layers", "2" } } },
+};
+const int n_scenarios = (int)(sizeof scenarios / sizeof *scenarios);
+
+int32_t scenario_play(const struct scenario *scenario, struct scene *scene, graft_error *error)
+{
+    struct subject subject;
+    int32_t        rc = subject_open(&subject, error);
+
+    if (rc < 0) return rc;
+    for (int i = 0; i < 6 && scenario->settings[i][0] != NULL && rc == GRAFT_OK; i++) {
+        rc = subject.api.set(subject.context, scenario->settings[i][0], scenario->settings[i][1], error);
+    }
+    if (rc == GRAFT_OK) rc = scenario->play(scenario, scene, &subject, error);
+    subject_close(&subject);
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* What hosts do with the library, call by call: the same small jobs for the tests of manners and of memory. Each opens a
+ * context, uses it, and closes it, also when something fails on the way.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SCENARIO_H
+#define SCENARIO_H
+
+#include "../fuzz/data_files.h"
+#include "../oracle/sample.h"
+#include "watch.h"
+
+enum scene_set { SCENE_DENSE, SCENE_SPARSE, SCENE_TARGETS, SCENE_SETS };
+
+/** What the jobs are done with. */
+struct scene {
+    struct sample_dataset set[SCENE_SETS];
+    struct sample_csr     a;
+    struct data_folder    dense, sparse, market, modules; /* modules: one good kernel, or empty */
+    double                loss; /* of the last epoch that was trained */
+};
+
+void scene_init(struct scene *scene);
+void scene_fini(struct scene *scene);
+
+struct scenario {
+    const char *name;
+    int32_t (*play)(const struct scenario *scenario, struct scene *scene, struct subject *subject, graft_error *error);
+    enum scene_set set;
+    const char    *settings[6][2];
+};
+extern const struct scenario scenarios[];
+extern const int             n_scenarios;
+
+/** Open, set the options, play, close. Returns the first failure. */
+int32_t scenario_play(const struct scenario *scenario, struct scene *scene, graft_error *error);
+
+#endif

@@ -1,0 +1,110 @@
+/* After fork(): in the child every call says so, at once; a context of its own works; the parent goes on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../tap.h"
+#include "child.h"
+#include "scenario.h"
+
+static struct strict_host host;
+static struct scene       scene;
+static struct subject     s;
+static graft_matrix      *matrix;
+static graft_trainer     *trainer;
+static graft_data        *data;
+static graft_error        error = { .size = sizeof error };
+
+static void forked(const char *call, int32_t rc)
+{
+    if (rc != GRAFT_ERR_FORKED) watch_blame("%s returned %d, expected %d", call, rc, GRAFT_ERR_FORKED);
+    else if (strstr(error.message, "fork") == NULL) watch_blame("%s: %s", call, error.message);
+}
+
+#define FORKED(call) forked(#call, call)
+
+static const char *all_calls(const void *arg)
+{
+    graft_option       option = GRAFT_INIT(graft_option);
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    graft_mxm_args     args = GRAFT_INIT(graft_mxm_args);
+    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics      metrics = GRAFT_INIT(graft_metrics);
+    graft_state_item   item = GRAFT_INIT(graft_state_item);
+    graft_matrix      *new_matrix = NULL;
+    graft_trainer     *new_trainer = NULL;
+    graft_data        *new_data = NULL;
+    char               text[64];
+
+    (void)arg;
+    args.a = matrix;
+    FORKED(s.api.set(s.context, "lr", "1", &error));
+    FORKED(s.api.option_info(s.context, 0, &option, &error));
+    FORKED(s.api.load_module(s.context, "/x.so", &error));
+    FORKED(s.api.module_info(s.context, 0, &entry, &error));
+    FORKED(s.mxm->matrix_create(s.context, &scene.a.csr, 0, &new_matrix, &error));
+    FORKED(s.mxm->matrix_transpose(s.context, matrix, &new_matrix, &error));
+    FORKED(s.mxm->run(s.context, &args, &error));
+    FORKED(s.mxm->explain(s.context, NULL, text, sizeof text, &error));
+    FORKED(s.data->open(s.context, scene.dense.path, &new_data, &error));
+    FORKED(s.train->create(s.context, &scene.set[0].dataset, &new_trainer, &error));
+    FORKED(s.train->epoch(trainer, &epoch, &error));
+    FORKED(s.train->evaluate(trainer, 0, &metrics, &error));
+    FORKED(s.train->predict(trainer, 0, NULL, NULL, &error));
+    FORKED(s.train->state_item(trainer, 0, &item, &error));
+    FORKED(s.train->state_set(trainer, &item, &error));
+    FORKED(s.train->explain(trainer, text, sizeof text, &error));
+    s.train->destroy(trainer);
+    s.data->close(s.context, data);
+    s.mxm->matrix_destroy(s.context, matrix);
+    s.api.close(s.context);
+    return watch.faults > 0 ? watch.fault : NULL;
+}
+
+static const char *own_context(const void *arg)
+{
+    const int32_t rc = scenario_play(arg, &scene, &error);
+
+    if (rc < 0) return error.message;
+    return watch.faults > 0 ? watch.fault : NULL;
+}
+
+static void check(const char *name, const char *fault)
+{
+    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
+}
+
+static int32_t open_all(void)
+{
+    int32_t rc = subject_open(&s, &error);
+
+    if (rc == GRAFT_OK) rc = s.api.set(s.context, "threads", "2", &error);
+    if (rc == GRAFT_OK) rc = s.mxm->matrix_create(s.context, &scene.a.csr, 0, &matrix, &error);
+    if (rc == GRAFT_OK) rc = s.data->open(s.context, scene.dense.path, &data, &error);
+    if (rc == GRAFT_OK) rc = s.train->create(s.context, &scene.set[0].dataset, &trainer, &error);
+    return rc;
+}
+
+int main(void)
+{
+    const struct scenario *two_threads = &scenarios[3];
+    struct scenario        one_thread = *two_threads;
+    graft_epoch            epoch = GRAFT_INIT(graft_epoch);
+
+    one_thread.settings[1][1] = "1";
+    scene_init(&scene);
+    strict_host_init(&host);
+    watch_reset(&host);
+    check("a child of a process that has not used the library can", in_child(own_context, two_threads));
+    if (!ok(open_all() == GRAFT_OK, "objects are made")) return done();
+    check("every call in the child says that it was forked, and none hangs", in_child(all_calls, NULL));
+    ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK, "the parent trains, on two threads");
+    check("after that, too", in_child(all_calls, NULL));
+    /* On one, because the threads of an OpenMP that was used before the fork are missing in the child. */
+    check("a context of the child's own trains on one thread", in_child(own_context, &one_thread));
+    ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK && epoch.epoch == 2, "the parent goes on");
+    s.train->destroy(trainer);
+    s.data->close(s.context, data);
+    s.mxm->matrix_destroy(s.context, matrix);
+    subject_close(&s);
+    if (!ok(watch.faults == 0 && host.live_bytes == 0, "and closes")) diag("%s", watch.fault);
+    scene_fini(&scene);
+    return done();
+}

@@ -1,0 +1,337 @@
+/* Modules, good and bad: whatever lies in a folder that is searched, or is named by the host, the library says in words what
+ * is wrong with it and goes on. Each module is tried in a process of its own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../tap.h"
+#include "child.h"
+#include "scenario.h"
+
+#include <sys/stat.h>
+
+enum { WIDTH = 3, MAX_ROWS = 32 };
+
+static struct strict_host    host;
+static struct sample_dataset set;
+static struct data_folder    folder;
+static graft_error           error = { .size = sizeof error };
+
+/* One module, and what is to become of it. */
+struct module {
+    const char *kind, *name; /* of the file */
+    int32_t     load;        /* status of load_module() */
+    int32_t     state;       /* of the one found in a folder, after a product was asked for: 1 in use, or why not */
+    int32_t     run;         /* status of a product */
+    const char *words;       /* in the message, or in the detail */
+};
+
+static const struct module modules[] = {
+    { "kernel", "good", GRAFT_OK, 1, GRAFT_OK, "sums of neighbours" },
+    { "kernel", "otherkind", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "kind" },
+    { "kernel", "otherabi", GRAFT_ERR_VERSION, GRAFT_ERR_VERSION, GRAFT_OK, "versions 1 to 1, this sample knows 2 to 3" },
+    { "kernel", "laterabi", GRAFT_ERR_VERSION, GRAFT_ERR_VERSION, GRAFT_OK, "2" },
+    { "kernel", "shorttable", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "too short" },
+    { "kernel", "notable", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
+    { "kernel", "nokernel", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
+    { "kernel", "bothtables", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
+    { "kernel", "shortkernel", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "too short" },
+    { "kernel", "norun", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "function" },
+    { "kernel", "nodescription", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
+    { "kernel", "oddstatus", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "7" },
+    { "kernel", "initfails", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "not licensed" },
+    { "kernel", "preparefails", GRAFT_OK, 1, GRAFT_OK, "" },
+    { "kernel", "runfails", GRAFT_OK, 1, GRAFT_ERR_MODULE, "" },
+    { "kernel", "rundeclines", GRAFT_OK, 1, GRAFT_OK, "" },
+    { "kernel", "noentry", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_module" },
+    { "kernel", "decoy", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "of its own" },
+    { "kernel", "unresolved", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_decoy_anchor" },
+    { "kernel", "misnamed", GRAFT_OK, GRAFT_ERR_MODULE, GRAFT_OK, "its name says kernel 'misnamed'" },
+    { "kernel", "text", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_text.so" },
+    { "kernel", "empty", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_empty.so" },
+    { "kernel", "folder", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_folder.so" },
+    { "kernel", "dangling", GRAFT_ERR_NOT_FOUND, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_dangling.so" },
+};
+
+/* Put the module alone into the folder. */
+static void place(const char *kind, const char *name)
+{
+    char target[PATH_MAX], file[128];
+
+    folder_clear(&folder);
+    snprintf(file, sizeof file, "graft_%s_%s.so", kind, name);
+    snprintf(target, sizeof target, "%.3000s/%s", getenv("GRAFT_TEST_MODULES"), file);
+    if (strcmp(name, "text") == 0) write_file(&folder, file, "This is not a library.\n", 23);
+    else if (strcmp(name, "empty") == 0) write_file(&folder, file, "", 0);
+    else if (strcmp(name, "folder") == 0) files_check(mkdir(folder_path(&folder, file), 0700) == 0, file);
+    else files_check(symlink(target, folder_path(&folder, file)) == 0, file);
+}
+
+static const char *path_of(const struct module *module)
+{
+    char file[128];
+
+    snprintf(file, sizeof file, "graft_%s_%s.so", module->kind, module->name);
+    return folder_path(&folder, file);
+}
+
+/* A product that any kernel can do; its result in c. */
+static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
+{
+    float             b[MAX_ROWS][WIDTH];
+    const int64_t     n = set.dataset.n_vertices;
+    const graft_dense dense_b = { sizeof dense_b, GRAFT_F32, n, WIDTH, WIDTH, b };
+    const graft_dense dense_c = { sizeof dense_c, GRAFT_F32, n, WIDTH, WIDTH, c };
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    graft_matrix     *matrix = NULL;
+    int32_t           rc;
+
+    for (int i = 0; i < MAX_ROWS * WIDTH; i++) b[i / WIDTH][i % WIDTH] = (float)(i * 5 % 13);
+    memset(c, 0, MAX_ROWS * sizeof *c);
+    rc = s->mxm->matrix_create(s->context, set.dataset.graph, 0, &matrix, &error);
+    if (rc < 0) return rc;
+    args.semiring = GRAFT_PLUS_SECOND;
+    args.a = matrix;
+    args.b = &dense_b;
+    args.c = &dense_c;
+    rc = s->mxm->run(s->context, &args, &error);
+    s->mxm->matrix_destroy(s->context, matrix);
+    return rc;
+}
+
+/* Ask for a product by kernel `kernel`: the status, and the result if there is one, must be right. */
+static void check_product(struct subject *s, const char *kernel, int32_t expected)
+{
+    static float right[MAX_ROWS][WIDTH];
+    float        c[MAX_ROWS][WIDTH];
+    int32_t      rc;
+
+    s->api.set(s->context, "mxm.kernel", "reference", &error);
+    if (multiply(s, right) != GRAFT_OK) watch_blame("the plain loops fail: %s", error.message);
+    s->api.set(s->context, "mxm.kernel", kernel, &error);
+    rc = multiply(s, c);
+    if (rc != expected) watch_blame("mxm.kernel %s gives %d, expected %d: %s", kernel, rc, expected, error.message);
+    else if (rc == GRAFT_OK && memcmp(c, right, sizeof c) != 0) watch_blame("mxm.kernel %s gives a wrong product", kernel);
+}
+
+static int find(struct subject *s, const char *kind, const char *name, graft_module_entry *entry)
+{
+    *entry = GRAFT_INIT(graft_module_entry);
+    for (int32_t i = 0; s->api.module_info(s->context, i, entry, NULL) == GRAFT_OK; i++) {
+        if (strcmp(entry->kind, kind) == 0 && strcmp(entry->name, name) == 0) return 1;
+    }
+    return 0;
+}
+
+/* The module lies in a folder that is searched. What explain says of a product is left in `story`. */
+static void try_found(const struct module *module, char story[1024])
+{
+    struct subject     s;
+    graft_module_entry entry;
+
+    if (subject_open(&s, &error) < 0 || s.api.set(s.context, "module.path", folder.path, &error) < 0) {
+        watch_blame("%s", error.message);
+        return;
+    }
+    if (!find(&s, module->kind, module->name, &entry)) watch_blame("it is not listed");
+    else if (entry.state != 0 || strcmp(entry.path, path_of(module)) != 0) {
+        watch_blame("before its first use it has state %d and path %s", entry.state, entry.path);
+    }
+    check_product(&s, "auto", module->run);
+    if (find(&s, module->kind, module->name, &entry) && entry.state != module->state) {
+        watch_blame("its state is %d, expected %d: %s", entry.state, module->state, entry.detail);
+    } else if (strstr(entry.detail, module->words) == NULL) {
+        watch_blame("its detail is: %s", entry.detail);
+    }
+    check_product(&s, module->name, module->run);
+    check_product(&s, "reference", GRAFT_OK);
+    s.api.set(s.context, "mxm.kernel", "auto", &error);
+    check_product(&s, "auto", module->run);
+    s.mxm->explain(s.context, NULL, story, 1024, &error);
+    subject_close(&s);
+}
+
+/* The module is named by the host. */
+static void try_loaded(const struct module *module)
+{
+    struct subject s;
+    int32_t        rc;
+
+    if (subject_open(&s, &error) < 0) {
+        watch_blame("%s", error.message);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        rc = s.api.load_module(s.context, path_of(module), &error);
+        if (rc != (i == 0 || module->load < 0 ? module->load : GRAFT_ERR_STATE)) {
+            watch_blame("load_module %d gives %d, expected %d: %s", i + 1, rc, module->load, rc < 0 ? error.message : "");
+        } else if (module->load < 0 && strstr(error.message, module->words) == NULL) {
+            watch_blame("load_module says: %s", error.message);
+        }
+        check_product(&s, "auto", module->load < 0 ? GRAFT_OK : module->run);
+        check_product(&s, "reference", GRAFT_OK);
+    }
+    subject_close(&s);
+}
+
+static const char *try_module(const void *arg)
+{
+    const struct module *module = arg;
+    char                 story[2][1024] = { "", "" };
+
+    watch_reset(&host);
+    place(module->kind, module->name);
+    for (int i = 0; i < 2; i++) try_found(module, story[i]);
+    if (strcmp(story[0], story[1]) != 0) watch_blame("opened again, it explains another choice: %s", story[1]);
+    try_loaded(module);
+    if (host.live_bytes != 0) watch_blame("%lld bytes are left", (long long)host.live_bytes);
+    return watch.faults > 0 ? watch.fault : NULL;
+}
+
+static const char *opened_with(struct subject *s, const char *kind, const char *name)
+{
+    watch_reset(&host);
+    if (subject_open(s, &error) < 0) return error.message;
+    if (name == NULL) return NULL;
+    place(kind, name);
+    return s->api.set(s->context, "module.path", folder.path, &error) < 0 ? error.message : NULL;
+}
+
+static const char *closed(struct subject *s)
+{
+    subject_close(s);
+    if (host.live_bytes != 0) watch_blame("%lld bytes are left", (long long)host.live_bytes);
+    return watch.faults > 0 ? watch.fault : NULL;
+}
+
+/* What is best for "auto" runs first, and explain names it, and the reason where it cannot. */
+static const char *choice(const void *arg)
+{
+    struct subject s;
+    char           text[1024];
+    const char    *fault = opened_with(&s, "kernel", arg);
+
+    if (fault != NULL) return fault;
+    check_product(&s, "auto", GRAFT_OK);
+    s.mxm->explain(s.context, NULL, text, sizeof text, &error);
+    if (strcmp(arg, "good") == 0 && strncmp(text, "good ran", 8) != 0) watch_blame("auto: %s", text);
+    if (strcmp(arg, "preparefails") == 0 && strstr(text, "the sample cannot prepare") == NULL) watch_blame("auto: %s", text);
+    if (strcmp(arg, "rundeclines") == 0 && strstr(text, "the sample library gave up") == NULL) watch_blame("auto: %s", text);
+    return closed(&s);
+}
+
+/* A module that takes the name of what is built in, and fails, must not cost the host the plain loops. */
+static const char *usurper(const void *arg)
+{
+    struct subject s;
+    const char    *fault = opened_with(&s, NULL, NULL);
+
+    (void)arg;
+    if (fault != NULL) return fault;
+    place("kernel", "usurper");
+    if (s.api.load_module(s.context, folder_path(&folder, "graft_kernel_usurper.so"), &error) == GRAFT_OK) {
+        watch_blame("it is taken");
+    }
+    check_product(&s, "auto", GRAFT_OK);
+    check_product(&s, "reference", GRAFT_OK);
+    return closed(&s);
+}
+
+/* A module that fails must not cost the host a good one of the same name. */
+static const char *successor(const void *arg)
+{
+    struct subject     s;
+    graft_module_entry entry;
+    const char        *fault = opened_with(&s, "kernel", "good");
+
+    (void)arg;
+    if (fault != NULL) return fault;
+    write_file(&folder, "graft_kernel_bad.so", "text", 4);
+    if (s.api.load_module(s.context, folder_path(&folder, "graft_kernel_bad.so"), &error) == GRAFT_OK) watch_blame("taken");
+    if (!find(&s, "kernel", "good", &entry) || entry.state != 0) watch_blame("the good one has state %d", entry.state);
+    check_product(&s, "good", GRAFT_OK);
+    if (!find(&s, "kernel", "good", &entry) || entry.state != 1) watch_blame("the good one has state %d", entry.state);
+    return closed(&s);
+}
+
+static int32_t train_once(struct subject *s)
+{
+    graft_trainer *trainer = NULL;
+    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    int32_t        rc = s->train->create(s->context, &set.dataset, &trainer, &error);
+
+    if (rc == GRAFT_OK) rc = s->train->epoch(trainer, &epoch, &error);
+    s->train->destroy(trainer);
+    return rc;
+}
+
+static const char *dense_modules(const void *arg)
+{
+    struct subject s;
+    const char    *fault = opened_with(&s, "dense", arg);
+
+    if (fault != NULL) return fault;
+    if (train_once(&s) != GRAFT_OK) watch_blame("dense.module auto: %s", error.message);
+    s.api.set(s.context, "dense.module", arg, &error);
+    if (train_once(&s) != GRAFT_ERR_MODULE) watch_blame("dense.module %s: %s", (const char *)arg, error.message);
+    s.api.set(s.context, "dense.module", "reference", &error);
+    if (train_once(&s) != GRAFT_OK) watch_blame("dense.module reference: %s", error.message);
+    return closed(&s);
+}
+
+/* Folders that are not there, twice, or full of other things. */
+static const char *many_folders(const void *arg)
+{
+    struct subject     s;
+    graft_module_entry entry;
+    char               path[3 * PATH_MAX], file[64];
+    const char        *fault = opened_with(&s, "kernel", "good");
+
+    (void)arg;
+    if (fault != NULL) return fault;
+    for (int i = 0; i < 40; i++) {
+        snprintf(file, sizeof file, "graft_kernel_spare%d.so", i);
+        write_file(&folder, file, "text", 4);
+    }
+    write_file(&folder, "graft_kernel_.so", "text", 4);
+    write_file(&folder, "graft_transport_good.so", "text", 4);
+    write_file(&folder, "graft_kernel_good.so.bak", "text", 4);
+    write_file(&folder, "libgraft_kernel_good.so", "text", 4);
+    snprintf(path, sizeof path, ":/nowhere::%s:%s/:", folder.path, folder.path);
+    if (s.api.set(s.context, "module.path", path, &error) != GRAFT_OK) watch_blame("%s", error.message);
+    check_product(&s, "auto", GRAFT_OK);
+    check_product(&s, "good", GRAFT_OK);
+    if (find(&s, "transport", "good", &entry)) watch_blame("a module of an unknown kind is listed");
+    return closed(&s);
+}
+
+static void report(const char *name, const char *fault)
+{
+    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
+}
+
+int main(void)
+{
+    struct sample sample = { 3 };
+
+    if (getenv("GRAFT_TEST_MODULES") == NULL) {
+        skip(1, "GRAFT_TEST_MODULES does not say where the test modules are");
+        return done();
+    }
+    strict_host_init(&host);
+    folder_create(&folder);
+    sample_dataset_init(&set, &sample, 17, 4, 3, 0, 0);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "module %s %s", modules[i].kind, modules[i].name);
+        report(name, in_child(try_module, &modules[i]));
+    }
+    report("auto takes the one it likes best", in_child(choice, "good"));
+    report("explain says why one that cannot prepare was passed over", in_child(choice, "preparefails"));
+    report("explain says why one that declined was passed over", in_child(choice, "rundeclines"));
+    report("a module with the name of the plain loops", in_child(usurper, NULL));
+    report("a bad module beside a good one", in_child(successor, NULL));
+    report("a dense module that cannot multiply", in_child(dense_modules, "broken"));
+    report("a dense module that is no library", in_child(dense_modules, "text"));
+    report("many folders with many files", in_child(many_folders, NULL));
+    sample_dataset_fini(&set);
+    folder_destroy(&folder);
+    return done();
+}

@@ -1,0 +1,205 @@
+/* graft_open(): versions that meet and do not, hosts and errors of every size, interfaces, and the header-only loader.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../tap.h"
+#include "strict_host.h"
+
+#include "graft.h"
+#include "graft_load.h"
+
+static graft_open_fn      entry;
+static struct strict_host host;
+
+static int load_entry(void)
+{
+    const char *path = getenv("GRAFT_LIBRARY");
+    void       *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void       *symbol = library != NULL ? dlsym(library, "graft_open") : NULL;
+
+    memcpy(&entry, &symbol, sizeof entry);
+    return ok(entry != NULL, "libgraft.so has graft_open");
+}
+
+/* Open with a range; NULL if all is as it should be. */
+static const char *open_range(uint32_t low, uint32_t high)
+{
+    static char            fault[1024];
+    const graft_api *const mark = (const graft_api *)&host;
+    const graft_api       *api = mark;
+    graft_error            error = GRAFT_INIT(graft_error);
+    const int32_t          expected = low > high ? GRAFT_ERR_ARG : low <= 1 && high >= 1 ? GRAFT_OK : GRAFT_ERR_VERSION;
+    const int32_t          rc = entry(low, high, &host.table, &api, &error);
+    const uint32_t         agreed = rc == GRAFT_OK ? api->abi : 0;
+    char                   numbers[2][16];
+
+    if (rc == GRAFT_OK) api->close(api->context);
+    snprintf(fault, sizeof fault, "%u to %u: returned %d, expected %d, message: %s", low, high, rc, expected, error.message);
+    if (rc != expected || host.live_bytes != 0) return fault;
+    if (rc == GRAFT_OK) return agreed != 1 || error.code != 0 ? fault : NULL;
+    snprintf(numbers[0], sizeof numbers[0], "%u", low);
+    snprintf(numbers[1], sizeof numbers[1], "%u", high);
+    if (api != mark || error.code != rc || strcmp(error.where, "graft_open") != 0) return fault;
+    if (strstr(error.message, numbers[0]) == NULL || strstr(error.message, numbers[1]) == NULL) return fault;
+    if (rc == GRAFT_ERR_VERSION && strstr(error.message, "version 1") == NULL) return fault;
+    return NULL;
+}
+
+static void test_ranges(void)
+{
+    static const uint32_t ends[] = { 0, 1, 2, 3, 1000, 0x7FFFFFFFu, 0x80000000u, UINT32_MAX };
+    int                   faults = 0;
+
+    for (size_t i = 0; i < 64; i++) {
+        const char *fault = open_range(ends[i / 8], ends[i % 8]);
+        if (fault != NULL && faults++ == 0) diag("%s", fault);
+    }
+    ok(faults == 0, "every range of versions is taken, or refused with both ranges in the message");
+}
+
+static int32_t open_and_close(const graft_host *theirs, graft_error *error)
+{
+    const graft_api *api = NULL;
+    const int32_t    rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, theirs, &api, error);
+
+    if (rc == GRAFT_OK) api->close(api->context);
+    return rc;
+}
+
+static void test_host_sizes(void)
+{
+    struct {
+        graft_host    host;
+        unsigned char tail[64];
+    } grown = { .host = host.table };
+    graft_error   error = GRAFT_INIT(graft_error);
+    const int64_t calls = host.calls;
+
+    memset(grown.tail, 0xA5, sizeof grown.tail);
+    grown.host.size = 0;
+    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "GRAFT_INIT"), "a host of size 0");
+    grown.host.size = 4;
+    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of size 4");
+    grown.host.size = 8;
+    ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls, "a host of size 8 lends nothing");
+    grown.host.size = offsetof(graft_host, allocate);
+    ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls, "a host with a log alone");
+    grown.host.size = sizeof(graft_host) - 8;
+    ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls > calls, "a host without extensions");
+    grown.host.size = sizeof grown;
+    ok(open_and_close(&grown.host, &error) == GRAFT_OK, "a host that is newer than the library");
+    grown.host.size = UINT32_MAX;
+    ok(open_and_close(&grown.host, &error) == GRAFT_OK, "a host of the largest size");
+    ok(open_and_close(NULL, &error) == GRAFT_OK, "no host");
+    grown.host.size = sizeof(graft_host);
+    grown.host.deallocate = NULL;
+    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "deallocate"), "half an allocator");
+    ok(host.live_bytes == 0 && host.fault == NULL, "no memory is left");
+}
+
+/* An error of `size` bytes: that many may be written, and no more. */
+static int error_of(uint32_t size)
+{
+    union {
+        unsigned char bytes[sizeof(graft_error) + 64];
+        graft_error   error;
+    } out;
+    const uint32_t written = size < sizeof(graft_error) ? size : sizeof(graft_error);
+
+    memset(&out, 0xA5, sizeof out);
+    out.error.size = size;
+    if (entry(7, 9, NULL, (const graft_api **)&(const graft_api *){ NULL }, &out.error) != GRAFT_ERR_VERSION) return 0;
+    if (out.error.size != size) return 0;
+    for (size_t i = written < 8 ? 4 : written; i < sizeof out; i++) {
+        if (out.bytes[i] != 0xA5) return 0;
+    }
+    if (size >= 8 && out.error.code != GRAFT_ERR_VERSION) return 0;
+    if (size > offsetof(graft_error, where) && memchr(out.error.where, 0, written - 16) == NULL) return 0;
+    return size <= offsetof(graft_error, message) || memchr(out.error.message, 0, written - 64) != NULL;
+}
+
+static void test_error_sizes(void)
+{
+    int faults = 0;
+
+    for (uint32_t size = 0; size <= sizeof(graft_error) + 64; size++) {
+        if (!error_of(size) && faults++ == 0) diag("size %u", size);
+    }
+    ok(faults == 0, "errors of every size are filled as far as they go, and texts have an end");
+    ok(entry(7, 9, NULL, (const graft_api **)&(const graft_api *){ NULL }, NULL) == GRAFT_ERR_VERSION, "no error struct");
+    ok(entry(1, 1, NULL, NULL, NULL) == GRAFT_ERR_ARG, "nowhere to put the api");
+}
+
+/* The number of functions in a table of `size` bytes, whose first pointer is at `from`; -1 if one is NULL. */
+static int count_slots(const void *table, size_t from, uint32_t size)
+{
+    int slots = 0;
+
+    for (size_t at = from; at < size; at += sizeof(void *), slots++) {
+        void *slot;
+        memcpy(&slot, (const char *)table + at, sizeof slot);
+        if (slot == NULL) return -1;
+    }
+    return slots;
+}
+
+static void test_tables(void)
+{
+    static const char *const unknown[] = { "graft.mxm/2", "graft.mxm/0", "graft.mxm", "graft.mxm/1 ", "GRAFT.MXM/1",
+                                           "graft.mxm/10", "", "/1", "graft.codec/1" };
+    const graft_api            *api = NULL;
+    const graft_mxm            *mxm;
+    const graft_data_interface *data;
+    const graft_train          *train;
+    void (*close_context)(graft_context *);
+    int                         found = 0;
+
+    if (!ok(entry(1, 1, &host.table, &api, NULL) == GRAFT_OK, "a context opens")) return;
+    ok(api->size >= sizeof *api && api->abi == 1 && api->version[0] != '\0' && api->context != NULL,
+       "the api says what it is: %u bytes, version %u, release %s", api->size, api->abi, api->version);
+    ok(count_slots(api, offsetof(graft_api, close), sizeof *api) == 6, "all its calls are there");
+    mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    data = api->get_interface(api->context, GRAFT_DATA_ID);
+    train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    ok(mxm && mxm->size >= sizeof *mxm && count_slots(mxm, 8, sizeof *mxm) == 6, GRAFT_MXM_ID " is whole");
+    ok(data && data->size >= sizeof *data && count_slots(data, 8, sizeof *data) == 3, GRAFT_DATA_ID " is whole");
+    ok(train && train->size >= sizeof *train && count_slots(train, 8, sizeof *train) == 8, GRAFT_TRAIN_ID " is whole");
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        if (api->get_interface(api->context, unknown[i]) != NULL && found++ == 0) diag("'%s' gives a table", unknown[i]);
+    }
+    ok(found == 0 && api->get_interface(api->context, NULL) == NULL, "an unknown interface is NULL");
+    close_context = api->close;
+    close_context(api->context);
+    close_context(NULL);
+    ok(host.live_bytes == 0, "close leaves no memory, and takes NULL");
+}
+
+static void test_loader(void)
+{
+    const graft_api *const mark = (const graft_api *)&host;
+    const graft_api       *api = mark;
+    graft_error            error = GRAFT_INIT(graft_error), small = { .size = 8 };
+
+    errno = 0x5a;
+    ok(graft_load("/nowhere/libgraft.so", NULL, &api, &error) == GRAFT_ERR_NOT_FOUND && api == mark && errno == 0x5a &&
+           strstr(error.message, "/nowhere/libgraft.so") != NULL,
+       "the loader names a library that is not there: %s", error.message);
+    ok(graft_load("libm.so.6", NULL, &api, &error) == GRAFT_ERR_VERSION && api == mark &&
+           strstr(error.message, "graft_open") != NULL,
+       "and one that is another library: %s", error.message);
+    ok(graft_load("/nowhere/libgraft.so", NULL, &api, NULL) == GRAFT_ERR_NOT_FOUND &&
+           graft_load("/nowhere/libgraft.so", NULL, &api, &small) == GRAFT_ERR_NOT_FOUND && small.code == 0,
+       "without an error struct, or with a short one");
+    ok(graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK && api != mark, "it opens the library");
+    if (api != mark) api->close(api->context);
+}
+
+int main(void)
+{
+    strict_host_init(&host);
+    if (!load_entry()) return done();
+    test_ranges();
+    test_host_sizes();
+    test_error_sizes();
+    test_tables();
+    test_loader();
+    return done();
+}

@@ -1,0 +1,207 @@
+/* Options: the list of them, what each takes and refuses, the nearest name, the environment, and locales with a comma.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../tap.h"
+#include "comma_locale.h"
+#include "watch.h"
+
+#include <ctype.h>
+
+static struct strict_host host;
+static struct subject     s;
+static graft_error        error = { .size = sizeof error };
+
+/* The value of an option, or NULL. */
+static const char *value_of(const char *key)
+{
+    graft_option option = GRAFT_INIT(graft_option);
+
+    for (int32_t i = 0; s.api.option_info(s.context, i, &option, NULL) == GRAFT_OK; i++) {
+        if (strcmp(option.key, key) == 0) return option.value;
+    }
+    return NULL;
+}
+
+/* One row of the list: texts are there, its first value is one it takes and is the value now, and an odd one is refused. */
+static const char *row_fault(const graft_option *option)
+{
+    static char fault[600];
+    const int   free_text = strcmp(option->type, "text") == 0;
+    int32_t     rc;
+
+    if (!option->key || !option->type || !option->initial || !option->range || !option->value || !option->help) return "NULL";
+    if (option->key[0] == '\0' || option->help[0] == '\0' || strchr(option->help, '\n') != NULL) return "empty, or two lines";
+    if (strcmp(option->value, option->initial) != 0) return "its value is not the first";
+    if (option->live != 0 && option->live != 1) return "live is neither 0 nor 1";
+    rc = s.api.set(s.context, option->key, option->initial, &error);
+    if (rc != GRAFT_OK) return error.message;
+    if (free_text) return NULL;
+    rc = s.api.set(s.context, option->key, "~odd~", &error);
+    snprintf(fault, sizeof fault, "~odd~ gave %d: %s", rc, error.message);
+    if (rc != GRAFT_ERR_OPTION || strstr(error.message, option->key) == NULL || strstr(error.message, "~odd~") == NULL) {
+        return fault;
+    }
+    return strcmp(value_of(option->key), option->initial) == 0 ? NULL : "the refused value stuck";
+}
+
+static void test_list(void)
+{
+    static const char *const lasting[] = { "model",   "layers",       "hidden",    "epochs", "lr",      "dropout",   "input_dropout",
+                                           "norm",    "weight_decay", "optimizer", "seed",   "threads", "eval_every" };
+    graft_option             option = GRAFT_INIT(graft_option);
+    int32_t                  i = 0;
+
+    for (; s.api.option_info(s.context, i, &option, &error) == GRAFT_OK; i++) {
+        const char *fault = row_fault(&option);
+        if (!ok(fault == NULL, "option %s, %s", option.key, option.type)) diag("%s", fault);
+    }
+    ok(i > 20 && s.api.option_info(s.context, i, &option, &error) == GRAFT_ERR_NOT_FOUND &&
+           s.api.option_info(s.context, -1, &option, &error) == GRAFT_ERR_NOT_FOUND &&
+           s.api.option_info(s.context, INT32_MAX, &option, &error) == GRAFT_ERR_NOT_FOUND &&
+           s.api.option_info(s.context, INT32_MIN, &option, &error) == GRAFT_ERR_NOT_FOUND,
+       "the list ends after %d", i);
+    for (size_t k = 0; k < sizeof lasting / sizeof *lasting; k++) {
+        if (value_of(lasting[k]) == NULL) ok(0, "there is an option '%s'", lasting[k]);
+    }
+}
+
+static void takes(const char *key, const char *value, int32_t status)
+{
+    const int32_t rc = s.api.set(s.context, key, value, &error);
+    const int     good = rc == status && (rc != GRAFT_OK || strcmp(value_of(key), value) == 0);
+
+    if (!ok(good, "%s = '%s' is %s", key, value, status == GRAFT_OK ? "taken" : "refused")) diag("%d: %s", rc, error.message);
+}
+
+static void test_values(void)
+{
+    takes("lr", "0.01", GRAFT_OK);
+    takes("lr", "1e-3", GRAFT_OK);
+    takes("lr", "0", GRAFT_OK);
+    takes("lr", "0,01", GRAFT_ERR_OPTION);
+    takes("lr", "0.01x", GRAFT_ERR_OPTION);
+    takes("lr", " 0.01", GRAFT_ERR_OPTION);
+    takes("lr", "0.01 ", GRAFT_ERR_OPTION);
+    takes("lr", "", GRAFT_ERR_OPTION);
+    takes("lr", "-0.1", GRAFT_ERR_OPTION);
+    takes("lr", "nan", GRAFT_ERR_OPTION);
+    takes("lr", "inf", GRAFT_ERR_OPTION);
+    takes("lr", "1e400", GRAFT_ERR_OPTION);
+    takes("dropout", "0.999", GRAFT_OK);
+    takes("dropout", "1", GRAFT_ERR_OPTION);
+    takes("layers", "64", GRAFT_OK);
+    takes("layers", "0", GRAFT_ERR_OPTION);
+    takes("layers", "65", GRAFT_ERR_OPTION);
+    takes("layers", "3.0", GRAFT_ERR_OPTION);
+    takes("layers", "3", GRAFT_OK);
+    takes("seed", "9223372036854775807", GRAFT_OK);
+    takes("seed", "9223372036854775808", GRAFT_ERR_OPTION);
+    takes("seed", "-1", GRAFT_ERR_OPTION);
+    takes("hidden", "64,32", GRAFT_OK);
+    takes("hidden", "64,", GRAFT_ERR_OPTION);
+    takes("hidden", ",64", GRAFT_ERR_OPTION);
+    takes("hidden", "64,,32", GRAFT_ERR_OPTION);
+    takes("hidden", "0", GRAFT_ERR_OPTION);
+    takes("hidden", "99999999999999999999", GRAFT_ERR_OPTION);
+    takes("model", "gcn", GRAFT_OK);
+    takes("model", "GCN", GRAFT_ERR_OPTION);
+    takes("model", "gc", GRAFT_ERR_OPTION);
+    takes("model", "sage|gcn", GRAFT_ERR_OPTION);
+    takes("model", "|", GRAFT_ERR_OPTION);
+    takes("log.level", "debug|info", GRAFT_ERR_OPTION);
+    ok(s.api.set(s.context, NULL, "1", &error) == GRAFT_ERR_ARG && s.api.set(s.context, "lr", NULL, &error) == GRAFT_ERR_ARG,
+       "null keys and values are refused");
+}
+
+static void test_nearest(void)
+{
+    static const char *const wrong[][2] = { { "modle", "model" },      { "hiden", "hidden" },         { "drop_out", "dropout" },
+                                            { "epoch", "epochs" },     { "mxm.kernle", "mxm.kernel" }, { "learning_rate", "" },
+                                            { "evalevery", "eval_every" }, { "weight-decay", "weight_decay" }, { "", "" } };
+    char                     endless[5000];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char      quoted[64];
+        const int rc = s.api.set(s.context, wrong[i][0], "1", &error);
+
+        snprintf(quoted, sizeof quoted, "'%s'", wrong[i][1]);
+        if (!ok(rc == GRAFT_ERR_OPTION && (wrong[i][1][0] == '\0' || strstr(error.message, quoted) != NULL),
+                "unknown option '%s' is refused, and '%s' named", wrong[i][0], wrong[i][1])) diag("%d: %s", rc, error.message);
+    }
+    memset(endless, 'x', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    ok(s.api.set(s.context, endless, "1", &error) == GRAFT_ERR_OPTION && s.api.set(s.context, "lr", endless, &error) ==
+           GRAFT_ERR_OPTION && s.api.set(s.context, "mxm.kernel", endless, &error) == GRAFT_OK,
+       "keys and values of any length are lived with");
+}
+
+/* With a variable of the environment: the status of graft_open(). */
+static int32_t open_with(const char *variable, const char *value)
+{
+    struct subject other;
+    int32_t        rc;
+
+    setenv(variable, value, 1);
+    rc = subject_open(&other, &error);
+    unsetenv(variable);
+    if (rc == GRAFT_OK) subject_close(&other);
+    return rc;
+}
+
+/* Every option can be set from the environment; a bad value there is an error that names the variable. */
+static void test_environment(void)
+{
+    graft_option option = GRAFT_INIT(graft_option);
+
+    for (int32_t i = 0; s.api.option_info(s.context, i, &option, NULL) == GRAFT_OK; i++) {
+        char      variable[128] = "GRAFT_";
+        const int free_text = strcmp(option.type, "text") == 0;
+
+        for (size_t j = 0; j <= strlen(option.key); j++) {
+            variable[6 + j] = option.key[j] == '.' ? '_' : (char)toupper((unsigned char)option.key[j]);
+        }
+        if (free_text || !ok(open_with(variable, "~odd~") == GRAFT_ERR_OPTION && strstr(error.message, variable) != NULL &&
+                                 open_with(variable, option.initial) == GRAFT_OK,
+                             "%s is read", variable)) {
+            if (!free_text) diag("%s", error.message);
+        }
+    }
+    setenv("GRAFT_MXM_KERNEL", "from-the-environment", 1);
+    subject_close(&s);
+    ok(subject_open(&s, &error) == GRAFT_OK && strcmp(value_of("mxm.kernel"), "from-the-environment") == 0,
+       "a value from the environment is the first value");
+    unsetenv("GRAFT_MXM_KERNEL");
+    ok(open_with("GRAFT_NO_SUCH_OPTION", "1") == GRAFT_OK, "variables of other names are not looked at");
+}
+
+static void test_locale(void)
+{
+    struct data_folder folder;
+
+    folder_create(&folder);
+    if (comma_locale_begin(&folder)) {
+        takes("lr", "0.015625", GRAFT_OK);
+        takes("lr", "0,015625", GRAFT_ERR_OPTION);
+        takes("dropout", "0.75", GRAFT_OK);
+        takes("dropout", "1.5", GRAFT_ERR_OPTION);
+        takes("gin_eps", "-1e-2", GRAFT_OK);
+    } else {
+        skip(5, "no locale with a comma can be made here");
+    }
+    comma_locale_end(&folder);
+    folder_destroy(&folder);
+}
+
+int main(void)
+{
+    strict_host_init(&host);
+    watch_reset(&host);
+    if (!ok(subject_open(&s, &error) == GRAFT_OK, "a context opens")) return done();
+    test_list();
+    test_values();
+    test_nearest();
+    test_environment();
+    test_locale();
+    subject_close(&s);
+    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls)) diag("%s", watch.fault);
+    return done();
+}

@@ -1,0 +1,184 @@
+/* A host without OpenMP that loads, uses and unloads the library many times; and two contexts at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../tap.h"
+#include "scenario.h"
+
+#include "graft_load.h"
+
+#include <time.h>
+
+enum { ROUNDS = 40, WARM = 3, PAUSE_NS = 2000000 };
+
+static struct strict_host host;
+static struct scene       scene;
+static graft_error        error = { .size = sizeof error };
+
+static int entries(const char *folder)
+{
+    DIR *list = opendir(folder);
+    int  count = 0;
+
+    files_check(list != NULL, folder);
+    while (readdir(list) != NULL) count++;
+    closedir(list);
+    return count;
+}
+
+/* Pages of the process that are in memory. */
+static long resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long  size = 0, pages = 0;
+
+    if (file == NULL || fscanf(file, "%ld %ld", &size, &pages) != 2) pages = -1;
+    if (file != NULL) fclose(file);
+    return pages;
+}
+
+/* What a context chose, and what came of it. */
+struct outcome {
+    char   mxm[512], trainer[512];
+    double loss;
+};
+
+static int32_t make_trainer(const graft_api *api, const char *seed, graft_trainer **trainer)
+{
+    const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    int32_t            rc = api->set(api->context, "threads", "2", &error);
+
+    if (rc == GRAFT_OK) rc = api->set(api->context, "seed", seed, &error);
+    if (rc == GRAFT_OK) rc = train->create(api->context, &scene.set[SCENE_DENSE].dataset, trainer, &error);
+    return rc;
+}
+
+static int32_t one_epoch(const graft_api *api, graft_trainer *trainer, struct outcome *outcome)
+{
+    const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    const graft_mxm   *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
+    int32_t            rc = train->epoch(trainer, &epoch, &error);
+
+    if (rc == GRAFT_OK) rc = train->explain(trainer, outcome->trainer, sizeof outcome->trainer, &error);
+    if (rc == GRAFT_OK) rc = mxm->explain(api->context, NULL, outcome->mxm, sizeof outcome->mxm, &error);
+    outcome->loss = epoch.loss;
+    return rc;
+}
+
+/* Train with `count` contexts in turns, then destroy the trainers. */
+static int32_t train_in_turns(int count, const graft_api *const *api, const char *const *seed, struct outcome *outcome)
+{
+    graft_trainer *trainer[2] = { NULL, NULL };
+    int32_t        rc = GRAFT_OK;
+
+    for (int i = 0; i < count; i++) outcome[i] = (struct outcome){ .loss = 0 };
+    for (int i = 0; i < count && rc == GRAFT_OK; i++) rc = make_trainer(api[i], seed[i], &trainer[i]);
+    for (int turn = 0; turn < 3 * count && rc == GRAFT_OK; turn++) {
+        rc = one_epoch(api[turn % count], trainer[turn % count], &outcome[turn % count]);
+    }
+    for (int i = 0; i < count; i++) {
+        const graft_train *train = api[i]->get_interface(api[i]->context, GRAFT_TRAIN_ID);
+        train->destroy(trainer[i]);
+    }
+    return rc;
+}
+
+/* Load, use, close, unload. */
+static int32_t one_round(struct outcome *outcome)
+{
+    const char      *path = getenv("GRAFT_LIBRARY");
+    const graft_api *api = NULL;
+    void            *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    int32_t          rc = graft_load(path, &host.table, &api, &error);
+
+    if (rc == GRAFT_OK) {
+        rc = train_in_turns(1, &api, (const char *const[]){ "5" }, outcome);
+        api->close(api->context);
+    }
+    if (library != NULL) {
+        dlclose(library);
+        dlclose(library); /* graft_load() has its own count */
+    }
+    nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL);
+    return rc;
+}
+
+static void test_rounds(void)
+{
+    struct outcome first, now;
+    int            threads = 0, files = 0, differ = 0, failed = 0, leaked = 0;
+    long           pages = 0;
+
+    ok(dlsym(RTLD_DEFAULT, "omp_get_max_threads") == NULL, "this host knows no OpenMP");
+    for (int round = 0; round < ROUNDS; round++) {
+        failed += one_round(&now) != GRAFT_OK;
+        leaked += host.live_bytes != 0;
+        if (round == 0) first = now;
+        differ += memcmp(&first, &now, sizeof now) != 0;
+        if (round + 1 != WARM) continue;
+        threads = entries("/proc/self/task");
+        files = entries("/proc/self/fd");
+        pages = resident();
+    }
+    if (!ok(failed == 0, "%d times load, train, close, unload", ROUNDS)) diag("%s", error.message);
+    ok(differ == 0, "the same kernel, the same module, the same loss every time: %.9g", first.loss);
+    ok(leaked == 0 && host.live_blocks == 0, "close gives all memory back");
+    ok(entries("/proc/self/task") == threads, "%d threads, and no more", threads - 2);
+    ok(entries("/proc/self/fd") == files, "%d files, and no more", files - 2);
+    ok(resident() - pages < 256, "the process grew by %ld pages in the last %d rounds", resident() - pages, ROUNDS - WARM);
+    ok(dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD) != NULL, "the library stays, for its threads");
+}
+
+static const char *value_of(const graft_api *api, const char *key)
+{
+    graft_option option = GRAFT_INIT(graft_option);
+
+    for (int32_t i = 0; api->option_info(api->context, i, &option, NULL) == GRAFT_OK; i++) {
+        if (strcmp(option.key, key) == 0) return option.value;
+    }
+    return "";
+}
+
+/* Two contexts that take turns give what each gives alone. */
+static void test_two_contexts(void)
+{
+    const char *const  seed[2] = { "5", "6" };
+    struct strict_host hosts[2];
+    struct outcome     alone[2], together[2];
+    const graft_api   *api[2] = { NULL, NULL };
+    int32_t            rc = GRAFT_OK;
+
+    for (int i = 0; i < 2; i++) strict_host_init(&hosts[i]);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        rc = graft_load(getenv("GRAFT_LIBRARY"), &hosts[i].table, &api[i], &error);
+        if (rc == GRAFT_OK) rc = train_in_turns(1, &api[i], &seed[i], &alone[i]);
+        if (rc == GRAFT_OK) api[i]->close(api[i]->context);
+    }
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        rc = graft_load(getenv("GRAFT_LIBRARY"), &hosts[i].table, &api[i], &error);
+    }
+    if (!ok(rc == GRAFT_OK && api[0] != api[1] && api[0]->context != api[1]->context, "two contexts at a time")) return;
+    rc = api[0]->set(api[0]->context, "model", "gcn", &error);
+    ok(rc == GRAFT_OK && strcmp(value_of(api[0], "model"), "gcn") == 0 && strcmp(value_of(api[1], "model"), "sage") == 0,
+       "an option of one is not an option of the other");
+    rc = api[0]->set(api[0]->context, "model", "sage", &error);
+    if (rc == GRAFT_OK) rc = train_in_turns(2, api, seed, together);
+    ok(rc == GRAFT_OK && alone[0].loss == together[0].loss && alone[1].loss == together[1].loss &&
+           alone[0].loss != alone[1].loss,
+       "in turns, each gives what it gives alone: %.9g and %.9g", together[0].loss, together[1].loss);
+    api[0]->close(api[0]->context);
+    ok(hosts[0].live_bytes == 0 && hosts[1].live_bytes > 0, "closing one leaves the other");
+    rc = train_in_turns(1, &api[1], &seed[1], &together[1]);
+    ok(rc == GRAFT_OK && alone[1].loss == together[1].loss, "which goes on");
+    api[1]->close(api[1]->context);
+    ok(hosts[1].live_bytes == 0 && hosts[0].fault == NULL && hosts[1].fault == NULL, "and is closed");
+}
+
+int main(void)
+{
+    scene_init(&scene);
+    strict_host_init(&host);
+    test_rounds();
+    test_two_contexts();
+    scene_fini(&scene);
+    return done();
+}

@@ -1,0 +1,395 @@
+/* The tables of the library, wrapped.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "watch.h"
+
+#include "graft_load.h"
+
+#include <stdarg.h>
+
+struct watch watch;
+
+static graft_api                   api; /* the library's own; all contexts have the same functions */
+static const graft_mxm            *mxm;
+static const graft_data_interface *data;
+static const graft_train          *train;
+
+enum { ERRNO_MARK = 0x5a };
+enum { MAY_KEEP = 1, NOT_TWICE = 2 }; /* after want of memory: what modules made may stay; the call is not made again */
+
+static const char *current;
+static graft_error error_before;
+static int64_t     live_before;
+static int         again;
+
+void watch_blame(const char *format, ...)
+{
+    va_list list;
+
+    if (watch.faults++ > 0) return;
+    va_start(list, format);
+    vsnprintf(watch.fault, sizeof watch.fault, format, list);
+    va_end(list);
+}
+
+void watch_reset(struct strict_host *host)
+{
+    watch.host = host;
+    watch.retry = watch.faults = again = 0;
+    watch.fault[0] = '\0';
+}
+
+static void begin(const char *call, const graft_error *error)
+{
+    current = call;
+    watch.calls++;
+    if (error != NULL) error_before = *error;
+    if (watch.host != NULL) live_before = watch.host->live_bytes;
+    if (watch.before != NULL) watch.before();
+    errno = ERRNO_MARK;
+}
+
+static void check_error(int32_t rc, const graft_error *error)
+{
+    if (error == NULL) return;
+    if (rc == GRAFT_OK) {
+        if (memcmp(error, &error_before, sizeof *error) != 0) watch_blame("%s: a success changed the error", current);
+        return;
+    }
+    if (error->code != rc) watch_blame("%s: returned %d, error.code is %d", current, rc, error->code);
+    if (error->size != error_before.size) watch_blame("%s: error.size was changed", current);
+    if (memchr(error->message, '\0', sizeof error->message) == NULL) watch_blame("%s: message has no end", current);
+    else if (strlen(error->message) < 10) watch_blame("%s: message is '%s'", current, error->message);
+    if (memchr(error->where, '\0', sizeof error->where) == NULL) watch_blame("%s: where has no end", current);
+    else if (strcmp(current, error->where) != 0) watch_blame("%s: where is '%s'", current, error->where);
+}
+
+/* Check what holds after every call. 1 if it is to be made again. */
+static int end(int32_t rc, const graft_error *error, int untouched, int flags)
+{
+    const int starved = rc == GRAFT_ERR_NOMEM && watch.host != NULL && watch.host->failed > 0;
+
+    if (errno != ERRNO_MARK) watch_blame("%s: errno was changed to %d", current, errno);
+    if (watch.after != NULL) watch.after(current);
+    if (watch.host != NULL && watch.host->fault != NULL) watch_blame("%s: %s", current, watch.host->fault);
+    if (rc > 0) watch_blame("%s: returned %d", current, rc);
+    check_error(rc, error);
+    if (rc < 0 && !untouched) watch_blame("%s: failed with %d and changed its output", current, rc);
+    if (starved && !(flags & MAY_KEEP) && watch.host->live_bytes != live_before) {
+        watch_blame("%s: out of memory, it kept %lld bytes", current, (long long)(watch.host->live_bytes - live_before));
+    }
+    if (starved && again) watch_blame("%s: out of memory again, although there is memory", current);
+    if (again && rc < 0 && !starved) watch_blame("%s: out of memory at first, then %d", current, rc);
+    again = starved && watch.retry && !again && !(flags & NOT_TWICE);
+    return again;
+}
+
+#define WATCHED(call, error, expression, untouched, flags)                                                             \
+    do {                                                                                                               \
+        begin(call, error);                                                                                            \
+        rc = (expression);                                                                                             \
+    } while (end(rc, error, untouched, flags))
+
+#define WATCHED_VOID(call, expression)                                                                                 \
+    do {                                                                                                               \
+        begin(call, NULL);                                                                                             \
+        expression;                                                                                                    \
+        end(GRAFT_OK, NULL, 1, 0);                                                                                     \
+    } while (0)
+
+/* Whether an output, which may be NULL, is as in the copy. */
+static int same(const void *output, const void *copy, size_t bytes)
+{
+    return output == NULL || memcmp(output, copy, bytes) == 0;
+}
+
+static void api_close(graft_context *context)
+{
+    WATCHED_VOID("graft close", api.close(context));
+}
+
+static const void *api_get_interface(graft_context *context, const char *id)
+{
+    const void *found = NULL;
+
+    WATCHED_VOID("graft get_interface", found = api.get_interface(context, id));
+    return found;
+}
+
+/* The value of an option, or "". */
+static void read_value(graft_context *context, const char *key, char value[256])
+{
+    graft_option option = GRAFT_INIT(graft_option);
+
+    value[0] = '\0';
+    for (int32_t i = 0; api.option_info(context, i, &option, NULL) == GRAFT_OK; i++) {
+        if (key != NULL && strcmp(option.key, key) == 0) snprintf(value, 256, "%s", option.value);
+    }
+}
+
+static int32_t api_set(graft_context *context, const char *key, const char *value, graft_error *error)
+{
+    char    before[256], after[256];
+    int32_t rc;
+
+    read_value(context, key, before);
+    WATCHED("graft set", error, api.set(context, key, value, error),
+            (read_value(context, key, after), strcmp(before, after) == 0), MAY_KEEP);
+    return rc;
+}
+
+static int32_t api_option_info(graft_context *context, int32_t index, graft_option *option, graft_error *error)
+{
+    const graft_option copy = option != NULL ? *option : (graft_option){ 0 };
+    int32_t            rc;
+
+    WATCHED("graft option_info", error, api.option_info(context, index, option, error), same(option, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t api_load_module(graft_context *context, const char *path, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft load_module", error, api.load_module(context, path, error), 1, MAY_KEEP);
+    return rc;
+}
+
+static int32_t api_module_info(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error)
+{
+    const graft_module_entry copy = entry != NULL ? *entry : (graft_module_entry){ 0 };
+    int32_t                  rc;
+
+    WATCHED("graft module_info", error, api.module_info(context, index, entry, error), same(entry, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t matrix_create(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
+                             graft_error *error)
+{
+    graft_matrix *const copy = matrix != NULL ? *matrix : NULL;
+    int32_t             rc;
+
+    WATCHED("graft.mxm/1 matrix_create", error, mxm->matrix_create(context, csr, trust, matrix, error),
+            same(matrix, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t matrix_transpose(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
+                                graft_error *error)
+{
+    graft_matrix *const copy = transpose != NULL ? *transpose : NULL;
+    int32_t             rc;
+
+    WATCHED("graft.mxm/1 matrix_transpose", error, mxm->matrix_transpose(context, matrix, transpose, error),
+            same(transpose, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int64_t matrix_bytes(const graft_matrix *matrix)
+{
+    int64_t bytes = 0;
+
+    WATCHED_VOID("graft.mxm/1 matrix_bytes", bytes = mxm->matrix_bytes(matrix));
+    return bytes;
+}
+
+static void matrix_destroy(graft_context *context, graft_matrix *matrix)
+{
+    WATCHED_VOID("graft.mxm/1 matrix_destroy", mxm->matrix_destroy(context, matrix));
+}
+
+/* Copy of the elements of a dense matrix, if it has any that can be read; to be freed. */
+static void *copy_dense(const graft_dense *dense, size_t *bytes)
+{
+    void *copy = NULL;
+
+    *bytes = 0;
+    if (dense == NULL || dense->size < sizeof *dense || dense->data == NULL) return NULL;
+    if (dense->n_rows < 1 || dense->n_rows > 4096 || dense->stride < 1 || dense->stride > 4096) return NULL;
+    *bytes = (size_t)((dense->n_rows - 1) * dense->stride + dense->n_cols) * (dense->dtype == GRAFT_F64 ? 8 : 4);
+    copy = malloc(*bytes);
+    if (copy != NULL) memcpy(copy, dense->data, *bytes);
+    return copy;
+}
+
+static int32_t run(graft_context *context, const graft_mxm_args *args, graft_error *error)
+{
+    const graft_dense *c = args != NULL && args->size >= sizeof *args ? args->c : NULL;
+    size_t             bytes;
+    void              *copy = copy_dense(c, &bytes);
+    int32_t            rc;
+
+    WATCHED("graft.mxm/1 run", error, mxm->run(context, args, error),
+            copy == NULL || memcmp(copy, c->data, bytes) == 0 || rc == GRAFT_ERR_MODULE, MAY_KEEP);
+    free(copy);
+    return rc;
+}
+
+static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
+                           graft_error *error)
+{
+    const char copy = text != NULL ? text[0] : '\0';
+    int32_t    rc;
+
+    WATCHED("graft.mxm/1 explain", error, mxm->explain(context, args, text, capacity, error), same(text, &copy, 1), MAY_KEEP);
+    return rc;
+}
+
+static const graft_mxm watched_mxm = {
+    .size = sizeof watched_mxm,
+    .matrix_create = matrix_create,
+    .matrix_transpose = matrix_transpose,
+    .matrix_bytes = matrix_bytes,
+    .matrix_destroy = matrix_destroy,
+    .run = run,
+    .explain = mxm_explain,
+};
+
+static int32_t data_open(graft_context *context, const char *path, graft_data **out, graft_error *error)
+{
+    graft_data *const copy = out != NULL ? *out : NULL;
+    int32_t           rc;
+
+    WATCHED("graft.data/1 open", error, data->open(context, path, out, error), same(out, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static const graft_dataset *data_view(const graft_data *opened)
+{
+    const graft_dataset *view = NULL;
+
+    WATCHED_VOID("graft.data/1 view", view = data->view(opened));
+    return view;
+}
+
+static void data_close(graft_context *context, graft_data *opened)
+{
+    WATCHED_VOID("graft.data/1 close", data->close(context, opened));
+}
+
+static const graft_data_interface watched_data = {
+    .size = sizeof watched_data,
+    .open = data_open,
+    .view = data_view,
+    .close = data_close,
+};
+
+static int32_t train_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+                            graft_error *error)
+{
+    graft_trainer *const copy = trainer != NULL ? *trainer : NULL;
+    int32_t              rc;
+
+    WATCHED("graft.train/1 create", error, train->create(context, dataset, trainer, error),
+            same(trainer, &copy, sizeof copy), MAY_KEEP);
+    return rc;
+}
+
+static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_error *error)
+{
+    const graft_epoch copy = epoch != NULL ? *epoch : (graft_epoch){ 0 };
+    int32_t           rc;
+
+    WATCHED("graft.train/1 epoch", error, train->epoch(trainer, epoch, error), same(epoch, &copy, sizeof copy),
+            MAY_KEEP | NOT_TWICE);
+    return rc;
+}
+
+static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error)
+{
+    const graft_metrics copy = metrics != NULL ? *metrics : (graft_metrics){ 0 };
+    int32_t             rc;
+
+    WATCHED("graft.train/1 evaluate", error, train->evaluate(trainer, weights, metrics, error),
+            same(metrics, &copy, sizeof copy), MAY_KEEP);
+    return rc;
+}
+
+static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
+                             graft_error *error)
+{
+    const int32_t label = labels != NULL ? labels[0] : 0;
+    size_t        bytes;
+    void         *copy = copy_dense(logits, &bytes);
+    int32_t       rc;
+
+    WATCHED("graft.train/1 predict", error, train->predict(trainer, weights, labels, logits, error),
+            same(labels, &label, sizeof label) && (copy == NULL || memcmp(copy, logits->data, bytes) == 0), MAY_KEEP);
+    free(copy);
+    return rc;
+}
+
+static int32_t train_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error)
+{
+    const graft_state_item copy = item != NULL ? *item : (graft_state_item){ 0 };
+    int32_t                rc;
+
+    WATCHED("graft.train/1 state_item", error, train->state_item(trainer, index, item, error),
+            same(item, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.train/1 state_set", error, train->state_set(trainer, item, error), 1, 0);
+    return rc;
+}
+
+static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error)
+{
+    const char copy = text != NULL ? text[0] : '\0';
+    int32_t    rc;
+
+    WATCHED("graft.train/1 explain", error, train->explain(trainer, text, capacity, error), same(text, &copy, 1), 0);
+    return rc;
+}
+
+static void train_destroy(graft_trainer *trainer)
+{
+    WATCHED_VOID("graft.train/1 destroy", train->destroy(trainer));
+}
+
+static const graft_train watched_train = {
+    .size = sizeof watched_train,
+    .create = train_create,
+    .epoch = train_epoch,
+    .evaluate = train_evaluate,
+    .predict = train_predict,
+    .state_item = train_state_item,
+    .state_set = train_state_set,
+    .explain = train_explain,
+    .destroy = train_destroy,
+};
+
+int32_t subject_open(struct subject *subject, graft_error *error)
+{
+    const graft_host *host = watch.host != NULL ? &watch.host->table : NULL;
+    const graft_api  *opened = NULL;
+    int32_t           rc;
+
+    WATCHED("graft_open", error, graft_load(getenv("GRAFT_LIBRARY"), host, &opened, error), opened == NULL, 0);
+    if (rc < 0) return rc;
+    api = *opened;
+    mxm = api.get_interface(api.context, GRAFT_MXM_ID);
+    data = api.get_interface(api.context, GRAFT_DATA_ID);
+    train = api.get_interface(api.context, GRAFT_TRAIN_ID);
+    subject->context = api.context;
+    subject->api = api;
+    subject->api.close = api_close;
+    subject->api.get_interface = api_get_interface;
+    subject->api.set = api_set;
+    subject->api.option_info = api_option_info;
+    subject->api.load_module = api_load_module;
+    subject->api.module_info = api_module_info;
+    subject->mxm = &watched_mxm;
+    subject->data = &watched_data;
+    subject->train = &watched_train;
+    return GRAFT_OK;
+}
+
+void subject_close(struct subject *subject)
+{
+    subject->api.close(subject->context);
+}

@@ -1,0 +1,41 @@
+/* The library behind a watch: tables whose calls go through to those of the library, and after each of which is checked
+ * what holds for all: errno is kept, a failure fills the error and leaves outputs alone, a success leaves the error alone.
+ * One library, one watch, one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef WATCH_H
+#define WATCH_H
+
+#include "graft.h"
+#include "strict_host.h"
+
+struct watch {
+    struct strict_host *host;        /* NULL: no memory is watched */
+    void (*before)(void);            /* called around every call of the library; NULL: not */
+    void (*after)(const char *call);
+    int     retry; /* make a call again that failed for want of memory: it must succeed then */
+    int64_t calls;
+    int     faults;
+    char    fault[1024]; /* the first */
+};
+extern struct watch watch;
+
+/** Note that `call` did what it must not. */
+__attribute__((format(printf, 1, 2))) void watch_blame(const char *format, ...);
+
+/** No faults from here on. */
+void watch_reset(struct strict_host *host);
+
+/** One context and its interfaces, all watched. */
+struct subject {
+    graft_api                   api;
+    graft_context              *context;
+    const graft_mxm            *mxm;
+    const graft_data_interface *data;
+    const graft_train          *train;
+};
+
+/** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */
+int32_t subject_open(struct subject *subject, graft_error *error);
+void    subject_close(struct subject *subject);
+
+#endif

@@ -1,0 +1,66 @@
+/* The forms that are measured, what they read and write, and how their results are held against one another.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BENCH_INPUTS_H
+#define BENCH_INPUTS_H
+
+#include "graph.h"
+
+#if BENCH_HAVE_BF16
+#define BENCH_BF16_FORM(X) X(BF16, "bf16")
+#else
+#define BENCH_BF16_FORM(X)
+#endif
+
+/* The forms, in the order of the table; README.md has a line for each. */
+#define BENCH_FORM_MAP(X)                                                                                              \
+    X(PLAIN, "plain")                                                                                                  \
+    X(MASK_BITS, "mask_bits_50")                                                                                       \
+    X(MASK_ROWS, "mask_rows_10")                                                                                       \
+    X(MEAN, "mean")                                                                                                    \
+    X(MAX, "max")                                                                                                      \
+    X(MAX_WINNER, "max_winner")                                                                                        \
+    BENCH_BF16_FORM(X)                                                                                                 \
+    X(WEIGHTED, "weighted")
+
+#define BENCH_FORM_ENUM(name, text) BENCH_##name,
+enum bench_form { BENCH_FORM_MAP(BENCH_FORM_ENUM) BENCH_FORMS };
+#undef BENCH_FORM_ENUM
+
+extern const char *const bench_form_name[BENCH_FORMS];
+
+/** What is read. B has few significant bits on purpose: sums of them are exact in whatever order they are formed, so
+ *  that results can be compared strictly, even those of long rows; and bfloat16 holds the same numbers. */
+struct bench_inputs {
+    const struct bench_graph *graph;
+    int64_t                   width;
+    int                       threads;
+    float                    *b;               /* [n x width] k/64 with -64 <= k < 64 */
+    uint16_t                 *b_bf16;          /* [n x width] the same; NULL where the form is not there */
+    float                    *weights;         /* [nnz] k/8 with 1 <= k <= 8 */
+    float                    *one_over_degree; /* [n] */
+    uint8_t                  *bits;            /* [n x bits_stride] half of them set */
+    int64_t                   bits_stride;
+    uint8_t                  *rows; /* [n bits] one in ten set */
+};
+
+void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *graph, int64_t width, int threads);
+void bench_inputs_fini(struct bench_inputs *inputs);
+
+/** What is written. */
+struct bench_output {
+    float   *c;      /* [n x width] */
+    int32_t *winner; /* [n x width] of the form max_winner */
+};
+
+void bench_output_init(struct bench_output *output, const struct bench_inputs *inputs);
+void bench_output_fini(struct bench_output *output);
+
+/** Bring the output to the state in which every checked run begins: 7 and -7 everywhere. */
+void bench_output_reset(struct bench_output *output, const struct bench_inputs *inputs);
+
+/** Hold a result against the expected one: maxima and winners must be equal, sums within 2 ulp, and where additions
+ *  round within 2 ulp for each. Returns 1 if it is right; else 0, with the first row that differs in note. */
+int bench_output_compare(const struct bench_inputs *inputs, enum bench_form form, const struct bench_output *got,
+                         const struct bench_output *expected, char *note, size_t capacity);
+
+#endif

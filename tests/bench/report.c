@@ -1,0 +1,94 @@
+/* What was measured, for people and for programs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include "bench.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Bytes per second, in units of 1e9. Every form of a product counts as the plain one with nothing in cache: a row of B
+ *  and a column for each entry, and C. A form that needs less than that shows it as a higher rate. */
+static double rate(const struct bench_lane *lane, const struct bench_inputs *inputs)
+{
+    const double nnz = (double)inputs->graph->nnz, n = (double)inputs->graph->n, width = (double)inputs->width;
+    const double bytes = lane->bytes > 0 ? lane->bytes : 4 * nnz * width + 4 * n * width + 4 * nnz;
+
+    return bytes / lane->median * 1e-9;
+}
+
+static const struct bench_lane *find(const struct bench_lanes *lanes, const char *kernel, const char *label)
+{
+    for (int i = 0; i < lanes->count; i++) {
+        const struct bench_lane *lane = &lanes->at[i];
+        if (lane->runs > 0 && strcmp(lane->kernel, kernel) == 0 && strcmp(lane->label, label) == 0) return lane;
+    }
+    return NULL;
+}
+
+/** The faster of GraphBLAS's two unmasked ways; without them, its kernel in Graft; or NULL. */
+static const struct bench_lane *best_graphblas(const struct bench_lanes *lanes)
+{
+    const struct bench_lane *adds = find(lanes, BENCH_GRB_NAME, "plain_accum");
+    const struct bench_lane *assigns = find(lanes, BENCH_GRB_NAME, "plain");
+
+    if (adds == NULL && assigns == NULL) return find(lanes, "graphblas", "plain");
+    if (adds == NULL || assigns == NULL) return adds != NULL ? adds : assigns;
+    return adds->median < assigns->median ? adds : assigns;
+}
+
+/** above / below to two digits, or a dash if one is not there. */
+static void print_ratio(double above, double below)
+{
+    if (above > 0 && below > 0) printf("  %9.2f", above / below);
+    else printf("  %9s", "-");
+}
+
+static double median_of(const struct bench_lane *lane)
+{
+    return lane != NULL ? lane->median : 0;
+}
+
+static void print_lane(const struct bench_lane *lane, const struct bench_lanes *lanes,
+                       const struct bench_inputs *inputs)
+{
+    const struct bench_lane *copy = find(lanes, "copy", "copy");
+    const struct bench_lane *masked = lane->form == BENCH_MASK_BITS ? find(lanes, BENCH_GRB_NAME, lane->label) : NULL;
+    const int                product = lane->form < BENCH_FORMS;
+
+    printf("%-12s  %-12s", lane->kernel, lane->label);
+    if (lane->runs == 0) {
+        printf("  %s: %s\n", lane->state == BENCH_WRONG ? "WRONG" : "not measured", lane->note);
+        return;
+    }
+    printf("  %4d  %9.4f  %7.2f", lane->runs, lane->median, rate(lane, inputs));
+    print_ratio(rate(lane, inputs), copy != NULL ? rate(copy, inputs) : 0);
+    print_ratio(product ? lane->median : 0, median_of(find(lanes, lane->kernel, "plain")));
+    print_ratio(product ? median_of(best_graphblas(lanes)) : 0, lane->median);
+    print_ratio(median_of(masked), lane->median);
+    printf("\n");
+}
+
+void bench_report_print(const struct bench_lanes *lanes, const struct bench_inputs *inputs)
+{
+    printf("\n%-12s  %-12s  %4s  %9s  %7s  %9s  %9s  %9s  %9s\n", "kernel", "form", "runs", "seconds", "GB/s",
+           "GB/s:copy", "s:plain", "GrB:s", "GrB<M>:s");
+    for (int i = 0; i < lanes->count; i++) print_lane(&lanes->at[i], lanes, inputs);
+}
+
+void bench_report_json(const struct bench_lanes *lanes, const struct bench_inputs *inputs, const char *path)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < lanes->count; i++) {
+        const struct bench_lane *lane = &lanes->at[i];
+        if (lane->runs == 0) continue;
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:I, s:i, s:f, s:f}", "kernel", lane->kernel, "form", lane->label,
+                                        "width", (json_int_t)inputs->width, "threads", inputs->threads,
+                                        "seconds_median", lane->median, "gb_per_s", rate(lane, inputs)));
+    }
+    if (json_dump_file(list, path, JSON_INDENT(1)) != 0) bench_die("cannot write '%s'", path);
+    json_decref(list);
+}

@@ -1,0 +1,56 @@
+/* Out of memory: in each of the small jobs every allocation fails in turn, alone and together with all after it. The call says
+ * so, leaves its outputs alone and gives back what it took; made again, it succeeds; after close nothing is left.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../abi/scenario.h"
+#include "../tap.h"
+
+enum { MOST = 5000 };
+
+static struct strict_host host;
+static struct scene       scene;
+
+/* Play with the k-th allocation failing. Returns whether one did fail. */
+static int play(const struct scenario *scenario, int64_t k, int on)
+{
+    graft_error   error = GRAFT_INIT(graft_error);
+    const int64_t blocks = host.live_blocks;
+    int64_t       failed;
+    int32_t       rc;
+
+    watch.host = &host;
+    watch.retry = !on;
+    strict_host_fail(&host, k, on);
+    rc = scenario_play(scenario, &scene, &error);
+    failed = host.failed;
+    strict_host_fail(&host, -1, 0);
+    if (rc != GRAFT_OK && rc != GRAFT_ERR_NOMEM) watch_blame("status %d: %s", rc, error.message);
+    if (rc == GRAFT_ERR_NOMEM && failed == 0) watch_blame("out of memory, and there was memory: %s", error.message);
+    if (host.live_blocks != blocks) watch_blame("%lld blocks are left", (long long)(host.live_blocks - blocks));
+    return failed > 0;
+}
+
+static void sweep(const struct scenario *scenario, int on)
+{
+    int64_t k = 0;
+
+    watch_reset(&host);
+    while (k < MOST && play(scenario, k, on) && watch.faults == 0) k++;
+    if (!ok(watch.faults == 0 && k > 3 && k < MOST, "%s: %s of %lld allocations may fail%s", scenario->name,
+            on ? "any" : "each", (long long)k, on ? ", and all after it" : "")) {
+        diag("allocation %lld: %s", (long long)k, watch.fault);
+    }
+}
+
+int main(void)
+{
+    setenv("GRAFT_THREADS", "1", 1); /* where a job does not say otherwise: teams take their time to start and to wait */
+    strict_host_init(&host);
+    scene_init(&scene);
+    for (int i = 0; i < n_scenarios; i++) {
+        sweep(&scenarios[i], 0);
+        sweep(&scenarios[i], 1);
+    }
+    ok(host.fault == NULL, "the allocator was used as it should be");
+    scene_fini(&scene);
+    return done();
+}
