@@ -8,7 +8,7 @@
 GRAFT_EXTERN_C_BEGIN
 
 typedef int32_t graft_dtype;
-enum { GRAFT_F32 = 1, GRAFT_F64 = 2, GRAFT_I32 = 3, GRAFT_I64 = 4, GRAFT_U8 = 5 };
+enum { GRAFT_F32 = 1, GRAFT_F64 = 2, GRAFT_I32 = 3, GRAFT_I64 = 4, GRAFT_U8 = 5, GRAFT_BF16 = 6 };
 
 /** A semiring: how a row of A meets a column of B.
  *
@@ -44,7 +44,7 @@ typedef struct graft_csr {
 /** A dense matrix by rows, borrowed. */
 typedef struct graft_dense {
     uint32_t    size;
-    graft_dtype dtype; /**< GRAFT_F32 or GRAFT_F64 */
+    graft_dtype dtype; /**< GRAFT_F32 or GRAFT_F64; where a call says so GRAFT_BF16, the upper half of a float */
     int64_t     n_rows, n_cols;
     int64_t     stride; /**< elements from one row to the next, at least n_cols */
     void       *data;

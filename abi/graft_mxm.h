@@ -18,19 +18,43 @@ enum {
     GRAFT_MXM_REPLACE = 2u     /**< elements that the mask forbids become 0; else they stay ("merge") */
 };
 
+enum {
+    GRAFT_EPILOGUE_RELU = 1u /**< max(z, 0); a NaN stays one */
+};
+
+/** What becomes of Z while its row is at hand, in this order: z times row_scale, + bias, + residual, ReLU, dropout.
+ *  With an epilogue Z has every element: the sum, maximum or minimum over an empty row of A is 0 there.
+ *
+ *  Dropout is by counter, so that no bits need be kept or sent: with p = round(65536 * dropout), at most 65535, element
+ *  (v, j) of vertex v stays if its draw is p or more, and is then multiplied by 65536 / (65536 - p). The draws of
+ *  columns 8b .. 8b+7 are the halves, low half first, of the four words of Philox 4x32-10 (Salmon et al., SC 2011)
+ *  with key dropout_key and counter (b, b >> 32, v, v >> 32), each as 32 bits. */
+typedef struct graft_epilogue {
+    uint32_t           size;
+    uint32_t           flags;    /**< GRAFT_EPILOGUE_... */
+    const void        *bias;     /**< [n] of the type of C, or NULL */
+    const graft_dense *residual; /**< [m x n] of the type of C, or NULL; may be C itself */
+    double             dropout;  /**< share that is dropped, 0 <= dropout < 1 */
+    uint64_t           dropout_key;
+    const int64_t     *vertex; /**< [m] vertex of each row, for dropout; NULL: the row itself */
+    uint8_t           *bits;   /**< out, or NULL: bit j%8 of bits[i*bits_stride + j/8] says that (i,j) got through */
+    int64_t            bits_stride; /**< bytes, at least (n + 7) / 8. Elements that the mask forbids have bit 0. */
+} graft_epilogue;
+
 /** One product; see run(). */
 typedef struct graft_mxm_args {
-    uint32_t           size;
-    graft_semiring     semiring;
-    uint32_t           flags;         /**< GRAFT_MXM_... */
-    int32_t            threads;       /**< at most so many; 0: as the option "threads" says */
-    graft_matrix      *a;             /**< [m x k] */
-    const graft_dense *b;             /**< [k x n] */
-    const graft_dense *c;             /**< [m x n] written; must not overlap b */
-    const graft_mask  *mask;          /**< over [m x n], or NULL: all elements */
-    const void        *row_scale;     /**< [m] of the type of C, or NULL: factor of each row of Z */
-    void              *winner;        /**< [m x n] of the index type of A, or NULL; max and min only */
-    int64_t            winner_stride; /**< elements from one row of winner to the next, at least n */
+    uint32_t              size;
+    graft_semiring        semiring;
+    uint32_t              flags;         /**< GRAFT_MXM_... */
+    int32_t               threads;       /**< at most so many; 0: as the option "threads" says */
+    graft_matrix         *a;             /**< [m x k] */
+    const graft_dense    *b;             /**< [k x n] of the type of C; or GRAFT_BF16 where C is float */
+    const graft_dense    *c;             /**< [m x n] written; must not overlap b */
+    const graft_mask     *mask;          /**< over [m x n], or NULL: all elements */
+    const void           *row_scale;     /**< [m] of the type of C, or NULL: factor of each row of Z */
+    void                 *winner;        /**< [m x n] of the index type of A, or NULL; max and min only */
+    int64_t               winner_stride; /**< elements from one row of winner to the next, at least n */
+    const graft_epilogue *epilogue;      /**< or NULL */
 } graft_mxm_args;
 
 typedef struct graft_mxm {
@@ -76,13 +100,20 @@ typedef struct graft_mxm {
      *                             else            as it was
      *
      * This is GrB_mxm of the GraphBLAS C specification with C, a full matrix, showing 0 where GrB_mxm leaves no entry.
+     * With an epilogue, Z passes through it first; see graft_epilogue. B in bfloat16 is widened to float as it is read.
+     *
+     * Where masks save work on a CPU: rows that are forbidden are not gathered (a mask of a tenth of the rows costs
+     * about a tenth), and a mask saves the pass over C that would apply it. Single elements save nothing: their cache
+     * lines are read for their neighbours anyway.
+     *
      * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first one of equal ones;
      * with ACCUMULATE it changes only where Z wins over the old C, a NaN over any number; where C becomes 0 for want of
      * an entry, or because it is forbidden, -1.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B, unknown semiring or flags,
      *         winner with a sum); ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse);
-     *         ERR_OPTION (no kernel has the chosen name); ERR_NOMEM; ERR_MODULE. C is untouched after all but
+     *         ERR_OPTION (no kernel has the chosen name); ERR_NOMEM; ERR_MODULE, also when option mxm.verify finds a
+     *         difference: it names element and both values. C is untouched after all but
      *         ERR_MODULE and an ERR_NOMEM from inside a foreign library.
      * [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this matrix; a
      * kernel may keep scratch for C on the matrix. Numerics: the same bits for any number of threads with the same
@@ -94,6 +125,12 @@ typedef struct graft_mxm {
      * \return OK; ERR_ARG; the codes of run() for arguments it would refuse. [one-caller] Not collective. Since 1. */
     int32_t (*explain)(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error);
+
+    /** Copy a dense matrix into another type: float to bfloat16, to the nearest, ties to even (a NaN stays one), or
+     *  back.
+     * \param[out] to  Same shape, GRAFT_BF16 from GRAFT_F32 or the reverse; must not overlap `from`.
+     * \return OK; ERR_ARG. [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
+    int32_t (*convert)(graft_context *context, const graft_dense *from, const graft_dense *to, graft_error *error);
 } graft_mxm;
 
 /* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.

@@ -49,6 +49,8 @@ struct args_copy {
     graft_mxm_args args;
     graft_dense    b, c;
     graft_mask     mask;
+    graft_epilogue epilogue;
+    graft_dense    residual;
 };
 
 static int32_t read_args(const graft_context *context, const graft_mxm_args *theirs, struct args_copy *copy,
@@ -61,6 +63,14 @@ static int32_t read_args(const graft_context *context, const graft_mxm_args *the
     GR_TRY(gr_struct_read(&copy->b, sizeof copy->b, args->b, "args.b", error));
     GR_TRY(gr_struct_read(&copy->c, sizeof copy->c, args->c, "args.c", error));
     if (args->mask != NULL) GR_TRY(gr_struct_read(&copy->mask, sizeof copy->mask, args->mask, "args.mask", error));
+    if (args->epilogue != NULL) {
+        GR_TRY(gr_struct_read(&copy->epilogue, sizeof copy->epilogue, args->epilogue, "args.epilogue", error));
+        args->epilogue = &copy->epilogue;
+    }
+    if (args->epilogue != NULL && copy->epilogue.residual != NULL) {
+        GR_TRY(gr_struct_read(&copy->residual, sizeof copy->residual, copy->epilogue.residual, "residual", error));
+        copy->epilogue.residual = &copy->residual;
+    }
     if (args->a == NULL) return gr_fail(error, GRAFT_ERR_ARG, "args.a is null");
     if (args->a->context != context) return gr_fail(error, GRAFT_ERR_ARG, "args.a belongs to another context");
     args->b = &copy->b;
@@ -99,6 +109,20 @@ static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, c
     return gr_call_end(&call, rc);
 }
 
+static int32_t mxm_convert(graft_context *context, const graft_dense *from, const graft_dense *to, graft_error *error)
+{
+    struct gr_call call;
+    graft_dense    source, target;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " convert", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&source, sizeof source, from, "from", &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_read(&target, sizeof target, to, "to", &call.error);
+    if (rc == GRAFT_OK) rc = gr_dense_check(&source, "from", &call.error);
+    if (rc == GRAFT_OK) rc = gr_dense_check(&target, "to", &call.error);
+    if (rc == GRAFT_OK) rc = gr_dense_convert(&source, &target, gr_threads(context, 0), &call.error);
+    return gr_call_end(&call, rc);
+}
+
 const graft_mxm gr_interface_mxm = {
     .size = sizeof(graft_mxm),
     .matrix_create = mxm_matrix_create,
@@ -107,4 +131,5 @@ const graft_mxm gr_interface_mxm = {
     .matrix_destroy = mxm_matrix_destroy,
     .run = mxm_run,
     .explain = mxm_explain,
+    .convert = mxm_convert,
 };

@@ -4,17 +4,18 @@
  * masked form is slower than that and a pass over Z. So Z begins as the identity, GrB_mxm accumulates into it, which
  * is exact, and mask, scale and accumulator of the call are applied behind it (epilogue.c).
  *
- * Memory. GraphBLAS may free a matrix that it was asked to write, for example when it runs out of memory, so Z is
- * always its own; the arrays of B are lent by pack and taken back by unpack, and a product only reads them.
+ * Memory. GraphBLAS may free a matrix that it was asked to write: when it runs out of memory, or when it takes another
+ * way, as it does for a diagonal A or one entry. So Z is always its own, and C of the host is never lent. What a
+ * product only reads, A and B, is lent by pack and taken back by unpack; nothing of it is freed while it is lent.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "epilogue.h"
 #include "graft_module.h"
 
 #include <GraphBLAS.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if GxB_IMPLEMENTATION_MAJOR != 7
@@ -22,10 +23,17 @@
 #endif
 
 struct prepared {
-    GrB_Matrix     a;
+    int64_t       *columns; /* of each row in ascending order, and */
+    void          *values;  /* what goes with them; NULL where the csr has them like that */
+    uint64_t       columns_bytes, values_bytes;
+    GrB_Matrix     weighted; /* A; NULL if it has no values */
+    GrB_Matrix     ones[2];  /* A with every value 1, float and double */
+    float          one_f32;  /* the values of ones[] */
+    double         one_f64;
     GrB_Matrix     z; /* [rows x z_width] of z_dtype, full; NULL until the first run */
     int64_t        z_width;
     graft_dtype    z_dtype;
+    GrB_Index      z_bytes; /* of its array, which may be longer than it needs; 0 if that is not known */
     GrB_Descriptor descriptor;
 };
 
@@ -50,18 +58,26 @@ static int32_t foreign(graft_error *error, GrB_Info info, const char *call)
     return fail(error, GRAFT_ERR_MODULE, info, "GraphBLAS answers %d to %s", (int)info, call);
 }
 
-/* GraphBLAS belongs to the host. If he has not begun it yet it is begun here, and never ended. */
-static int32_t init(const graft_host *host, void **state, graft_error *error)
+/* GraphBLAS belongs to the host. If he has not begun it yet it is begun here, and never ended. In blocking mode, in
+ * which a program that was written for the other one is right as well. */
+static GrB_Info begin_graphblas(void)
 {
-    int32_t  mode, version[3];
+    int64_t  no_pool[64] = { 0 };
+    int32_t  mode;
     GrB_Info info = GxB_Global_Option_get(GxB_MODE, &mode);
 
-    if (info == GrB_PANIC) {
-        int64_t no_pool[64] = { 0 };
+    if (info != GrB_PANIC) return info;
+    info = GrB_init(GrB_BLOCKING);
+    if (info == GrB_SUCCESS) return GxB_Global_Option_set(GxB_MEMORY_POOL, no_pool);
+    /* Another thread may have come first, and then it is begun. */
+    return GxB_Global_Option_get(GxB_MODE, &mode) == GrB_SUCCESS ? GrB_SUCCESS : info;
+}
 
-        info = GrB_init(GrB_NONBLOCKING);
-        if (info == GrB_SUCCESS) info = GxB_Global_Option_set(GxB_MEMORY_POOL, no_pool);
-    }
+static int32_t init(const graft_host *host, void **state, graft_error *error)
+{
+    int32_t  version[3] = { 0, 0, 0 };
+    GrB_Info info = begin_graphblas();
+
     if (info != GrB_SUCCESS) {
         return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS cannot be used, it answers %d; was it finalised?",
                     (int)info);
@@ -83,9 +99,25 @@ static void fini(void *state)
 static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
 {
     (void)state, (void)a;
-    if (args->winner == NULL) return GRAFT_OK;
-    snprintf(why, capacity, "GrB_mxm does not tell which neighbour won");
+    if (args->winner != NULL) snprintf(why, capacity, "GrB_mxm does not tell which neighbour won");
+    else if (args->epilogue != NULL) snprintf(why, capacity, "GrB_mxm has no epilogue");
+    else if (args->b->dtype == GRAFT_BF16) snprintf(why, capacity, "GraphBLAS has no bfloat16");
+    else return GRAFT_OK;
     return GRAFT_ERR_UNSUPPORTED;
+}
+
+/* Take back the arrays of a matrix by rows that were lent, and free it. Freeing it with the arrays would free those;
+ * where unpack has no memory to take them out, rather lose the few bytes of the handle. */
+static void return_a(GrB_Matrix matrix)
+{
+    GrB_Index *row_ptr, *columns, sizes[3];
+    void      *values;
+    bool       iso, jumbled;
+
+    if (matrix == NULL) return;
+    if (GxB_Matrix_unpack_CSR(matrix, &row_ptr, &columns, &values, &sizes[0], &sizes[1], &sizes[2], &iso, &jumbled,
+                              NULL) == GrB_SUCCESS)
+        GrB_Matrix_free(&matrix);
 }
 
 static void release(void *state, void *prepared)
@@ -94,95 +126,169 @@ static void release(void *state, void *prepared)
     struct prepared  *p = prepared;
 
     if (p == NULL) return;
-    GrB_Matrix_free(&p->a);
+    return_a(p->weighted);
+    return_a(p->ones[0]);
+    return_a(p->ones[1]);
     GrB_Matrix_free(&p->z);
     GrB_Descriptor_free(&p->descriptor);
+    if (p->columns != NULL) host->deallocate(host->self, p->columns, p->columns_bytes, 64);
+    if (p->values != NULL) host->deallocate(host->self, p->values, p->values_bytes, 64);
     host->deallocate(host->self, p, sizeof *p, 64);
 }
 
-/* Sparse by rows, whatever the host's global settings say. */
-static GrB_Info by_rows(GrB_Matrix matrix, int sparsity)
+static int64_t column_of(const graft_csr *csr, int64_t e)
 {
-    GrB_Info info = GxB_Matrix_Option_set(matrix, GxB_FORMAT, GxB_BY_ROW);
-
-    if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set(matrix, GxB_HYPER_SWITCH, GxB_NEVER_HYPER);
-    if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set(matrix, GxB_SPARSITY_CONTROL, sparsity);
-    return info;
+    return csr->index_type == GRAFT_I32 ? ((const int32_t *)csr->col_idx)[e] : ((const int64_t *)csr->col_idx)[e];
 }
 
-/* The entries as coordinates, which is all that GraphBLAS takes without taking the arrays away. */
-static void list_entries(const graft_csr *csr, GrB_Index *rows, GrB_Index *columns)
+static int is_ascending(const graft_csr *csr, int64_t row)
 {
+    for (int64_t e = csr->row_ptr[row] + 1; e < csr->row_ptr[row + 1]; e++) {
+        if (column_of(csr, e) <= column_of(csr, e - 1)) return 0;
+    }
+    return 1;
+}
+
+/* Entries of one row that are being sorted; values may be NULL. */
+struct entries {
+    int64_t *columns;
+    char    *values;
+    size_t   value_bytes;
+};
+
+static void swap(const struct entries *entries, int64_t i, int64_t j)
+{
+    const int64_t column = entries->columns[i];
+    char          value[sizeof(double)];
+
+    entries->columns[i] = entries->columns[j];
+    entries->columns[j] = column;
+    if (entries->values == NULL) return;
+    memcpy(value, entries->values + (size_t)i * entries->value_bytes, entries->value_bytes);
+    memcpy(entries->values + (size_t)i * entries->value_bytes, entries->values + (size_t)j * entries->value_bytes,
+           entries->value_bytes);
+    memcpy(entries->values + (size_t)j * entries->value_bytes, value, entries->value_bytes);
+}
+
+static void sift_down(const struct entries *entries, int64_t root, int64_t count)
+{
+    for (int64_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+        if (child + 1 < count && entries->columns[child + 1] > entries->columns[child]) child++;
+        if (entries->columns[child] <= entries->columns[root]) return;
+        swap(entries, child, root);
+        root = child;
+    }
+}
+
+/* Heap sort, which needs no memory and has no bad case. */
+static void sort_row(const struct entries *entries, int64_t count)
+{
+    for (int64_t root = count / 2 - 1; root >= 0; root--) sift_down(entries, root, count);
+    for (int64_t last = count - 1; last > 0; last--) {
+        swap(entries, 0, last);
+        sift_down(entries, 0, last);
+    }
+}
+
+/* Copy the entries into p->columns and p->values, each row in ascending order. */
+static int32_t copy_sorted(struct prepared *p, const graft_csr *csr, graft_error *error)
+{
+    const size_t value_bytes = csr->value_type == GRAFT_F32 ? sizeof(float) : sizeof(double);
+
+    if (p->values != NULL) memcpy(p->values, csr->values, (size_t)csr->row_ptr[csr->n_rows] * value_bytes);
     for (int64_t row = 0; row < csr->n_rows; row++) {
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
-            rows[e] = (GrB_Index)row;
-            columns[e] = csr->index_type == GRAFT_I32 ? (GrB_Index)((const int32_t *)csr->col_idx)[e]
-                                                      : (GrB_Index)((const int64_t *)csr->col_idx)[e];
+        const int64_t        begin = csr->row_ptr[row], count = csr->row_ptr[row + 1] - begin;
+        const struct entries entries = {
+            .columns = p->columns + begin,
+            .values = p->values != NULL ? (char *)p->values + (size_t)begin * value_bytes : NULL,
+            .value_bytes = value_bytes,
+        };
+
+        for (int64_t e = 0; e < count; e++) entries.columns[e] = column_of(csr, begin + e);
+        if (is_ascending(csr, row)) continue;
+        sort_row(&entries, count);
+        for (int64_t e = 1; e < count; e++) {
+            if (entries.columns[e] != entries.columns[e - 1]) continue;
+            return fail(error, GRAFT_ERR_UNSUPPORTED, 0,
+                        "row %lld has column %lld more than once, which a GrB_Matrix cannot hold", (long long)row,
+                        (long long)entries.columns[e]);
         }
     }
+    return GRAFT_OK;
 }
 
-static GrB_Info build(GrB_Matrix a, const graft_csr *csr, const GrB_Index *rows, const GrB_Index *columns,
-                      GrB_Index entries)
+/* Make what of the entries GraphBLAS cannot use as it is: 32-bit columns, and rows that are not in order. */
+static int32_t arrange(const graft_host *host, struct prepared *p, const graft_csr *csr, graft_error *error)
 {
-    GrB_Scalar one = NULL;
-    GrB_Info   info;
+    const uint64_t entries = (uint64_t)csr->row_ptr[csr->n_rows];
+    int            ascending = 1;
 
-    if (csr->values != NULL && csr->value_type == GRAFT_F32) {
-        return GrB_Matrix_build_FP32(a, rows, columns, csr->values, entries, GrB_PLUS_FP32);
+    for (int64_t row = 0; ascending && row < csr->n_rows; row++) ascending = is_ascending(csr, row);
+    if (entries == 0 || (ascending && csr->index_type == GRAFT_I64)) return GRAFT_OK;
+    p->columns_bytes = entries * sizeof *p->columns;
+    p->columns = host->allocate(host->self, p->columns_bytes, 64);
+    if (p->columns != NULL && !ascending && csr->values != NULL) {
+        p->values_bytes = entries * (csr->value_type == GRAFT_F32 ? sizeof(float) : sizeof(double));
+        p->values = host->allocate(host->self, p->values_bytes, 64);
     }
-    if (csr->values != NULL) return GrB_Matrix_build_FP64(a, rows, columns, csr->values, entries, GrB_PLUS_FP64);
-    info = GrB_Scalar_new(&one, GrB_BOOL);
-    if (info == GrB_SUCCESS) info = GrB_Scalar_setElement_BOOL(one, true);
-    if (info == GrB_SUCCESS) info = GxB_Matrix_build_Scalar(a, rows, columns, one, entries);
-    GrB_Scalar_free(&one);
+    if (p->columns == NULL || (p->values == NULL && p->values_bytes > 0)) {
+        return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for %llu entries in ascending order",
+                    (unsigned long long)entries);
+    }
+    return copy_sorted(p, csr, error);
+}
+
+/* A matrix of the entries with these values, all of it lent. */
+static GrB_Info lend_a(GrB_Matrix *matrix, GrB_Type type, const struct prepared *p, const graft_csr *csr,
+                       const void *values, uint64_t values_bytes, bool iso)
+{
+    GrB_Index      *row_ptr = (GrB_Index *)(uintptr_t)csr->row_ptr;
+    GrB_Index      *columns = (GrB_Index *)(uintptr_t)(p->columns != NULL ? p->columns : csr->col_idx);
+    void           *lent = (void *)(uintptr_t)values;
+    const GrB_Index entries = row_ptr[csr->n_rows];
+    GrB_Info        info = GrB_Matrix_new(matrix, type, (GrB_Index)csr->n_rows, (GrB_Index)csr->n_cols);
+
+    if (info == GrB_SUCCESS) {
+        info =
+            GxB_Matrix_pack_CSR(*matrix, &row_ptr, &columns, &lent, ((GrB_Index)csr->n_rows + 1) * sizeof *csr->row_ptr,
+                                entries * sizeof *p->columns, values_bytes, iso, false, NULL);
+    }
+    if (info != GrB_SUCCESS) GrB_Matrix_free(matrix);
     return info;
 }
 
-/* Make p->a. GraphBLAS sorts the rows; entries that it merges are what its matrices cannot hold. */
-static int32_t make_a(struct prepared *p, const graft_csr *csr, GrB_Index *rows, GrB_Index *columns, graft_error *error)
+static int32_t make_matrices(struct prepared *p, const graft_csr *csr, graft_error *error)
 {
-    const GrB_Index entries = (GrB_Index)csr->row_ptr[csr->n_rows];
-    const GrB_Type  type = csr->values == NULL ? GrB_BOOL : csr->value_type == GRAFT_F32 ? GrB_FP32 : GrB_FP64;
-    GrB_Index       kept = 0;
-    GrB_Info        info = GrB_Matrix_new(&p->a, type, (GrB_Index)csr->n_rows, (GrB_Index)csr->n_cols);
+    const int wide = csr->value_type == GRAFT_F64;
+    GrB_Info  info = GrB_Descriptor_new(&p->descriptor);
 
-    if (info == GrB_SUCCESS) info = by_rows(p->a, GxB_SPARSE);
-    list_entries(csr, rows, columns);
-    if (info == GrB_SUCCESS) info = build(p->a, csr, rows, columns, entries);
-    if (info == GrB_SUCCESS) info = GrB_Matrix_wait(p->a, GrB_MATERIALIZE);
-    if (info == GrB_SUCCESS) info = GrB_Matrix_nvals(&kept, p->a);
-    if (info == GrB_SUCCESS) info = GrB_Descriptor_new(&p->descriptor);
-    if (info == GrB_SUCCESS && kept != entries) {
-        return fail(error, GRAFT_ERR_UNSUPPORTED, 0,
-                    "rows name %lld columns more than once, which a GrB_Matrix cannot hold",
-                    (long long)(entries - kept));
+    p->one_f32 = 1;
+    p->one_f64 = 1;
+    if (csr->row_ptr[csr->n_rows] == 0) return foreign(error, info, "GrB_Descriptor_new");
+    if (info == GrB_SUCCESS) info = lend_a(&p->ones[0], GrB_FP32, p, csr, &p->one_f32, sizeof p->one_f32, true);
+    if (info == GrB_SUCCESS) info = lend_a(&p->ones[1], GrB_FP64, p, csr, &p->one_f64, sizeof p->one_f64, true);
+    if (info == GrB_SUCCESS && csr->values != NULL) {
+        info = lend_a(&p->weighted, wide ? GrB_FP64 : GrB_FP32, p, csr, p->values != NULL ? p->values : csr->values,
+                      (uint64_t)csr->row_ptr[csr->n_rows] * (wide ? sizeof(double) : sizeof(float)), false);
     }
-    return foreign(error, info, "building the matrix");
+    return foreign(error, info, "lending it A");
 }
 
 static int32_t prepare(void *state, const graft_csr *csr, void **prepared, int64_t *bytes, graft_error *error)
 {
     const graft_host *host = state;
-    const uint64_t    index_bytes = ((uint64_t)csr->row_ptr[csr->n_rows] + 1) * sizeof(GrB_Index);
-    GrB_Index        *indices = NULL;
     struct prepared  *p = host->allocate(host->self, sizeof *p, 64);
-    size_t            held = 0;
-    int32_t           rc = GRAFT_ERR_NOMEM;
+    int32_t           rc;
 
-    if (p != NULL) {
-        memset(p, 0, sizeof *p);
-        indices = host->allocate(host->self, 2 * index_bytes, 64);
-    }
-    if (indices == NULL)
-        fail(error, rc, 0, "no memory for %llu bytes of indices", (unsigned long long)(2 * index_bytes));
-    else rc = make_a(p, csr, indices, indices + index_bytes / sizeof *indices, error);
-    if (indices != NULL) host->deallocate(host->self, indices, 2 * index_bytes, 64);
+    if (p == NULL) return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for what it keeps of a matrix");
+    memset(p, 0, sizeof *p);
+    rc = arrange(host, p, csr, error);
+    if (rc == GRAFT_OK) rc = make_matrices(p, csr, error);
     if (rc < 0) {
         release(state, p);
         return rc;
     }
-    if (GxB_Matrix_memoryUsage(&held, p->a) == GrB_SUCCESS) *bytes += (int64_t)held;
+    *bytes += (int64_t)(sizeof *p + p->columns_bytes + p->values_bytes);
     *prepared = p;
     return GRAFT_OK;
 }
@@ -192,60 +298,77 @@ static int is_sum(graft_semiring semiring)
     return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
 }
 
-/* The semiring, and the operation that accumulates into Z; where A has no values they are not looked at. */
-static GrB_Semiring semiring_of(const graft_mxm_args *args, const graft_csr *a, GrB_BinaryOp *add)
+static int is_weighted(const struct prepared *p, graft_semiring semiring)
 {
-    const GrB_Semiring semirings[3][2][2] = {
-        { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
-          { GxB_PLUS_SECOND_FP32, GxB_PLUS_SECOND_FP64 } },
-        { { GrB_MAX_TIMES_SEMIRING_FP32, GrB_MAX_TIMES_SEMIRING_FP64 }, { GxB_MAX_SECOND_FP32, GxB_MAX_SECOND_FP64 } },
-        { { GrB_MIN_TIMES_SEMIRING_FP32, GrB_MIN_TIMES_SEMIRING_FP64 }, { GxB_MIN_SECOND_FP32, GxB_MIN_SECOND_FP64 } },
-    };
+    return p->weighted != NULL &&
+           (semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MIN_TIMES);
+}
+
+/* What GrB_mxm is asked to do. A sum without weights is a product with ones: GraphBLAS has vector instructions for
+ * plus_times alone. */
+struct operation {
+    GrB_Matrix   a;
+    GrB_Semiring semiring;
+    GrB_BinaryOp add; /* accumulates into Z */
+};
+
+static struct operation operation_of(const struct prepared *p, const graft_mxm_args *args)
+{
+    const GrB_Semiring times[3][2] = { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
+                                       { GrB_MAX_TIMES_SEMIRING_FP32, GrB_MAX_TIMES_SEMIRING_FP64 },
+                                       { GrB_MIN_TIMES_SEMIRING_FP32, GrB_MIN_TIMES_SEMIRING_FP64 } };
+    const GrB_Semiring second[3][2] = { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
+                                        { GxB_MAX_SECOND_FP32, GxB_MAX_SECOND_FP64 },
+                                        { GxB_MIN_SECOND_FP32, GxB_MIN_SECOND_FP64 } };
     const GrB_BinaryOp adds[3][2] = { { GrB_PLUS_FP32, GrB_PLUS_FP64 },
                                       { GrB_MAX_FP32, GrB_MAX_FP64 },
                                       { GrB_MIN_FP32, GrB_MIN_FP64 } };
     const int          monoid = (args->semiring - GRAFT_PLUS_TIMES) / 2, wide = args->c->dtype == GRAFT_F64;
-    const int          second = a->values == NULL || (args->semiring - GRAFT_PLUS_TIMES) % 2 == 1;
+    const int          weighted = is_weighted(p, args->semiring);
 
-    *add = adds[monoid][wide];
-    return semirings[monoid][second][wide];
+    return (struct operation){
+        .a = weighted ? p->weighted : p->ones[wide],
+        .semiring = weighted ? times[monoid][wide] : second[monoid][wide],
+        .add = adds[monoid][wide],
+    };
 }
 
-static double element_of(const graft_dense *dense, int64_t row, int64_t column)
+/* Whether a row has a NaN, or an infinity if that is asked too. */
+static int is_suspect(const graft_dense *dense, int64_t row, int infinities)
 {
-    const int64_t at = row * dense->stride + column;
+    int found = 0;
 
-    return dense->dtype == GRAFT_F32 ? (double)((const float *)dense->data)[at] : ((const double *)dense->data)[at];
+    if (dense->dtype == GRAFT_F32) {
+        const float *x = (const float *)dense->data + row * dense->stride;
+
+        for (int64_t j = 0; j < dense->n_cols; j++) found |= isnan(x[j]) | (infinities & (fabsf(x[j]) > FLT_MAX));
+    } else {
+        const double *x = (const double *)dense->data + row * dense->stride;
+
+        for (int64_t j = 0; j < dense->n_cols; j++) found |= isnan(x[j]) | (infinities & (fabs(x[j]) > DBL_MAX));
+    }
+    return found;
 }
 
 /* max and min of GraphBLAS pass over a NaN, ours must not; a weight of 0 makes one of an infinity. */
-static int32_t refuse_nan(const graft_mxm_args *args, const graft_csr *a, graft_error *error)
+static int32_t refuse_nan(const struct prepared *p, const graft_mxm_args *args, graft_error *error)
 {
-    const int weighted = a->values != NULL && (args->semiring == GRAFT_MAX_TIMES || args->semiring == GRAFT_MIN_TIMES);
+    const int weighted = is_weighted(p, args->semiring);
     int64_t   bad = INT64_MAX;
 
     if (is_sum(args->semiring)) return GRAFT_OK;
 #pragma omp parallel for num_threads(args->threads) reduction(min : bad) if (args->threads > 1)
     for (int64_t row = 0; row < args->b->n_rows; row++) {
-        for (int64_t j = 0; j < args->b->n_cols; j++) {
-            const double b = element_of(args->b, row, j);
-
-            if ((isnan(b) || (weighted && isinf(b))) && row < bad) bad = row;
-        }
+        if (row < bad && is_suspect(args->b, row, weighted)) bad = row;
     }
     if (bad == INT64_MAX) return GRAFT_OK;
     return fail(error, GRAFT_ERR_UNSUPPORTED, 0, "its max and min would hide a NaN that row %lld of B may bring in",
                 (long long)bad);
 }
 
-/* A full matrix by rows of the type of C. */
-static GrB_Info new_full(GrB_Matrix *matrix, graft_dtype dtype, int64_t n_rows, int64_t n_cols)
+static GrB_Info new_dense(GrB_Matrix *matrix, graft_dtype dtype, int64_t n_rows, int64_t n_cols)
 {
-    GrB_Info info =
-        GrB_Matrix_new(matrix, dtype == GRAFT_F32 ? GrB_FP32 : GrB_FP64, (GrB_Index)n_rows, (GrB_Index)n_cols);
-
-    if (info == GrB_SUCCESS) info = by_rows(*matrix, GxB_FULL + GxB_BITMAP);
-    return info;
+    return GrB_Matrix_new(matrix, dtype == GRAFT_F32 ? GrB_FP32 : GrB_FP64, (GrB_Index)n_rows, (GrB_Index)n_cols);
 }
 
 static double identity_of(graft_semiring semiring)
@@ -254,47 +377,84 @@ static double identity_of(graft_semiring semiring)
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND ? -INFINITY : INFINITY;
 }
 
-/* Fill the array of Z, which stays GraphBLAS's own, with the identity; make Z at the first run of its width and type.
- * */
+static void fill(void *array, graft_dtype dtype, int64_t count, double value, int threads)
+{
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        if (dtype == GRAFT_F32) {
+#pragma omp for schedule(static)
+            for (int64_t i = 0; i < count; i++) ((float *)array)[i] = (float)value;
+        } else {
+#pragma omp for schedule(static)
+            for (int64_t i = 0; i < count; i++) ((double *)array)[i] = value;
+        }
+    }
+}
+
+/* Take the array out of Z as one without gaps; GraphBLAS may hold one number for all of it. */
+static GrB_Info open_z(struct prepared *p, void **array)
+{
+    return GxB_Matrix_unpack_FullR(p->z, array, &p->z_bytes, NULL, NULL);
+}
+
+/* Make Z of this shape, every element the identity. GraphBLAS gets its memory when it multiplies. */
+static GrB_Info new_z(struct prepared *p, const graft_mxm_args *args)
+{
+    const graft_dense *c = args->c;
+    GrB_Info           info;
+
+    GrB_Matrix_free(&p->z);
+    p->z_bytes = 0;
+    info = new_dense(&p->z, c->dtype, c->n_rows, c->n_cols);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set(p->z, GxB_FORMAT, GxB_BY_ROW);
+    if (info == GrB_SUCCESS) {
+        info = GrB_Matrix_assign_FP64(p->z, NULL, NULL, identity_of(args->semiring), GrB_ALL, (GrB_Index)c->n_rows,
+                                      GrB_ALL, (GrB_Index)c->n_cols, NULL);
+    }
+    return info;
+}
+
+/* Make Z of the shape of C and every element of it the identity. Its array is kept as long as it is large enough. */
 static GrB_Info reset_z(struct prepared *p, const graft_mxm_args *args)
 {
-    const int64_t count = args->c->n_rows * args->c->n_cols;
-    const double  identity = identity_of(args->semiring);
-    GrB_Index     bytes;
-    GrB_Info      info;
-    void         *array = NULL;
-    bool          iso;
+    const graft_dense *c = args->c;
+    const GrB_Index    needed = (GrB_Index)(c->n_rows * c->n_cols) * (c->dtype == GRAFT_F32 ? 4 : 8);
+    GrB_Info           info = GrB_SUCCESS;
+    GrB_Matrix         shaped = NULL;
+    void              *array = NULL;
 
-    if (p->z == NULL || p->z_width != args->c->n_cols || p->z_dtype != args->c->dtype) {
-        GrB_Matrix_free(&p->z);
-        p->z_width = args->c->n_cols;
-        p->z_dtype = args->c->dtype;
-        info = new_full(&p->z, p->z_dtype, args->c->n_rows, p->z_width);
-        if (info != GrB_SUCCESS) return info;
-        return GrB_Matrix_assign_FP64(p->z, NULL, NULL, identity, GrB_ALL, (GrB_Index)args->c->n_rows, GrB_ALL,
-                                      (GrB_Index)p->z_width, NULL);
+    if (p->z_bytes < needed) {
+        info = new_z(p, args);
+    } else {
+        if (p->z_width != c->n_cols || p->z_dtype != c->dtype)
+            info = new_dense(&shaped, c->dtype, c->n_rows, c->n_cols);
+        if (info == GrB_SUCCESS) info = open_z(p, &array);
+        if (info == GrB_SUCCESS) {
+            if (shaped != NULL) {
+                GrB_Matrix_free(&p->z);
+                p->z = shaped;
+                shaped = NULL;
+            }
+            fill(array, c->dtype, c->n_rows * c->n_cols, identity_of(args->semiring), args->threads);
+            info = GxB_Matrix_pack_FullR(p->z, &array, p->z_bytes, false, NULL);
+        }
+        GrB_Matrix_free(&shaped);
     }
-    info = GxB_Matrix_unpack_FullR(p->z, &array, &bytes, &iso, NULL);
-    if (info != GrB_SUCCESS) return info;
-    for (int64_t i = 0; i < (iso ? 1 : count); i++) {
-        if (p->z_dtype == GRAFT_F32) ((float *)array)[i] = (float)identity;
-        else ((double *)array)[i] = identity;
-    }
-    return GxB_Matrix_pack_FullR(p->z, &array, bytes, iso, NULL);
+    p->z_width = c->n_cols;
+    p->z_dtype = c->dtype;
+    return info;
 }
 
 /* Z (+)= A B, with the array of B lent to GraphBLAS for the time of the product. */
-static int32_t product(struct prepared *p, const graft_csr *a, const graft_mxm_args *args, void *b_data,
-                       graft_error *error)
+static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_data, graft_error *error)
 {
-    const GrB_Index b_bytes = (GrB_Index)(args->b->n_rows * args->b->n_cols) * (args->c->dtype == GRAFT_F32 ? 4 : 8);
-    GrB_BinaryOp    add;
-    GrB_Semiring    semiring = semiring_of(args, a, &add);
+    const struct operation operation = operation_of(p, args);
+    const GrB_Index b_bytes = (GrB_Index)(args->b->n_rows * args->b->n_cols) * (args->b->dtype == GRAFT_F32 ? 4 : 8);
     GrB_Matrix      b = NULL;
     GrB_Index       bytes;
     void           *lent = b_data, *back = NULL;
     bool            iso;
-    GrB_Info        info = new_full(&b, args->b->dtype, args->b->n_rows, args->b->n_cols), taken;
+    GrB_Info        info = new_dense(&b, args->b->dtype, args->b->n_rows, args->b->n_cols), taken;
 
     if (info == GrB_SUCCESS) info = GxB_Matrix_pack_FullR(b, &lent, b_bytes, false, NULL);
     if (info != GrB_SUCCESS) {
@@ -302,27 +462,25 @@ static int32_t product(struct prepared *p, const graft_csr *a, const graft_mxm_a
         return foreign(error, info, "lending it B");
     }
     info = GxB_Desc_set(p->descriptor, GxB_NTHREADS, (int)args->threads);
-    if (info == GrB_SUCCESS) info = GrB_mxm(p->z, NULL, add, semiring, p->a, b, p->descriptor);
+    if (info == GrB_SUCCESS) {
+        info = GrB_mxm(p->z, NULL, operation.add, operation.semiring, operation.a, b, p->descriptor);
+    }
     if (info == GrB_SUCCESS) info = GrB_Matrix_wait(p->z, GrB_MATERIALIZE);
     taken = GxB_Matrix_unpack_FullR(b, &back, &bytes, &iso, NULL);
-    /* Freeing a matrix that still has the host's array would free that; then rather lose the few bytes of its handle.
-     * */
-    if (taken == GrB_SUCCESS) GrB_Matrix_free(&b);
+    if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* else it is lost, as in return_a() */
     return foreign(error, info != GrB_SUCCESS ? info : taken, "GrB_mxm");
 }
 
 /* Take the array of Z for the time of the epilogue. */
 static int32_t finish(struct prepared *p, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
-    void     *array = NULL;
-    GrB_Index bytes;
-    bool      iso;
-    GrB_Info  info = GxB_Matrix_unpack_FullR(p->z, &array, &bytes, &iso, NULL);
+    void    *array = NULL;
+    GrB_Info info = open_z(p, &array);
 
-    if (info == GrB_SUCCESS && !iso) epilogue_apply(a, args, array);
-    if (info == GrB_SUCCESS) info = GxB_Matrix_pack_FullR(p->z, &array, bytes, iso, NULL);
-    if (info == GrB_SUCCESS && iso)
-        return fail(error, GRAFT_ERR_UNSUPPORTED, 0, "GraphBLAS gave one value for all of Z");
+    if (info == GrB_SUCCESS) {
+        epilogue_apply(a, args, array);
+        info = GxB_Matrix_pack_FullR(p->z, &array, p->z_bytes, false, NULL);
+    }
     return foreign(error, info, "reading Z");
 }
 
@@ -332,7 +490,7 @@ static void *pack_rows(const graft_host *host, const graft_dense *b, uint64_t el
     const uint64_t row = (uint64_t)b->n_cols * element;
     char          *copy;
 
-    if (b->stride == b->n_cols) return b->data;
+    if (b->stride == b->n_cols || b->n_rows == 1) return b->data;
     copy = host->allocate(host->self, bytes, 64);
     for (int64_t i = 0; i < b->n_rows && copy != NULL; i++) {
         memcpy(copy + (uint64_t)i * row, (const char *)b->data + (uint64_t)(i * b->stride) * element, row);
@@ -344,7 +502,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 {
     const graft_host *host = state;
     struct prepared  *p = prepared;
-    const uint64_t    element = args->c->dtype == GRAFT_F32 ? 4 : 8;
+    const uint64_t    element = args->b->dtype == GRAFT_F32 ? 4 : 8;
     const uint64_t    bytes = (uint64_t)(args->b->n_rows * args->b->n_cols) * element;
     void             *b;
     int32_t           rc;
@@ -354,15 +512,18 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
         epilogue_apply(a, args, NULL);
         return GRAFT_OK;
     }
-    rc = refuse_nan(args, a, error);
+    rc = refuse_nan(p, args, error);
     if (rc < 0) return rc;
     b = pack_rows(host, args->b, element, bytes);
     if (b == NULL)
         return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for a copy of B, %llu bytes", (unsigned long long)bytes);
     rc = foreign(error, reset_z(p, args), "filling Z");
-    if (rc == GRAFT_OK) rc = product(p, a, args, b, error);
+    if (rc == GRAFT_OK) rc = product(p, args, b, error);
     if (rc == GRAFT_OK) rc = finish(p, a, args, error);
-    if (rc < 0) GrB_Matrix_free(&p->z); /* It may be in any state; the next run makes a new one. */
+    if (rc < 0) { /* Z may be in any state; the next run makes a new one. */
+        GrB_Matrix_free(&p->z);
+        p->z_bytes = 0;
+    }
     if (b != args->b->data) host->deallocate(host->self, b, bytes, 64);
     return rc;
 }

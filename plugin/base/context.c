@@ -9,19 +9,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+enum { HUGE_PAGE = 2 * 1024 * 1024 };
 
 static void log_nothing(void *self, graft_log_level level, const char *message)
 {
     (void)self, (void)level, (void)message;
 }
 
+/* Large blocks lie on large pages where the system gives them: rows are read in no order, and each small page of them
+ * would be looked up anew. */
 static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
 {
+    void *memory;
+
     (void)self;
-    /* aligned_alloc() wants a multiple of the alignment. */
-    return bytes <= UINT64_MAX - alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
-                                           : NULL;
+    if (bytes > INT64_MAX - HUGE_PAGE) return NULL;
+    if (bytes >= 2 * HUGE_PAGE && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
+    bytes = (bytes + alignment - 1) / alignment * alignment; /* as aligned_alloc() wants it */
+    memory = aligned_alloc(alignment, bytes);
+    if (memory != NULL && bytes >= 2 * HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
 }
 
 static void deallocate_c(void *self, void *memory, uint64_t bytes, uint64_t alignment)

@@ -29,6 +29,7 @@
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
     X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \
     X(MXM_KERNEL, "mxm.kernel", 1, "text", "auto", "", "kernel of the sparse products: auto, or a name")               \
+    X(MXM_VERIFY, "mxm.verify", 1, "integer", "0", "0..1000000", "rows of every product to compare with reference")    \
     X(DENSE_MODULE, "dense.module", 0, "text", "auto", "", "module of the dense products: auto, or a name")            \
     X(MODULE_PATH, "module.path", 1, "text", "", "", "folders, parted by ':', searched for modules first")             \
     X(LOG_LEVEL, "log.level", 1, "debug|info|warning|error", "info", "", "least important lines the log receives")

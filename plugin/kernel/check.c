@@ -10,11 +10,16 @@ static int addressable(int64_t n_rows, int64_t stride, int64_t bytes)
     return !__builtin_mul_overflow(n_rows, stride, &units) && !__builtin_mul_overflow(units, bytes, &total);
 }
 
+static int64_t element_bytes(graft_dtype dtype)
+{
+    return dtype == GRAFT_F64 ? 8 : dtype == GRAFT_BF16 ? 2 : 4;
+}
+
 int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error)
 {
-    if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
-                       dense->dtype);
+    if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64 && dense->dtype != GRAFT_BF16) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1), GRAFT_F64 (2) or GRAFT_BF16 (6)",
+                       name, dense->dtype);
     }
     if (dense->n_rows < 0 || dense->n_cols < 0 || dense->stride < dense->n_cols ||
         !addressable(dense->n_rows, dense->stride, 8)) {
@@ -38,9 +43,14 @@ static int32_t check_shapes(const graft_mxm_args *args, graft_error *error)
                        (long long)args->c->n_rows, (long long)args->c->n_cols, (long long)a->n_rows,
                        (long long)a->n_cols, (long long)args->b->n_rows, (long long)args->b->n_cols);
     }
-    if (args->b->dtype != args->c->dtype || (a->values != NULL && a->value_type != args->c->dtype)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "types differ: C has dtype %d, B %d, the values of A %d; all must be one",
-                       args->c->dtype, args->b->dtype, a->values != NULL ? a->value_type : args->c->dtype);
+    if (args->c->dtype == GRAFT_BF16) return gr_fail(error, GRAFT_ERR_ARG, "C is in bfloat16, which only B may be");
+    if ((args->b->dtype != args->c->dtype && !(args->b->dtype == GRAFT_BF16 && args->c->dtype == GRAFT_F32)) ||
+        (a->values != NULL && a->value_type != args->c->dtype)) {
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "types differ: C has dtype %d, B %d, the values of A %d; all must be one, or B bfloat16 (6) and C "
+            "float (1)",
+            args->c->dtype, args->b->dtype, a->values != NULL ? a->value_type : args->c->dtype);
     }
     return GRAFT_OK;
 }
@@ -84,6 +94,11 @@ static struct span span_of(const void *data, int64_t n_rows, int64_t n_cols, int
     return (struct span){ begin, begin + (uintptr_t)((n_rows - 1) * stride + n_cols) * bytes };
 }
 
+static struct span span_of_dense(const graft_dense *dense)
+{
+    return span_of(dense->data, dense->n_rows, dense->n_cols, dense->stride, (uint64_t)element_bytes(dense->dtype));
+}
+
 static int overlap(struct span x, struct span y)
 {
     return x.begin < y.end && y.begin < x.end;
@@ -109,11 +124,50 @@ static int32_t check_winner(const graft_mxm_args *args, struct span b, struct sp
     return GRAFT_OK;
 }
 
+int gr_dense_overlap(const graft_dense *x, const graft_dense *y)
+{
+    return overlap(span_of_dense(x), span_of_dense(y));
+}
+
+static int32_t check_epilogue(const graft_mxm_args *args, graft_error *error)
+{
+    const graft_epilogue *e = args->epilogue;
+    const graft_dense    *residual = e->residual;
+    const int64_t         least = (args->c->n_cols + 7) / 8;
+    int32_t               rc = GRAFT_OK;
+
+    if (e->flags & ~GRAFT_EPILOGUE_RELU) {
+        return gr_fail(error, GRAFT_ERR_ARG, "epilogue: flags are 0x%x, of which some are unknown", e->flags);
+    }
+    if (!(e->dropout >= 0 && e->dropout < 1)) {
+        return gr_fail(error, GRAFT_ERR_ARG, "epilogue: dropout is %g, expected a share from 0 to less than 1",
+                       e->dropout);
+    }
+    if (e->bits != NULL && (e->bits_stride < least || !addressable(args->c->n_rows, e->bits_stride, 1))) {
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "epilogue: bits_stride is %lld bytes, but a row of %lld columns takes %lld",
+                       (long long)e->bits_stride, (long long)args->c->n_cols, (long long)least);
+    }
+    if (residual == NULL) return GRAFT_OK;
+    GR_TRY(gr_dense_check(residual, "residual", error));
+    if (residual->dtype != args->c->dtype || residual->n_rows != args->c->n_rows ||
+        residual->n_cols != args->c->n_cols) {
+        return gr_fail(error, GRAFT_ERR_ARG, "residual is %lld x %lld of dtype %d, but C is %lld x %lld of dtype %d",
+                       (long long)residual->n_rows, (long long)residual->n_cols, residual->dtype,
+                       (long long)args->c->n_rows, (long long)args->c->n_cols, args->c->dtype);
+    }
+    if (gr_dense_overlap(residual, args->c) &&
+        (residual->data != args->c->data || residual->stride != args->c->stride)) {
+        return gr_fail(error, GRAFT_ERR_ARG, "residual overlaps C in memory and is not C itself");
+    }
+done:
+    return rc;
+}
+
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
 {
-    const uint64_t bytes = args->c->dtype == GRAFT_F32 ? 4 : 8;
-    struct span    b, c;
-    int32_t        rc = GRAFT_OK;
+    struct span b, c;
+    int32_t     rc = GRAFT_OK;
 
     if (args->semiring < GRAFT_PLUS_TIMES || args->semiring > GRAFT_MIN_SECOND) {
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)",
@@ -126,9 +180,10 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     GR_TRY(gr_dense_check(args->c, "C", error));
     GR_TRY(check_shapes(args, error));
     if (args->mask != NULL) GR_TRY(check_mask(args->mask, args->c->n_rows, args->c->n_cols, error));
-    b = span_of(args->b->data, args->b->n_rows, args->b->n_cols, args->b->stride, bytes);
-    c = span_of(args->c->data, args->c->n_rows, args->c->n_cols, args->c->stride, bytes);
-    if (overlap(b, c)) return gr_fail(error, GRAFT_ERR_ARG, "C overlaps B in memory");
+    b = span_of_dense(args->b);
+    c = span_of_dense(args->c);
+    if (gr_dense_overlap(args->b, args->c)) return gr_fail(error, GRAFT_ERR_ARG, "C overlaps B in memory");
+    if (args->epilogue != NULL) GR_TRY(check_epilogue(args, error));
     rc = check_winner(args, b, c, error);
 done:
     return rc;

@@ -23,6 +23,11 @@ struct graft_matrix {
     void               *owned[3]; /* arrays to free with the matrix, or NULL */
     int64_t             owned_bytes;
     struct gr_prepared *prepared;
+
+    /* What edge operators prepared, freed with the matrix. */
+    void *edge_map;
+    void (*edge_map_free)(graft_context *context, void *edge_map);
+    int64_t edge_map_bytes;
 };
 
 /** Wrap a csr that has been checked. */
@@ -40,11 +45,24 @@ int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, gra
 /** Whether a dense matrix can be what it says; `name` is what the message calls it. */
 int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error);
 
+int gr_dense_overlap(const graft_dense *x, const graft_dense *y);
+
+/** Copy between float and bfloat16. */
+int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int threads, graft_error *error);
+
 /** Whether the arguments fit together; see graft_mxm.run() for what is refused. */
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 
 /** A product whose arguments are complete and checked. */
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error);
+
+/** Option mxm.verify. begin() keeps what the comparison needs of the rows it samples, and gives NULL if the option is 0;
+ *  compare() does them again, after the product; end() frees it, and takes NULL. */
+struct gr_verify;
+int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
+                        graft_error *error);
+int32_t gr_verify_compare(const struct gr_verify *verify, graft_error *error);
+void    gr_verify_end(struct gr_verify *verify);
 
 /** Which kernel would run `args`, or, for NULL, which ran last. */
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,

@@ -28,7 +28,7 @@ void gr_matrix_adopt(graft_matrix *matrix)
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix)
 {
-    int64_t bytes = matrix != NULL ? matrix->owned_bytes : 0;
+    int64_t bytes = matrix != NULL ? matrix->owned_bytes + matrix->edge_map_bytes : 0;
 
     for (const struct gr_prepared *p = matrix != NULL ? matrix->prepared : NULL; p != NULL; p = p->next)
         bytes += p->bytes;
@@ -46,6 +46,7 @@ void gr_matrix_destroy(graft_matrix *matrix)
         matrix->prepared = first->next;
         gr_free(matrix->context, first);
     }
+    if (matrix->edge_map_free != NULL) matrix->edge_map_free(matrix->context, matrix->edge_map);
     for (int i = 0; i < 3; i++) gr_free(matrix->context, matrix->owned[i]);
     gr_free(matrix->context, matrix);
 }

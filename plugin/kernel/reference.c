@@ -3,7 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 
+#include "base/dropout.h"
 #include "kernel/mask.h"
+
+#include <string.h>
 
 enum { STRIP = 64 };
 
@@ -19,6 +22,42 @@ static void put_winner(const graft_csr *a, const graft_mxm_args *args, int64_t r
     if (args->winner == NULL) return;
     if (a->index_type == GRAFT_I32) ((int32_t *)args->winner)[at] = (int32_t)winner;
     else ((int64_t *)args->winner)[at] = winner;
+}
+
+static void put_bit(const graft_epilogue *epilogue, int64_t row, int64_t j, int bit)
+{
+    uint8_t *byte;
+
+    if (epilogue->bits == NULL) return;
+    byte = epilogue->bits + row * epilogue->bits_stride + j / 8;
+    *byte = (uint8_t)((*byte & ~(1u << (j & 7))) | (unsigned)bit << (j & 7));
+}
+
+static int is_sum(graft_semiring semiring)
+{
+    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
+}
+
+static int is_max(graft_semiring semiring)
+{
+    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
+}
+
+/* An element of B, which may be in bfloat16 where C is float. */
+static float f32_element(const graft_dense *b, int64_t at)
+{
+    uint32_t bits;
+    float    value;
+
+    if (b->dtype == GRAFT_F32) return ((const float *)b->data)[at];
+    bits = (uint32_t)((const uint16_t *)b->data)[at] << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double f64_element(const graft_dense *b, int64_t at)
+{
+    return ((const double *)b->data)[at];
 }
 
 /* Whether v takes the place of the best so far: it is better, or a NaN where there was none. */

@@ -90,12 +90,18 @@ static int threads_for(const graft_context *context, const graft_mxm_args *args)
 
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
 {
-    graft_mxm_args complete = *args;
-    struct reasons reasons = { "" };
-    int32_t        taken;
+    graft_mxm_args    complete = *args;
+    struct reasons    reasons = { "" };
+    struct gr_verify *verify = NULL;
+    int32_t           taken, rc = GRAFT_OK;
 
     complete.threads = threads_for(context, args);
-    return choose(context, &complete, 0, &reasons, &taken, error);
+    GR_TRY(gr_verify_begin(context, &complete, &verify, error));
+    GR_TRY(choose(context, &complete, 0, &reasons, &taken, error));
+    if (verify != NULL) rc = gr_verify_compare(verify, error);
+done:
+    gr_verify_end(verify);
+    return rc;
 }
 
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,

@@ -21,22 +21,30 @@
 
 /* The strip in registers as wide as it allows; a few columns one by one. */
 INLINE void TYPE(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
-                        const enum op op, const int times, REAL *z, int32_t *winner)
+                        const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
-    if (strip.count >= TYPE(wide_LANES)) TYPE(wide_strip)(job, e0, e1, strip, op, times, z, winner);
-    else if (strip.count >= TYPE(narrow_LANES)) TYPE(narrow_strip)(job, e0, e1, strip, op, times, z, winner);
-    else TYPE(single_strip)(job, e0, e1, strip, op, times, z, winner);
+    if (strip.count >= TYPE(wide_LANES)) TYPE(wide_strip)(job, e0, e1, strip, op, times, bf16, z, winner);
+    else if (strip.count >= TYPE(narrow_LANES)) TYPE(narrow_strip)(job, e0, e1, strip, op, times, bf16, z, winner);
+    else TYPE(single_strip)(job, e0, e1, strip, op, times, bf16, z, winner);
+}
+
+INLINE void TYPE(gather_op)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
+                            const enum op op, REAL *z, int32_t *winner)
+{
+    const int bf16 = job->args->b->dtype == GRAFT_BF16;
+
+    if (job->times && bf16) TYPE(strip)(job, e0, e1, strip, op, 1, 1, z, winner);
+    else if (job->times) TYPE(strip)(job, e0, e1, strip, op, 1, 0, z, winner);
+    else if (bf16) TYPE(strip)(job, e0, e1, strip, op, 0, 1, z, winner);
+    else TYPE(strip)(job, e0, e1, strip, op, 0, 0, z, winner);
 }
 
 static void TYPE(gather)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip, void *z,
                          int32_t *winner)
 {
-    if (job->sum && job->times) TYPE(strip)(job, e0, e1, strip, SUM, 1, z, winner);
-    else if (job->sum) TYPE(strip)(job, e0, e1, strip, SUM, 0, z, winner);
-    else if (winner == NULL && job->times) TYPE(strip)(job, e0, e1, strip, EXTREME, 1, z, winner);
-    else if (winner == NULL) TYPE(strip)(job, e0, e1, strip, EXTREME, 0, z, winner);
-    else if (job->times) TYPE(strip)(job, e0, e1, strip, EXTREME_WINNER, 1, z, winner);
-    else TYPE(strip)(job, e0, e1, strip, EXTREME_WINNER, 0, z, winner);
+    if (job->sum) TYPE(gather_op)(job, e0, e1, strip, SUM, z, winner);
+    else if (winner == NULL) TYPE(gather_op)(job, e0, e1, strip, EXTREME, z, winner);
+    else TYPE(gather_op)(job, e0, e1, strip, EXTREME_WINNER, z, winner);
 }
 
 /* Whether v takes the place of best; as in the tiles. */
@@ -97,8 +105,8 @@ static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *all
             c[j] = 0;
             put_winner(job, at, -1);
         } else if (!(flags & GRAFT_MXM_ACCUMULATE)) {
-            c[j] = z != NULL ? z[j] : 0;
-            put_winner(job, at, z != NULL ? winner[j] : -1);
+            c[j] = z[j];
+            put_winner(job, at, winner[j]);
         } else if (z != NULL && TYPE(wins)(z[j], c[j], (REAL)job->sign)) {
             c[j] = z[j];
             put_winner(job, at, winner[j]);
@@ -106,24 +114,77 @@ static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *all
     }
 }
 
+/* ReLU and dropout of the strip, eight columns at a time, with the bits of what gets through. */
+static void TYPE(activate)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t row,
+                           struct gr_simd_strip strip, REAL *z)
+{
+    const graft_epilogue *e = job->args->epilogue;
+    const uint32_t        threshold = gr_dropout_threshold(e->dropout);
+    const REAL            scale = (REAL)gr_dropout_scale(threshold);
+    const int64_t         vertex = e->vertex != NULL ? e->vertex[row] : row;
+    const unsigned        relu = (e->flags & GRAFT_EPILOGUE_RELU) != 0;
+
+    for (int64_t j0 = 0; j0 < strip.count; j0 += 8) {
+        const int64_t  block = (strip.begin + j0) / 8;
+        const unsigned kept = gr_dropout_kept(e->dropout_key, vertex, block, threshold);
+        const int      n = strip.count - j0 < 8 ? (int)(strip.count - j0) : 8;
+        unsigned       bits = 0;
+
+        for (int k = 0; k < n; k++) {
+            const unsigned through = kept >> k & (unsigned)(!relu || !(z[j0 + k] <= 0)) & 1;
+
+            z[j0 + k] = through ? z[j0 + k] * scale : 0;
+            bits |= (allowed == NULL || allowed[j0 + k] ? through : 0) << k;
+        }
+        if (e->bits != NULL) e->bits[row * e->bits_stride + block] = (uint8_t)bits;
+    }
+}
+
+static void TYPE(epilogue)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t row,
+                           struct gr_simd_strip strip, REAL *z)
+{
+    const graft_epilogue *e = job->args->epilogue;
+
+    if (e->bias != NULL) {
+        const REAL *bias = (const REAL *)e->bias + strip.begin;
+        for (int64_t j = 0; j < strip.count; j++) z[j] += bias[j];
+    }
+    if (e->residual != NULL) {
+        const REAL *residual = (const REAL *)e->residual->data + row * e->residual->stride + strip.begin;
+        for (int64_t j = 0; j < strip.count; j++) z[j] += residual[j];
+    }
+    if (e->dropout > 0 || e->bits != NULL) {
+        TYPE(activate)(job, allowed, row, strip, z);
+    } else if (e->flags & GRAFT_EPILOGUE_RELU) {
+        for (int64_t j = 0; j < strip.count; j++) z[j] = z[j] <= 0 ? 0 : z[j];
+    }
+}
+
 static void TYPE(finish)(const struct gr_simd_job *job, int64_t row, struct gr_simd_strip strip, void *z,
                          const int32_t *winner)
 {
-    static const REAL     zeros[GR_SIMD_STRIP];
     const graft_mxm_args *args = job->args;
-    REAL                 *sums = z, *c = (REAL *)args->c->data + row * args->c->stride + strip.begin;
-    uint8_t               bytes[GR_SIMD_STRIP];
-    const uint8_t        *allowed = expand_mask(args->mask, row, strip, bytes);
+    REAL           zeros[GR_SIMD_STRIP], *sums = z, *c = (REAL *)args->c->data + row * args->c->stride + strip.begin;
+    int32_t        nobody[GR_SIMD_STRIP];
+    uint8_t        bytes[GR_SIMD_STRIP];
+    const uint8_t *allowed = expand_mask(args->mask, row, strip, bytes);
 
     if (sums != NULL && args->row_scale != NULL) {
         const REAL scale = ((const REAL *)args->row_scale)[row];
         for (int64_t j = 0; j < strip.count; j++) sums[j] *= scale;
     }
+    /* With an epilogue, and where C does not accumulate, no entry means 0; without a winner. */
+    if (sums == NULL && (args->epilogue != NULL || !(args->flags & GRAFT_MXM_ACCUMULATE))) {
+        memset(zeros, 0, (size_t)strip.count * sizeof *zeros);
+        memset(nobody, -1, (size_t)strip.count * sizeof *nobody);
+        sums = zeros;
+        winner = nobody;
+    }
+    if (args->epilogue != NULL) TYPE(epilogue)(job, allowed, row, strip, sums);
     if (args->winner != NULL) {
         TYPE(store_winner)(job, allowed, row, strip, sums, winner, c);
         return;
     }
     if (sums != NULL) TYPE(store)(job, allowed, strip.count, sums, c);
-    else if (!(args->flags & GRAFT_MXM_ACCUMULATE)) TYPE(store)(job, allowed, strip.count, zeros, c);
     TYPE(forbid)(job, allowed, strip.count, c);
 }

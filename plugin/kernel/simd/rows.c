@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/rows.h"
 
+#include "base/dropout.h"
+
 #include <string.h>
 
 #define JOIN_(a, b) a##b

@@ -12,6 +12,26 @@ INLINE NAME(vector) NAME(select)(NAME(lanes) which, NAME(vector) yes, NAME(vecto
     return (NAME(vector))((which & (NAME(lanes))yes) | (~which & (NAME(lanes))no));
 }
 
+/* Columns at .. of a row of B, which may be in bfloat16 where REAL is float: then they are the upper halves. */
+INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
+{
+    NAME(vector) v;
+
+    if (bf16 && sizeof(REAL) == 4) {
+        typedef uint16_t halves __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL) * 2)));
+        typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL) * 4)));
+        halves           upper;
+        words            widened;
+
+        memcpy(&upper, (const uint16_t *)b + at, sizeof upper);
+        widened = __builtin_convertvector(upper, words) << 16;
+        memcpy(&v, &widened, sizeof v);
+        return v;
+    }
+    memcpy(&v, (const REAL *)b + at, sizeof v);
+    return v;
+}
+
 /* Where v takes the place of best: it is larger (times sign), or a NaN where there was none. */
 INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, REAL sign)
 {
@@ -21,28 +41,28 @@ INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, REAL sign)
 /* Columns j .. in n registers. The last register begins at column `last`, so that it may overlap the one before it and
  * nothing beyond the row is touched. n, op and times are constants where this is called. */
 INLINE void NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t j, int64_t last,
-                       const int n, const enum op op, const int times, REAL *z, int32_t *winner)
+                       const int n, const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
-    const REAL   *b = (const REAL *)job->args->b->data + begin;
+    const int64_t element = bf16 ? 2 : (int64_t)sizeof(REAL);
+    const char   *b = (const char *)job->args->b->data + begin * element;
     const int64_t stride = job->args->b->stride;
     const REAL    sign = (REAL)job->sign;
     NAME(vector) acc[TILE_REGISTERS] = { { 0 } };
     NAME(lanes) won[TILE_REGISTERS] = { { 0 } };
 
     for (int64_t e = e0; e < e1; e++) {
-        const REAL *row = b + (int64_t)job->col[e] * stride;
+        const char *row = b + (int64_t)job->col[e] * stride * element;
         const REAL  w = times ? ((const REAL *)job->a->values)[e] : 1;
 
         /* The entries of the next rows follow in the same array, so this also looks beyond the end of this row. */
         if (e + PREFETCH_ENTRIES < job->entries) {
-            const char *ahead = (const char *)(b + (int64_t)job->col[e + PREFETCH_ENTRIES] * stride + j);
-            for (int i = 0; i < n * VECTOR_BYTES; i += LINE_BYTES) __builtin_prefetch(ahead + i);
+            const char *ahead = b + ((int64_t)job->col[e + PREFETCH_ENTRIES] * stride + j) * element;
+            for (int64_t i = 0; i < n * NAME(LANES) * element; i += LINE_BYTES) __builtin_prefetch(ahead + i);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < n; i++) {
-            NAME(vector) v;
+            NAME(vector) v = NAME(load)(row, i < n - 1 ? j + i * NAME(LANES) : last, bf16);
 
-            memcpy(&v, row + (i < n - 1 ? j + i * NAME(LANES) : last), sizeof v);
             if (times) v = w * v;
             if (op == SUM) {
                 acc[i] += v;
@@ -65,23 +85,23 @@ INLINE void NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, in
 
 /* The tile for a number of registers that is known at run time. */
 INLINE void NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t j, int64_t last,
-                          int64_t n, const enum op op, const int times, REAL *z, int32_t *winner)
+                          int64_t n, const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
     switch (n) {
-    case 1: NAME(tile)(job, e0, e1, begin, j, last, 1, op, times, z, winner); break;
-    case 2: NAME(tile)(job, e0, e1, begin, j, last, 2, op, times, z, winner); break;
-    case 3: NAME(tile)(job, e0, e1, begin, j, last, 3, op, times, z, winner); break;
-    case 4: NAME(tile)(job, e0, e1, begin, j, last, 4, op, times, z, winner); break;
-    case 5: NAME(tile)(job, e0, e1, begin, j, last, 5, op, times, z, winner); break;
-    case 6: NAME(tile)(job, e0, e1, begin, j, last, 6, op, times, z, winner); break;
-    case 7: NAME(tile)(job, e0, e1, begin, j, last, 7, op, times, z, winner); break;
-    default: NAME(tile)(job, e0, e1, begin, j, last, 8, op, times, z, winner); break;
+    case 1: NAME(tile)(job, e0, e1, begin, j, last, 1, op, times, bf16, z, winner); break;
+    case 2: NAME(tile)(job, e0, e1, begin, j, last, 2, op, times, bf16, z, winner); break;
+    case 3: NAME(tile)(job, e0, e1, begin, j, last, 3, op, times, bf16, z, winner); break;
+    case 4: NAME(tile)(job, e0, e1, begin, j, last, 4, op, times, bf16, z, winner); break;
+    case 5: NAME(tile)(job, e0, e1, begin, j, last, 5, op, times, bf16, z, winner); break;
+    case 6: NAME(tile)(job, e0, e1, begin, j, last, 6, op, times, bf16, z, winner); break;
+    case 7: NAME(tile)(job, e0, e1, begin, j, last, 7, op, times, bf16, z, winner); break;
+    default: NAME(tile)(job, e0, e1, begin, j, last, 8, op, times, bf16, z, winner); break;
     }
 }
 
 /* All columns of a strip that is at least one register wide. */
 static void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
-                        const enum op op, const int times, REAL *z, int32_t *winner)
+                        const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
     const int64_t widest = TILE_REGISTERS * NAME(LANES);
 
@@ -89,6 +109,6 @@ static void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, s
         const int64_t count = strip.count - j < widest ? strip.count - j : widest;
         const int64_t n = (count + NAME(LANES) - 1) / NAME(LANES);
 
-        NAME(tile_of)(job, e0, e1, strip.begin, j, j + count - NAME(LANES), n, op, times, z, winner);
+        NAME(tile_of)(job, e0, e1, strip.begin, j, j + count - NAME(LANES), n, op, times, bf16, z, winner);
     }
 }

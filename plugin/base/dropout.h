@@ -1,0 +1,34 @@
+/* Dropout by counter: which elements stay is a function of (key, vertex, column) and takes no memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_DROPOUT_H
+#define GR_DROPOUT_H
+
+#include "base/random.h"
+
+/** Draws below this, of 65536, are dropped. */
+static inline uint32_t gr_dropout_threshold(double share)
+{
+    const double threshold = share * 65536 + 0.5;
+
+    return threshold > 65535 ? 65535 : (uint32_t)threshold;
+}
+
+/** What stays is multiplied by this, so that expected values stay. */
+static inline float gr_dropout_scale(uint32_t threshold)
+{
+    return 65536.0f / (float)(65536 - threshold);
+}
+
+/** Which of columns 8*block .. 8*block+7 stay, one bit each. */
+static inline unsigned gr_dropout_kept(uint64_t key, int64_t vertex, int64_t block, uint32_t threshold)
+{
+    uint32_t draw[4];
+    unsigned kept = 0;
+
+    if (threshold == 0) return 255;
+    gr_random_block(key, (uint64_t)vertex, (uint64_t)block, draw);
+    for (unsigned k = 0; k < 8; k++) kept |= (unsigned)((draw[k / 2] >> 16 * (k & 1) & 65535) >= threshold) << k;
+    return kept;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* float to bfloat16 and back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
+#include "kernel/kernel.h"
+
+#include <string.h>
+
+/* The upper half, rounded to the nearest, ties to even. A NaN keeps a bit that the lower half may not carry away. */
+static uint16_t narrow(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static float widen(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float          value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int threads, graft_error *error)
+{
+    const int to_half = from->dtype == GRAFT_F32 && to->dtype == GRAFT_BF16;
+
+    if (!to_half && !(from->dtype == GRAFT_BF16 && to->dtype == GRAFT_F32)) {
+        return gr_fail(error, GRAFT_ERR_ARG, "there is no conversion from dtype %d to dtype %d", from->dtype,
+                       to->dtype);
+    }
+    if (from->n_rows != to->n_rows || from->n_cols != to->n_cols) {
+        return gr_fail(error, GRAFT_ERR_ARG, "from is %lld x %lld, to is %lld x %lld", (long long)from->n_rows,
+                       (long long)from->n_cols, (long long)to->n_rows, (long long)to->n_cols);
+    }
+    if (gr_dense_overlap(from, to)) return gr_fail(error, GRAFT_ERR_ARG, "from overlaps to in memory");
+    threads = gr_threads_worth(threads, from->n_rows * from->n_cols);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int64_t row = 0; row < from->n_rows; row++) {
+        const int64_t at = row * from->stride, put = row * to->stride;
+
+        for (int64_t j = 0; j < from->n_cols && to_half; j++) {
+            ((uint16_t *)to->data)[put + j] = narrow(((const float *)from->data)[at + j]);
+        }
+        for (int64_t j = 0; j < from->n_cols && !to_half; j++) {
+            ((float *)to->data)[put + j] = widen(((const uint16_t *)from->data)[at + j]);
+        }
+    }
+    return GRAFT_OK;
+}

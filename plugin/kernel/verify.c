@@ -1,0 +1,242 @@
+/* Option mxm.verify: some rows of every product are done again by the plain loops and compared.
+ *
+ * A sampled row is a product of its own with one row of A. What the product reads and overwrites of C is kept before.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "base/random.h"
+#include "kernel/kernel.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* One row of the product as a product, for the plain loops. */
+struct single {
+    graft_csr      a;
+    int64_t        row_ptr[2];
+    graft_dense    c, residual;
+    graft_mask     mask;
+    uint8_t        row_bit;
+    graft_epilogue epilogue;
+    int64_t        vertex;
+    graft_mxm_args args;
+};
+
+struct gr_verify {
+    graft_context        *context;
+    const graft_mxm_args *args;
+    int64_t               n_samples;
+    int64_t              *rows;
+    char                 *c; /* [n_samples x width] rows of C, first as before the product, then as they should be */
+    char                 *winner;   /* likewise */
+    char                 *residual; /* rows of it, since it may be C */
+};
+
+static int64_t element_of(const graft_mxm_args *args)
+{
+    return args->c->dtype == GRAFT_F32 ? 4 : 8;
+}
+
+static int64_t index_of(const graft_mxm_args *args)
+{
+    return args->a->csr.index_type == GRAFT_I32 ? 4 : 8;
+}
+
+static const char *row_of(const graft_dense *dense, int64_t row, int64_t element)
+{
+    return (const char *)dense->data + row * dense->stride * element;
+}
+
+static void keep_row(const struct gr_verify *v, int64_t sample)
+{
+    const graft_mxm_args *args = v->args;
+    const int64_t         width = args->c->n_cols, e = element_of(args), row = v->rows[sample];
+
+    memcpy(v->c + sample * width * e, row_of(args->c, row, e), (uint64_t)(width * e));
+    if (args->winner != NULL) {
+        const int64_t i = index_of(args);
+        memcpy(v->winner + sample * width * i, (const char *)args->winner + row * args->winner_stride * i,
+               (uint64_t)(width * i));
+    }
+    if (v->residual != NULL) {
+        memcpy(v->residual + sample * width * e, row_of(args->epilogue->residual, row, e), (uint64_t)(width * e));
+    }
+}
+
+int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
+                        graft_error *error)
+{
+    const int64_t     asked = gr_option_integer(context, GR_OPTION_MXM_VERIFY), m = args->c->n_rows;
+    const int64_t     width = args->c->n_cols;
+    struct gr_verify *v = NULL;
+    int32_t           rc = GRAFT_OK;
+
+    *verify = NULL;
+    if (asked == 0 || m == 0 || width == 0) return GRAFT_OK;
+    GR_TRY(GR_NEW(context, v, 1, error));
+    v->context = context;
+    v->args = args;
+    v->n_samples = asked < m ? asked : m;
+    GR_TRY(GR_NEW(context, v->rows, v->n_samples, error));
+    GR_TRY(GR_NEW(context, v->c, v->n_samples * width * element_of(args), error));
+    if (args->winner != NULL) GR_TRY(GR_NEW(context, v->winner, v->n_samples * width * index_of(args), error));
+    if (args->epilogue != NULL && args->epilogue->residual != NULL) {
+        GR_TRY(GR_NEW(context, v->residual, v->n_samples * width * element_of(args), error));
+    }
+    for (int64_t s = 0; s < v->n_samples; s++) {
+        uint32_t bits[4];
+
+        gr_random_block(context->verified++, (uint64_t)s, 0, bits);
+        v->rows[s] = asked < m ? (int64_t)(((uint64_t)bits[0] << 31 ^ bits[1]) % (uint64_t)m) : s;
+        keep_row(v, s);
+    }
+    *verify = v;
+    v = NULL;
+done:
+    gr_verify_end(v);
+    return rc;
+}
+
+void gr_verify_end(struct gr_verify *v)
+{
+    if (v == NULL) return;
+    gr_free(v->context, v->rows);
+    gr_free(v->context, v->c);
+    gr_free(v->context, v->winner);
+    gr_free(v->context, v->residual);
+    gr_free(v->context, v);
+}
+
+static void single_mask(struct single *one, const graft_mask *mask, int64_t row)
+{
+    one->mask = *mask;
+    if (mask->kind == GRAFT_MASK_ROWS) {
+        one->row_bit = mask->present[row >> 3] >> (row & 7) & 1;
+        one->mask.present = &one->row_bit;
+    } else {
+        if (mask->present != NULL) one->mask.present = mask->present + row * mask->stride;
+        if (mask->values != NULL) one->mask.values = mask->values + row * mask->stride;
+    }
+    one->args.mask = &one->mask;
+}
+
+static void single_epilogue(struct single *one, const struct gr_verify *v, int64_t sample, int64_t row)
+{
+    one->epilogue = *v->args->epilogue;
+    one->vertex = one->epilogue.vertex != NULL ? one->epilogue.vertex[row] : row;
+    one->epilogue.vertex = &one->vertex;
+    one->epilogue.bits = NULL;
+    if (v->residual != NULL) {
+        one->residual = one->c;
+        one->residual.data = v->residual + sample * v->args->c->n_cols * element_of(v->args);
+        one->epilogue.residual = &one->residual;
+    }
+    one->args.epilogue = &one->epilogue;
+}
+
+/* The sampled row as a product that writes where the old row of C is kept. */
+static void make_single(struct single *one, const struct gr_verify *v, int64_t sample)
+{
+    const graft_mxm_args *args = v->args;
+    const graft_csr      *a = &args->a->csr;
+    const int64_t         row = v->rows[sample], e = element_of(args), width = args->c->n_cols;
+
+    memset(one, 0, sizeof *one);
+    one->a = *a;
+    one->a.n_rows = 1;
+    one->a.row_ptr = one->row_ptr;
+    one->row_ptr[1] = a->row_ptr[row + 1] - a->row_ptr[row];
+    one->a.col_idx = (const char *)a->col_idx + a->row_ptr[row] * index_of(args);
+    if (a->values != NULL) one->a.values = (const char *)a->values + a->row_ptr[row] * e;
+    one->c = *args->c;
+    one->c.n_rows = 1;
+    one->c.data = v->c + sample * width * e;
+    one->c.stride = width;
+    one->args = *args;
+    one->args.c = &one->c;
+    one->args.threads = 1;
+    if (args->mask != NULL) single_mask(one, args->mask, row);
+    if (args->row_scale != NULL) one->args.row_scale = (const char *)args->row_scale + row * e;
+    if (args->winner != NULL) one->args.winner = v->winner + sample * width * index_of(args);
+    if (args->epilogue != NULL) single_epilogue(one, v, sample, row);
+}
+
+static double value_at(const void *data, graft_dtype dtype, int64_t at)
+{
+    float    value;
+    uint32_t bits;
+
+    if (dtype == GRAFT_F64) return ((const double *)data)[at];
+    if (dtype == GRAFT_F32) return (double)((const float *)data)[at];
+    bits = (uint32_t)((const uint16_t *)data)[at] << 16;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* Sum over the entries of the row of the magnitudes that are added up in column j. */
+static double magnitude(const struct single *one, int64_t j)
+{
+    const graft_dense *b = one->args.b;
+    const int          times = one->args.semiring == GRAFT_PLUS_TIMES && one->a.values != NULL;
+    double             sum = 0;
+
+    for (int64_t e = 0; e < one->row_ptr[1]; e++) {
+        const int64_t k = one->a.index_type == GRAFT_I32 ? ((const int32_t *)one->a.col_idx)[e]
+                                                         : ((const int64_t *)one->a.col_idx)[e];
+
+        sum += fabs((times ? value_at(one->a.values, one->c.dtype, e) : 1) *
+                    value_at(b->data, b->dtype, k * b->stride + j));
+    }
+    return sum;
+}
+
+/* How far two right sums of column j may differ: 2 ulp of what is added up for each addition. Extremes are exact. */
+static double tolerance(const struct single *one, int64_t j, double expected)
+{
+    const graft_epilogue *epilogue = one->args.epilogue;
+    const graft_dtype     dtype = one->c.dtype;
+    const double          eps = dtype == GRAFT_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    double                sum;
+
+    if (one->args.semiring != GRAFT_PLUS_TIMES && one->args.semiring != GRAFT_PLUS_SECOND) return 0;
+    sum = magnitude(one, j);
+    if (one->args.row_scale != NULL) sum *= fabs(value_at(one->args.row_scale, dtype, 0));
+    if (epilogue != NULL && epilogue->bias != NULL) sum += fabs(value_at(epilogue->bias, dtype, j));
+    if (epilogue != NULL && epilogue->residual != NULL) sum += fabs(value_at(epilogue->residual->data, dtype, j));
+    if (epilogue != NULL) sum /= 1 - epilogue->dropout;
+    return 2 * eps * ((double)(one->row_ptr[1] + 4) * sum + fabs(expected));
+}
+
+static int32_t compare_row(const struct gr_verify *v, const struct single *one, int64_t row, graft_error *error)
+{
+    const graft_mxm_args *args = v->args;
+
+    for (int64_t j = 0; j < args->c->n_cols; j++) {
+        const double found = value_at(args->c->data, args->c->dtype, row * args->c->stride + j);
+        const double expected = value_at(one->c.data, one->c.dtype, j);
+
+        if (isnan(found) && isnan(expected)) {
+            gr_log(v->context, GRAFT_LOG_WARNING, "mxm.verify: C(%lld,%lld) is NaN, from the values that went in",
+                   (long long)row, (long long)j);
+            return GRAFT_OK;
+        }
+        if (found == expected || fabs(found - expected) <= tolerance(one, j, expected)) continue;
+        return gr_fail(error, GRAFT_ERR_MODULE, "mxm.verify: C(%lld,%lld) is %.9g, but reference gives %.9g",
+                       (long long)row, (long long)j, found, expected);
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_verify_compare(const struct gr_verify *v, graft_error *error)
+{
+    const graft_kernel *reference = gr_kernel_reference.kernel;
+    struct single       one;
+    int32_t             rc = GRAFT_OK;
+
+    for (int64_t s = 0; s < v->n_samples && rc == GRAFT_OK; s++) {
+        make_single(&one, v, s);
+        rc = reference->run(NULL, NULL, &one.a, &one.args, error);
+        if (rc == GRAFT_OK) rc = compare_row(v, &one, v->rows[s], error);
+    }
+    return rc;
+}
