@@ -38,7 +38,7 @@ typedef struct graft_epilogue {
     uint64_t           dropout_key;
     const int64_t     *vertex; /**< [m] vertex of each row, for dropout; NULL: the row itself */
     uint8_t           *bits;   /**< out, or NULL: bit j%8 of bits[i*bits_stride + j/8] says that (i,j) got through */
-    int64_t            bits_stride; /**< bytes, at least (n + 7) / 8. Elements that the mask forbids have bit 0. */
+    int64_t            bits_stride; /**< bytes, at least (n + 7) / 8. Forbidden elements, and bits beyond n, are 0. */
 } graft_epilogue;
 
 /** One product; see run(). */
@@ -79,6 +79,24 @@ typedef struct graft_mxm {
      * [one-caller]. Not collective. Memory: 8 (k + 1) + entries * (index + value bytes). Since 1. */
     int32_t (*matrix_transpose)(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                                 graft_error *error);
+
+    /** An order of the vertices of a square matrix, in which what is read together lies closer together. A host that
+     * renumbers its data by it once, when it loads them, gets faster products for all time after.
+     *
+     * \param[in]  method  "degree": by falling number of entries. "rcm": reverse Cuthill-McKee (1969). "community": the
+     *                     groups of label propagation (Raghavan et al. 2007), the larger first.
+     * \param[out] order   [m] order[i] is the vertex that comes at place i.
+     * \return OK; ERR_ARG (null, not square); ERR_OPTION (another method); ERR_NOMEM.
+     * [one-caller]. Not collective. Deterministic. Memory: 32 m bytes while it works. Since 1. */
+    int32_t (*matrix_order)(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
+                            graft_error *error);
+
+    /** Make P A P^T: row i is row order[i] of A with its entries in the order they had, columns renamed likewise, so
+     * that sums have the same bits as before. It owns its arrays.
+     * \return OK; ERR_ARG (null, not square, `order` not a permutation); ERR_NOMEM.
+     * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes while it works. Since 1. */
+    int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
+                              graft_matrix **permuted, graft_error *error);
 
     /** Bytes that the kernels hold for the matrix, and that it owns itself, beside the borrowed arrays.
      * \return the number, 0 for NULL. [one-caller] Not collective. Since 1. */

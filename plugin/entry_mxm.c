@@ -3,6 +3,7 @@
 #include "entry.h"
 
 #include "graph/csr.h"
+#include "graph/order.h"
 #include "kernel/kernel.h"
 
 static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
@@ -19,6 +20,16 @@ static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, i
     return gr_call_end(&call, rc);
 }
 
+/* A matrix that owns the arrays of csr, or csr freed. */
+static int32_t take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
+                        graft_error *error)
+{
+    if (rc == GRAFT_OK) rc = gr_matrix_create(context, &csr->view, matrix, error);
+    if (rc == GRAFT_OK) gr_matrix_adopt(*matrix);
+    else gr_csr_fini(context, csr);
+    return rc;
+}
+
 static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                                     graft_error *error)
 {
@@ -29,10 +40,45 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
     if (rc == GRAFT_OK && (matrix == NULL || transpose == NULL)) {
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix or transpose is null");
     }
-    if (rc == GRAFT_OK) rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
-    if (rc == GRAFT_OK) rc = gr_matrix_create(context, &csr.view, transpose, &call.error);
-    if (rc == GRAFT_OK) gr_matrix_adopt(*transpose);
-    else gr_csr_fini(context, &csr);
+    if (rc == GRAFT_OK) {
+        rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
+        rc = take_csr(context, &csr, rc, transpose, &call.error);
+    }
+    return gr_call_end(&call, rc);
+}
+
+/* A matrix that has an order, and what goes in or comes out. */
+static int32_t check_order(const graft_matrix *matrix, const void *first, const void *second, graft_error *error)
+{
+    if (matrix == NULL || first == NULL || second == NULL) return gr_fail(error, GRAFT_ERR_ARG, "an argument is null");
+    if (matrix->csr.n_rows == matrix->csr.n_cols) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "the matrix is %lld x %lld, but only a square one has an order",
+                   (long long)matrix->csr.n_rows, (long long)matrix->csr.n_cols);
+}
+
+static int32_t mxm_matrix_order(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
+                                graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_order", error);
+
+    if (rc == GRAFT_OK) rc = check_order(matrix, method, order, &call.error);
+    if (rc == GRAFT_OK) rc = gr_order_compute(context, &matrix->csr, method, order, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t mxm_matrix_permute(graft_context *context, const graft_matrix *matrix, const int64_t *order,
+                                  graft_matrix **permuted, graft_error *error)
+{
+    struct gr_call call;
+    struct gr_csr  csr = { 0 };
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_permute", error);
+
+    if (rc == GRAFT_OK) rc = check_order(matrix, order, permuted, &call.error);
+    if (rc == GRAFT_OK) {
+        rc = gr_order_apply(context, &matrix->csr, order, &csr, &call.error);
+        rc = take_csr(context, &csr, rc, permuted, &call.error);
+    }
     return gr_call_end(&call, rc);
 }
 
@@ -127,6 +173,8 @@ const graft_mxm gr_interface_mxm = {
     .size = sizeof(graft_mxm),
     .matrix_create = mxm_matrix_create,
     .matrix_transpose = mxm_matrix_transpose,
+    .matrix_order = mxm_matrix_order,
+    .matrix_permute = mxm_matrix_permute,
     .matrix_bytes = gr_matrix_bytes,
     .matrix_destroy = mxm_matrix_destroy,
     .run = mxm_run,

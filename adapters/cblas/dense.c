@@ -124,7 +124,7 @@ static int32_t by_depth(struct state *s, const graft_gemm *g, int64_t chunks, gr
         for (int64_t i = 0; i < chunks; i++) {
             const int64_t begin = i * depth, k = g->k - begin < depth ? g->k - begin : depth;
 
-            part(g, 0, g->m, begin, k > 0 ? k : 0, 0, s->partial + i * size, g->n);
+            part(g, 0, g->m, begin, k, 0, s->partial + i * size, g->n);
         }
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < g->m; row++) {

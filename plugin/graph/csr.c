@@ -49,8 +49,7 @@ void gr_csr_fini(const graft_context *context, struct gr_csr *csr)
     memset(csr, 0, sizeof *csr);
 }
 
-/* Copy entry `from` of one matrix to place `to` of another, under column `column`. */
-static void put_entry(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from)
+void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from)
 {
     const uint64_t bytes = value_bytes(in);
 
@@ -166,7 +165,7 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     memmove(next + 1, next, (uint64_t)csr->n_cols * sizeof *next);
     for (int64_t row = 0; row < csr->n_rows; row++) {
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
-            put_entry(transpose, next[gr_csr_column(csr, e) + 1]++, row, csr, e);
+            gr_csr_put(transpose, next[gr_csr_column(csr, e) + 1]++, row, csr, e);
         }
     }
     next[0] = 0;
@@ -183,7 +182,7 @@ static int64_t merge_row(const graft_csr *a, const graft_csr *b, int64_t row, st
         const int64_t cb = j < b->row_ptr[row + 1] ? gr_csr_column(b, j) : INT64_MAX;
         const int64_t c = ca < cb ? ca : cb;
 
-        put_entry(out, to++, c, ca == c ? a : b, ca == c ? i : j);
+        gr_csr_put(out, to++, c, ca == c ? a : b, ca == c ? i : j);
         while (i < a->row_ptr[row + 1] && gr_csr_column(a, i) == c) i++;
         while (j < b->row_ptr[row + 1] && gr_csr_column(b, j) == c) j++;
     }
@@ -236,7 +235,7 @@ int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr
                 put_unit_loop(looped, to++, row);
                 missing = 0;
             }
-            put_entry(looped, to++, gr_csr_column(csr, e), csr, e);
+            gr_csr_put(looped, to++, gr_csr_column(csr, e), csr, e);
         }
         if (missing) put_unit_loop(looped, to++, row);
         looped->row_ptr[row + 1] = to;

@@ -36,6 +36,9 @@ int32_t gr_csr_symmetrize(const graft_context *context, const graft_csr *csr, st
 int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
                               graft_error *error);
 
+/** Copy entry `from` of one matrix to place `to` of another, under column `column`. */
+void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from);
+
 static inline int64_t gr_csr_entries(const graft_csr *csr)
 {
     return csr->row_ptr[csr->n_rows];

@@ -30,7 +30,8 @@ static void put_bit(const graft_epilogue *epilogue, int64_t row, int64_t j, int 
 
     if (epilogue->bits == NULL) return;
     byte = epilogue->bits + row * epilogue->bits_stride + j / 8;
-    *byte = (uint8_t)((*byte & ~(1u << (j & 7))) | (unsigned)bit << (j & 7));
+    if ((j & 7) == 0) *byte = 0; /* Columns come in order, so this also clears what is left over in the last byte. */
+    *byte |= (uint8_t)(bit << (j & 7));
 }
 
 static int is_sum(graft_semiring semiring)

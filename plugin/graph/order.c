@@ -1,0 +1,205 @@
+/* Degree, reverse Cuthill-McKee and community orders.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graph/order.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* What the methods work with; all [n]. */
+struct work {
+    const graft_csr *csr;
+    int64_t          n;
+    int64_t         *by_degree; /* vertices by rising degree */
+    int64_t         *label;
+    int64_t         *count; /* [n + 1] */
+    int64_t         *place;
+};
+
+static int64_t degree(const graft_csr *csr, int64_t v)
+{
+    return csr->row_ptr[v + 1] - csr->row_ptr[v];
+}
+
+/* Stable counting sort of `from` by key[v] in 0 .. n-1 into `to`. */
+static void sort_by(struct work *w, const int64_t *from, const int64_t *key, int64_t *to)
+{
+    memset(w->count, 0, (uint64_t)(w->n + 1) * sizeof *w->count);
+    for (int64_t i = 0; i < w->n; i++) w->count[key[i] + 1]++;
+    for (int64_t k = 0; k < w->n; k++) w->count[k + 1] += w->count[k];
+    for (int64_t i = 0; i < w->n; i++) to[w->count[key[from[i]]]++] = from[i];
+}
+
+static void sort_by_degree(struct work *w)
+{
+    for (int64_t v = 0; v < w->n; v++) {
+        const int64_t d = degree(w->csr, v);
+
+        w->label[v] = d < w->n ? d : w->n - 1;
+        w->place[v] = v;
+    }
+    sort_by(w, w->place, w->label, w->by_degree);
+}
+
+static void reverse(int64_t *order, int64_t n)
+{
+    for (int64_t i = 0; i < n / 2; i++) {
+        const int64_t other = order[n - 1 - i];
+
+        order[n - 1 - i] = order[i];
+        order[i] = other;
+    }
+}
+
+/* The neighbours that a row of the queue adds, by rising degree: a few, or a hub's many, by insertion into the queue's
+ * end for the few and by passing over all vertices in order of degree for the many. */
+static int64_t add_neighbours(struct work *w, int64_t v, int64_t *order, int64_t end)
+{
+    const graft_csr *csr = w->csr;
+    const int64_t    begin = end;
+
+    for (int64_t e = csr->row_ptr[v]; e < csr->row_ptr[v + 1]; e++) {
+        const int64_t u = gr_csr_column(csr, e);
+
+        if (w->label[u]) continue;
+        w->label[u] = 1;
+        order[end++] = u;
+    }
+    /* w->place holds the rank by degree: a shell sort by it needs no memory and is near-linear at these lengths. */
+    for (int64_t gap = (end - begin) / 2; gap > 0; gap = gap * 5 / 11) {
+        for (int64_t i = begin + gap; i < end; i++) {
+            const int64_t u = order[i];
+            int64_t       j = i;
+
+            for (; j - gap >= begin && w->place[order[j - gap]] > w->place[u]; j -= gap) order[j] = order[j - gap];
+            order[j] = u;
+        }
+    }
+    return end;
+}
+
+static void cuthill_mckee(struct work *w, int64_t *order)
+{
+    int64_t end = 0;
+
+    memset(w->label, 0, (uint64_t)w->n * sizeof *w->label);
+    for (int64_t i = 0; i < w->n; i++) w->place[w->by_degree[i]] = i;
+    for (int64_t i = 0, done = 0; i < w->n; i++) {
+        if (w->label[w->by_degree[i]]) continue;
+        w->label[w->by_degree[i]] = 1;
+        order[end++] = w->by_degree[i];
+        for (; done < end; done++) end = add_neighbours(w, order[done], order, end);
+    }
+    reverse(order, w->n);
+}
+
+/* The label that most neighbours have; of equal ones, the one reached first. Counts are taken back afterwards. */
+static int64_t common_label(struct work *w, int64_t v)
+{
+    const graft_csr *csr = w->csr;
+    int64_t          best = w->label[v], most = 0;
+
+    for (int64_t e = csr->row_ptr[v]; e < csr->row_ptr[v + 1]; e++) {
+        const int64_t label = w->label[gr_csr_column(csr, e)];
+
+        if (++w->count[label] > most) {
+            most = w->count[label];
+            best = label;
+        }
+    }
+    for (int64_t e = csr->row_ptr[v]; e < csr->row_ptr[v + 1]; e++) w->count[w->label[gr_csr_column(csr, e)]] = 0;
+    return best;
+}
+
+/* Groups are numbered by falling size, then vertices sorted by group; inside one, by falling degree. */
+static void by_community(struct work *w, int64_t *order)
+{
+    enum { SWEEPS = 5 };
+
+    for (int64_t v = 0; v < w->n; v++) w->label[v] = v;
+    memset(w->count, 0, (uint64_t)(w->n + 1) * sizeof *w->count);
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        for (int64_t i = 0; i < w->n; i++) w->label[w->by_degree[i]] = common_label(w, w->by_degree[i]);
+    }
+    reverse(w->by_degree, w->n);
+    sort_by(w, w->by_degree, w->label, order);
+    /* count[label] is now where the group ends: its size, falling, is the second key. */
+    for (int64_t v = 0; v < w->n; v++) {
+        const int64_t label = w->label[v], begin = label > 0 ? w->count[label - 1] : 0;
+
+        w->place[v] = w->n - (w->count[label] - begin);
+    }
+    memcpy(w->by_degree, order, (uint64_t)w->n * sizeof *order);
+    sort_by(w, w->by_degree, w->place, order);
+}
+
+static int32_t begin(const graft_context *context, struct gr_pool *pool, struct work *w, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(GR_POOL_NEW(context, pool, w->by_degree, w->n, error));
+    GR_TRY(GR_POOL_NEW(context, pool, w->label, w->n, error));
+    GR_TRY(GR_POOL_NEW(context, pool, w->count, w->n + 1, error));
+    GR_TRY(GR_POOL_NEW(context, pool, w->place, w->n, error));
+    sort_by_degree(w);
+done:
+    return rc;
+}
+
+int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, const char *method, int64_t *order,
+                         graft_error *error)
+{
+    struct gr_pool pool = { 0 };
+    struct work    w = { .csr = csr, .n = csr->n_rows };
+    int32_t        rc = begin(context, &pool, &w, error);
+
+    if (rc < 0) goto done;
+    if (strcmp(method, "degree") == 0) {
+        memcpy(order, w.by_degree, (uint64_t)w.n * sizeof *order);
+        reverse(order, w.n);
+    } else if (strcmp(method, "rcm") == 0) {
+        cuthill_mckee(&w, order);
+    } else if (strcmp(method, "community") == 0) {
+        by_community(&w, order);
+    } else {
+        rc = gr_fail(error, GRAFT_ERR_OPTION, "there is no order '%.60s'; expected degree, rcm or community", method);
+    }
+done:
+    gr_pool_fini(context, &pool);
+    return rc;
+}
+
+/* place[v] of order[place] = v; ERR_ARG if that is not one place for each. */
+static int32_t invert(const int64_t *order, int64_t n, int64_t *place, graft_error *error)
+{
+    for (int64_t i = 0; i < n; i++) place[i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (order[i] < 0 || order[i] >= n || place[order[i]] >= 0) {
+            return gr_fail(error, GRAFT_ERR_ARG, "order[%lld] is %lld, which is %s", (long long)i, (long long)order[i],
+                           order[i] < 0 || order[i] >= n ? "no vertex" : "there twice");
+        }
+        place[order[i]] = i;
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
+                       struct gr_csr *permuted, graft_error *error)
+{
+    int64_t *place = NULL, to = 0;
+    int32_t  rc = GRAFT_OK;
+
+    memset(permuted, 0, sizeof *permuted);
+    GR_TRY(GR_NEW(context, place, csr->n_rows, error));
+    GR_TRY(invert(order, csr->n_rows, place, error));
+    GR_TRY(gr_csr_init(context, permuted, csr, csr->n_rows, csr->n_cols, gr_csr_entries(csr), error));
+    for (int64_t i = 0; i < csr->n_rows; i++) {
+        for (int64_t e = csr->row_ptr[order[i]]; e < csr->row_ptr[order[i] + 1]; e++) {
+            gr_csr_put(permuted, to++, place[gr_csr_column(csr, e)], csr, e);
+        }
+        permuted->row_ptr[i + 1] = to;
+    }
+done:
+    gr_free(context, place);
+    return rc;
+}
