@@ -6,7 +6,8 @@
  *  1. libgraft.so exports one function, graft_open(). It agrees on a version, both sides giving a range, and returns a
  *     context with its calls. graft_load.h does the dlopen() for a host that wants no more than that.
  *  2. Everything else is an interface: a struct of functions fetched by an id "name/revision" (GRAFT_MXM_ID, ...).
- *     An id that the library does not know gives NULL. What an id names never changes but by growing at the tail.
+ *     An id that the library does not know gives NULL. What an id names never changes but by growing at the tail, so a
+ *     host also looks at the size of what it got; graft_interface() in graft_load.h does both.
  *  3. Every struct begins with its size; graft_base.h has the rule. New fields are zero to those who do not know them.
  *  4. Every call that can fail returns a status and, if asked, fills a graft_error that the caller owns: a sentence
  *     with what was found, what was expected, and where. A failed call leaves its outputs as they were.
@@ -22,6 +23,7 @@
 
 #include "graft_base.h"   /* versions, sizes, status codes, errors, the words of the comments */
 #include "graft_data.h"   /* graft.data/1: data sets from files */
+#include "graft_edge.h"   /* graft.edge/1: rows by index, attention on the entries of a matrix */
 #include "graft_host.h"   /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h" /* sparse and dense views, masks, semirings */
 #include "graft_mxm.h"    /* graft.mxm/1: C<M> (+)= A (+.x) B */

@@ -24,8 +24,9 @@
  *
  * Every struct that crosses the border begins with `uint32_t size`, set by whoever provides the memory to sizeof the
  * struct as he compiled it. The reader copies min(size, his own sizeof) and takes what is missing as zero, and zero
- * always means the older behaviour. Structs grow at the tail only; any other change is a new interface id. Reserved
- * fields are zero. There is no bool, enum, long, size_t or bit-field in such a struct.
+ * always means the older behaviour. If more came than he knows, and not all of it is zero, something is asked of him
+ * that he cannot do: then the answer is ERR_UNSUPPORTED. Structs grow at the tail only; any other change is a new
+ * interface id. Reserved fields are zero. There is no bool, enum, long, size_t or bit-field in such a struct.
  *
  * GRAFT_INIT(T) is a T with every field zero and `size` set. */
 #ifdef __cplusplus

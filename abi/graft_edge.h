@@ -27,9 +27,9 @@ enum { GRAFT_EDGE_TRANSPOSE = 1u };
  * side by side, each of width/heads columns: head(c) = c / (width/heads).
  *
  * All dense operands of a call are GRAFT_F32, or all GRAFT_F64, with any stride. `threads` is the most a call may use;
- * 0: as the option "threads" says. The bits of a result do not depend on it. A NaN, or an infinity, counts as it does in
- * arithmetic. Work is shared in pieces of about as many entries; a row of A is never cut but by sddmm(), so that a row
- * with a large part of all entries keeps one thread busy. */
+ * 0: as the option "threads" says. The bits of a result do not depend on it. A NaN, or an infinity, counts as it does
+ * in arithmetic. Work is shared in pieces of about as many entries; a row of A is never cut but by sddmm(), so that a
+ * row with a large part of all entries keeps one thread busy. */
 typedef struct graft_edge {
     uint32_t size;
     uint32_t reserved;
@@ -55,8 +55,8 @@ typedef struct graft_edge {
      * reads the whole index and owns columns of out, 16 of them or more, so that the work is even whatever the index
      * holds; where there are more threads than that, those of the same columns share the rows in equal ranges.
      * Source: SuperGCN 2.1 (index_add). Since 1. */
-    int32_t (*index_add)(graft_context *context, const graft_dense *x, const graft_index *index,
-                         const graft_dense *out, int32_t threads, graft_error *error);
+    int32_t (*index_add)(graft_context *context, const graft_dense *x, const graft_index *index, const graft_dense *out,
+                         int32_t threads, graft_error *error);
 
     /** out[e,h] = sum over the columns c of head h of x[row(e),c] * y[col(e),c].
      *

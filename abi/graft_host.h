@@ -11,9 +11,9 @@ typedef int32_t graft_log_level;
 enum { GRAFT_LOG_DEBUG = 0, GRAFT_LOG_INFO = 1, GRAFT_LOG_WARNING = 2, GRAFT_LOG_ERROR = 3 };
 
 /** What the host lends. Copied by graft_open(); the functions and `self` must stay valid until close().
- *  Any function pointer may be NULL, and the whole struct too: then memory comes from the C library and the log is
- *  silent. Nothing of a size that grows with the data is allocated in any other way, but what the libraries behind
- *  modules allocate for themselves. */
+ *  Any function pointer may be NULL (allocate and deallocate only together), and the whole struct too: then memory
+ *  comes from the C library and the log is silent. Nothing of a size that grows with the data is allocated in any
+ *  other way, but what the libraries behind modules allocate for themselves. */
 typedef struct graft_host {
     uint32_t size;
     uint32_t reserved;
@@ -84,9 +84,11 @@ typedef struct graft_api {
     int32_t (*option_info)(graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
     /** Load one module file now. Not needed for modules beside libgraft.so or in the folders of option "module.path",
-     *  named graft_KIND_NAME.so, which are found by themselves and loaded when first needed.
-     *  \return OK; ERR_ARG; ERR_NOT_FOUND (no such file); ERR_MODULE (not a Graft module, or it refused);
-     *          ERR_VERSION (ranges do not meet); ERR_NOMEM. [one-caller] Not collective. Since 1. */
+     *  named graft_KIND_NAME.so, which are found by themselves and loaded when first needed. A file that is in use
+     *  already is left as it is.
+     *  \return OK; ERR_ARG; ERR_NOT_FOUND (no such file); ERR_MODULE (not a
+     *          Graft module); ERR_VERSION (ranges do not meet); ERR_STATE (another module of this name is in use);
+     *          ERR_NOMEM; what the module itself refuses with. [one-caller] Not collective. Since 1. */
     int32_t (*load_module)(graft_context *context, const char *path, graft_error *error);
 
     /** Describe module number `index`, built-ins included.

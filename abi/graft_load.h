@@ -69,5 +69,18 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
     return rc;
 }
 
+/** An interface of the library if it has it and knows as much of it as this host does, else NULL:
+ *
+ *      const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+ */
+static inline __attribute__((unused)) const void *graft_interface(const graft_api *api, const char *id, uint64_t size)
+{
+    const void *table = api->get_interface(api->context, id);
+    uint32_t    known = 0;
+
+    if (table != NULL) memcpy(&known, table, sizeof known);
+    return known >= size ? table : NULL;
+}
+
 GRAFT_EXTERN_C_END
 #endif

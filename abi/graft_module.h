@@ -37,6 +37,9 @@ typedef struct graft_kernel {
 
     /** Do it. May answer ERR_UNSUPPORTED, with the reason in error, before it has written anything. */
     int32_t (*run)(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error);
+
+    uint32_t args_size; /**< sizeof(graft_mxm_args) as the module knows it: it is not asked for what lies beyond */
+    uint32_t reserved;
 } graft_kernel;
 
 /** C = alpha op(A) op(B) + beta C by rows, float; op(A) [m x k], op(B) [k x n]. With beta 0, C is not read. */

@@ -80,25 +80,8 @@ typedef struct graft_mxm {
     int32_t (*matrix_transpose)(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                                 graft_error *error);
 
-    /** An order of the vertices of a square matrix, in which what is read together lies closer together. A host that
-     * renumbers its data by it once, when it loads them, gets faster products for all time after.
-     *
-     * \param[in]  method  "degree": by falling number of entries. "rcm": reverse Cuthill-McKee (1969). "community": the
-     *                     groups of label propagation (Raghavan et al. 2007), the larger first.
-     * \param[out] order   [m] order[i] is the vertex that comes at place i.
-     * \return OK; ERR_ARG (null, not square); ERR_OPTION (another method); ERR_NOMEM.
-     * [one-caller]. Not collective. Deterministic. Memory: 32 m bytes while it works. Since 1. */
-    int32_t (*matrix_order)(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
-                            graft_error *error);
-
-    /** Make P A P^T: row i is row order[i] of A with its entries in the order they had, columns renamed likewise, so
-     * that sums have the same bits as before. It owns its arrays.
-     * \return OK; ERR_ARG (null, not square, `order` not a permutation); ERR_NOMEM.
-     * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes while it works. Since 1. */
-    int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
-                              graft_matrix **permuted, graft_error *error);
-
-    /** Bytes that the kernels hold for the matrix, and that it owns itself, beside the borrowed arrays.
+    /** Bytes that the kernels hold for the matrix, and that it owns itself, beside the borrowed arrays; without the
+     * scratch that a run may keep for the next one.
      * \return the number, 0 for NULL. [one-caller] Not collective. Since 1. */
     int64_t (*matrix_bytes)(const graft_matrix *matrix);
 
@@ -128,14 +111,14 @@ typedef struct graft_mxm {
      * with ACCUMULATE it changes only where Z wins over the old C, a NaN over any number; where C becomes 0 for want of
      * an entry, or because it is forbidden, -1.
      *
-     * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B, unknown semiring or flags,
-     *         winner with a sum); ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse);
-     *         ERR_OPTION (no kernel has the chosen name); ERR_NOMEM; ERR_MODULE, also when option mxm.verify finds a
-     *         difference: it names element and both values. C is untouched after all but
-     *         ERR_MODULE and an ERR_NOMEM from inside a foreign library.
-     * [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this matrix; a
-     * kernel may keep scratch for C on the matrix. Numerics: the same bits for any number of threads with the same
-     * kernel. Source: GraphBLAS C API 2.0, section 4.3.1; mask as in S-SpMM, MixGCN 3.2.1. Since 1. */
+     * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B or each other, unknown semiring
+     *         or flags, winner with a sum; that nothing else of args overlaps what is written is not checked);
+     *         ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse); ERR_OPTION (no kernel
+     *         has the chosen name); ERR_NOMEM; ERR_MODULE, also when option mxm.verify finds a difference: it names
+     *         element and both values. C is untouched after all but ERR_MODULE and an ERR_NOMEM from inside a foreign
+     * library. [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this
+     * matrix; a kernel may keep scratch for C on the matrix. Numerics: the same bits for any number of threads with
+     * the same kernel. Source: GraphBLAS C API 2.0, section 4.3.1; mask as in S-SpMM, MixGCN 3.2.1. Since 1. */
     int32_t (*run)(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
     /** Say in a few lines which kernel runs `args`, why, and why the ones before it do not; for args = NULL, which one
@@ -149,6 +132,24 @@ typedef struct graft_mxm {
      * \param[out] to  Same shape, GRAFT_BF16 from GRAFT_F32 or the reverse; must not overlap `from`.
      * \return OK; ERR_ARG. [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
     int32_t (*convert)(graft_context *context, const graft_dense *from, const graft_dense *to, graft_error *error);
+
+    /** An order of the vertices of a square matrix, in which what is read together lies closer together. A host that
+     * renumbers its data by it once, when it loads them, gets faster products for all time after.
+     *
+     * \param[in]  method  "degree": by falling number of entries. "rcm": reverse Cuthill-McKee (1969). "community": the
+     *                     groups of label propagation (Raghavan et al. 2007), the larger first.
+     * \param[out] order   [m] order[i] is the vertex that comes at place i.
+     * \return OK; ERR_ARG (null, not square); ERR_OPTION (another method); ERR_NOMEM.
+     * [one-caller]. Not collective. Deterministic. Memory: 32 m bytes while it works. Since 1. */
+    int32_t (*matrix_order)(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
+                            graft_error *error);
+
+    /** Make P A P^T: row i is row order[i] of A with its entries in the order they had, columns renamed likewise, so
+     * that sums have the same bits as before. It owns its arrays.
+     * \return OK; ERR_ARG (null, not square, `order` not a permutation); ERR_NOMEM.
+     * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes while it works. Since 1. */
+    int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
+                              graft_matrix **permuted, graft_error *error);
 } graft_mxm;
 
 /* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.

@@ -57,7 +57,7 @@ typedef struct graft_metrics {
 } graft_metrics;
 
 /** Weights to use: as they are after the last epoch, or those of the best validation accuracy (of equal ones, the lower
- *  validation loss, then the earlier); LAST where no evaluation has taken place. */
+ *  validation loss, then the earlier); LAST where there is no validation split or no evaluation has taken place. */
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
 /** One named array of the state of a trainer. All of them together, under the same options and on the same data, are
@@ -84,8 +84,8 @@ typedef struct graft_train {
      * \param[out] trainer  Untouched on failure.
      * \return OK; ERR_ARG (null, a shape that does not fit, no classes, no features); ERR_FORMAT (the graph, as
      *         matrix_create(); a label out of range; a split of another value; a feature that is not finite; no
-     *         training vertex in the split); ERR_OPTION (options that contradict each other); ERR_UNSUPPORTED or
-     *         ERR_NOT_FOUND (no usable dense module); ERR_NOMEM.
+     *         training vertex in the split); ERR_OPTION (options that contradict each other); what the dense module
+     *         that was chosen by name refuses with; ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare; see explain().
      * Sparse features are made dense. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,

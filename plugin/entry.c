@@ -25,6 +25,7 @@ static const void *api_get_interface(graft_context *context, const char *id)
     (void)context;
     if (id == NULL) return NULL;
     if (strcmp(id, GRAFT_MXM_ID) == 0) return &gr_interface_mxm;
+    if (strcmp(id, GRAFT_EDGE_ID) == 0) return &gr_interface_edge;
     if (strcmp(id, GRAFT_DATA_ID) == 0) return &gr_interface_data;
     if (strcmp(id, GRAFT_TRAIN_ID) == 0) return &gr_interface_train;
     return NULL;
@@ -108,6 +109,7 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
     GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
     GR_TRY(gr_module_register(made, &gr_dense_reference, error));
+    GR_TRY(gr_modules_scan(made, gr_option_text(made, GR_OPTION_MODULE_PATH), error));
     made->api = api_template;
     made->api.context = made;
     *context = made;

@@ -58,7 +58,7 @@ static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_err
     graft_epoch    ours = { .size = sizeof ours };
     int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " epoch", error);
 
-    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, epoch, "epoch", &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(epoch, "epoch", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_epoch(trainer, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(epoch, &ours, sizeof ours, "epoch", &call.error);
     return gr_call_end(&call, rc);
@@ -70,7 +70,7 @@ static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_met
     graft_metrics  ours = { .size = sizeof ours };
     int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " evaluate", error);
 
-    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, metrics, "metrics", &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(metrics, "metrics", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_evaluate(trainer, weights, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(metrics, &ours, sizeof ours, "metrics", &call.error);
     return gr_call_end(&call, rc);

@@ -530,6 +530,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 
 static const graft_kernel kernel = {
     .size = sizeof kernel,
+    .args_size = sizeof(graft_mxm_args),
     .preference = 10,
     .description = "GrB_mxm of SuiteSparse:GraphBLAS, accumulating into a full matrix",
     .init = init,

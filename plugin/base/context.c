@@ -6,6 +6,7 @@
 
 #include <omp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +81,6 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->host = complete;
     made->owner = getpid();
     GR_TRY(gr_options_init(made, error));
-    GR_TRY(gr_modules_scan(made, gr_option_text(made, GR_OPTION_MODULE_PATH), error));
     *context = made;
     made = NULL;
 done:
@@ -114,9 +114,21 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
     context->host.log(context->host.self, level, line);
 }
 
+/* The process in which a team of threads was started first. The threads of a team do not live on in a child by fork(),
+ * and waiting for them would be for ever; OpenMP cannot be asked, so this is the one thing that outlives a context. */
+static _Atomic pid_t gr_team_owner;
+
 int gr_threads(const graft_context *context, int32_t asked)
 {
+    const int32_t most = 4 * omp_get_num_procs(); /* A system that cannot give the threads would end the host. */
+    pid_t         nobody = 0;
+
     if (asked <= 0) asked = (int32_t)gr_option_integer(context, GR_OPTION_THREADS);
     if (asked <= 0) asked = omp_get_max_threads();
+    if (asked > most) asked = most;
+    if (asked > 1 && !atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) &&
+        nobody != context->owner) {
+        return 1;
+    }
     return asked;
 }

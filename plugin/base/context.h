@@ -15,19 +15,19 @@ struct graft_context {
     pid_t             owner;
     struct gr_options options;
     struct gr_modules modules;
-    uint64_t          verified; /* products of which rows were verified: the key of the next sample */
+    uint64_t          verified;       /* products of which rows were verified: the key of the next sample */
     char              last_run[1024]; /* which kernel ran last, for explain */
 };
 
-/** Make a context with the defaults for what the host left out. Options come from the environment, modules from the
- *  folders searched. */
+/** Make a context with the defaults for what the host left out. Options come from the environment. */
 int32_t gr_context_create(const graft_host *host, graft_context **context, graft_error *error);
 void    gr_context_destroy(graft_context *context);
 
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** How many threads a call may use: `asked` if positive, else option "threads", else what OpenMP would take. */
+/** How many threads a call may use: `asked` if positive, else option "threads", else what OpenMP would take; never more
+ *  than four for each processor, and one in a child process of one that used more. */
 int gr_threads(const graft_context *context, int32_t asked);
 
 #endif

@@ -81,26 +81,50 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
     return rc;
 }
 
+/* No struct will ever be this large; a size that is was never set. */
+enum { STRUCT_MAX = 4096 };
+
+static int32_t check_room(const void *theirs, const char *name, uint32_t *size, graft_error *error)
+{
+    if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
+    memcpy(size, theirs, sizeof *size);
+    if (*size < 8 || *size > STRUCT_MAX) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, *size);
+    }
+    return GRAFT_OK;
+}
+
 int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const char *name, graft_error *error)
 {
-    uint32_t size;
+    uint32_t      size = 0;
+    const int32_t rc = check_room(theirs, name, &size, error);
 
-    if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
-    memcpy(&size, theirs, sizeof size);
-    if (size < 8) return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, size);
+    if (rc < 0) return rc;
+    for (uint32_t i = our_size; i < size; i++) {
+        if (((const unsigned char *)theirs)[i] == 0) continue;
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "%s has size %u and something in byte %u, but this library knows %u bytes of it", name, size, i,
+                       our_size);
+    }
     memset(ours, 0, our_size);
     memcpy(ours, theirs, size < our_size ? size : our_size);
     memcpy(ours, &our_size, sizeof our_size);
     return GRAFT_OK;
 }
 
-int32_t gr_struct_write(void *theirs, const void *ours, uint32_t our_size, const char *name, graft_error *error)
+int32_t gr_struct_check_out(const void *theirs, const char *name, graft_error *error)
 {
     uint32_t size;
 
-    if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
-    memcpy(&size, theirs, sizeof size);
-    if (size < 8) return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, size);
+    return check_room(theirs, name, &size, error);
+}
+
+int32_t gr_struct_write(void *theirs, const void *ours, uint32_t our_size, const char *name, graft_error *error)
+{
+    uint32_t      size = 0;
+    const int32_t rc = check_room(theirs, name, &size, error);
+
+    if (rc < 0) return rc;
     if (size > our_size) size = our_size;
     memcpy((char *)theirs + sizeof size, (const char *)ours + sizeof size, size - sizeof size);
     return GRAFT_OK;

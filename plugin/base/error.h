@@ -35,8 +35,12 @@ int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const 
 /** End it: restore errno, copy the error out if rc < 0. Returns rc. */
 int32_t gr_call_end(struct gr_call *call, int32_t rc);
 
-/** Read a struct of the host by the size rule into a zeroed one of ours. NULL, or a size below 8, is ERR_ARG. */
+/** Read a struct of the host by the size rule into a zeroed one of ours. NULL, or a size below 8, is ERR_ARG; more
+ *  than we know of it, and not zero, ERR_UNSUPPORTED. */
 int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const char *name, graft_error *error);
+
+/** Whether a struct of the host that is to be written can be; to be asked before the work is done. */
+int32_t gr_struct_check_out(const void *theirs, const char *name, graft_error *error);
 
 /** Write one of ours into a struct of the host as far as its size goes; its `size` stays. */
 int32_t gr_struct_write(void *theirs, const void *ours, uint32_t our_size, const char *name, graft_error *error);

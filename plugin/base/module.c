@@ -46,11 +46,13 @@ static int split_file_name(const char *file, char kind[16], char name[32])
            (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0);
 }
 
-/* List the modules of one folder. A folder that cannot be read has none. */
+/* List the modules of one folder, by absolute paths: the host may change its directory before one is loaded. A folder
+ * that cannot be read has none; what there is no room for is left out. */
 static int32_t scan_folder(graft_context *context, const char *folder, graft_error *error)
 {
+    char           real[PATH_MAX];
     int32_t        rc = GRAFT_OK;
-    DIR           *stream = opendir(folder);
+    DIR           *stream = realpath(folder, real) != NULL ? opendir(real) : NULL;
     struct dirent *entry;
 
     while (stream != NULL && (entry = readdir(stream)) != NULL) {
@@ -58,9 +60,12 @@ static int32_t scan_folder(graft_context *context, const char *folder, graft_err
         struct gr_module *module;
 
         if (!split_file_name(entry->d_name, kind, name) || find(context, kind, name) != NULL) continue;
-        if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path) continue;
+        if (snprintf(path, sizeof path, "%s/%s", real, entry->d_name) >= (int)sizeof path) continue;
         module = append(context, kind, name, error);
-        if (module == NULL) continue;
+        if (module == NULL) {
+            gr_log(context, GRAFT_LOG_WARNING, "%s is left out: %s", path, error->message);
+            continue;
+        }
         rc = gr_text_copy(context, &module->path, path, error);
         if (rc < 0) context->modules.count--;
         GR_TRY(rc);
@@ -218,6 +223,7 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     GR_TRY(load_table(real, &table, error));
     GR_TRY(gr_text_copy(context, &copy, real, error));
     module = find(context, table->kind, table->name);
+    if (module != NULL && module->status == 1 && module->path != NULL && strcmp(module->path, real) == 0) goto done;
     if (module != NULL && module->status == 1) {
         rc = gr_fail(error, GRAFT_ERR_STATE, "%s '%s' is in use already, from '%.150s'", table->kind, table->name,
                      module->path != NULL ? module->path : "the library itself");
@@ -281,9 +287,11 @@ static const char *name_of_kind(const void *arg, int32_t index)
     return NULL;
 }
 
+/* One that is not loaded comes before the plain loops, which have 0, and behind all else that is there already: loading
+ * one starts the library behind it, which the host may want to start itself. */
 static int32_t preference(const struct gr_module *module)
 {
-    if (module->table == NULL) return INT32_MIN;
+    if (module->table == NULL) return 1;
     return module->table->kernel != NULL ? module->table->kernel->preference : module->table->dense->preference;
 }
 
@@ -293,13 +301,12 @@ int32_t gr_modules_order(graft_context *context, const char *kind, const char *c
     const int    automatic = strcmp(chosen, "auto") == 0;
     struct names names = { context, kind };
     const char  *near;
-    graft_error  reason = { .size = sizeof reason }; /* kept in the module */
     int32_t      found = 0;
 
     if (!automatic && find(context, kind, chosen) == NULL) {
         near = gr_nearest(chosen, name_of_kind, &names);
         if (near == NULL) near = name_of_kind(&names, 0);
-        return gr_fail(error, GRAFT_ERR_OPTION, "there is no %s '%.60s'; did you mean '%s'?", kind, chosen,
+        return gr_fail(error, GRAFT_ERR_OPTION, "there is no %s module '%.60s'; did you mean '%s'?", kind, chosen,
                        near != NULL ? near : "auto");
     }
     for (int32_t i = 0; i < context->modules.count; i++) {
@@ -307,11 +314,6 @@ int32_t gr_modules_order(graft_context *context, const char *kind, const char *c
         int32_t           at = found;
 
         if (strcmp(module->kind, kind) != 0) continue;
-        if (module->status == 0 && (automatic || strcmp(module->name, chosen) == 0)) {
-            if (gr_module_use(context, module, &reason) == GRAFT_ERR_NOMEM) {
-                return gr_fail(error, GRAFT_ERR_NOMEM, "%s", reason.message);
-            }
-        }
         while (at > 0 && preference(module) > preference(&context->modules.at[order[at - 1]])) {
             order[at] = order[at - 1];
             at--;

@@ -39,8 +39,8 @@ int32_t gr_module_describe(const graft_context *context, int32_t index, graft_mo
 void    gr_modules_fini(graft_context *context);
 
 /** The modules of a kind in the order "auto" or a chosen name asks for: the chosen one first, then by preference, the
- *  highest first. Loads those whose preference is not known. order[GR_MODULE_MAX] receives indices, *count how many.
- *  ERR_OPTION if no module of this kind has the chosen name. */
+ *  highest first; nothing is loaded for this, see gr_module_use(). order[GR_MODULE_MAX] receives indices, *count how
+ *  many. ERR_OPTION if no module of this kind has the chosen name. */
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
                          graft_error *error);
 

@@ -146,6 +146,11 @@ static int value_fits(const struct option_row *row, const char *value)
     return 1;
 }
 
+static const char *type_text(const struct option_row *row)
+{
+    return strcmp(row->type, "widths") == 0 ? "integer, or integers parted by ','" : row->type;
+}
+
 /* Put a value into row `index`; `source` names where it came from, for the message. */
 static int32_t put(graft_context *context, int32_t index, const char *source, const char *value, graft_error *error)
 {
@@ -154,9 +159,9 @@ static int32_t put(graft_context *context, int32_t index, const char *source, co
     int32_t                  rc;
 
     if (!value_fits(row, value)) {
-        return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s (%s)", source, value,
-                       strchr(row->type, '|') != NULL ? "one of " : "", row->type, row->range[0] ? " in " : "",
-                       row->range[0] ? row->range : row->help);
+        return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s: %s", source, value,
+                       strchr(row->type, '|') != NULL ? "one of " : "", type_text(row), row->range[0] ? " in " : "",
+                       row->range, row->help);
     }
     rc = gr_text_copy(context, &copy, value, error);
     if (rc < 0) return rc;
@@ -211,7 +216,7 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
     }
     option->live = table[index].live;
     option->key = table[index].key;
-    option->type = strcmp(table[index].type, "widths") == 0 ? "integer, or integers parted by ','" : table[index].type;
+    option->type = type_text(&table[index]);
     option->initial = table[index].initial;
     option->range = table[index].range;
     option->value = gr_option_text(context, (enum gr_option_id)index);

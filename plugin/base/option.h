@@ -8,7 +8,7 @@
 /* X(name, key, live, type, initial, range, help). A type with '|' lists the choices. For "integer" and "number", range
  * is "low..high", "low.." or "[low..high)" with the upper end not included. */
 #define GR_OPTION_MAP(X)                                                                                               \
-    X(MODEL, "model", 0, "sage|gcn|gin|mlp", "sage", "", "kind of layers; mlp ignores the graph")                      \
+    X(MODEL, "model", 0, "sage|gcn|gat|gin|mlp", "sage", "", "kind of layers; mlp ignores the graph")                  \
     X(LAYERS, "layers", 0, "integer", "3", "1..64", "number of layers")                                                \
     X(HIDDEN, "hidden", 0, "widths", "128", "1..65536", "width of the hidden layers: one number, or one per layer")    \
     X(EPOCHS, "epochs", 0, "integer", "100", "0..", "epochs to train, each one step on the whole graph")               \
@@ -24,8 +24,9 @@
     X(SEED, "seed", 0, "integer", "0", "0..", "of initial weights and dropout")                                        \
     X(EVAL_EVERY, "eval_every", 0, "integer", "1", "0..", "epochs between evaluations; 0: only after the last")        \
     X(SYMMETRIZE, "symmetrize", 0, "yes|no", "no", "", "store every edge in both directions")                          \
-    X(SELF_LOOPS, "self_loops", 0, "auto|yes|no", "auto", "", "give every vertex an edge to itself; auto: for gcn")    \
+    X(SELF_LOOPS, "self_loops", 0, "auto|yes|no", "auto", "", "give each vertex an edge to itself; auto: gcn, gat")    \
     X(NORMALIZE_FEATURES, "normalize_features", 0, "yes|no", "no", "", "divide each row of features by its sum")       \
+    X(HEADS, "heads", 0, "integer", "4", "1..64", "attention heads of gat; they divide the hidden widths")             \
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
     X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \
     X(MXM_KERNEL, "mxm.kernel", 1, "text", "auto", "", "kernel of the sparse products: auto, or a name")               \

@@ -12,12 +12,12 @@ int32_t gr_dense_choose(graft_context *context, const struct gr_module **module,
 
     if (rc < 0) return rc;
     for (int32_t i = 0; i < count; i++) {
-        const struct gr_module *candidate = &context->modules.at[order[i]];
+        struct gr_module *candidate = &context->modules.at[order[i]];
 
-        if (candidate->status != 1 && strcmp(chosen, "auto") != 0) {
-            return gr_fail(error, candidate->status, "%s", candidate->detail);
-        }
-        if (candidate->status != 1) continue;
+        rc = candidate->status < 0 ? gr_fail(error, candidate->status, "%s", candidate->detail)
+                                   : gr_module_use(context, candidate, error);
+        if (rc == GRAFT_ERR_NOMEM || (rc < 0 && strcmp(chosen, "auto") != 0)) return rc;
+        if (rc < 0) continue;
         if (candidate->table == &gr_dense_reference && strcmp(chosen, "auto") == 0) {
             gr_log(context, GRAFT_LOG_WARNING,
                    "no BLAS module is usable, so dense products are done by plain loops, "

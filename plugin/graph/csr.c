@@ -26,7 +26,7 @@ int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graf
     csr->view = *like;
     csr->view.n_rows = n_rows;
     csr->view.n_cols = n_cols;
-    GR_TRY(GR_NEW(context, csr->row_ptr, n_rows + 1, error));
+    GR_TRY(GR_NEW(context, csr->row_ptr, n_rows < INT64_MAX ? n_rows + 1 : -1, error));
     csr->col_idx = gr_new(context, entries, index_bytes(like), "col_idx", error);
     GR_TRY(csr->col_idx != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
     if (like->values != NULL) {

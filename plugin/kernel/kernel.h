@@ -56,8 +56,8 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 /** A product whose arguments are complete and checked. */
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
-/** Option mxm.verify. begin() keeps what the comparison needs of the rows it samples, and gives NULL if the option is 0;
- *  compare() does them again, after the product; end() frees it, and takes NULL. */
+/** Option mxm.verify. begin() keeps what the comparison needs of the rows it samples, and gives NULL if the option is
+ *  0; compare() does them again, after the product; end() frees it, and takes NULL. */
 struct gr_verify;
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error);

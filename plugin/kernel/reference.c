@@ -127,6 +127,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 
 static const graft_kernel kernel = {
     .size = sizeof kernel,
+    .args_size = sizeof(graft_mxm_args),
     .preference = 0,
     .description = "plain loops, every case",
     .init = init,

@@ -22,6 +22,15 @@ __attribute__((format(printf, 2, 3))) static void add_reason(struct reasons *rea
     va_end(list);
 }
 
+/* Whether anything is set in the arguments that a module which knows `size` bytes of them would not see. */
+static int asks_beyond(const graft_mxm_args *args, uint32_t size)
+{
+    for (uint32_t i = size; i < sizeof *args; i++) {
+        if (((const unsigned char *)args)[i] != 0) return 1;
+    }
+    return 0;
+}
+
 /* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. */
 static int32_t make_ready(graft_context *context, int32_t index, const graft_mxm_args *args, void **prepared,
                           struct reasons *reasons, graft_error *error)
@@ -33,6 +42,11 @@ static int32_t make_ready(graft_context *context, int32_t index, const graft_mxm
     if (module->status == 0 && gr_module_use(context, module, error) == GRAFT_ERR_NOMEM) return GRAFT_ERR_NOMEM;
     if (module->status != 1) {
         add_reason(reasons, "%s is not usable: %s\n", module->name, module->detail);
+        return GRAFT_ERR_UNSUPPORTED;
+    }
+    if (asks_beyond(args, module->table->kernel->args_size)) {
+        add_reason(reasons, "%s cannot: it was built before something that is asked for was thought of\n",
+                   module->name);
         return GRAFT_ERR_UNSUPPORTED;
     }
     rc = module->table->kernel->supports(module->state, &args->a->csr, args, why, sizeof why);

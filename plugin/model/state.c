@@ -1,4 +1,4 @@
-/* The state of a trainer as named arrays, to be read and written one by one, and the text that explains it.
+/* The state of a trainer as named arrays, to be read and written one by one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
@@ -25,9 +25,7 @@ static void progress_item(const graft_trainer *t, int32_t index, graft_state_ite
 int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item *item, graft_error *error)
 {
     const int32_t              count = t->n_parameters * GR_STATE_COPIES;
-    const struct gr_parameter *p = &t->parameters[index % t->n_parameters];
-    const float *const         arrays[GR_STATE_COPIES] = { p->value, p->best, p->m, p->v };
-    const int32_t              copy = index / t->n_parameters;
+    const struct gr_parameter *p;
 
     if (index < 0 || index >= count + N_PROGRESS) {
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, count + N_PROGRESS);
@@ -36,12 +34,13 @@ int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item 
         progress_item(t, index - count, item);
         return GRAFT_OK;
     }
+    p = &t->parameters[index % t->n_parameters];
     item->dtype = GRAFT_F32;
-    item->name = p->name[copy];
+    item->name = p->name[index / t->n_parameters];
     item->n_dims = p->n_dims;
     item->shape[0] = p->n_dims == 2 ? p->rows : p->cols;
     item->shape[1] = p->n_dims == 2 ? p->cols : 0;
-    item->data = arrays[copy];
+    item->data = (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[index / t->n_parameters];
     return GRAFT_OK;
 }
 
@@ -69,15 +68,32 @@ static int same_form(const graft_state_item *a, const graft_state_item *b)
            (a->n_dims < 2 || a->shape[1] == b->shape[1]);
 }
 
-/* Counters cannot be negative; weights must be finite, or no evaluation could follow. */
+/* Whether a number can be what the state of this name is: an accuracy, or -1 before there is one; a mean loss. */
+static int number_can_be(const char *name, double number)
+{
+    if (strcmp(name, "progress.best_accuracy") == 0) return number == -1 || (number >= 0 && number <= 1);
+    return number >= 0 && isfinite(number);
+}
+
+/* Counters cannot be negative, nor second moments; weights must be finite, or no evaluation could follow. */
 static int32_t check_values(const graft_state_item *item, graft_error *error)
 {
     if (item->dtype == GRAFT_I64 && *(const int64_t *)item->data < 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' is %lld, expected 0 or more", item->name,
                        (long long)*(const int64_t *)item->data);
     }
+    if (item->dtype == GRAFT_F64 && !number_can_be(item->name, *(const double *)item->data)) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' cannot be %g", item->name,
+                       *(const double *)item->data);
+    }
     for (int64_t i = 0; i < elements(item) && item->dtype == GRAFT_F32; i++) {
-        if (!isfinite(((const float *)item->data)[i])) {
+        const float value = ((const float *)item->data)[i];
+
+        if (value < 0 && strncmp(item->name, "optimizer.v.", 12) == 0) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is %g, expected 0 or more",
+                           item->name, (long long)i, (double)value);
+        }
+        if (!isfinite(value)) {
             return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is not finite", item->name,
                            (long long)i);
         }

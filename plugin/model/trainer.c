@@ -53,6 +53,10 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
     const int64_t        rows = d->features != NULL ? t->features.n_rows : t->sparse_features.n_rows;
     const int64_t        cols = d->features != NULL ? t->features.n_cols : t->sparse_features.n_cols;
 
+    if (d->n_features > INT32_MAX || d->n_classes > INT32_MAX) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%lld features and %lld classes are too many", (long long)d->n_features,
+                       (long long)d->n_classes);
+    }
     if (d->n_vertices < 1 || d->n_features < 1 || d->n_classes < 1) {
         return gr_fail(error, GRAFT_ERR_ARG,
                        "there are %lld vertices, %lld features and %lld classes; a model needs one of "
@@ -60,8 +64,8 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
                        (long long)d->n_vertices, (long long)d->n_features, (long long)d->n_classes);
     }
     if ((d->features == NULL) == (d->sparse_features == NULL)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%s dense and sparse features are given; give one of them",
-                       d->features == NULL ? "neither" : "both");
+        return gr_fail(error, GRAFT_ERR_ARG, "%s given; give dense features or sparse ones",
+                       d->features == NULL ? "no features are" : "dense and sparse features are both");
     }
     if (rows != t->n || cols != d->n_features) {
         return gr_fail(error, GRAFT_ERR_ARG, "features are %lld x %lld, but there are %lld vertices and %lld features",
@@ -78,7 +82,7 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Our copies of the host's structs; the arrays stay his. A model without a graph gets an empty one. */
+/* Our copies of the host's structs; the arrays stay his. */
 static int32_t read_dataset(graft_trainer *t, const graft_dataset *dataset, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -201,6 +205,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     }
     metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
         (double)NAN;
+    t->threads = gr_threads(t->context, 0);
     GR_TRY(step(t, &epoch->loss, error));
     epoch->seconds_step = seconds_now() - begin;
     epoch->evaluated = evaluation_is_due(t);
@@ -221,6 +226,12 @@ done:
     return rc;
 }
 
+/* A best that lies ahead came in by state_set(), and its weights may not have. */
+static int has_best(const graft_trainer *t)
+{
+    return t->progress.best_epoch > 0 && t->progress.best_epoch <= t->progress.epoch;
+}
+
 static void swap_best(graft_trainer *t)
 {
     for (int32_t i = 0; i < t->n_parameters; i++) {
@@ -235,13 +246,14 @@ static void swap_best(graft_trainer *t)
 /* A forward pass without dropout, with the weights asked for. */
 static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
 {
-    const int best = weights == GRAFT_WEIGHTS_BEST && t->progress.best_epoch > 0;
+    const int best = weights == GRAFT_WEIGHTS_BEST && has_best(t);
     int32_t   rc;
 
     if (weights != GRAFT_WEIGHTS_LAST && weights != GRAFT_WEIGHTS_BEST) {
         return gr_fail(error, GRAFT_ERR_ARG, "weights is %d, expected GRAFT_WEIGHTS_LAST (0) or GRAFT_WEIGHTS_BEST (1)",
                        weights);
     }
+    t->threads = gr_threads(t->context, 0);
     if (best) swap_best(t);
     rc = gr_layers_forward(t, 0, error);
     if (best) swap_best(t);
@@ -255,8 +267,7 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
     if (t->data.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     GR_TRY(infer(t, weights, error));
     gr_loss_measure(t, logits_of(t), metrics);
-    metrics->epoch =
-        weights == GRAFT_WEIGHTS_BEST && t->progress.best_epoch > 0 ? t->progress.best_epoch : t->progress.epoch;
+    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && has_best(t) ? t->progress.best_epoch : t->progress.epoch;
 done:
     return rc;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that abi/ states for itself: check_contract.py ABI-FOLDER. Structs begin with their size and hold only types of
-fixed width; every call of the library has a thread tag, says whether it is collective, what it returns, and since when."""
+"""The rules that abi/ states for itself: check_contract.py ABI-FOLDER. Structs begin with their size and hold only
+types of fixed width; every call has a thread tag, says whether it is collective, what it returns, and since when."""
 import os
 import re
 import sys
@@ -64,7 +64,8 @@ def check_comments(found):
     calls = [field for field in fields_of(found) if field.is_function and field.struct not in FILLED_BY_OTHERS]
     calls += [function for header in found for function in header.functions]
     tap.ok(len(tags) > 2 and len(calls) > 20, f"{len(calls)} calls, {len(tags)} thread tags", tags)
-    faults = [f"{call.place}: {call.struct} {call.name} {fault}" for call in calls for fault in comment_faults(call, tags)]
+    faults = [f"{call.place}: {call.struct} {call.name} {fault}" for call in calls
+              for fault in comment_faults(call, tags)]
     tap.ok(not faults, "every call says who may call it, how, what it returns, and since when", *faults)
     codes = set(re.findall(r"X\((\w+), ", base.text))
     unknown = [f"{call.place}: {call.name} names {code}" for call in calls
@@ -75,7 +76,8 @@ def check_comments(found):
 def check_ids(found):
     ids = [(name, text) for header in found for name, text in header.ids.items()]
     wrong = [f"{name} is {text}" for name, text in ids if not re.fullmatch(r"graft\.[a-z]+/\d+", text)]
-    tap.ok(ids and not wrong and len({text for _, text in ids}) == len(ids), "ids are NAME/REVISION, each given once", *wrong)
+    tap.ok(ids and not wrong and len({text for _, text in ids}) == len(ids), "ids are NAME/REVISION, each given once",
+           *wrong)
     tables = {header.path: [name for name, fields in header.structs.items() if any(f.is_function for f in fields)]
               for header in found if header.ids}
     several = [f"{path}: {', '.join(names)}" for path, names in tables.items() if len(names) != 1]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where every field of every public struct lies: check_layout.py ABI-FOLDER LAYOUT-FILE [--write].
 
-A program made from the headers prints sizes and offsets; they are compared with the file, which changes only when a struct
-grows at its tail, or is new, and then by --write. Any other difference needs a new interface id instead."""
+A program made from the headers prints sizes and offsets; they are compared with the file, which changes only when a
+struct grows at its tail, or is new, and then by --write. Any other difference needs a new interface id instead."""
 import os
 import platform
 import re

@@ -1,5 +1,5 @@
-/* A check in a process of its own, so that a crash or a hang is one failed check and not the end of the test. The caller
- * must not have started OpenMP threads: they would be missing in the child.
+/* A check in a process of its own, so that a crash or a hang is one failed check and not the end of the test. The
+ * caller must not have started OpenMP threads: they would be missing in the child.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CHILD_H
 #define CHILD_H
@@ -12,8 +12,8 @@
 
 enum { CHILD_SECONDS = 20 };
 
-/** Run check(arg), which returns NULL or what is wrong. Returns the same, or how the process ended. The text is valid until
- *  the next call. */
+/** Run check(arg), which returns NULL or what is wrong. Returns the same, or how the process ended. The text is valid
+ *  until the next call. */
 __attribute__((unused)) static const char *in_child(const char *(*check)(const void *arg), const void *arg)
 {
     static char text[1024];
@@ -39,7 +39,8 @@ __attribute__((unused)) static const char *in_child(const char *(*check)(const v
     close(channel[0]);
     if (waitpid(child, &status, 0) != child) return "the process of this check is lost";
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return "it hung";
-    if (WIFSIGNALED(status)) snprintf(text, sizeof text, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status))
+        snprintf(text, sizeof text, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != 0 && used == 0) snprintf(text, sizeof text, "exit status %d", WEXITSTATUS(status));
     else if (WEXITSTATUS(status) == 0 && used == 0) return NULL;
     return text;

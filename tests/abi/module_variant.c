@@ -1,5 +1,5 @@
-/* A small kernel module, and with other macros all the ways in which a module can be wrong. Each test module is this file
- * with some of the macros below defined; see meson.build.
+/* A small kernel module, and with other macros all the ways in which a module can be wrong. Each test module is this
+ * file with some of the macros below defined; see meson.build.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 
@@ -24,6 +24,9 @@
 #endif
 #ifndef MODULE_KERNEL_SIZE
 #define MODULE_KERNEL_SIZE sizeof kernel
+#endif
+#ifndef MODULE_ARGS_SIZE
+#define MODULE_ARGS_SIZE sizeof(graft_mxm_args)
 #endif
 #ifndef MODULE_KERNEL
 #define MODULE_KERNEL &kernel
@@ -91,7 +94,8 @@ static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *a
 {
     (void)state;
     if (a->values == NULL && a->index_type == GRAFT_I32 && args->semiring == GRAFT_PLUS_SECOND && args->flags == 0 &&
-        args->mask == NULL && args->row_scale == NULL && args->c->dtype == GRAFT_F32) return GRAFT_OK;
+        args->mask == NULL && args->row_scale == NULL && args->c->dtype == GRAFT_F32)
+        return GRAFT_OK;
     snprintf(why, capacity, "it does nothing but sums of float");
     return GRAFT_ERR_UNSUPPORTED;
 }
@@ -115,7 +119,8 @@ static void release(void *state, void *prepared)
     host->deallocate(host->self, prepared, 256, 64);
 }
 
-SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
+SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args,
+                         graft_error *error)
 {
     (void)state, (void)prepared;
     if (MODULE_RUN_STATUS < 0) return fail(error, MODULE_RUN_STATUS, "the sample library gave up");
@@ -141,6 +146,7 @@ SPARE static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
 SPARE static const graft_kernel kernel = {
     .size = MODULE_KERNEL_SIZE,
     .preference = 1000,
+    .args_size = MODULE_ARGS_SIZE,
     .description = MODULE_DESCRIPTION,
     .init = init,
     .fini = fini,

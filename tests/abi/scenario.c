@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 
-enum { VERTICES = 14, FEATURES = 5, CLASSES = 3, ROWS = 12, INNER = 9, WIDTH = 5 };
+enum { VERTICES = 14, FEATURES = 5, CLASSES = 3, ROWS = 12, INNER = 9, WIDTH = 5, HEADS = 2, ENTRIES = 256 };
 
 #define TRY(expression)                                                                                                \
     do {                                                                                                               \
@@ -20,7 +20,8 @@ void scene_init(struct scene *scene)
     char          target[PATH_MAX];
 
     for (int set = 0; set < SCENE_SETS; set++) {
-        sample_dataset_init(&scene->set[set], &sample, VERTICES, FEATURES, CLASSES, set == SCENE_TARGETS, set == SCENE_SPARSE);
+        sample_dataset_init(&scene->set[set], &sample, VERTICES, FEATURES, CLASSES, set == SCENE_TARGETS,
+                            set == SCENE_SPARSE);
     }
     sample_csr_init(&scene->a, &sample, ROWS, INNER, GRAFT_I32, GRAFT_F32, 1);
     folder_create(&scene->dense);
@@ -64,7 +65,8 @@ static int count_built_in(struct subject *s)
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
     int                count = 0;
 
-    for (int32_t i = 0; s->api.module_info(s->context, i, &entry, NULL) == GRAFT_OK; i++) count += entry.path[0] == '\0';
+    for (int32_t i = 0; s->api.module_info(s->context, i, &entry, NULL) == GRAFT_OK; i++)
+        count += entry.path[0] == '\0';
     return count;
 }
 
@@ -91,50 +93,88 @@ done:
     return rc;
 }
 
-/* Three products with one kernel: plain; masked, scaled and accumulated; maximum with winners. */
-static int32_t three_products(struct scene *scene, struct subject *s, const char *kernel, graft_error *error)
-{
-    static float      b[INNER][WIDTH], c[ROWS][WIDTH], scale[ROWS];
-    static int32_t    winner[ROWS][WIDTH];
-    static uint8_t    present[ROWS][WIDTH];
-    const graft_dense dense_b = { sizeof dense_b, GRAFT_F32, INNER, WIDTH, WIDTH, b };
-    const graft_dense dense_c = { sizeof dense_c, GRAFT_F32, ROWS, WIDTH, WIDTH, c };
-    graft_mask        mask = GRAFT_INIT(graft_mask);
-    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
-    graft_matrix     *matrix = NULL;
-    char              text[512];
-    int32_t           rc;
+/* The operands of a product of scene->a. */
+struct operands {
+    float          b[INNER][WIDTH], c[ROWS][WIDTH], scale[ROWS], bias[WIDTH];
+    uint16_t       half[INNER][WIDTH];
+    int32_t        winner[ROWS][WIDTH];
+    uint8_t        present[ROWS][WIDTH], bits[ROWS];
+    graft_dense    dense_b, dense_c, dense_half;
+    graft_mask     mask;
+    graft_epilogue epilogue;
+    graft_mxm_args args;
+};
 
-    for (int i = 0; i < INNER * WIDTH; i++) b[i / WIDTH][i % WIDTH] = (float)(i % 7) / 4;
-    for (int i = 0; i < ROWS * WIDTH; i++) present[i / WIDTH][i % WIDTH] = i % 3 == 0;
-    mask.kind = GRAFT_MASK_BYTES;
-    mask.stride = WIDTH;
-    mask.present = &present[0][0];
+static void operands_init(struct operands *o, graft_matrix *matrix)
+{
+    *o = (struct operands){ .mask = GRAFT_INIT(graft_mask), .epilogue = GRAFT_INIT(graft_epilogue) };
+    for (int i = 0; i < INNER * WIDTH; i++) o->b[i / WIDTH][i % WIDTH] = (float)(i % 7) / 4;
+    for (int i = 0; i < ROWS * WIDTH; i++) o->present[i / WIDTH][i % WIDTH] = i % 3 == 0;
+    o->dense_b = (graft_dense){ sizeof o->dense_b, GRAFT_F32, INNER, WIDTH, WIDTH, o->b };
+    o->dense_c = (graft_dense){ sizeof o->dense_c, GRAFT_F32, ROWS, WIDTH, WIDTH, o->c };
+    o->dense_half = (graft_dense){ sizeof o->dense_half, GRAFT_BF16, INNER, WIDTH, WIDTH, o->half };
+    o->mask.kind = GRAFT_MASK_BYTES;
+    o->mask.stride = WIDTH;
+    o->mask.present = &o->present[0][0];
+    o->epilogue.flags = GRAFT_EPILOGUE_RELU;
+    o->epilogue.bias = o->bias;
+    o->epilogue.residual = &o->dense_c;
+    o->epilogue.dropout = 0.25;
+    o->epilogue.bits = o->bits;
+    o->epilogue.bits_stride = 1;
+    o->args = GRAFT_INIT(graft_mxm_args);
+    o->args.semiring = GRAFT_PLUS_TIMES;
+    o->args.a = matrix;
+    o->args.b = &o->dense_b;
+    o->args.c = &o->dense_c;
+}
+
+/* One product after the other with one matrix: plain; masked, scaled and accumulated; maximum with winners; of bfloat16
+ * with all that can follow. */
+static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error *error)
+{
+    struct operands o;
+    char            text[512];
+    int32_t         rc;
+
+    operands_init(&o, matrix);
+    TRY(s->mxm->explain(s->context, &o.args, text, sizeof text, error));
+    TRY(s->mxm->run(s->context, &o.args, error));
+    o.args.mask = &o.mask;
+    o.args.row_scale = o.scale;
+    o.args.flags = GRAFT_MXM_ACCUMULATE;
+    TRY(s->mxm->run(s->context, &o.args, error));
+    o.args.semiring = GRAFT_MAX_TIMES;
+    o.args.flags = GRAFT_MXM_REPLACE;
+    o.args.winner = o.winner;
+    o.args.winner_stride = WIDTH;
+    TRY(s->mxm->run(s->context, &o.args, error));
+    TRY(s->mxm->convert(s->context, &o.dense_b, &o.dense_half, error));
+    operands_init(&o, matrix);
+    o.args.b = &o.dense_half;
+    o.args.epilogue = &o.epilogue;
+    TRY(s->mxm->run(s->context, &o.args, error));
+    TRY(s->mxm->explain(s->context, NULL, text, sizeof text, error));
+done:
+    return rc;
+}
+
+static int32_t products_by(struct scene *scene, struct subject *s, const char *kernel, graft_error *error)
+{
+    graft_matrix *matrix = NULL;
+    int32_t       rc;
+
     TRY(s->api.set(s->context, "mxm.kernel", kernel, error));
     TRY(s->mxm->matrix_create(s->context, &scene->a.csr, 0, &matrix, error));
-    args.semiring = GRAFT_PLUS_TIMES;
-    args.a = matrix;
-    args.b = &dense_b;
-    args.c = &dense_c;
-    TRY(s->mxm->explain(s->context, &args, text, sizeof text, error));
-    TRY(s->mxm->run(s->context, &args, error));
-    args.mask = &mask;
-    args.row_scale = scale;
-    args.flags = GRAFT_MXM_ACCUMULATE;
-    TRY(s->mxm->run(s->context, &args, error));
-    args.semiring = GRAFT_MAX_TIMES;
-    args.flags = GRAFT_MXM_REPLACE;
-    args.winner = winner;
-    args.winner_stride = WIDTH;
-    TRY(s->mxm->run(s->context, &args, error));
-    TRY(s->mxm->explain(s->context, NULL, text, sizeof text, error));
+    TRY(run_products(s, matrix, error));
     if (s->mxm->matrix_bytes(matrix) < 0) watch_blame("a matrix has less than no bytes");
 done:
     s->mxm->matrix_destroy(s->context, matrix);
     return rc;
 }
 
-static int32_t play_products(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+static int32_t play_products(const struct scenario *scenario, struct scene *scene, struct subject *s,
+                             graft_error *error)
 {
     graft_matrix *matrix = NULL, *transpose = NULL;
     char          kernel[64];
@@ -144,9 +184,69 @@ static int32_t play_products(const struct scenario *scenario, struct scene *scen
     TRY(s->api.set(s->context, "module.path", scene->modules.path, error));
     TRY(s->mxm->matrix_create(s->context, &scene->a.csr, 0, &matrix, error));
     TRY(s->mxm->matrix_transpose(s->context, matrix, &transpose, error));
-    for (int i = 0; kernel_name(s, i, kernel); i++) TRY(three_products(scene, s, kernel, error));
+    for (int i = 0; kernel_name(s, i, kernel); i++) TRY(products_by(scene, s, kernel, error));
 done:
     s->mxm->matrix_destroy(s->context, transpose);
+    s->mxm->matrix_destroy(s->context, matrix);
+    return rc;
+}
+
+static int32_t play_orders(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    static const char *const methods[] = { "degree", "rcm", "community" };
+    graft_matrix            *matrix = NULL, *permuted = NULL;
+    int64_t                  order[VERTICES];
+    int32_t                  rc;
+
+    TRY(s->mxm->matrix_create(s->context, scene->set[scenario->set].dataset.graph, 0, &matrix, error));
+    for (int i = 0; i < 3; i++) {
+        TRY(s->mxm->matrix_order(s->context, matrix, methods[i], order, error));
+        TRY(s->mxm->matrix_permute(s->context, matrix, order, &permuted, error));
+        s->mxm->matrix_destroy(s->context, permuted);
+        permuted = NULL;
+    }
+done:
+    s->mxm->matrix_destroy(s->context, matrix);
+    return rc;
+}
+
+/* Attention over the entries of scene->a, forward and backward, and rows by index. */
+static int32_t use_edges(struct scene *scene, struct subject *s, graft_matrix *matrix, graft_error *error)
+{
+    static float         x[ROWS][2 * HEADS], y[INNER][2 * HEADS], scores[ENTRIES][HEADS], weights[ENTRIES][HEADS];
+    static const int32_t rows[4] = { 3, 0, 3, 8 };
+    const int64_t        entries = scene->a.csr.row_ptr[ROWS];
+    const graft_dense    dense_x = { sizeof dense_x, GRAFT_F32, ROWS, 2 * HEADS, 2 * HEADS, x };
+    const graft_dense    dense_y = { sizeof dense_y, GRAFT_F32, INNER, 2 * HEADS, 2 * HEADS, y };
+    const graft_dense    dense_s = { sizeof dense_s, GRAFT_F32, entries, HEADS, HEADS, scores };
+    const graft_dense    dense_w = { sizeof dense_w, GRAFT_F32, entries, HEADS, HEADS, weights };
+    const graft_dense    four = { sizeof four, GRAFT_F32, 4, 2 * HEADS, 2 * HEADS, scores };
+    graft_index          index = GRAFT_INIT(graft_index);
+    int32_t              rc;
+
+    index.index_type = GRAFT_I32;
+    index.count = 4;
+    index.data = rows;
+    TRY(s->edge->sddmm(s->context, matrix, &dense_x, &dense_y, &dense_s, 0, error));
+    TRY(s->edge->softmax(s->context, matrix, &dense_s, &dense_w, 0, error));
+    TRY(s->edge->mxm(s->context, matrix, 0, &dense_w, &dense_y, &dense_x, 0, error));
+    TRY(s->edge->mxm(s->context, matrix, GRAFT_EDGE_TRANSPOSE, &dense_w, &dense_x, &dense_y, 0, error));
+    TRY(s->edge->softmax_backward(s->context, matrix, &dense_w, &dense_s, &dense_s, 0, error));
+    TRY(s->edge->gather_rows(s->context, &dense_x, &index, &four, 0, error));
+    TRY(s->edge->index_add(s->context, &four, &index, &dense_x, 0, error));
+done:
+    return rc;
+}
+
+static int32_t play_edges(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    graft_matrix *matrix = NULL;
+    int32_t       rc;
+
+    (void)scenario;
+    TRY(s->mxm->matrix_create(s->context, &scene->a.csr, 0, &matrix, error));
+    rc = use_edges(scene, s, matrix, error);
+done:
     s->mxm->matrix_destroy(s->context, matrix);
     return rc;
 }
@@ -205,7 +305,8 @@ done:
     return rc;
 }
 
-static int32_t play_training(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+static int32_t play_training(const struct scenario *scenario, struct scene *scene, struct subject *s,
+                             graft_error *error)
 {
     graft_trainer *trainer = NULL;
     int32_t        rc;
@@ -220,6 +321,9 @@ done:
 const struct scenario scenarios[] = {
     { .name = "options and modules", .play = play_context },
     { .name = "products", .play = play_products, .settings = { { "threads", "2" } } },
+    { .name = "products, verified", .play = play_products, .settings = { { "threads", "1" }, { "mxm.verify", "3" } } },
+    { .name = "orders", .play = play_orders },
+    { .name = "edges", .play = play_edges, .settings = { { "threads", "2" } } },
     { .name = "data sets", .play = play_data },
     { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
     { .name = "sage, sparse features, input dropout",
@@ -232,17 +336,26 @@ const struct scenario scenarios[] = {
     { .name = "gcn, sparse features, no norm, decay of the first layer",
       .play = play_training,
       .set = SCENE_SPARSE,
-      .settings = { { "model", "gcn" }, { "norm", "none" }, { "weight_decay", "0.1" }, { "weight_decay_layers", "first" } } },
+      .settings = { { "model", "gcn" },
+                    { "norm", "none" },
+                    { "weight_decay", "0.1" },
+                    { "weight_decay_layers", "first" } } },
     { .name = "gin, several classes at once, input dropout",
       .play = play_training,
       .set = SCENE_TARGETS,
       .settings = { { "model", "gin" }, { "input_dropout", "0.5" }, { "self_loops", "yes" }, { "hidden", "5" } } },
+    { .name = "gat",
+      .play = play_training,
+      .settings = { { "model", "gat" }, { "heads", "2" }, { "hidden", "6" }, { "input_dropout", "0.1" } } },
     { .name = "mlp by sgd",
       .play = play_training,
       .settings = { { "model", "mlp" }, { "optimizer", "sgd" }, { "momentum", "0.9" }, { "input_dropout", "0.1" } } },
     { .name = "sage by the plain loops",
       .play = play_training,
-      .settings = { { "mxm.kernel", "reference" }, { "dense.module", "reference" }, { "threads", "1" }, { "layers", "2" } } },
+      .settings = { { "mxm.kernel", "reference" },
+                    { "dense.module", "reference" },
+                    { "threads", "1" },
+                    { "layers", "2" } } },
 };
 const int n_scenarios = (int)(sizeof scenarios / sizeof *scenarios);
 

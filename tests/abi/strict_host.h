@@ -1,5 +1,5 @@
-/* A host whose allocator watches: what is given back must be what was lent, nothing is written outside, every byte comes
- * home. It hands out memory full of 0xA5 and can fail at any call.
+/* A host whose allocator watches: what is given back must be what was lent, nothing is written outside, every byte
+ * comes home. It hands out memory full of 0xA5 and can fail at any call.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRICT_HOST_H
 #define STRICT_HOST_H
@@ -72,7 +72,8 @@ static void strict_deallocate(void *self, void *memory, uint64_t bytes, uint64_t
     }
     if (block.bytes != bytes || block.alignment != alignment) host->fault = "deallocate: other numbers than allocate";
     for (int i = 0; i < STRICT_GUARD; i++) {
-        if (((unsigned char *)memory)[block.bytes + (uint64_t)i] != 0xC3) host->fault = "written behind the end of a block";
+        if (((unsigned char *)memory)[block.bytes + (uint64_t)i] != 0xC3)
+            host->fault = "written behind the end of a block";
     }
     block.magic = 0;
     memcpy((char *)memory - sizeof block, &block, sizeof block);
@@ -87,7 +88,8 @@ static void strict_log(void *self, graft_log_level level, const char *message)
     struct strict_host *host = self;
 
     host->log_lines++;
-    if (level < GRAFT_LOG_DEBUG || level > GRAFT_LOG_ERROR || message[0] == '\0') host->fault = "log: empty or of no level";
+    if (level < GRAFT_LOG_DEBUG || level > GRAFT_LOG_ERROR || message[0] == '\0')
+        host->fault = "log: empty or of no level";
     if (strchr(message, '\n') != NULL && strchr(message, '\n')[1] == '\0') host->fault = "log: a line with a line end";
 }
 

@@ -31,6 +31,7 @@ static const char *all_calls(const void *arg)
     graft_matrix      *new_matrix = NULL;
     graft_trainer     *new_trainer = NULL;
     graft_data        *new_data = NULL;
+    int64_t            order[64];
     char               text[64];
 
     (void)arg;
@@ -41,6 +42,15 @@ static const char *all_calls(const void *arg)
     FORKED(s.api.module_info(s.context, 0, &entry, &error));
     FORKED(s.mxm->matrix_create(s.context, &scene.a.csr, 0, &new_matrix, &error));
     FORKED(s.mxm->matrix_transpose(s.context, matrix, &new_matrix, &error));
+    FORKED(s.mxm->matrix_order(s.context, matrix, "rcm", order, &error));
+    FORKED(s.mxm->matrix_permute(s.context, matrix, order, &new_matrix, &error));
+    FORKED(s.mxm->convert(s.context, NULL, NULL, &error));
+    FORKED(s.edge->gather_rows(s.context, NULL, NULL, NULL, 0, &error));
+    FORKED(s.edge->index_add(s.context, NULL, NULL, NULL, 0, &error));
+    FORKED(s.edge->sddmm(s.context, matrix, NULL, NULL, NULL, 0, &error));
+    FORKED(s.edge->softmax(s.context, matrix, NULL, NULL, 0, &error));
+    FORKED(s.edge->softmax_backward(s.context, matrix, NULL, NULL, NULL, 0, &error));
+    FORKED(s.edge->mxm(s.context, matrix, 0, NULL, NULL, NULL, 0, &error));
     FORKED(s.mxm->run(s.context, &args, &error));
     FORKED(s.mxm->explain(s.context, NULL, text, sizeof text, &error));
     FORKED(s.data->open(s.context, scene.dense.path, &new_data, &error));
@@ -82,9 +92,17 @@ static int32_t open_all(void)
     return rc;
 }
 
+static const struct scenario *find_scenario(const char *name)
+{
+    const struct scenario *found = scenarios;
+
+    while (strcmp(found->name, name) != 0) found++;
+    return found;
+}
+
 int main(void)
 {
-    const struct scenario *two_threads = &scenarios[3];
+    const struct scenario *two_threads = find_scenario("sage");
     struct scenario        one_thread = *two_threads;
     graft_epoch            epoch = GRAFT_INIT(graft_epoch);
 

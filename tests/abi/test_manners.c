@@ -1,4 +1,5 @@
-/* What a library must leave alone: before and after every call the state of the process is compared, in several kinds of host.
+/* What a library must leave alone: before and after every call the state of the process is compared, in several kinds
+ * of host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
 #include "comma_locale.h"
@@ -87,7 +88,8 @@ static void take_process(struct snapshot *now)
     for (int i = 0; i < FILES; i++) now->files[i] = fcntl(i, F_GETFD) >= 0;
     now->environment = (uint64_t)(uintptr_t)environ;
     for (char **variable = environ; *variable != NULL; variable++) {
-        for (const char *c = *variable; *c != '\0'; c++) now->environment = (now->environment ^ (uint64_t)*c) * 1099511628211u;
+        for (const char *c = *variable; *c != '\0'; c++)
+            now->environment = (now->environment ^ (uint64_t)*c) * 1099511628211u;
     }
 }
 
@@ -296,7 +298,8 @@ static void test_settings(double *losses)
     umask(027);
     check("in a host with OpenMP settings, handlers and a umask of its own", play_all(losses));
     omp_get_schedule(&schedule, &chunk);
-    ok(omp_get_max_threads() == 2 && omp_get_dynamic() && schedule == omp_sched_guided && chunk == 17, "which it still has");
+    ok(omp_get_max_threads() == 2 && omp_get_dynamic() && schedule == omp_sched_guided && chunk == 17,
+       "which it still has");
     signal(SIGSEGV, SIG_DFL);
 }
 

@@ -32,7 +32,8 @@ static const char *open_range(uint32_t low, uint32_t high)
     char                   numbers[2][16];
 
     if (rc == GRAFT_OK) api->close(api->context);
-    snprintf(fault, sizeof fault, "%u to %u: returned %d, expected %d, message: %s", low, high, rc, expected, error.message);
+    snprintf(fault, sizeof fault, "%u to %u: returned %d, expected %d, message: %s", low, high, rc, expected,
+             error.message);
     if (rc != expected || host.live_bytes != 0) return fault;
     if (rc == GRAFT_OK) return agreed != 1 || error.code != 0 ? fault : NULL;
     snprintf(numbers[0], sizeof numbers[0], "%u", low);
@@ -73,7 +74,6 @@ static void test_host_sizes(void)
     graft_error   error = GRAFT_INIT(graft_error);
     const int64_t calls = host.calls;
 
-    memset(grown.tail, 0xA5, sizeof grown.tail);
     grown.host.size = 0;
     ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "GRAFT_INIT"), "a host of size 0");
     grown.host.size = 4;
@@ -86,12 +86,16 @@ static void test_host_sizes(void)
     ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls > calls, "a host without extensions");
     grown.host.size = sizeof grown;
     ok(open_and_close(&grown.host, &error) == GRAFT_OK, "a host that is newer than the library");
+    grown.tail[5] = 1;
+    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_UNSUPPORTED, "a newer one that lends what is not known: %s",
+       error.message);
     grown.host.size = UINT32_MAX;
-    ok(open_and_close(&grown.host, &error) == GRAFT_OK, "a host of the largest size");
+    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of no sensible size");
     ok(open_and_close(NULL, &error) == GRAFT_OK, "no host");
     grown.host.size = sizeof(graft_host);
     grown.host.deallocate = NULL;
-    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "deallocate"), "half an allocator");
+    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "deallocate"),
+       "half an allocator");
     ok(host.live_bytes == 0 && host.fault == NULL, "no memory is left");
 }
 
@@ -124,46 +128,54 @@ static void test_error_sizes(void)
         if (!error_of(size) && faults++ == 0) diag("size %u", size);
     }
     ok(faults == 0, "errors of every size are filled as far as they go, and texts have an end");
-    ok(entry(7, 9, NULL, (const graft_api **)&(const graft_api *){ NULL }, NULL) == GRAFT_ERR_VERSION, "no error struct");
+    ok(entry(7, 9, NULL, (const graft_api **)&(const graft_api *){ NULL }, NULL) == GRAFT_ERR_VERSION,
+       "no error struct");
     ok(entry(1, 1, NULL, NULL, NULL) == GRAFT_ERR_ARG, "nowhere to put the api");
 }
 
-/* The number of functions in a table of `size` bytes, whose first pointer is at `from`; -1 if one is NULL. */
-static int count_slots(const void *table, size_t from, uint32_t size)
+/* Whether every pointer of a table, from byte `from` on, is there. */
+static int no_slot_is_null(const void *table, size_t from, uint32_t size)
 {
-    int slots = 0;
-
-    for (size_t at = from; at < size; at += sizeof(void *), slots++) {
+    for (size_t at = from; at < size; at += sizeof(void *)) {
         void *slot;
+
         memcpy(&slot, (const char *)table + at, sizeof slot);
-        if (slot == NULL) return -1;
+        if (slot == NULL) return 0;
     }
-    return slots;
+    return 1;
 }
 
 static void test_tables(void)
 {
-    static const char *const unknown[] = { "graft.mxm/2", "graft.mxm/0", "graft.mxm", "graft.mxm/1 ", "GRAFT.MXM/1",
-                                           "graft.mxm/10", "", "/1", "graft.codec/1" };
+    static const char *const    unknown[] = { "graft.mxm/2",  "graft.mxm/0",  "graft.mxm", "graft.mxm/1 ",
+                                              "GRAFT.MXM/1",  "graft.mxm/10", "",          "/1",
+                                              "graft.codec/1" };
     const graft_api            *api = NULL;
     const graft_mxm            *mxm;
+    const graft_edge           *edge;
     const graft_data_interface *data;
     const graft_train          *train;
     void (*close_context)(graft_context *);
-    int                         found = 0;
+    int found = 0;
 
     if (!ok(entry(1, 1, &host.table, &api, NULL) == GRAFT_OK, "a context opens")) return;
     ok(api->size >= sizeof *api && api->abi == 1 && api->version[0] != '\0' && api->context != NULL,
        "the api says what it is: %u bytes, version %u, release %s", api->size, api->abi, api->version);
-    ok(count_slots(api, offsetof(graft_api, close), sizeof *api) == 6, "all its calls are there");
+    ok(no_slot_is_null(api, offsetof(graft_api, close), sizeof *api), "all its calls are there");
     mxm = api->get_interface(api->context, GRAFT_MXM_ID);
     data = api->get_interface(api->context, GRAFT_DATA_ID);
     train = api->get_interface(api->context, GRAFT_TRAIN_ID);
-    ok(mxm && mxm->size >= sizeof *mxm && count_slots(mxm, 8, sizeof *mxm) == 6, GRAFT_MXM_ID " is whole");
-    ok(data && data->size >= sizeof *data && count_slots(data, 8, sizeof *data) == 3, GRAFT_DATA_ID " is whole");
-    ok(train && train->size >= sizeof *train && count_slots(train, 8, sizeof *train) == 8, GRAFT_TRAIN_ID " is whole");
+    edge = api->get_interface(api->context, GRAFT_EDGE_ID);
+    ok(mxm && mxm->size >= sizeof *mxm && no_slot_is_null(mxm, 8, sizeof *mxm), GRAFT_MXM_ID " is whole");
+    ok(edge && edge->size >= sizeof *edge && no_slot_is_null(edge, 8, sizeof *edge), GRAFT_EDGE_ID " is whole");
+    ok(data && data->size >= sizeof *data && no_slot_is_null(data, 8, sizeof *data), GRAFT_DATA_ID " is whole");
+    ok(train && train->size >= sizeof *train && no_slot_is_null(train, 8, sizeof *train), GRAFT_TRAIN_ID " is whole");
+    ok(graft_interface(api, GRAFT_MXM_ID, sizeof *mxm) == mxm &&
+           graft_interface(api, GRAFT_MXM_ID, mxm->size + 8) == NULL && graft_interface(api, "graft.no/1", 8) == NULL,
+       "graft_interface() looks at the size, too");
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
-        if (api->get_interface(api->context, unknown[i]) != NULL && found++ == 0) diag("'%s' gives a table", unknown[i]);
+        if (api->get_interface(api->context, unknown[i]) != NULL && found++ == 0)
+            diag("'%s' gives a table", unknown[i]);
     }
     ok(found == 0 && api->get_interface(api->context, NULL) == NULL, "an unknown interface is NULL");
     close_context = api->close;
@@ -188,7 +200,8 @@ static void test_loader(void)
     ok(graft_load("/nowhere/libgraft.so", NULL, &api, NULL) == GRAFT_ERR_NOT_FOUND &&
            graft_load("/nowhere/libgraft.so", NULL, &api, &small) == GRAFT_ERR_NOT_FOUND && small.code == 0,
        "without an error struct, or with a short one");
-    ok(graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK && api != mark, "it opens the library");
+    ok(graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK && api != mark,
+       "it opens the library");
     if (api != mark) api->close(api->context);
 }
 

@@ -21,15 +21,18 @@ static const char *value_of(const char *key)
     return NULL;
 }
 
-/* One row of the list: texts are there, its first value is one it takes and is the value now, and an odd one is refused. */
+/* One row of the list: texts are there, its first value is one that it takes and is the value now, and an odd one is
+ * refused. */
 static const char *row_fault(const graft_option *option)
 {
     static char fault[600];
     const int   free_text = strcmp(option->type, "text") == 0;
     int32_t     rc;
 
-    if (!option->key || !option->type || !option->initial || !option->range || !option->value || !option->help) return "NULL";
-    if (option->key[0] == '\0' || option->help[0] == '\0' || strchr(option->help, '\n') != NULL) return "empty, or two lines";
+    if (!option->key || !option->type || !option->initial || !option->range || !option->value || !option->help)
+        return "NULL";
+    if (option->key[0] == '\0' || option->help[0] == '\0' || strchr(option->help, '\n') != NULL)
+        return "empty, or two lines";
     if (strcmp(option->value, option->initial) != 0) return "its value is not the first";
     if (option->live != 0 && option->live != 1) return "live is neither 0 nor 1";
     rc = s.api.set(s.context, option->key, option->initial, &error);
@@ -37,7 +40,8 @@ static const char *row_fault(const graft_option *option)
     if (free_text) return NULL;
     rc = s.api.set(s.context, option->key, "~odd~", &error);
     snprintf(fault, sizeof fault, "~odd~ gave %d: %s", rc, error.message);
-    if (rc != GRAFT_ERR_OPTION || strstr(error.message, option->key) == NULL || strstr(error.message, "~odd~") == NULL) {
+    if (rc != GRAFT_ERR_OPTION || strstr(error.message, option->key) == NULL ||
+        strstr(error.message, "~odd~") == NULL) {
         return fault;
     }
     return strcmp(value_of(option->key), option->initial) == 0 ? NULL : "the refused value stuck";
@@ -45,8 +49,9 @@ static const char *row_fault(const graft_option *option)
 
 static void test_list(void)
 {
-    static const char *const lasting[] = { "model",   "layers",       "hidden",    "epochs", "lr",      "dropout",   "input_dropout",
-                                           "norm",    "weight_decay", "optimizer", "seed",   "threads", "eval_every" };
+    static const char *const lasting[] = { "model",   "layers",        "hidden",    "epochs",       "lr",
+                                           "dropout", "input_dropout", "norm",      "weight_decay", "optimizer",
+                                           "seed",    "threads",       "eval_every" };
     graft_option             option = GRAFT_INIT(graft_option);
     int32_t                  i = 0;
 
@@ -69,7 +74,8 @@ static void takes(const char *key, const char *value, int32_t status)
     const int32_t rc = s.api.set(s.context, key, value, &error);
     const int     good = rc == status && (rc != GRAFT_OK || strcmp(value_of(key), value) == 0);
 
-    if (!ok(good, "%s = '%s' is %s", key, value, status == GRAFT_OK ? "taken" : "refused")) diag("%d: %s", rc, error.message);
+    if (!ok(good, "%s = '%s' is %s", key, value, status == GRAFT_OK ? "taken" : "refused"))
+        diag("%d: %s", rc, error.message);
 }
 
 static void test_values(void)
@@ -108,15 +114,22 @@ static void test_values(void)
     takes("model", "sage|gcn", GRAFT_ERR_OPTION);
     takes("model", "|", GRAFT_ERR_OPTION);
     takes("log.level", "debug|info", GRAFT_ERR_OPTION);
-    ok(s.api.set(s.context, NULL, "1", &error) == GRAFT_ERR_ARG && s.api.set(s.context, "lr", NULL, &error) == GRAFT_ERR_ARG,
+    ok(s.api.set(s.context, NULL, "1", &error) == GRAFT_ERR_ARG &&
+           s.api.set(s.context, "lr", NULL, &error) == GRAFT_ERR_ARG,
        "null keys and values are refused");
 }
 
 static void test_nearest(void)
 {
-    static const char *const wrong[][2] = { { "modle", "model" },      { "hiden", "hidden" },         { "drop_out", "dropout" },
-                                            { "epoch", "epochs" },     { "mxm.kernle", "mxm.kernel" }, { "learning_rate", "" },
-                                            { "evalevery", "eval_every" }, { "weight-decay", "weight_decay" }, { "", "" } };
+    static const char *const wrong[][2] = { { "modle", "model" },
+                                            { "hiden", "hidden" },
+                                            { "drop_out", "dropout" },
+                                            { "epoch", "epochs" },
+                                            { "mxm.kernle", "mxm.kernel" },
+                                            { "learning_rate", "" },
+                                            { "evalevery", "eval_every" },
+                                            { "weight-decay", "weight_decay" },
+                                            { "", "" } };
     char                     endless[5000];
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -125,12 +138,14 @@ static void test_nearest(void)
 
         snprintf(quoted, sizeof quoted, "'%s'", wrong[i][1]);
         if (!ok(rc == GRAFT_ERR_OPTION && (wrong[i][1][0] == '\0' || strstr(error.message, quoted) != NULL),
-                "unknown option '%s' is refused, and '%s' named", wrong[i][0], wrong[i][1])) diag("%d: %s", rc, error.message);
+                "unknown option '%s' is refused, and '%s' named", wrong[i][0], wrong[i][1]))
+            diag("%d: %s", rc, error.message);
     }
     memset(endless, 'x', sizeof endless - 1);
     endless[sizeof endless - 1] = '\0';
-    ok(s.api.set(s.context, endless, "1", &error) == GRAFT_ERR_OPTION && s.api.set(s.context, "lr", endless, &error) ==
-           GRAFT_ERR_OPTION && s.api.set(s.context, "mxm.kernel", endless, &error) == GRAFT_OK,
+    ok(s.api.set(s.context, endless, "1", &error) == GRAFT_ERR_OPTION &&
+           s.api.set(s.context, "lr", endless, &error) == GRAFT_ERR_OPTION &&
+           s.api.set(s.context, "mxm.kernel", endless, &error) == GRAFT_OK,
        "keys and values of any length are lived with");
 }
 
@@ -159,9 +174,10 @@ static void test_environment(void)
         for (size_t j = 0; j <= strlen(option.key); j++) {
             variable[6 + j] = option.key[j] == '.' ? '_' : (char)toupper((unsigned char)option.key[j]);
         }
-        if (free_text || !ok(open_with(variable, "~odd~") == GRAFT_ERR_OPTION && strstr(error.message, variable) != NULL &&
-                                 open_with(variable, option.initial) == GRAFT_OK,
-                             "%s is read", variable)) {
+        if (free_text ||
+            !ok(open_with(variable, "~odd~") == GRAFT_ERR_OPTION && strstr(error.message, variable) != NULL &&
+                    open_with(variable, option.initial) == GRAFT_OK,
+                "%s is read", variable)) {
             if (!free_text) diag("%s", error.message);
         }
     }
@@ -202,6 +218,7 @@ int main(void)
     test_environment();
     test_locale();
     subject_close(&s);
-    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls)) diag("%s", watch.fault);
+    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls))
+        diag("%s", watch.fault);
     return done();
 }

@@ -124,7 +124,8 @@ static void test_rounds(void)
     ok(leaked == 0 && host.live_blocks == 0, "close gives all memory back");
     ok(entries("/proc/self/task") == threads, "%d threads, and no more", threads - 2);
     ok(entries("/proc/self/fd") == files, "%d files, and no more", files - 2);
-    ok(resident() - pages < 256, "the process grew by %ld pages in the last %d rounds", resident() - pages, ROUNDS - WARM);
+    ok(resident() - pages < 256, "the process grew by %ld pages in the last %d rounds", resident() - pages,
+       ROUNDS - WARM);
     ok(dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD) != NULL, "the library stays, for its threads");
 }
 
@@ -158,7 +159,8 @@ static void test_two_contexts(void)
     }
     if (!ok(rc == GRAFT_OK && api[0] != api[1] && api[0]->context != api[1]->context, "two contexts at a time")) return;
     rc = api[0]->set(api[0]->context, "model", "gcn", &error);
-    ok(rc == GRAFT_OK && strcmp(value_of(api[0], "model"), "gcn") == 0 && strcmp(value_of(api[1], "model"), "sage") == 0,
+    ok(rc == GRAFT_OK && strcmp(value_of(api[0], "model"), "gcn") == 0 &&
+           strcmp(value_of(api[1], "model"), "sage") == 0,
        "an option of one is not an option of the other");
     rc = api[0]->set(api[0]->context, "model", "sage", &error);
     if (rc == GRAFT_OK) rc = train_in_turns(2, api, seed, together);

@@ -1,5 +1,5 @@
-/* The size rule, both ways: structs of a newer host, whose tails the library does not know, and of an older one, whose tails
- * are not there.
+/* The size rule, both ways: structs of a newer host, whose tails the library does not know, and of an older one, whose
+ * tails are not there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../oracle/sample.h"
 #include "../tap.h"
@@ -12,18 +12,27 @@ enum { TAIL = 64, MARK = 0xA5, ROWS = 11, INNER = 8, WIDTH = 6 };
 /* A struct of the contract with more memory behind it than it has bytes. */
 struct stretched {
     _Alignas(16) unsigned char bytes[1024];
-    size_t used;
+    size_t used, zeros; /* bytes of the original; where the zeros behind it end */
 };
 
-/* A copy that says it has `size` bytes; what is behind the original is full of marks. */
-static void *stretch(struct stretched *room, const void *original, size_t bytes, size_t size)
+/* A copy for the library to write that says it has `size` bytes; what is behind the original is full of marks. */
+static void *stretch_out(struct stretched *room, const void *original, size_t bytes, size_t size)
 {
     const uint32_t said = (uint32_t)size;
 
     memset(room->bytes, MARK, sizeof room->bytes);
     memcpy(room->bytes, original, bytes);
     memcpy(room->bytes, &said, sizeof said);
-    room->used = bytes;
+    room->used = room->zeros = bytes;
+    return room->bytes;
+}
+
+/* A copy for the library to read, with nothing in the tail that it does not know. */
+static void *stretch(struct stretched *room, const void *original, size_t bytes, size_t size)
+{
+    stretch_out(room, original, bytes, size);
+    if (size > bytes) memset(room->bytes + bytes, 0, size - bytes);
+    room->zeros = size > bytes ? size : bytes;
     return room->bytes;
 }
 
@@ -31,7 +40,7 @@ static void *stretch(struct stretched *room, const void *original, size_t bytes,
 static int untouched(const struct stretched *room, size_t from)
 {
     for (size_t i = from; i < sizeof room->bytes; i++) {
-        if (room->bytes[i] != MARK) return 0;
+        if (room->bytes[i] != (i < room->zeros ? 0 : MARK)) return 0;
     }
     return 1;
 }
@@ -73,8 +82,8 @@ static void test_products(const graft_csr *csr)
     graft_matrix    *matrix = NULL, *grown = NULL;
 
     ok(s.mxm->matrix_create(s.context, csr, 0, &matrix, &error) == GRAFT_OK &&
-           s.mxm->matrix_create(s.context, stretch(&room[0], csr, sizeof *csr, sizeof *csr + TAIL), 0, &grown, &error) ==
-               GRAFT_OK,
+           s.mxm->matrix_create(s.context, stretch(&room[0], csr, sizeof *csr, sizeof *csr + TAIL), 0, &grown,
+                                &error) == GRAFT_OK,
        "a longer graft_csr is taken");
     product_init(&expected, matrix);
     product_init(&p, grown);
@@ -89,8 +98,14 @@ static void test_products(const graft_csr *csr)
     s.mxm->matrix_destroy(s.context, grown);
 
     product_init(&p, matrix);
+    stretch(&room[4], &p.args, sizeof p.args, sizeof p.args + TAIL);
+    room[4].bytes[sizeof p.args + 3] = 1;
+    ok(s.mxm->run(s.context, (graft_mxm_args *)room[4].bytes, &error) == GRAFT_ERR_UNSUPPORTED &&
+           strstr(error.message, "something in byte"),
+       "what a newer host asks for is not passed over: %s", error.message);
     ok(s.mxm->run(s.context, stretch(&room[4], &p.args, sizeof p.args, offsetof(graft_mxm_args, row_scale)), &error) ==
-               GRAFT_OK && memcmp(p.c, expected.c, sizeof p.c) == 0,
+               GRAFT_OK &&
+           memcmp(p.c, expected.c, sizeof p.c) == 0,
        "shorter arguments mean no scale and no winner");
     ok(s.mxm->run(s.context, stretch(&room[4], &p.args, sizeof p.args, 4), &error) == GRAFT_ERR_ARG,
        "arguments of size 4 are refused");
@@ -107,26 +122,53 @@ static void test_short_csr(const graft_csr *csr)
     bare.values = NULL;
     bare.value_type = 0;
     s.mxm->matrix_create(s.context, &bare, 0, &without, &error);
-    ok(s.mxm->matrix_create(s.context, stretch(&room, csr, sizeof *csr, offsetof(graft_csr, values)), 0, &shorter, &error) ==
-           GRAFT_OK,
+    ok(s.mxm->matrix_create(s.context, stretch(&room, csr, sizeof *csr, offsetof(graft_csr, values)), 0, &shorter,
+                            &error) == GRAFT_OK,
        "a graft_csr that ends before its values is taken");
     product_init(&expected, without);
     product_init(&p, shorter);
-    ok(s.mxm->run(s.context, &expected.args, &error) == GRAFT_OK && s.mxm->run(s.context, &p.args, &error) == GRAFT_OK &&
-           memcmp(p.c, expected.c, sizeof p.c) == 0,
+    ok(s.mxm->run(s.context, &expected.args, &error) == GRAFT_OK &&
+           s.mxm->run(s.context, &p.args, &error) == GRAFT_OK && memcmp(p.c, expected.c, sizeof p.c) == 0,
        "and has none");
     s.mxm->matrix_destroy(s.context, without);
     s.mxm->matrix_destroy(s.context, shorter);
 }
 
-/* Call(out, size): an output of this size is written as far as it goes, and its size stays. Returns OK or what it said. */
+/* What a newer host asks for in the tail of a struct is not passed over, whichever struct it is. */
+static void test_asking(const graft_csr *csr, const graft_dataset *set)
+{
+    struct stretched room;
+    struct product   p;
+    graft_dataset    newer = *set;
+    graft_matrix    *matrix = NULL, *none = NULL;
+    graft_trainer   *trainer = NULL;
+
+#define ASKING(original) ((void *)stretch_out(&room, original, sizeof *(original), sizeof *(original) + TAIL))
+#define REFUSED(what, call) ok((call) == GRAFT_ERR_UNSUPPORTED, "what a newer %s asks for is refused", what)
+    s.mxm->matrix_create(s.context, csr, 0, &matrix, &error);
+    REFUSED("graft_csr", s.mxm->matrix_create(s.context, ASKING(csr), 0, &none, &error));
+    product_init(&p, matrix);
+    p.args.b = ASKING(&p.dense_b);
+    REFUSED("graft_dense", s.mxm->run(s.context, &p.args, &error));
+    product_init(&p, matrix);
+    p.args.mask = ASKING(&p.mask);
+    REFUSED("graft_mask", s.mxm->run(s.context, &p.args, &error));
+    REFUSED("graft_dataset", s.train->create(s.context, ASKING(set), &trainer, &error));
+    newer.graph = ASKING(set->graph);
+    REFUSED("graph", s.train->create(s.context, &newer, &trainer, &error));
+#undef REFUSED
+#undef ASKING
+    s.mxm->matrix_destroy(s.context, matrix);
+}
+
+/* An output of this size was written as far as it goes, and its size stays. */
 static int written_as_far(const char *name, int32_t rc, const struct stretched *room, size_t size)
 {
     uint32_t said;
 
     memcpy(&said, room->bytes, sizeof said);
-    return ok(rc == GRAFT_OK && said == size && untouched(room, room->used),
-              "%s of %zu bytes is written within them", name, size);
+    return ok(rc == GRAFT_OK && said == size && untouched(room, room->used), "%s of %zu bytes is written within them",
+              name, size);
 }
 
 /* Of an output struct that ends early, what lies behind the end stays as it was. */
@@ -177,21 +219,25 @@ static void test_training(const graft_dataset *set)
            s.train->create(s.context, stretch_dataset(set, room), &trainer, &error) == GRAFT_OK,
        "a longer data set is taken");
     s.train->epoch(expected, &epoch, &error);
-    rc = s.train->epoch(trainer, stretch(&out, &longer, sizeof longer, sizeof longer + TAIL), &error);
+    rc = s.train->epoch(trainer, stretch_out(&out, &longer, sizeof longer, sizeof longer + TAIL), &error);
     written_as_far("a graft_epoch", rc, &out, sizeof longer + TAIL);
     memcpy(&longer, out.bytes, sizeof longer);
     ok(longer.loss == epoch.loss && longer.epoch == 1 && longer.validation_loss == epoch.validation_loss,
        "with longer structs the training is the same: loss %.9g", epoch.loss);
-    rc = s.train->epoch(trainer, stretch(&out, &epoch, sizeof epoch, half), &error);
+    rc = s.train->epoch(trainer, stretch_out(&out, &epoch, sizeof epoch, half), &error);
     written_as_far("a graft_epoch", rc, &out, half);
     ok(kept_behind(&out, &epoch, half), "its end is left alone");
-    rc = s.train->evaluate(trainer, GRAFT_WEIGHTS_LAST, stretch(&out, &metrics, sizeof metrics, sizeof metrics + TAIL), &error);
+    rc = s.train->evaluate(trainer, GRAFT_WEIGHTS_LAST,
+                           stretch_out(&out, &metrics, sizeof metrics, sizeof metrics + TAIL), &error);
     written_as_far("a graft_metrics", rc, &out, sizeof metrics + TAIL);
     rc = s.train->state_item(trainer, 0, stretch(&out, &item, sizeof item, sizeof item + TAIL), &error);
     written_as_far("a graft_state_item", rc, &out, sizeof item + TAIL);
-    ok(s.train->state_set(trainer, (void *)out.bytes, &error) == GRAFT_OK && untouched(&out, sizeof item),
+    memcpy(&item, out.bytes, sizeof item);
+    ok(s.train->state_set(trainer, stretch(&out, &item, sizeof item, sizeof item + TAIL), &error) == GRAFT_OK &&
+           untouched(&out, sizeof item),
        "a longer item is taken back");
-    for (int i = 0; i < 3; i++) ok(untouched(&room[i], room[i].used), "struct %d of 3 of the data set is not written to", i + 1);
+    for (int i = 0; i < 3; i++)
+        ok(untouched(&room[i], room[i].used), "struct %d of 3 of the data set is not written to", i + 1);
     s.train->destroy(expected);
     s.train->destroy(trainer);
 }
@@ -209,10 +255,12 @@ int main(void)
     if (!ok(subject_open(&s, &error) == GRAFT_OK, "a context opens")) return done();
     test_products(&a.csr);
     test_short_csr(&a.csr);
+    test_asking(&a.csr, &set.dataset);
     test_descriptions();
     test_training(&set.dataset);
     subject_close(&s);
-    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls)) diag("%s", watch.fault);
+    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls))
+        diag("%s", watch.fault);
     sample_csr_fini(&a);
     sample_dataset_fini(&set);
     return done();

@@ -1,6 +1,6 @@
 /* The library behind a watch: tables whose calls go through to those of the library, and after each of which is checked
- * what holds for all: errno is kept, a failure fills the error and leaves outputs alone, a success leaves the error alone.
- * One library, one watch, one thread at a time.
+ * what holds for all: errno is kept, a failure fills the error and leaves outputs alone, a success leaves the error as
+ * it was. One library, one watch, one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WATCH_H
 #define WATCH_H
@@ -30,6 +30,7 @@ struct subject {
     graft_api                   api;
     graft_context              *context;
     const graft_mxm            *mxm;
+    const graft_edge           *edge;
     const graft_data_interface *data;
     const graft_train          *train;
 };

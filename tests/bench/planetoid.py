@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Accuracy of gcn on Cora and Citeseer, public splits, with the hyper-parameters of Kipf and Welling (ICLR 2017, section 5.2).
+"""Accuracy of gcn on Cora and Citeseer, public splits, with the hyper-parameters of Kipf and Welling (ICLR 2017, 5.2).
 
 Trains with seeds 0 .. N-1, takes the weights of the best validation, and prints mean and standard deviation of the test
 accuracy as a Markdown table, beside the paper's (table 2). The paper stops when the validation loss has not fallen for
@@ -38,7 +38,8 @@ def main():
         parser.error("a standard deviation needs two seeds at least")
     print("| data set | test accuracy | sd | lowest | highest | paper |\n|---|---|---|---|---|---|")
     for name, paper in PAPER.items():
-        found = [accuracy(arguments.program, os.path.join(arguments.folder, name), seed) for seed in range(arguments.seeds)]
+        folder = os.path.join(arguments.folder, name)
+        found = [accuracy(arguments.program, folder, seed) for seed in range(arguments.seeds)]
         print(f"| {name} | {statistics.mean(found):.2f} | {statistics.stdev(found):.2f} | {min(found):.1f} | "
               f"{max(found):.1f} | {paper} |", flush=True)
 

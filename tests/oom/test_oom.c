@@ -1,5 +1,6 @@
-/* Out of memory: in each of the small jobs every allocation fails in turn, alone and together with all after it. The call says
- * so, leaves its outputs alone and gives back what it took; made again, it succeeds; after close nothing is left.
+/* Out of memory: in each of the small jobs every allocation fails in turn, alone and together with all after it. The
+ * call says so, leaves its outputs alone and gives back what it took; made again, it succeeds; after close nothing is
+ * left.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../abi/scenario.h"
 #include "../tap.h"
@@ -43,7 +44,8 @@ static void sweep(const struct scenario *scenario, int on)
 
 int main(void)
 {
-    setenv("GRAFT_THREADS", "1", 1); /* where a job does not say otherwise: teams take their time to start and to wait */
+    setenv("GRAFT_THREADS", "1",
+           1); /* where a job does not say otherwise: teams take their time to start and to wait */
     strict_host_init(&host);
     scene_init(&scene);
     for (int i = 0; i < n_scenarios; i++) {

@@ -1,7 +1,7 @@
 /* What graft.mxm has behind and around a product: epilogues, bfloat16 rows, conversion, mxm.verify, orders.
  *
- * Numbers are multiples of 1/8 of a few bits, so that sums are exact in any order and in bfloat16, and with dropout 0.5,
- * which doubles what stays, everything must come out equal.
+ * Numbers are multiples of 1/8 of a few bits, so that sums are exact in any order and in bfloat16, and with dropout
+ * 0.5, which doubles what stays, everything must come out equal.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"

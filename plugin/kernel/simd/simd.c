@@ -246,6 +246,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     }                                                                                                                  \
     static const graft_kernel kernel_##isa = {                                                                         \
         .size = sizeof(graft_kernel),                                                                                  \
+        .args_size = sizeof(graft_mxm_args),                                                                           \
         .preference = (rank),                                                                                          \
         .description = "registers and tasks of equal work, " text,                                                     \
         .init = init_##isa,                                                                                            \

@@ -1,0 +1,48 @@
+/* Edge operators: rows by index, and attention on the entries of a matrix. What they compute is told in graft_edge.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_EDGE_H
+#define GR_EDGE_H
+
+#include "graft_edge.h"
+#include "graph/csr.h"
+#include "kernel/kernel.h"
+
+/** The transpose of a matrix, and which of its entries each of the transpose was. */
+struct gr_edge_map {
+    struct gr_csr csr;
+    int64_t      *entry; /* [entries] */
+};
+
+/** The map of a matrix, made at the first call and freed with the matrix. */
+int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error);
+
+static inline int64_t gr_edge_number(const graft_index *index, int64_t i)
+{
+    return index->index_type == GRAFT_I32 ? ((const int32_t *)index->data)[i] : ((const int64_t *)index->data)[i];
+}
+
+/* The operators, for operands that fit together. `map` NULL: not transposed. */
+void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
+void gr_edge_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
+void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out, int threads);
+void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, int threads);
+void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp, const graft_dense *ds,
+                              int threads);
+void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
+                 const graft_dense *out, int threads);
+
+/* Whether they do fit together; see graft_edge.h for what is refused. */
+int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
+                                  graft_error *error);
+int32_t gr_edge_check_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
+                                graft_error *error);
+int32_t gr_edge_check_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
+                            graft_error *error);
+int32_t gr_edge_check_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, graft_error *error);
+int32_t gr_edge_check_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp,
+                                       const graft_dense *ds, graft_error *error);
+/** y may be NULL. */
+int32_t gr_edge_check_mxm(const graft_csr *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
+                          const graft_dense *out, graft_error *error);
+
+#endif

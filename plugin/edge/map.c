@@ -1,0 +1,52 @@
+/* The transpose of a matrix for weights that change from call to call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "edge/edge.h"
+
+#include <string.h>
+
+static void destroy(graft_context *context, void *edge_map)
+{
+    struct gr_edge_map *map = edge_map;
+
+    if (map == NULL) return;
+    gr_csr_fini(context, &map->csr);
+    gr_free(context, map->entry);
+    gr_free(context, map);
+}
+
+/* Entries of a column keep their order in the transpose, so going through all of them once finds each its place. Row
+ * pointers serve as the next free places meanwhile. */
+static void number_entries(const graft_csr *csr, struct gr_edge_map *map)
+{
+    int64_t      *next = map->csr.row_ptr;
+    const int64_t entries = gr_csr_entries(csr);
+
+    for (int64_t e = 0; e < entries; e++) map->entry[next[gr_csr_column(csr, e)]++] = e;
+    memmove(next + 1, next, (uint64_t)csr->n_cols * sizeof *next);
+    next[0] = 0;
+}
+
+int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error)
+{
+    graft_csr           pattern = a->csr;
+    const int64_t       entries = gr_csr_entries(&a->csr);
+    struct gr_edge_map *made = NULL;
+    int32_t             rc = GRAFT_OK;
+
+    if (a->edge_map == NULL) {
+        pattern.values = NULL;
+        GR_TRY(GR_NEW(a->context, made, 1, error));
+        GR_TRY(GR_NEW(a->context, made->entry, entries, error));
+        GR_TRY(gr_csr_transpose(a->context, &pattern, &made->csr, error));
+        number_entries(&pattern, made);
+        a->edge_map = made;
+        a->edge_map_free = destroy;
+        a->edge_map_bytes = 8 * (pattern.n_cols + 1) + entries * (8 + (pattern.index_type == GRAFT_I32 ? 4 : 8));
+        made = NULL;
+    }
+    *map = a->edge_map;
+done:
+    destroy(a->context, made);
+    return rc;
+}

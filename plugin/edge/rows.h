@@ -1,0 +1,53 @@
+/* Loops over the rows of a sparse matrix in pieces of about as many entries, shared by threads. Which rows a piece has
+ * depends on the matrix alone.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_EDGE_ROWS_H
+#define GR_EDGE_ROWS_H
+
+#include "base/parallel.h"
+#include "graph/csr.h"
+
+/** Entries and rows of a piece, together. */
+enum { GR_EDGE_PIECE = 4096 };
+
+typedef void (*gr_edge_rows_fn)(void *arg, int64_t row, int64_t row_end);
+
+struct gr_edge_rows {
+    const graft_csr *csr;
+    gr_edge_rows_fn  body;
+    void            *arg;
+};
+
+/** The first row before which there are `units` entries and rows, or more. Rows count so that empty ones are shared. */
+static inline int64_t gr_edge_row_at(const graft_csr *csr, int64_t units)
+{
+    int64_t low = 0, high = csr->n_rows;
+
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (csr->row_ptr[middle] + middle < units) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static inline void gr_edge_rows_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct gr_edge_rows *rows = arg;
+
+    (void)chunk;
+    rows->body(rows->arg, gr_edge_row_at(rows->csr, begin), gr_edge_row_at(rows->csr, end));
+}
+
+/** Call body(arg, row, row_end) for all rows. `operations`: how many there are on elements, see gr_threads_worth(). */
+static inline void gr_edge_parallel_rows(int threads, int64_t operations, const graft_csr *csr, gr_edge_rows_fn body,
+                                         void *arg)
+{
+    struct gr_edge_rows rows = { csr, body, arg };
+
+    gr_parallel_chunks(gr_threads_worth(threads, operations), gr_csr_entries(csr) + csr->n_rows, GR_EDGE_PIECE,
+                       gr_edge_rows_chunk, &rows);
+}
+
+#endif

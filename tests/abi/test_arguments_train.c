@@ -1,0 +1,196 @@
+/* What graft.data/1 and graft.train/1 must refuse: each call gets what it cannot use, and returns the status that its
+ * header gives for it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "arguments.h"
+
+static const char *data_calls(const void *arg)
+{
+    graft_data *data = NULL;
+
+    (void)arg;
+    REFUSED(GRAFT_ERR_ARG, s.data->open(NULL, "/", &data, &error));
+    REFUSED(GRAFT_ERR_ARG, s.data->open(s.context, NULL, &data, &error));
+    REFUSED(GRAFT_ERR_ARG, s.data->open(s.context, "/", NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.data->open(s.context, "", &data, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.data->open(s.context, "/nowhere", &data, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.data->open(s.context, "/proc", &data, &error));
+    REFUSED(GRAFT_ERR_FORMAT, s.data->open(s.context, "/dev/null", &data, &error));
+    if (s.data->view(NULL) != NULL) watch_blame("view(NULL) is not NULL");
+    s.data->close(s.context, NULL);
+    s.data->close(NULL, NULL);
+    return end_of_group();
+}
+
+static void bad_dataset_arrays(graft_trainer **trainer)
+{
+    graft_dataset d;
+    graft_dense   f;
+    graft_csr     g;
+    int32_t       labels[N] = { 0, 1, 2, -1, 0, 1, 2, 0, 0 };
+    uint8_t       split[N] = { 1, 1, 2, 2, 3, 3, 0, 0, 0 };
+    float         features[N][FEATURES] = { { 0 } };
+
+#define BAD(status, change, undo)                                                                                      \
+    do {                                                                                                               \
+        d = set.dataset, f = *d.features, g = *d.graph;                                                                \
+        f.data = features, d.labels = labels, d.split = split, d.features = &f, d.graph = &g;                          \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "create with %s", #change);                                                             \
+        judge(status, s.train->create(s.context, &d, trainer, &error));                                                \
+        undo;                                                                                                          \
+    } while (0)
+    BAD(GRAFT_OK, (void)d, s.train->destroy(*trainer); *trainer = NULL);
+    BAD(GRAFT_ERR_FORMAT, labels[2] = CLASSES, labels[2] = 2);
+    BAD(GRAFT_ERR_FORMAT, labels[2] = -2, labels[2] = 2);
+    BAD(GRAFT_ERR_FORMAT, labels[2] = INT32_MIN, labels[2] = 2);
+    BAD(GRAFT_ERR_FORMAT, split[8] = 4, split[8] = 0);
+    BAD(GRAFT_ERR_FORMAT, split[0] = split[1] = 0, split[0] = split[1] = 1);
+    BAD(GRAFT_ERR_FORMAT, labels[0] = labels[1] = -1, (labels[0] = 0, labels[1] = 1));
+    BAD(GRAFT_ERR_FORMAT, features[8][3] = (float)NAN, features[8][3] = 0);
+    BAD(GRAFT_ERR_FORMAT, features[0][0] = -(float)INFINITY, features[0][0] = 0);
+    BAD(GRAFT_ERR_ARG, f.dtype = GRAFT_F64, (void)0);
+    BAD(GRAFT_ERR_ARG, f.stride = FEATURES - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, f.n_rows = N - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, f.n_cols = FEATURES + 1, (void)0);
+    BAD(GRAFT_ERR_ARG, f.data = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, f.size = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, g.n_cols = N + 1, (void)0);
+    BAD(GRAFT_ERR_ARG, g.n_rows = N - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, g.index_type = GRAFT_U8, (void)0);
+    BAD(GRAFT_ERR_ARG, g.row_ptr = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, d.graph = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, d.features = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, d.sparse_features = &g, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_classes = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_features = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_features = INT64_MAX, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_vertices = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_vertices = -1, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_vertices = N + 1, (void)0);
+#undef BAD
+}
+
+static const char *create_calls(const void *arg)
+{
+    graft_trainer *trainer = NULL;
+
+    (void)arg;
+    REFUSED(GRAFT_ERR_ARG, s.train->create(NULL, &set.dataset, &trainer, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, NULL, &trainer, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, &set.dataset, NULL, &error));
+    bad_dataset_arrays(&trainer);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "8,8,8", &error));
+    REFUSED(GRAFT_ERR_OPTION, s.train->create(s.context, &set.dataset, &trainer, &error));
+    REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "8", &error));
+    REFUSED(GRAFT_OK, s.api.set(s.context, "dense.module", "cbals", &error));
+    REFUSED(GRAFT_ERR_OPTION, s.train->create(s.context, &set.dataset, &trainer, &error));
+    return end_of_group();
+}
+
+static void bad_state(graft_trainer *trainer)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item), bad;
+    float            odd[4096];
+
+    for (int i = 0; i < 4096; i++) odd[i] = i == 2 ? (float)NAN : 0;
+    REFUSED(GRAFT_OK, s.train->state_item(trainer, 0, &item, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->state_item(trainer, -1, &bad, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->state_item(trainer, INT32_MIN, &bad, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->state_item(trainer, INT32_MAX, &bad, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->state_item(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->state_set(trainer, NULL, &error));
+#define BAD(status, field, value)                                                                                      \
+    (bad = item, bad.field = (value), REFUSED(status, s.train->state_set(trainer, &bad, &error)))
+    BAD(GRAFT_ERR_ARG, size, 0);
+    BAD(GRAFT_ERR_ARG, name, NULL);
+    BAD(GRAFT_ERR_ARG, data, NULL);
+    BAD(GRAFT_ERR_NOT_FOUND, name, "");
+    BAD(GRAFT_ERR_NOT_FOUND, name, "layers.99.weight");
+    BAD(GRAFT_ERR_FORMAT, dtype, GRAFT_F64);
+    BAD(GRAFT_ERR_FORMAT, dtype, -7);
+    BAD(GRAFT_ERR_FORMAT, n_dims, 5);
+    BAD(GRAFT_ERR_FORMAT, n_dims, INT32_MAX);
+    BAD(GRAFT_ERR_FORMAT, n_dims, -1);
+    BAD(GRAFT_ERR_FORMAT, shape[0], item.shape[0] + 1);
+    BAD(GRAFT_ERR_FORMAT, shape[0], INT64_MIN);
+    BAD(GRAFT_ERR_FORMAT, data, odd);
+#undef BAD
+}
+
+static const char *trainer_calls(const void *arg)
+{
+    static float   values[N][CLASSES];
+    graft_dense    logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, values }, bad;
+    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics  metrics = GRAFT_INIT(graft_metrics);
+    graft_trainer *trainer = NULL;
+    char           text[32];
+
+    (void)arg;
+    if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
+    REFUSED(GRAFT_ERR_ARG, s.train->epoch(NULL, &epoch, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->epoch(trainer, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->evaluate(NULL, 0, &metrics, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->evaluate(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->evaluate(trainer, 2, &metrics, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->evaluate(trainer, -1, &metrics, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->predict(NULL, 0, NULL, &logits, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->predict(trainer, 3, NULL, &logits, &error));
+    REFUSED(GRAFT_OK, s.train->predict(trainer, 0, NULL, NULL, &error));
+#define BAD(field, value)                                                                                              \
+    (bad = logits, bad.field = (value), REFUSED(GRAFT_ERR_ARG, s.train->predict(trainer, 0, NULL, &bad, &error)))
+    BAD(size, 0);
+    BAD(dtype, GRAFT_F64);
+    BAD(n_rows, N - 1);
+    BAD(n_cols, CLASSES + 1);
+    BAD(stride, CLASSES - 1);
+    BAD(stride, INT64_MAX);
+    BAD(data, NULL);
+#undef BAD
+    REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));
+    REFUSED(GRAFT_OK, s.train->explain(trainer, text, sizeof text, &error));
+    if (memchr(text, '\0', sizeof text) == NULL) watch_blame("a cut text has no end");
+    bad_state(trainer);
+    s.train->destroy(trainer);
+    s.train->destroy(NULL);
+    return end_of_group();
+}
+
+static const char *spent_trainer(const void *arg)
+{
+    graft_dataset  only_graph = set.dataset;
+    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics  metrics = GRAFT_INIT(graft_metrics);
+    graft_trainer *trainer = NULL;
+    int32_t        labels[N];
+
+    (void)arg;
+    REFUSED(GRAFT_OK, s.api.set(s.context, "epochs", "1", &error));
+    if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
+    REFUSED(GRAFT_OK, s.train->epoch(trainer, &epoch, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->epoch(trainer, &epoch, &error));
+    s.train->destroy(trainer);
+    trainer = NULL;
+    only_graph.split = NULL;
+    only_graph.labels = NULL;
+    if (s.train->create(s.context, &only_graph, &trainer, &error) < 0) return error.message;
+    REFUSED(GRAFT_ERR_STATE, s.train->epoch(trainer, &epoch, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->evaluate(trainer, 0, &metrics, &error));
+    REFUSED(GRAFT_OK, s.train->predict(trainer, GRAFT_WEIGHTS_BEST, labels, NULL, &error));
+    s.train->destroy(trainer);
+    return end_of_group();
+}
+
+int main(void)
+{
+    static const struct group groups[] = {
+        { "data sets", data_calls, NULL },
+        { "create of a trainer", create_calls, NULL },
+        { "a trainer", trainer_calls, NULL },
+        { "a trainer that has nothing to train", spent_trainer, NULL },
+    };
+
+    return run_groups(groups, NUMBER(groups));
+}

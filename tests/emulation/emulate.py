@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The library on another processor: emulate.py MESON SOURCE FOLDER PROGRAM... builds it and the TAP programs in FOLDER
+for aarch64, looks for the NEON instructions in its loops, and runs the programs by qemu-user. A PROGRAM is a file of
+that build, and after a blank the files of it that it takes as arguments."""
+import ast
+import collections
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "style"))
+import tap  # noqa: E402
+
+CROSS_FILE = os.path.join(HERE, "aarch64.ini")
+PACKAGES = "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user"
+# What aarch64 is to show is in the library alone, and foreign libraries for it need not be there.
+OPTIONS = ["-Dwerror=true", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Dgraft-train=disabled"]
+# Flags for the compiler of this machine are not for the other one.
+FLAGS = ("CFLAGS", "CPPFLAGS", "LDFLAGS")
+
+POINT = re.compile(r"(not )?ok \d+(?: - )?(.*)")
+SKIPPED = re.compile(r"(.*)# SKIP (.*)")
+PLAN = re.compile(r"1\.\.(\d+)$")
+FUNCTION = re.compile(r"[0-9a-f]+ <.+>:")
+INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([\w.]+)\t?(?:([a-z])\d+(?:\.(\w+))?)?")
+BRANCH = re.compile(r"\t(?:b|b\.\w+|cbn?z|tbn?z)\t(?:.*, )?([0-9a-f]+) <")
+TILE_REGISTERS = 8  # in the widest of the loops
+
+
+def tools():
+    """The programs that the cross file names."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(CROSS_FILE)
+    return {name: ast.literal_eval(value) for name, value in parser["binaries"].items()}
+
+
+def missing(binaries):
+    wrapper = binaries["exe_wrapper"]
+    programs = [binaries["c"], binaries["objdump"], wrapper[0]]
+    header = os.path.join(wrapper[-1], "include", "stdio.h")
+    return [name for name in programs if shutil.which(name) is None] + [header] * (not os.path.exists(header))
+
+
+def build(meson, source, folder, programs):
+    targets = [os.path.splitext(file)[0] for program in programs for file in program.split()]
+    again = ["--reconfigure"] if os.path.exists(os.path.join(folder, "build.ninja")) else []
+    environment = {name: value for name, value in os.environ.items() if name not in FLAGS}
+    for command in ([meson, "setup", *again, "--cross-file", CROSS_FILE, *OPTIONS, folder, source],
+                    [meson, "compile", "-C", folder, "--jobs", "2", "graft", *targets]):
+        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                errors="replace", check=False)
+        if result.returncode != 0:
+            return tap.ok(False, "the library and its tests are built for aarch64", " ".join(command), result.stdout)
+    return tap.ok(True, "the library and its tests are built for aarch64")
+
+
+def functions(listing):
+    """Of each function: (address, mnemonic, lanes or letter of the first register, target of a branch or None)."""
+    for part in FUNCTION.split(listing)[1:]:
+        code = []
+        for line in part.splitlines():
+            match, branch = INSTRUCTION.match(line), BRANCH.search(line)
+            if match:
+                code.append((int(match.group(1), 16), match.group(2), match.group(4) or match.group(3),
+                             int(branch.group(1), 16) if branch else None))
+        yield code
+
+
+def loops(code):
+    """How often each instruction comes in what a branch to an earlier place repeats."""
+    for end, _, _, target in code:
+        if target is not None and target <= end:
+            yield collections.Counter((name, form) for address, name, form, _ in code if target <= address <= end)
+
+
+def check_loops(listing):
+    """The loop over the widest tile: a register of it is one instruction, and none is taken apart."""
+    codes = list(functions(listing))
+    found = [loop for code in codes for loop in loops(code)]
+    for lanes, single in (("4s", "s"), ("2d", "d")):
+        sums = [loop for loop in found if loop["fadd", lanes] >= TILE_REGISTERS and not loop["fadd", single]]
+        tap.ok(sums, f"sums of v.{lanes} are NEON additions", f"{len(found)} loops")
+        tap.ok([loop for loop in sums if loop["fmul", lanes] >= TILE_REGISTERS and not loop["fmul", single]],
+               f"weights multiply v.{lanes}", f"{len(sums)} loops that add")
+        tap.ok([loop for loop in found if loop["fcmge", lanes] + loop["fcmgt", lanes] >= TILE_REGISTERS and
+                sum(loop[name, "16b"] for name in ("bit", "bif", "bsl")) >= TILE_REGISTERS and
+                not loop["fcmp", single] + loop["fcmpe", single]],
+               f"extremes of v.{lanes} are NEON comparisons and choices by bits", f"{len(found)} loops")
+    fused = {name for code in codes for _, name, _, _ in code if re.fullmatch(r"fn?m(la|ls|add|sub)", name)}
+    tap.ok(codes and not fused, "products are rounded before they are added, as on other processors", *sorted(fused))
+
+
+def hand_on(line):
+    """Print a line of a program under our own number. How many checks it is: 0 or 1."""
+    point = POINT.match(line)
+    if not point:
+        if not PLAN.match(line):
+            print(line if line.startswith("#") else "# " + line, flush=True)
+        return 0
+    skipped = SKIPPED.match(point.group(2))
+    if skipped and not point.group(1):
+        tap.skip(f"aarch64: {skipped.group(1)}".rstrip(": "), skipped.group(2))
+    else:
+        tap.ok(not point.group(1), "aarch64: " + point.group(2))
+    return 1
+
+
+def run(wrapper, folder, program):
+    environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(folder, "libgraft.so"))
+    files = [os.path.join(folder, file) for file in program.split()]
+    count, plans = 0, []
+    with subprocess.Popen([*wrapper, *files], env=environment, stdout=subprocess.PIPE, text=True,
+                          errors="replace") as process:
+        for line in process.stdout:
+            count += hand_on(line.rstrip("\n"))
+            plans += [int(plan.group(1)) for plan in [PLAN.match(line)] if plan]
+    tap.ok(process.returncode == 0 and count > 0 and plans == [count],
+           f"aarch64: {os.path.basename(files[0])} came to its end, with {count} checks",
+           f"exit status {process.returncode}, plans {plans}")
+
+
+def main():
+    meson, source, folder, *programs = sys.argv[1:]
+    binaries = tools()
+    lacking = missing(binaries)
+    if lacking:
+        tap.skip("emulation of aarch64", f"there is no {', '.join(lacking)}: install {PACKAGES}")
+    elif build(meson, source, folder, programs):
+        listing = subprocess.run([binaries["objdump"], "-d", "--no-show-raw-insn",
+                                  os.path.join(folder, "libsimd_generic.a")],
+                                 capture_output=True, text=True, check=True).stdout
+        check_loops(listing)
+        for program in programs:
+            run(binaries["exe_wrapper"], folder, program)
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()

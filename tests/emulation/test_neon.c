@@ -1,0 +1,62 @@
+/* What kernel simd says of itself on a processor that has NEON.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../oracle/product.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include "graft_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void test_explain(const graft_api *api, const graft_mxm *mxm)
+{
+    const struct product_shape shape = { 3, 4, 5, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT };
+    struct sample              sample = { 1 };
+    struct product             product;
+    graft_error                error = GRAFT_INIT(graft_error);
+    graft_matrix              *matrix = NULL;
+    char                       text[512] = "";
+
+    product_init(&product, &sample, &shape);
+    if (ok(mxm->matrix_create(api->context, &product.a.csr, 0, &matrix, &error) == GRAFT_OK, "a matrix is made")) {
+        product.args.a = matrix;
+        mxm->explain(api->context, &product.args, text, sizeof text, &error);
+    }
+    if (!ok(strncmp(text, "simd would run: ", 16) == 0 && strstr(text, "NEON") != NULL,
+            "explain says that simd would run, with NEON"))
+        diag("%s%s", text, error.message);
+    mxm->matrix_destroy(api->context, matrix);
+    product_fini(&product);
+}
+
+/** After test_explain(), for a kernel describes itself once it was needed. */
+static void test_module_info(const graft_api *api)
+{
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    int                found = 0;
+
+    for (int32_t i = 0; !found && api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++)
+        found = strcmp(entry.kind, "kernel") == 0 && strcmp(entry.name, "simd") == 0;
+    if (!ok(found && entry.state == 1 && strstr(entry.detail, "NEON") != NULL, "module_info says that simd has NEON"))
+        diag("%s: state %d, %s", found ? entry.name : "no kernel simd", entry.state, found ? entry.detail : "");
+}
+
+int main(void)
+{
+    const graft_api *api = NULL;
+    const graft_mxm *mxm;
+    graft_error      error = GRAFT_INIT(graft_error);
+
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
+        diag("%s", error.message);
+        return done();
+    }
+    mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    if (ok(mxm != NULL, "it has " GRAFT_MXM_ID)) {
+        test_explain(api, mxm);
+        test_module_info(api);
+    }
+    api->close(api->context);
+    return done();
+}
