@@ -14,9 +14,15 @@ GRAFT_EXTERN_C_BEGIN
  *     mlp    Z_l = H_l W + b                                   (the graph is not used: the baseline)
  *     sage   Z_l = H_l W_self + D^-1 A H_l W_neigh + b         mean over neighbours, 0 if none; Hamilton et al. 2017
  *     gcn    Z_l = D^-1/2 A D^-1/2 H_l W + b                   with self loops; Kipf and Welling 2017, eq. 2
+ *     gat    Z_l = (P_1 U_1 | ... | P_K U_K) + b               with self loops; Velickovic et al. 2018, eqs. 1 to 6
  *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
  *
  *     H_{l+1} = dropout(ReLU(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
+ *
+ * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) side by side, each as wide as the output over K; in the last
+ * layer each as wide as the output, which is their mean instead. P_k is the softmax over each row of A of the scores of
+ * its entries: that of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without
+ * entries gathers 0; the values of A have no part in it.
  *
  * D holds the sums of the rows of A after symmetrize and self_loops: the numbers of neighbours, if A has no values. A
  * vertex whose sum is not positive gathers 0. gcn has D on both sides, so A should be symmetric. Loss: mean over the
@@ -25,8 +31,8 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, gin_eps and dense.module; graft_api.option_info gives types, defaults
- * and a line of help for each. */
+ * symmetrize, self_loops, normalize_features, heads, gin_eps and dense.module; graft_api.option_info gives types,
+ * defaults and a line of help for each. The weight decay applies to the W. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -62,7 +68,8 @@ enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
 /** One named array of the state of a trainer. All of them together, under the same options and on the same data, are
  *  the trainer: state that was read, and written into a fresh trainer, goes on with the same bits.
- *  Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are the weights; "best.NAME" the best
+ *  Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are the weights (gat: weight [in x K*d],
+ *  attention_source and attention_target [K x d], bias, for K heads of d columns each); "best.NAME" the best
  *  ones; "optimizer.m.NAME" and "optimizer.v.NAME" the moments; "progress.epoch" and the like the counters. */
 typedef struct graft_state_item {
     uint32_t    size;

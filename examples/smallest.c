@@ -47,8 +47,8 @@ int main(int argc, char **argv)
     int32_t rc = graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error);
     if (rc < 0) goto done;
 
-    /* 2. Ask for an interface. NULL means that this library does not have it. */
-    mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    /* 2. Ask for an interface. NULL means that this library does not have it, or knows less of it than we do. */
+    mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     if (mxm == NULL) goto done;
 
     /* 3. Show the library our arrays. They are borrowed, not copied, and checked because trust is 0. */

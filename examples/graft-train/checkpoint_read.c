@@ -42,6 +42,17 @@ static int32_t read_failed(const struct checkpoint *checkpoint, graft_error *err
     return problem(error, GRAFT_ERR_FORMAT, "'%s' became shorter while it was read", checkpoint->path);
 }
 
+/** Is the file as long as its header says, `data_bytes` after it? */
+static int32_t check_length(const struct checkpoint *checkpoint, uint64_t data_bytes, graft_error *error)
+{
+    const uint64_t needed = 8 + checkpoint->header_bytes + data_bytes;
+
+    if (checkpoint->file_bytes >= needed) return GRAFT_OK;
+    return problem(error, GRAFT_ERR_FORMAT,
+                   "'%s' is shorter than its header says: it has %" PRIu64 " bytes, expected %s%" PRIu64,
+                   checkpoint->path, checkpoint->file_bytes, data_bytes == 0 ? "at least " : "", needed);
+}
+
 /** Open the file and read the length of the header. */
 static int32_t open_file(struct checkpoint *checkpoint, const char *folder, graft_error *error)
 {
@@ -62,14 +73,12 @@ static int32_t open_file(struct checkpoint *checkpoint, const char *folder, graf
     }
     if (fread(prefix, 1, sizeof prefix, checkpoint->stream) != sizeof prefix) return read_failed(checkpoint, error);
     for (int i = 0; i < 8; i++) checkpoint->header_bytes |= (uint64_t)prefix[i] << (8 * i);
-    if (checkpoint->header_bytes > MAX_HEADER || checkpoint->header_bytes > checkpoint->file_bytes - 8) {
-        return problem(
-            error, GRAFT_ERR_FORMAT,
-            "'%s' says that its header has %" PRIu64 " bytes, expected at most %" PRIu64 " in a file of %" PRIu64,
-            checkpoint->path, checkpoint->header_bytes,
-            MAX_HEADER < checkpoint->file_bytes - 8 ? MAX_HEADER : checkpoint->file_bytes - 8, checkpoint->file_bytes);
+    if (checkpoint->header_bytes > MAX_HEADER) {
+        return problem(error, GRAFT_ERR_FORMAT,
+                       "'%s' says that its header has %" PRIu64 " bytes, expected at most %" PRIu64, checkpoint->path,
+                       checkpoint->header_bytes, MAX_HEADER);
     }
-    return GRAFT_OK;
+    return check_length(checkpoint, 0, error);
 }
 
 static int32_t read_header(struct checkpoint *checkpoint, graft_error *error)
@@ -141,11 +150,10 @@ static int parse_shape(json_t *entry, graft_state_item *item)
 static int32_t parse_tensor(const struct checkpoint *checkpoint, const char *name, json_t *entry, struct tensor *tensor,
                             graft_error *error)
 {
-    const uint64_t data_bytes = checkpoint->file_bytes - 8 - checkpoint->header_bytes;
-    json_t        *offsets = json_object_get(entry, "data_offsets");
-    json_t        *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-    uint64_t       bytes = 0;
-    char           shape[96];
+    json_t  *offsets = json_object_get(entry, "data_offsets");
+    json_t  *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    uint64_t bytes = 0;
+    char     shape[96];
 
     tensor->item = GRAFT_INIT(graft_state_item);
     tensor->item.name = name;
@@ -155,12 +163,9 @@ static int32_t parse_tensor(const struct checkpoint *checkpoint, const char *nam
                        checkpoint->path, name);
     }
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
-        json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin) ||
-        (uint64_t)json_integer_value(end) > data_bytes) {
-        return problem(error, GRAFT_ERR_FORMAT,
-                       "'%s': data_offsets of tensor '%.64s' are not two counts in order up to %" PRIu64
-                       ", the bytes after the header",
-                       checkpoint->path, name, data_bytes);
+        json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin)) {
+        return problem(error, GRAFT_ERR_FORMAT, "'%s': data_offsets of tensor '%.64s' are not two counts in order",
+                       checkpoint->path, name);
     }
     tensor->begin = (uint64_t)json_integer_value(begin);
     tensor->end = (uint64_t)json_integer_value(end);
@@ -197,7 +202,7 @@ static int32_t check_contiguous(const struct checkpoint *checkpoint, graft_error
         }
         expected = tensor->end;
     }
-    if (expected == data_bytes) return GRAFT_OK;
+    if (expected >= data_bytes) return check_length(checkpoint, expected, error);
     return problem(error, GRAFT_ERR_FORMAT,
                    "'%s' has %" PRIu64 " bytes after its header, expected %" PRIu64 ", the end of its last tensor",
                    checkpoint->path, data_bytes, expected);

@@ -4,6 +4,7 @@
 
 #include "graft_load.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,12 +39,14 @@ static int32_t open_api(const graft_host *host, const graft_api **api, graft_err
 }
 
 /** An interface that this program cannot do without. */
-static int32_t require(const struct library *library, const char *id, const void **table, graft_error *error)
+static int32_t require(const struct library *library, const char *id, uint64_t size, const void **table,
+                       graft_error *error)
 {
-    *table = library->api->get_interface(library->api->context, id);
+    *table = graft_interface(library->api, id, size);
     if (*table != NULL) return GRAFT_OK;
-    return problem(error, GRAFT_ERR_VERSION, "Graft %s has no interface '%s', which graft-train needs",
-                   library->api->version, id);
+    return problem(error, GRAFT_ERR_VERSION,
+                   "Graft %s has no interface '%s' of at least %" PRIu64 " bytes, which graft-train needs",
+                   library->api->version, id, size);
 }
 
 static int32_t apply_setting(const struct library *library, const char *setting, graft_error *error)
@@ -57,6 +60,53 @@ static int32_t apply_setting(const struct library *library, const char *setting,
     return rc;
 }
 
+/** Name of module number `index` if it is a kernel, "" if it is not, NULL past the last. */
+static const char *kernel_name(const struct library *library, int32_t index)
+{
+    graft_error        error = GRAFT_INIT(graft_error);
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+
+    if (library->api->module_info(library->api->context, index, &entry, &error) < 0) return NULL;
+    return strcmp(entry.kind, "kernel") == 0 ? entry.name : "";
+}
+
+static int is_kernel(const struct library *library, const char *word)
+{
+    const char *name;
+
+    for (int32_t i = 0; (name = kernel_name(library, i)) != NULL; i++) {
+        if (*name != '\0' && strcmp(name, word) == 0) return 1;
+    }
+    return 0;
+}
+
+/** The library looks for a kernel when it needs one, which is after the data set has been read. */
+static int32_t check_kernel(const struct library *library, const char *chosen, graft_error *error)
+{
+    const char *name;
+    char        list[256] = "";
+    size_t      used = 0;
+
+    if (strcmp(chosen, "auto") == 0 || is_kernel(library, chosen)) return GRAFT_OK;
+    for (int32_t i = 0; (name = kernel_name(library, i)) != NULL; i++) {
+        if (*name == '\0' || used >= sizeof list) continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, ", %s", name);
+    }
+    return problem(error, GRAFT_ERR_OPTION, "there is no kernel '%.60s'; expected one of auto%s", chosen, list);
+}
+
+static int32_t choose_kernel(const struct library *library, const char *name, graft_error *error)
+{
+    graft_option option;
+    int32_t      rc;
+
+    if (name != NULL) TRY(library->api->set(library->api->context, "mxm.kernel", name, error));
+    TRY(library_option(library, "mxm.kernel", &option, error));
+    rc = check_kernel(library, option.value, error);
+done:
+    return rc;
+}
+
 int32_t library_init(struct library *library, const graft_host *host, const struct arguments *arguments,
                      graft_error *error)
 {
@@ -65,16 +115,14 @@ int32_t library_init(struct library *library, const graft_host *host, const stru
 
     *library = (struct library){ 0 };
     TRY(open_api(host, &library->api, error));
-    TRY(require(library, GRAFT_DATA_ID, &table, error));
+    TRY(require(library, GRAFT_DATA_ID, sizeof *library->data, &table, error));
     library->data = table;
-    TRY(require(library, GRAFT_TRAIN_ID, &table, error));
+    TRY(require(library, GRAFT_TRAIN_ID, sizeof *library->train, &table, error));
     library->train = table;
-    TRY(require(library, GRAFT_MXM_ID, &table, error));
+    TRY(require(library, GRAFT_MXM_ID, sizeof *library->mxm, &table, error));
     library->mxm = table;
     for (int i = 0; i < arguments->n_settings; i++) TRY(apply_setting(library, arguments->settings[i], error));
-    if (arguments->kernel != NULL) {
-        TRY(library->api->set(library->api->context, "mxm.kernel", arguments->kernel, error));
-    }
+    TRY(choose_kernel(library, arguments->kernel, error));
 done:
     if (rc < 0) library_fini(library);
     return rc;
@@ -142,33 +190,13 @@ int32_t library_list_options(const struct library *library, graft_error *error)
     return options_pass(library, widths, 1, error);
 }
 
-/** Is the word of this length the name of a kernel? */
-static int is_kernel(const struct library *library, const char *word, size_t length)
-{
-    graft_error        error = GRAFT_INIT(graft_error);
-    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
-
-    for (int32_t i = 0; library->api->module_info(library->api->context, i, &entry, &error) >= 0; i++) {
-        const int same = strlen(entry.name) == length && strncmp(entry.name, word, length) == 0;
-        if (same && strcmp(entry.kind, "kernel") == 0) return 1;
-    }
-    return 0;
-}
-
 void library_kernel(const struct library *library, char *name, size_t capacity)
 {
-    static const char SEPARATORS[] = " \t\n,.:;()'\"";
-    graft_error       error = GRAFT_INIT(graft_error);
-    char              text[1024] = "";
+    graft_error error = GRAFT_INIT(graft_error);
+    char        text[1024] = "";
 
     snprintf(name, capacity, "none");
     if (library->mxm->explain(library->api->context, NULL, text, sizeof text, &error) < 0) return;
-    for (const char *word = text; *word != '\0'; word += strcspn(word, SEPARATORS)) {
-        word += strspn(word, SEPARATORS);
-        const size_t length = strcspn(word, SEPARATORS);
-        if (length > 0 && is_kernel(library, word, length)) {
-            snprintf(name, capacity, "%.*s", (int)length, word);
-            return;
-        }
-    }
+    text[strcspn(text, " ")] = '\0'; /* the name comes first, and may hold any other sign */
+    if (is_kernel(library, text)) snprintf(name, capacity, "%s", text);
 }

@@ -49,20 +49,25 @@ done:
     return rc;
 }
 
-/** Write all that was asked for; one that fails does not keep the others from being written. Returns the exit code. */
-static int write_outputs(const struct run *run)
+/** Whether an output has been written; if not, say why, and remember what to exit with. */
+static int is_written(int32_t rc, const graft_error *error, int *code)
 {
-    const struct arguments *arguments = run->arguments;
-    graft_error             error = GRAFT_INIT(graft_error);
-    int                     code = EXIT_FINE;
+    if (rc < 0) *code = problem_print(error);
+    return rc >= 0;
+}
 
-    if (arguments->save != NULL && checkpoint_write(&run->library, run->trainer, arguments->save, &error) < 0) {
-        code = problem_print(&error);
+/** Write all that was asked for; one that fails does not keep the others from being written. Returns the exit code. */
+static int write_outputs(struct run *run)
+{
+    const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;
+    graft_error error = GRAFT_INIT(graft_error);
+    int         code = EXIT_FINE;
+
+    if (save != NULL) {
+        run->saved = is_written(checkpoint_write(&run->library, run->trainer, save, &error), &error, &code);
     }
-    if (arguments->predict != NULL && write_predictions(run, arguments->predict, &error) < 0) {
-        code = problem_print(&error);
-    }
-    if (arguments->json != NULL && report_write(run, arguments->json, &error) < 0) code = problem_print(&error);
+    if (predict != NULL) run->predicted = is_written(write_predictions(run, predict, &error), &error, &code);
+    if (json != NULL) run->reported = is_written(report_write(run, json, &error), &error, &code);
     return code;
 }
 

@@ -166,7 +166,7 @@ void report_print(const struct run *run)
     printf("peak memory     %.1f MB\n", (double)peak_bytes() / 1e6);
     library_kernel(&run->library, kernel, sizeof kernel);
     printf("kernel          %s\n", kernel);
-    if (arguments->save != NULL) printf("checkpoint      %s/" CHECKPOINT_FILE "\n", arguments->save);
-    if (arguments->predict != NULL) printf("predictions     %s\n", arguments->predict);
-    if (arguments->json != NULL) printf("report          %s\n", arguments->json);
+    if (run->saved) printf("checkpoint      %s/" CHECKPOINT_FILE "\n", arguments->save);
+    if (run->predicted) printf("predictions     %s\n", arguments->predict);
+    if (run->reported) printf("report          %s\n", arguments->json);
 }

@@ -21,6 +21,7 @@ struct run {
     double                  began;  /* seconds of the steady clock */
     double                  seconds;
     int                     signal; /* that ended the training early, or 0 */
+    int                     saved, predicted, reported; /* which outputs have been written */
 };
 
 /** Open the data set, make the trainer, and put in the checkpoint to resume. `run` holds arguments and library. */

@@ -72,8 +72,10 @@ static int32_t check_index(const graft_index *index, const graft_dense *out, gra
                        index->index_type);
     }
     if (index->count < 0 || index->count > INT64_MAX / 8) {
-        return gr_fail(error, GRAFT_ERR_ARG, "index has %lld numbers; it cannot have less than none, nor more than "
-                       "memory can hold", (long long)index->count);
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "index has %lld numbers; it cannot have less than none, nor more than "
+                       "memory can hold",
+                       (long long)index->count);
     }
     if (index->data == NULL && index->count > 0) return gr_fail(error, GRAFT_ERR_ARG, "index: data is null");
     return check_apart(out, "out", &bytes, "index", error);

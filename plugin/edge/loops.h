@@ -68,8 +68,7 @@ static void NAME(softmax_backward)(const struct operands *o, int64_t row, int64_
     const int64_t begin = o->csr->row_ptr[row], end = o->csr->row_ptr[row + 1];
     double        sum = 0;
 
-    for (int64_t e = begin; e < end; e++)
-        sum += (double)NAME(row_of)(o->x, e)[h] * (double)NAME(row_of)(o->y, e)[h];
+    for (int64_t e = begin; e < end; e++) sum += (double)NAME(row_of)(o->x, e)[h] * (double)NAME(row_of)(o->y, e)[h];
     for (int64_t e = begin; e < end; e++) {
         const REAL p = NAME(row_of)(o->x, e)[h], dp = NAME(row_of)(o->y, e)[h];
         NAME(row_of)(o->out, e)[h] = p * (dp - (REAL)sum);

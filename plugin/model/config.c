@@ -6,10 +6,31 @@
 
 static enum gr_model_kind kind_of(const char *name)
 {
-    if (strcmp(name, "gcn") == 0) return GR_MODEL_GCN;
-    if (strcmp(name, "gin") == 0) return GR_MODEL_GIN;
-    if (strcmp(name, "mlp") == 0) return GR_MODEL_MLP;
-    return GR_MODEL_SAGE;
+    int kind = 0;
+
+    while (strcmp(gr_layer_kinds[kind].name, name) != 0) kind++;
+    return (enum gr_model_kind)kind;
+}
+
+/* Sizes of which all products can be told. */
+static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
+{
+    const int64_t heads = config->kind == GR_MODEL_GAT ? config->heads : 1;
+
+    if (data->n_classes <= INT32_MAX / heads && data->n_vertices <= INT64_MAX / 64 / INT32_MAX) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "%lld vertices with %lld classes, each for %lld heads, are too many",
+                   (long long)data->n_vertices, (long long)data->n_classes, (long long)heads);
+}
+
+static int32_t check_heads(const struct gr_config *config, graft_error *error)
+{
+    for (int32_t l = 1; l < config->n_layers && config->kind == GR_MODEL_GAT; l++) {
+        if (config->width[l] % config->heads == 0) continue;
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'hidden' makes layer %d of gat %lld wide, which is no multiple of option 'heads', %lld",
+                       l - 1, (long long)config->width[l], (long long)config->heads);
+    }
+    return GRAFT_OK;
 }
 
 static int32_t read_loss(graft_context *context, const graft_dataset *data, struct gr_config *config,
@@ -35,6 +56,9 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     config->width[0] = data->n_features;
     GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, config->n_layers - 1, config->width + 1, error));
     config->width[config->n_layers] = data->n_classes;
+    config->heads = gr_option_integer(context, GR_OPTION_HEADS);
+    GR_TRY(check_sizes(data, config, error));
+    GR_TRY(check_heads(config, error));
     config->epochs = gr_option_integer(context, GR_OPTION_EPOCHS);
     config->eval_every = gr_option_integer(context, GR_OPTION_EVAL_EVERY);
     config->lr = gr_option_number(context, GR_OPTION_LR);
@@ -47,8 +71,9 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     config->decay_first_only = gr_option_is(context, GR_OPTION_WEIGHT_DECAY_LAYERS, "first");
     config->adam = gr_option_is(context, GR_OPTION_OPTIMIZER, "adam");
     config->symmetrize = gr_option_is(context, GR_OPTION_SYMMETRIZE, "yes");
-    config->self_loops = gr_option_is(context, GR_OPTION_SELF_LOOPS, "yes") ||
-                         (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && config->kind == GR_MODEL_GCN);
+    config->self_loops =
+        gr_option_is(context, GR_OPTION_SELF_LOOPS, "yes") ||
+        (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && gr_layer_kinds[config->kind].self_loops);
     config->normalize_features = gr_option_is(context, GR_OPTION_NORMALIZE_FEATURES, "yes");
     config->seed = (uint64_t)gr_option_integer(context, GR_OPTION_SEED);
     rc = read_loss(context, data, config, error);

@@ -27,11 +27,12 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 
 static void explain_model(const graft_trainer *t, struct text *text)
 {
-    static const char *const names[] = { "sage", "gcn", "gin", "mlp" }; /* as in enum gr_model_kind */
-    int64_t                  weights = 0;
+    int64_t weights = 0;
 
     for (int32_t i = 0; i < t->n_parameters; i++) weights += t->parameters[i].rows * t->parameters[i].cols;
-    add(text, "model     %s, widths", names[t->config.kind]);
+    add(text, "model     %s", gr_layer_kinds[t->config.kind].name);
+    if (t->config.kind == GR_MODEL_GAT) add(text, " of %lld heads", (long long)t->config.heads);
+    add(text, ", widths");
     for (int32_t l = 0; l <= t->config.n_layers; l++) add(text, " %lld", (long long)t->config.width[l]);
     add(text, ", %lld weights, %s loss\n", (long long)weights, t->config.sigmoid ? "sigmoid" : "softmax");
 }

@@ -23,7 +23,7 @@ static int32_t make_scales(graft_trainer *t, graft_error *error)
     const int        gcn = t->config.kind == GR_MODEL_GCN;
     int32_t          rc = GRAFT_OK;
 
-    if (t->config.kind == GR_MODEL_GIN) return GRAFT_OK;
+    if (t->config.kind == GR_MODEL_GIN || t->config.kind == GR_MODEL_GAT) return GRAFT_OK;
     GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->left, t->n, error));
     for (int64_t v = 0; v < t->n; v++) {
         const double d = degree(csr, v);
@@ -74,7 +74,8 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     if (csr == &looped.view) GR_TRY(wrap(t->context, &looped, &t->a, error));
     else if (csr == &symmetric.view) GR_TRY(wrap(t->context, &symmetric, &t->a, error));
     else GR_TRY(gr_matrix_create(t->context, csr, &t->a, error));
-    if (t->symmetric) t->a_transpose = t->a;
+    if (t->config.kind == GR_MODEL_GAT) t->a_transpose = NULL;
+    else if (t->symmetric) t->a_transpose = t->a;
     else GR_TRY(wrap(t->context, &transpose, &t->a_transpose, error));
     rc = make_scales(t, error);
 done:

@@ -1,10 +1,12 @@
 /* Models and their training: what the files of this folder share.
  *
- * config.c     options of a trainer               rows.c       bias, norm, ReLU, dropout: passes over rows
- * graph.c      the graph as the model wants it    layer.c      one layer, forward and backward
- * features.c   the features as the model wants it loss.c       cross-entropy and accuracy
- * parameter.c  weights by name, their first values optimizer.c Adam and SGD
- * trainer.c    create, epoch, evaluate, predict   state.c      the state as named arrays
+ * config.c     options of a trainer                layer.c       all layers, forward and backward
+ * graph.c      the graph as the model wants it     conv.c        layers of sage, gcn and mlp
+ * features.c   the features as the model wants it  gin.c, gat.c  layers of these
+ * parameter.c  weights by name, their first values product.c     the products that layers are made of
+ * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
+ * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
+ * state.c      the state as named arrays           optimizer.c   Adam and SGD
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -16,13 +18,13 @@
 
 enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
-enum gr_model_kind { GR_MODEL_SAGE, GR_MODEL_GCN, GR_MODEL_GIN, GR_MODEL_MLP };
+enum gr_model_kind { GR_MODEL_SAGE, GR_MODEL_GCN, GR_MODEL_GAT, GR_MODEL_GIN, GR_MODEL_MLP, GR_MODEL_KINDS };
 
 struct gr_config {
     enum gr_model_kind kind;
     int32_t            n_layers;
     int64_t            width[GR_LAYERS_MAX + 1]; /* width[l] enters layer l; width[n_layers] is the number of classes */
-    int64_t            epochs, eval_every;
+    int64_t            epochs, eval_every, heads;
     double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
     int                norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features;
     uint64_t           seed;
@@ -37,12 +39,27 @@ struct gr_parameter {
     float  *value, *gradient, *best, *m, *v;
 };
 
+enum { GR_SOURCE, GR_TARGET, GR_ENDS };
+
+/** What gat has beside a layer of the others: Z = H W of all heads; of every vertex and head, a score as the source and
+ *  one as the target of entries; and alpha, the softmax of what these give for each entry. */
+struct gr_attention {
+    struct gr_parameter *vector[GR_ENDS];         /* [heads x columns of a head] */
+    float               *projected;               /* [n x wide] Z */
+    float               *per_head;                /* [n x wide] what each of averaged heads gives, else NULL */
+    float               *score[GR_ENDS];          /* [n x heads] */
+    float               *alpha;                   /* [entries x heads] */
+    float               *score_gradient[GR_ENDS]; /* these and the next one are shared by all layers */
+    float               *alpha_gradient;
+};
+
 /** One layer, its weights and what its forward pass leaves for the backward pass. n rows each. */
 struct gr_layer {
     int64_t              in, out;
+    int64_t              wide;            /* columns of what W gives: those of all heads of gat, else out */
     int                  hidden;          /* followed by norm, ReLU and dropout */
     int                  aggregate_first; /* (A H) W rather than A (H W): the same, at another price */
-    struct gr_parameter *self, *neigh;    /* sage has both, mlp self only, gcn neigh only; gin: neigh is its first */
+    struct gr_parameter *self, *neigh;    /* sage has both, mlp self only, gcn and gat neigh only; gin: its first */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift;
     float               *gathered; /* [in] input after aggregation, if that comes first */
     float               *inner;    /* [out] gin: ReLU of the first product */
@@ -50,7 +67,29 @@ struct gr_layer {
     float               *mean, *rstd;
     uint8_t             *bits, *inner_bits; /* [(out+7)/8] which outputs ReLU and dropout let through */
     float               *h;                 /* [out] what the next layer sees; z itself where there is no norm */
+    struct gr_attention  attention;
 };
+
+/** A dense matrix of n rows, as an operand. */
+struct gr_operand {
+    const float *data;
+    int64_t      stride;
+};
+
+/** What sets the layers of one kind of model apart. */
+struct gr_layer_kind {
+    const char *name;       /* as in option "model" */
+    int         self_loops; /* what "auto" is for it */
+
+    /** Find the weights of layer l and make the arrays that are not common to all kinds. */
+    int32_t (*init)(graft_trainer *trainer, int32_t l, graft_error *error);
+    /** From x to layer->z, before the bias. */
+    int32_t (*forward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+    /** From g, the gradient of z, which it may spoil, to the gradients of the weights and, unless NULL, dx of x. */
+    int32_t (*backward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                        graft_error *error);
+};
+extern const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS];
 
 struct gr_progress {
     int64_t epoch, best_epoch;
@@ -69,7 +108,8 @@ struct graft_trainer {
     int64_t       n;
     int64_t       n_train; /* training vertices that have a label */
 
-    graft_matrix *a, *a_transpose; /* a_transpose is a if the graph is symmetric; both NULL for mlp */
+    /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
+    graft_matrix *a, *a_transpose;
     int           symmetric;
     float        *left, *right; /* aggregation is diag(left) A diag(right); NULL: 1 */
     const float  *x;            /* [n x width[0]] features */
@@ -86,8 +126,16 @@ struct graft_trainer {
     int                  threads;
 };
 
-/** Rows of a chunk in passes over rows, and columns of trainer->partial per chunk in units of the widest layer. */
+/** Rows of a chunk in passes over rows, and columns of trainer->partial per chunk in units of the widest array. */
 enum { GR_CHUNK_ROWS = 512, GR_PARTIALS = 3 };
+
+/** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
+static inline int64_t gr_config_wide(const struct gr_config *config, int32_t l)
+{
+    const int averaged = config->kind == GR_MODEL_GAT && l + 1 == config->n_layers;
+
+    return config->width[l + 1] * (averaged ? config->heads : 1);
+}
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
@@ -99,6 +147,34 @@ int32_t              gr_parameters_init(graft_trainer *trainer, graft_error *err
 struct gr_parameter *gr_parameter_find(graft_trainer *trainer, int32_t layer, const char *name);
 
 int32_t gr_layers_init(graft_trainer *trainer, graft_error *error);
+
+/* The members of gr_layer_kinds. */
+int32_t gr_conv_init(graft_trainer *trainer, int32_t l, graft_error *error);
+int32_t gr_conv_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+int32_t gr_conv_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                         graft_error *error);
+int32_t gr_gin_init(graft_trainer *trainer, int32_t l, graft_error *error);
+int32_t gr_gin_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+int32_t gr_gin_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                        graft_error *error);
+int32_t gr_gat_init(graft_trainer *trainer, int32_t l, graft_error *error);
+int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                        graft_error *error);
+
+/** out[n x w->cols] = x w + beta out */
+int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
+                   float *out, graft_error *error);
+/** The gradient of w in it: x^T g. */
+int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g,
+                                   struct gr_parameter *w, graft_error *error);
+/** The gradient of x in it: out[n x w->rows] = g w^T + beta out. */
+int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, const struct gr_parameter *w,
+                                  float beta, float *out, graft_error *error);
+/** out[n x width] = diag(scale) A x, added to out if `add`. */
+int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const float *scale, struct gr_operand x,
+                          int64_t width, int add, float *out, graft_error *error);
+
 /** Run all layers; with `training`, with dropout. The logits are z of the last layer. */
 int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *error);
 /** From the gradient of the logits in trainer->gradient[0] to those of all parameters. */
@@ -125,13 +201,15 @@ struct gr_rows_gradient {
 };
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
 
+/** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j below width. */
+void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
+
 /** out = dropout(x), or of rows of x as they are with threshold 0. */
-void     gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
-                         uint32_t threshold, int threads);
+void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
+                     uint32_t threshold, int threads);
 /** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
-void     gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
-                       int64_t width, int threads);
-uint32_t gr_dropout_threshold(double share);
+void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
+                   int64_t width, int threads);
 
 /** Mean loss over the training vertices and, in gradient, its gradient by the logits. */
 double  gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);

@@ -9,7 +9,8 @@
 
 static const char *const prefixes[GR_STATE_COPIES] = { "", "best.", "optimizer.m.", "optimizer.v." };
 
-/* Names of the parameters of a layer in the order of the state. Rows and columns are 'i'n, 'o'ut or 1. */
+/* Names of the parameters of a layer in the order of the state. Rows and columns are 'i'n, 'o'ut or 1; of gat also
+ * 'w'ide, 'h'eads and 'd', the columns of a head. */
 struct shape_row {
     enum gr_model_kind kind;
     const char        *name;
@@ -17,25 +18,50 @@ struct shape_row {
 };
 
 static const struct shape_row shapes[] = {
-    { GR_MODEL_SAGE, "weight_self", 'i', 'o' }, { GR_MODEL_SAGE, "weight_neigh", 'i', 'o' },
-    { GR_MODEL_SAGE, "bias", '1', 'o' },        { GR_MODEL_GCN, "weight", 'i', 'o' },
-    { GR_MODEL_GCN, "bias", '1', 'o' },         { GR_MODEL_MLP, "weight", 'i', 'o' },
-    { GR_MODEL_MLP, "bias", '1', 'o' },         { GR_MODEL_GIN, "weight_1", 'i', 'o' },
-    { GR_MODEL_GIN, "bias_1", '1', 'o' },       { GR_MODEL_GIN, "weight_2", 'o', 'o' },
+    { GR_MODEL_SAGE, "weight_self", 'i', 'o' },
+    { GR_MODEL_SAGE, "weight_neigh", 'i', 'o' },
+    { GR_MODEL_SAGE, "bias", '1', 'o' },
+    { GR_MODEL_GCN, "weight", 'i', 'o' },
+    { GR_MODEL_GCN, "bias", '1', 'o' },
+    { GR_MODEL_MLP, "weight", 'i', 'o' },
+    { GR_MODEL_MLP, "bias", '1', 'o' },
+    { GR_MODEL_GIN, "weight_1", 'i', 'o' },
+    { GR_MODEL_GIN, "bias_1", '1', 'o' },
+    { GR_MODEL_GIN, "weight_2", 'o', 'o' },
     { GR_MODEL_GIN, "bias_2", '1', 'o' },
+    { GR_MODEL_GAT, "weight", 'i', 'w' },
+    { GR_MODEL_GAT, "attention_source", 'h', 'd' },
+    { GR_MODEL_GAT, "attention_target", 'h', 'd' },
+    { GR_MODEL_GAT, "bias", '1', 'o' },
 };
+static const struct shape_row norm_shapes[] = { { .name = "norm.gain", .rows = '1', .cols = 'o' },
+                                                { .name = "norm.shift", .rows = '1', .cols = 'o' } };
 
-static int32_t add(graft_trainer *t, int32_t layer, const char *name, int64_t rows, int64_t cols, graft_error *error)
+static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
+{
+    switch (letter) {
+    case 'i': return config->width[layer];
+    case 'o': return config->width[layer + 1];
+    case 'w': return gr_config_wide(config, layer);
+    case 'h': return config->heads;
+    case 'd': return gr_config_wide(config, layer) / config->heads;
+    default: return 1;
+    }
+}
+
+static int32_t add(graft_trainer *t, int32_t layer, const struct shape_row *shape, graft_error *error)
 {
     struct gr_parameter *p = &t->parameters[t->n_parameters++];
+    const int64_t        rows = extent(&t->config, layer, shape->rows), cols = extent(&t->config, layer, shape->cols);
     const int64_t        count = rows * cols;
+    const int            weight = strncmp(shape->name, "weight", 6) == 0;
     int32_t              rc = GRAFT_OK;
 
     for (int i = 0; i < GR_STATE_COPIES; i++) {
-        snprintf(p->name[i], sizeof p->name[i], "%slayers.%d.%s", prefixes[i], layer, name);
+        snprintf(p->name[i], sizeof p->name[i], "%slayers.%d.%s", prefixes[i], layer, shape->name);
     }
-    p->n_dims = strncmp(name, "weight", 6) == 0 ? 2 : 1;
-    p->decayed = p->n_dims == 2 && (layer == 0 || !t->config.decay_first_only);
+    p->n_dims = shape->rows == '1' ? 1 : 2;
+    p->decayed = weight && (layer == 0 || !t->config.decay_first_only);
     p->rows = rows;
     p->cols = cols;
     GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->value, count, error));
@@ -45,11 +71,6 @@ static int32_t add(graft_trainer *t, int32_t layer, const char *name, int64_t ro
     GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->v, count, error));
 done:
     return rc;
-}
-
-static int64_t extent(const graft_trainer *t, int32_t layer, char letter)
-{
-    return letter == 'i' ? t->config.width[layer] : letter == 'o' ? t->config.width[layer + 1] : 1;
 }
 
 /* Glorot and Bengio 2010, eq. 16: uniform in +-sqrt(6 / (rows + cols)). Gains begin at 1, all else at 0. */
@@ -80,14 +101,10 @@ int32_t gr_parameters_init(graft_trainer *t, graft_error *error)
     GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->parameters, t->config.n_layers * 6, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         for (int32_t i = 0; i < n_shapes; i++) {
-            const struct shape_row *s = &shapes[i];
-
-            if (s->kind != t->config.kind) continue;
-            GR_TRY(add(t, l, s->name, extent(t, l, s->rows), extent(t, l, s->cols), error));
+            if (shapes[i].kind == t->config.kind) GR_TRY(add(t, l, &shapes[i], error));
         }
-        if (t->config.norm && l + 1 < t->config.n_layers) {
-            GR_TRY(add(t, l, "norm.gain", 1, t->config.width[l + 1], error));
-            GR_TRY(add(t, l, "norm.shift", 1, t->config.width[l + 1], error));
+        for (int32_t i = 0; i < 2 && t->config.norm && l + 1 < t->config.n_layers; i++) {
+            GR_TRY(add(t, l, &norm_shapes[i], error));
         }
     }
     for (int32_t i = 0; i < t->n_parameters; i++) set_first_value(t, &t->parameters[i], i);

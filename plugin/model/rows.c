@@ -1,36 +1,12 @@
 /* Passes over rows: bias, layer norm, ReLU and dropout in one, forward and backward. A row is a few cache lines, so all
  * steps on it are done while it is near.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dropout.h"
 #include "base/parallel.h"
-#include "base/random.h"
 #include "model/model.h"
 
 #include <math.h>
 #include <string.h>
-
-uint32_t gr_dropout_threshold(double share)
-{
-    const double threshold = share * 65536 + 0.5;
-
-    return threshold > 65535 ? 65535 : (uint32_t)threshold;
-}
-
-static float kept_scale(uint32_t threshold)
-{
-    return 65536.0f / (float)(65536 - threshold);
-}
-
-/* Which of the eight columns of a block are kept: one bit each. */
-static unsigned kept_bits(uint64_t key, int64_t row, int64_t block, uint32_t threshold)
-{
-    uint32_t draw[4];
-    unsigned kept = 0;
-
-    if (threshold == 0) return 255;
-    gr_random_block(key, (uint64_t)row, (uint64_t)block, draw);
-    for (unsigned k = 0; k < 8; k++) kept |= (unsigned)((draw[k / 2] >> 16 * (k & 1) & 65535) >= threshold) << k;
-    return kept;
-}
 
 /* Layer norm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. */
 static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float *out)
@@ -51,10 +27,10 @@ static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float
 /* h = dropout(ReLU(h)) in place. A NaN passes, so that it shows in the loss. */
 static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t *bits)
 {
-    const float scale = kept_scale(r->threshold);
+    const float scale = gr_dropout_scale(r->threshold);
 
     for (int64_t j0 = 0; j0 < r->width; j0 += 8) {
-        const unsigned kept = kept_bits(r->key, row, j0 / 8, r->threshold);
+        const unsigned kept = gr_dropout_kept(r->key, row, j0 / 8, r->threshold);
         const int      n = r->width - j0 < 8 ? (int)(r->width - j0) : 8;
         unsigned       through = 0;
 
@@ -98,7 +74,7 @@ struct backward {
 
 static void activate_row_backward(const struct gr_rows *r, float *g, const uint8_t *bits)
 {
-    const float scale = kept_scale(r->threshold);
+    const float scale = gr_dropout_scale(r->threshold);
 
     for (int64_t j = 0; j < r->width; j++) g[j] = bits[j / 8] >> (j & 7) & 1 ? g[j] * scale : 0;
 }
@@ -143,39 +119,42 @@ static void backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-static void sum_chunks(const struct backward *b, int which, float *sum)
+void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
 {
-    const int64_t width = b->rows->width, chunks = gr_chunk_count(b->rows->n, GR_CHUNK_ROWS);
+    const int64_t chunks = gr_chunk_count(n, GR_CHUNK_ROWS);
 
-    for (int64_t j = 0; j < width && sum != NULL; j++) {
+    for (int64_t j = 0; j < width; j++) {
         double total = 0;
 
-        for (int64_t c = 0; c < chunks; c++) total += b->gradient->partial[(c * GR_PARTIALS + which) * width + j];
+        for (int64_t c = 0; c < chunks; c++) total += partial[c * stride + j];
         sum[j] = (float)total;
     }
 }
 
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
 {
+    float *const    sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
     struct backward b = { rows, gradient };
 
     gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, backward_chunk,
                        &b);
-    sum_chunks(&b, 0, gradient->bias);
-    sum_chunks(&b, 1, gradient->gain);
-    sum_chunks(&b, 2, gradient->shift);
+    for (int which = 0; which < GR_PARTIALS; which++) {
+        if (sums[which] == NULL) continue;
+        gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,
+                           sums[which]);
+    }
 }
 
 void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
                      uint32_t threshold, int threads)
 {
-    const float scale = kept_scale(threshold);
+    const float scale = gr_dropout_scale(threshold);
 
     threads = gr_threads_worth(threads, n * width);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t row = 0; row < n; row++) {
         for (int64_t j0 = 0; j0 < width; j0 += 8) {
-            const unsigned kept = kept_bits(key, row, j0 / 8, threshold);
+            const unsigned kept = gr_dropout_kept(key, row, j0 / 8, threshold);
 
             for (int64_t j = j0; j < width && j < j0 + 8; j++) {
                 out[row * width + j] = kept >> (j - j0) & 1 ? x[row * x_stride + j] * scale : 0;

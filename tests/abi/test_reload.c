@@ -124,8 +124,12 @@ static void test_rounds(void)
     ok(leaked == 0 && host.live_blocks == 0, "close gives all memory back");
     ok(entries("/proc/self/task") == threads, "%d threads, and no more", threads - 2);
     ok(entries("/proc/self/fd") == files, "%d files, and no more", files - 2);
+#ifdef __SANITIZE_ADDRESS__
+    skip(1, "growth by %ld pages says nothing where a sanitizer keeps what is freed", resident() - pages);
+#else
     ok(resident() - pages < 256, "the process grew by %ld pages in the last %d rounds", resident() - pages,
        ROUNDS - WARM);
+#endif
     ok(dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD) != NULL, "the library stays, for its threads");
 }
 

@@ -5,6 +5,7 @@
 #define ORACLE_H
 
 #include "graft_data.h"
+#include "graft_edge.h"
 #include "graft_mxm.h"
 
 /** Zeroed memory for free(); ends the test program when there is none. */
@@ -26,10 +27,25 @@ void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64
  *  by which rounding errors are measured. */
 void oracle_mxm(const graft_csr *a, const graft_mxm_args *args, double *c, int64_t *winner, double *bound);
 
+/* -- edge operators ---------------------------------------------------------------------------------------------- */
+
+/** Element (row, column) of a dense matrix. */
+double oracle_element(const graft_dense *dense, int64_t row, int64_t column);
+
+/* graft.edge/1 by definition, with `a` in the place of the graft_matrix. Results go to an array without gaps; index_add
+ * reads from `out` what it adds to, and y may be NULL where the interface says so. */
+void oracle_gather_rows(const graft_dense *x, const graft_index *index, double *out);
+void oracle_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, double *sum);
+void oracle_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, int64_t heads, double *out);
+void oracle_edge_softmax(const graft_csr *a, const graft_dense *s, double *p);
+void oracle_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp, double *ds);
+void oracle_edge_mxm(const graft_csr *a, int transposed, const graft_dense *w, const graft_dense *y, int64_t width,
+                     double *out);
+
 /* -- models ------------------------------------------------------------------------------------------------------ */
 
 enum { ORACLE_LAYERS_MAX = 8, ORACLE_TENSORS_MAX = 48 };
-enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN };
+enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN, ORACLE_GAT };
 
 /** What the options of a trainer say. */
 struct oracle_options {
@@ -39,6 +55,7 @@ struct oracle_options {
     int              norm;                      /* 1: LayerNorm between layers */
     int              sigmoid;                   /* 1: sigmoid, 0: softmax cross-entropy */
     double           dropout, input_dropout, gin_eps;
+    int64_t          heads; /* of gat; they divide the hidden widths */
     uint64_t         seed;
     int              symmetrize, self_loops, normalize_features;
 };
@@ -56,6 +73,7 @@ struct oracle_model {
     int64_t               n, classes;
     int64_t               width[ORACLE_LAYERS_MAX + 1]; /* of H_0 .. H_L */
     double               *adjacency;                    /* [n x n] sum of the entries (v, u) */
+    int64_t              *count;                        /* [n x n] number of entries (v, u) */
     double               *degree;           /* [n] sum of row v: the number of its entries, if they have no values */
     double               *features;         /* [n x width[0]] */
     double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled */

@@ -57,11 +57,16 @@ static void add_bias(int64_t n, int64_t width, const double *bias, double *z)
     for (int64_t at = 0; at < n * width; at++) z[at] += bias[at % width];
 }
 
+static void meet_kink(double z, struct oracle_kinks *kinks)
+{
+    kinks->nearest = fmin(kinks->nearest, fabs(z));
+    kinks->signs = (kinks->signs ^ (z > 0 ? 1u : 2u)) * 1099511628211u; /* FNV-1a */
+}
+
 static void relu(int64_t count, double *z, struct oracle_kinks *kinks)
 {
     for (int64_t at = 0; at < count; at++) {
-        kinks->nearest = fmin(kinks->nearest, fabs(z[at]));
-        kinks->signs = (kinks->signs ^ (z[at] > 0 ? 1u : 2u)) * 1099511628211u; /* FNV-1a */
+        meet_kink(z[at], kinks);
         if (!(z[at] > 0)) z[at] = 0;
     }
 }
@@ -76,6 +81,61 @@ static void layer_norm(int64_t n, int64_t width, const double *gain, const doubl
     }
 }
 
+static double dot(int64_t count, const double *x, const double *y)
+{
+    double sum = 0;
+
+    for (int64_t j = 0; j < count; j++) sum += x[j] * y[j];
+    return sum;
+}
+
+/** Add to out what one head gives vertex v, times `share`: the sum over its entries of softmax(LeakyReLU(scores)) times
+ *  the rows of u, which begin at the columns of the head and are `stride` apart. */
+static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
+                   const double *target, const double *source, double share, double *out, struct oracle_kinks *kinks)
+{
+    double *score = oracle_new(model->n, sizeof *score), largest = -INFINITY, sum = 0;
+
+    for (int64_t k = 0; k < model->n; k++) {
+        if (model->count[v * model->n + k] == 0) continue;
+        score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]);
+        if (score[k] != 0) meet_kink(score[k], kinks); /* 0: both are without features, and no weight moves it */
+        if (!(score[k] > 0)) score[k] *= 0.2;
+        largest = fmax(largest, score[k]);
+    }
+    for (int64_t k = 0; k < model->n; k++) {
+        const double count = (double)model->count[v * model->n + k];
+        score[k] = count > 0 ? count * exp(score[k] - largest) : 0;
+        sum += score[k];
+    }
+    for (int64_t k = 0; k < model->n; k++) {
+        for (int64_t j = 0; j < columns && score[k] > 0; j++) out[j] += share * score[k] / sum * u[k * stride + j];
+    }
+    free(score);
+}
+
+/** The Z_l of gat before the bias: heads side by side, or their mean in the last layer. */
+static void attend_all(const struct oracle_model *model, int32_t l, const double *h, double *z,
+                       struct oracle_kinks *kinks)
+{
+    const int64_t n = model->n, out = model->width[l + 1], heads = model->options.heads;
+    const int     last = l + 1 == model->options.layers;
+    const int64_t columns = last ? out : out / heads, wide = heads * columns;
+    double       *u = oracle_new(n * wide, sizeof *u);
+
+    add_product(n, model->width[l], wide, h, weight_of(model, l, ".weight"), u);
+    for (int64_t v = 0; v < n; v++) {
+        for (int64_t k = 0; k < heads; k++) {
+            const double *target = weight_of(model, l, ".attention_target") + k * columns;
+            const double *source = weight_of(model, l, ".attention_source") + k * columns;
+
+            attend(model, v, columns, wide, &u[k * columns], target, source, last ? 1.0 / (double)heads : 1,
+                   &z[v * out + (last ? 0 : k * columns)], kinks);
+        }
+    }
+    free(u);
+}
+
 /** z = the Z_l of the model; h [n x in], z [n x out] zeroed, scratch [n x the larger of both]. */
 static void transform(const struct oracle_model *model, int32_t l, const double *h, double *z, double *scratch,
                       struct oracle_kinks *kinks)
@@ -83,7 +143,7 @@ static void transform(const struct oracle_model *model, int32_t l, const double 
     const int64_t n = model->n, in = model->width[l], out = model->width[l + 1];
     double       *inner = NULL;
 
-    gather(model, in, h, scratch);
+    if (model->options.kind != ORACLE_GAT) gather(model, in, h, scratch);
     switch (model->options.kind) {
     case ORACLE_SAGE:
         add_product(n, in, out, h, weight_of(model, l, ".weight_self"), z);
@@ -98,6 +158,10 @@ static void transform(const struct oracle_model *model, int32_t l, const double 
         add_product(n, out, out, inner, weight_of(model, l, ".weight_2"), z);
         add_bias(n, out, weight_of(model, l, ".bias_2"), z);
         free(inner);
+        break;
+    case ORACLE_GAT:
+        attend_all(model, l, h, z, kinks);
+        add_bias(n, out, weight_of(model, l, ".bias"), z);
         break;
     default:
         add_product(n, in, out, scratch, weight_of(model, l, ".weight"), z);

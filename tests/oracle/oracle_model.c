@@ -33,7 +33,7 @@ static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
 {
     const int64_t n = model->n;
     double       *a = model->adjacency = oracle_new(n * n, sizeof *a);
-    int64_t      *count = oracle_new(n * n, sizeof *count);
+    int64_t      *count = model->count = oracle_new(n * n, sizeof *count);
     int64_t      *original = oracle_new(n * n, sizeof *original);
 
     add_entries(graph, a, count);
@@ -53,7 +53,6 @@ static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
     model->degree = oracle_new(n, sizeof *model->degree);
     for (int64_t at = 0; at < n * n; at++) model->degree[at / n] += a[at];
     free(original);
-    free(count);
 }
 
 static void prepare_features(struct oracle_model *model, const graft_dataset *dataset)
@@ -107,7 +106,8 @@ static void add_tensor(struct oracle_model *model, int32_t layer, const char *na
 
 static void add_layer(struct oracle_model *model, int32_t layer)
 {
-    const int64_t in = model->width[layer], out = model->width[layer + 1];
+    const int64_t in = model->width[layer], out = model->width[layer + 1], heads = model->options.heads;
+    const int64_t columns = layer + 1 == model->options.layers ? out : out / (heads > 0 ? heads : 1); /* of a head */
 
     switch (model->options.kind) {
     case ORACLE_SAGE:
@@ -120,6 +120,12 @@ static void add_layer(struct oracle_model *model, int32_t layer)
         add_tensor(model, layer, "bias_1", 1, out);
         add_tensor(model, layer, "weight_2", out, out);
         add_tensor(model, layer, "bias_2", 1, out);
+        break;
+    case ORACLE_GAT:
+        add_tensor(model, layer, "weight", in, heads * columns);
+        add_tensor(model, layer, "attention_source", heads, columns);
+        add_tensor(model, layer, "attention_target", heads, columns);
+        add_tensor(model, layer, "bias", 1, out);
         break;
     default: add_tensor(model, layer, "weight", in, out); add_tensor(model, layer, "bias", 1, out);
     }
@@ -152,6 +158,7 @@ void oracle_model_fini(struct oracle_model *model)
     for (int32_t t = 0; t < model->n_tensors; t++) free(model->tensor[t].value);
     for (int32_t l = 0; l < model->options.layers; l++) free(model->factor[l]);
     free(model->adjacency);
+    free(model->count);
     free(model->degree);
     free(model->features);
     free(model->target);

@@ -10,7 +10,7 @@
 
 enum { CANARY_BYTES = 64, CANARY = 0xC3, MASK_GAP = 3 };
 
-static void block_init(struct block *block, uint64_t array_bytes)
+void block_init(struct block *block, uint64_t array_bytes)
 {
     block->bytes = array_bytes + 2 * CANARY_BYTES;
     block->memory = oracle_new((int64_t)block->bytes, 1);
@@ -19,17 +19,17 @@ static void block_init(struct block *block, uint64_t array_bytes)
     block->data = block->memory + CANARY_BYTES;
 }
 
-static void block_keep(struct block *block)
+void block_keep(struct block *block)
 {
     memcpy(block->before, block->memory, block->bytes);
 }
 
-static int block_is_untouched(const struct block *block)
+int block_is_untouched(const struct block *block)
 {
     return memcmp(block->memory, block->before, block->bytes) == 0;
 }
 
-static void block_fini(struct block *block)
+void block_fini(struct block *block)
 {
     free(block->memory);
     free(block->before);
@@ -192,8 +192,7 @@ static int agrees(const struct product *product, double found, int64_t at)
     return product->rough && fabs(found - expected) <= unit * (double)roundings * product->bound[at];
 }
 
-/** Whether two blocks, one of them a copy of a block before, are equal but for the elements of an [m x n] matrix. */
-static int gaps_are_equal(const struct block *block, int64_t m, int64_t n, int64_t stride, uint64_t element)
+int block_gaps_are_untouched(const struct block *block, int64_t m, int64_t n, int64_t stride, uint64_t element)
 {
     unsigned char *masked = oracle_new((int64_t)block->bytes, 1);
     int            equal = 0;
@@ -233,9 +232,9 @@ const char *product_differs(struct product *product)
             return text;
         }
     }
-    if (!gaps_are_equal(&product->c, m, n, product->c_view.stride, bytes_of(product->dtype)))
+    if (!block_gaps_are_untouched(&product->c, m, n, product->c_view.stride, bytes_of(product->dtype)))
         return "bytes around or between the rows of C have changed";
-    if (product->args.winner != NULL ? !gaps_are_equal(&product->winner, m, n, stride, index)
+    if (product->args.winner != NULL ? !block_gaps_are_untouched(&product->winner, m, n, stride, index)
                                      : !block_is_untouched(&product->winner))
         return "bytes around or between the rows of winner have changed";
     if (!block_is_untouched(&product->b) || !block_is_untouched(&product->scale) ||

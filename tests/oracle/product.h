@@ -14,6 +14,15 @@ struct block {
     void          *data; /* the array */
 };
 
+/** An array of so many bytes, to be filled, and then kept as it is. */
+void block_init(struct block *block, uint64_t array_bytes);
+void block_keep(struct block *block);
+void block_fini(struct block *block);
+
+/** Whether no byte has changed; or none but the elements of an [m x n] matrix in rows of `stride` elements. */
+int block_is_untouched(const struct block *block);
+int block_gaps_are_untouched(const struct block *block, int64_t m, int64_t n, int64_t stride, uint64_t element);
+
 struct product {
     struct sample_csr a;
     int64_t           n;

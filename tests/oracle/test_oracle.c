@@ -160,6 +160,62 @@ static int logits_are(struct oracle_model *model, double a, double b, double c, 
     return 0;
 }
 
+/** Two heads whose U are the features: one with entries of scores 5 and LeakyReLU(-1), one of all the same. */
+static void test_gat(void)
+{
+    struct oracle_options options = { .kind = ORACLE_GAT, .layers = 1, .heads = 2 };
+    struct oracle_model   model;
+    struct tiny           tiny;
+    const double          twice[] = { 1, 0, 1, 0, 0, 1, 0, 1 }, p = exp(5) / (exp(5) + exp(-0.2));
+
+    init_tiny(&tiny);
+    oracle_model_init(&model, &options, &tiny.dataset);
+    memcpy(oracle_model_find(&model, "layers.0.weight")->value, twice, sizeof twice);
+    set_weight(&model, "layers.0.attention_target", 1, 0, 0, 0);
+    set_weight(&model, "layers.0.attention_source", 0, 2, 0, 0);
+    set_weight(&model, "layers.0.bias", 10, 20, 0, 0);
+    ok(logits_are(&model, (p + 3 * (1 - p) + 2) / 2 + 10, (2 * p - (1 - p) + 0.5) / 2 + 20, 10, 20),
+       "gat by hand: the mean of two heads, 0 where there are no entries");
+    oracle_model_fini(&model);
+}
+
+/** Entries (0,0), (0,1), (1,1) with w = 1, 2, 4 and x = (1 5 / 2 7). */
+static void test_edge(void)
+{
+    const int64_t     row_ptr[] = { 0, 2, 3 };
+    const int32_t     columns[] = { 0, 1, 1 }, numbers[] = { 1, 0, 1 };
+    double            w[] = { 1, 2, 4 }, x[] = { 1, 5, 2, 7 }, out[6];
+    graft_csr         a = GRAFT_INIT(graft_csr);
+    graft_index       index = GRAFT_INIT(graft_index);
+    graft_dense       weights = two_columns(w, 3);
+    const graft_dense rows = two_columns(x, 2), three = two_columns((double[]){ 1, 1, 2, 2, 3, 3 }, 3);
+
+    a.index_type = index.index_type = GRAFT_I32;
+    a.n_rows = a.n_cols = 2;
+    a.row_ptr = row_ptr;
+    a.col_idx = columns;
+    weights.n_cols = weights.stride = 1;
+    index.count = 3;
+    index.data = numbers;
+    oracle_gather_rows(&rows, &index, out);
+    ok(out[0] == 2 && out[1] == 7 && out[2] == 1 && out[3] == 5 && out[4] == 2 && out[5] == 7, "gather_rows by hand");
+    oracle_index_add(&three, &index, &rows, out);
+    ok(out[0] == 3 && out[1] == 7 && out[2] == 6 && out[3] == 11, "index_add by hand");
+    oracle_sddmm(&a, &rows, &rows, 1, out);
+    ok(out[0] == 26 && out[1] == 37 && out[2] == 53, "sddmm by hand");
+    oracle_edge_softmax(&a, &weights, out);
+    ok(near(out[0], 1 / (1 + exp(1)), 1e-15) && near(out[1], 1 / (1 + exp(-1)), 1e-15) && out[2] == 1,
+       "softmax by hand");
+    oracle_edge_softmax_backward(&a, &weights, &weights, out);
+    ok(out[0] == 1 - 5 && out[1] == 2 * (2 - 5) && out[2] == 4 * (4 - 16), "softmax_backward by hand");
+    oracle_edge_mxm(&a, 0, &weights, &rows, 2, out);
+    ok(out[0] == 5 && out[1] == 19 && out[2] == 8 && out[3] == 28, "mxm by hand");
+    oracle_edge_mxm(&a, 1, &weights, &rows, 2, out);
+    ok(out[0] == 1 && out[1] == 5 && out[2] == 10 && out[3] == 38, "mxm transposed by hand");
+    oracle_edge_mxm(&a, 1, &weights, NULL, 1, out);
+    ok(out[0] == 1 && out[1] == 6, "sums of columns by hand");
+}
+
 static void test_forward(void)
 {
     struct oracle_options options = { .kind = ORACLE_SAGE, .layers = 1 };
@@ -286,7 +342,9 @@ int main(void)
     test_philox();
     test_dropout();
     test_mxm();
+    test_edge();
     test_forward();
+    test_gat();
     test_gradient(0);
     test_gradient(1);
     test_kinks();

@@ -2,11 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "training.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin" };
+static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat" };
 
 enum { FEATURES = 13, CLASSES = 4 };
 
@@ -20,9 +21,9 @@ const char *training_name(const struct training_case *what)
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[256];
 
-    snprintf(text, sizeof text, "%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s", kind_name[what->kind], what->layers,
-             what->layers < 2 ? "" : widths[what->growing], is_sigmoid(what) ? "sigmoid" : "softmax",
-             what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
+    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s", kind_name[what->kind],
+             what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
+             is_sigmoid(what) ? "sigmoid" : "softmax", what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
              what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
              what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
              what->kernel != NULL ? what->kernel : "");
@@ -38,12 +39,17 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .dropout = what->dropout,
                                       .input_dropout = what->input_dropout,
                                       .gin_eps = what->prepare ? 0.25 : 0,
+                                      .heads = what->heads > 0 ? what->heads : 1,
                                       .seed = seed,
                                       .symmetrize = what->prepare,
-                                      .self_loops = what->prepare || what->kind == ORACLE_GCN,
+                                      .self_loops =
+                                          what->prepare || what->kind == ORACLE_GCN || what->kind == ORACLE_GAT,
                                       .normalize_features = what->prepare };
 
-    for (int l = 0; l + 1 < what->layers; l++) options.hidden[l] = what->growing ? 15 + 4 * l : 11 - 5 * l;
+    for (int l = 0; l + 1 < what->layers; l++) {
+        options.hidden[l] = what->growing ? 15 + 4 * l : 11 - 5 * l;
+        options.hidden[l] -= options.hidden[l] % options.heads;
+    }
     return options;
 }
 
@@ -51,12 +57,15 @@ static struct oracle_options options_of(const struct training_case *what, uint64
  *  the very same; biases are not zero, or empty rows would sit on the kink of ReLU. */
 static void draw_weights(struct oracle_model *model, struct sample *sample)
 {
+    const int gat = model->options.kind == ORACLE_GAT; /* scores of either sign: see vanishes() */
+
     for (int32_t t = 0; t < model->n_tensors; t++) {
         struct oracle_tensor *tensor = &model->tensor[t];
         const int             gain = strstr(tensor->name, "norm.gain") != NULL;
+        const double          low = gain ? 0.5 : gat ? -0.7 : -0.4, high = gain ? 1.5 : gat ? 0.7 : 0.5;
 
         for (int64_t at = 0; at < tensor->rows * tensor->cols; at++)
-            tensor->value[at] = (float)(gain ? sample_real(sample, 0.5, 1.5) : sample_real(sample, -0.4, 0.5));
+            tensor->value[at] = (float)sample_real(sample, low, high);
     }
 }
 
@@ -101,14 +110,33 @@ int training_differentiate(struct training *training, int epoch)
     return oracle_model_gradient(&training->model, 1.0 / 131072, 2e-5, training->gradient[epoch]);
 }
 
+/** Whether some tensor has no gradient to compare. A softmax does not feel what all its scores have in common, so that
+ *  those of gat's targets vanish where all scores of each vertex have the same sign. */
+static int vanishes(const struct training *training, int epoch)
+{
+    for (int32_t t = 0; t < training->model.n_tensors; t++) {
+        const int64_t count = training->model.tensor[t].rows * training->model.tensor[t].cols;
+        double        largest = 0;
+
+        for (int64_t at = 0; at < count; at++) largest = fmax(largest, fabs(training->gradient[epoch][t][at]));
+        if (largest < 1e-3) return 1;
+    }
+    return 0;
+}
+
+static int is_telling(struct training *training, int epoch)
+{
+    return training_differentiate(training, epoch) && !vanishes(training, epoch);
+}
+
 void training_init(struct training *training, const struct training_case *what, uint64_t seed)
 {
     for (const uint64_t end = seed + 200; seed < end; seed++) {
         begin(training, what, seed);
-        if (training_differentiate(training, 0) && (what->dropout == 0 || training_differentiate(training, 1))) return;
+        if (is_telling(training, 0) && (what->dropout == 0 || is_telling(training, 1))) return;
         training_fini(training);
     }
-    printf("Bail out! no seed keeps clear of the kinks of ReLU: %s\n", training_name(what));
+    printf("Bail out! no seed keeps clear of the kinks of ReLU and has all gradients: %s\n", training_name(what));
     exit(1);
 }
 
@@ -173,10 +201,15 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         const char *key;
         double      value;
     } numbers[] = {
-        { "layers", options->layers },       { "seed", (double)options->seed },
-        { "dropout", options->dropout },     { "input_dropout", options->input_dropout },
-        { "gin_eps", options->gin_eps },     { "lr", optimizer->lr },
-        { "momentum", optimizer->momentum }, { "weight_decay", optimizer->weight_decay },
+        { "layers", options->layers },
+        { "seed", (double)options->seed },
+        { "dropout", options->dropout },
+        { "input_dropout", options->input_dropout },
+        { "gin_eps", options->gin_eps },
+        { "lr", optimizer->lr },
+        { "heads", (double)options->heads },
+        { "momentum", optimizer->momentum },
+        { "weight_decay", optimizer->weight_decay },
     };
     int32_t rc = set_hidden(api, options, error);
 

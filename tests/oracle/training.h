@@ -11,6 +11,7 @@
 struct training_case {
     enum oracle_kind        kind;
     int32_t                 layers;
+    int64_t                 heads;   /* of gat; 0: 1 */
     int64_t                 n;       /* vertices; 0: 23 */
     int                     growing; /* hidden widths: 1: larger than the features, 0: smaller */
     int                     norm;
@@ -38,7 +39,8 @@ struct training {
 const char *training_name(const struct training_case *what);
 
 /** Make data set and oracle, weights and all, from `seed` or the first one after it for which the gradient of epoch 0,
- *  and with dropout that of epoch 1 with the same weights, is clear of kinks. No trainer yet: training_open(). */
+ *  and with dropout that of epoch 1 with the same weights, is clear of kinks and above 1e-3 somewhere in each tensor.
+ *  No trainer yet: training_open(). */
 void training_init(struct training *training, const struct training_case *what, uint64_t seed);
 void training_fini(struct training *training);
 

@@ -45,8 +45,8 @@ static int close_to(double found, double expected, double relative)
 
 /* The contract has no call for gradients, but SGD without momentum shows them: w' = w - lr g, so g = (w - w') / lr. The
  * float w' is rounded by at most 2^-24 of |w| + |lr g|. With lr = 1024 and |w| < 2, that is an error of g below
- * 2^-24 |g| + 2^-33, while the largest gradient of every tensor here is above 1e-4: an error below 2e-6 of it. A power
- * of two adds no rounding of its own. */
+ * 2^-24 |g| + 2^-33, while the largest gradient of every tensor is above 1e-3, for training_init() looks for such: an
+ * error below 2e-7 of it. A power of two adds no rounding of its own. */
 static const struct oracle_optimizer revealing = { .lr = 1024 };
 
 /** The largest distance between the gradients of both sides over all tensors, named in `worst`. */
@@ -112,12 +112,13 @@ static void check_gradient(const struct training_case *what)
     training_fini(&training);
 }
 
-static void test_gradients(enum oracle_kind kind)
+static void test_gradients(enum oracle_kind kind, int64_t heads)
 {
     for (int32_t layers = 1; layers <= 3; layers++) {
         for (int which = 0; which < 32; which++) {
             const struct training_case what = { .kind = kind,
                                                 .layers = layers,
+                                                .heads = heads,
                                                 .norm = which & 1,
                                                 .several = which >> 1 & 1,
                                                 .sparse = which >> 2 & 1,
@@ -273,6 +274,11 @@ static void test_optimizers(void)
     check_steps(&what, "SGD with momentum, weight decay on the first layer");
     what.kind = ORACLE_GIN;
     check_steps(&what, "SGD on gin, weight decay on the first layer");
+    what.kind = ORACLE_GAT;
+    what.heads = 2;
+    what.layers = 2;
+    what.optimizer.decay_first_only = 0;
+    check_steps(&what, "SGD on gat, weight decay on all layers");
 }
 
 /** Share of labelled vertices of a split whose largest logit is that of the label; NaN if there are none. */
@@ -391,7 +397,8 @@ static void test_evaluation(enum oracle_kind kind, int several)
 static int is_first_value(const struct oracle_tensor *tensor, const double *value)
 {
     const double bound = sqrt(6.0 / (double)(tensor->rows + tensor->cols));
-    const int    matrix = strstr(tensor->name, ".weight") != NULL, gain = strstr(tensor->name, "gain") != NULL;
+    const int    matrix = strstr(tensor->name, ".weight") != NULL || strstr(tensor->name, ".attention") != NULL;
+    const int    gain = strstr(tensor->name, "gain") != NULL;
     double       low = INFINITY, high = -INFINITY;
 
     for (int64_t at = 0; at < count_of(tensor); at++) {
@@ -429,6 +436,25 @@ static void test_first_values(enum oracle_kind kind)
     training_fini(&training);
 }
 
+/** Heads stand side by side in hidden layers; the last layer, which averages them, may have any width. */
+static void test_heads(void)
+{
+    const struct training_case what = { .kind = ORACLE_GAT, .layers = 2, .optimizer = revealing };
+    struct training            training;
+    graft_error                error = GRAFT_INIT(graft_error);
+    int32_t                    rc;
+
+    training_init(&training, &what, 1);
+    training.model.options.heads = 3;
+    rc = training_open(&training, api, &what, &error);
+    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, "'hidden'") != NULL &&
+                strstr(error.message, "11") != NULL && strstr(error.message, "'heads', 3") != NULL &&
+                training.trainer == NULL,
+            "gat: a hidden width of 11 and 3 heads are refused"))
+        diag("%s", error.message);
+    training_fini(&training);
+}
+
 int main(void)
 {
     graft_error error = GRAFT_INIT(graft_error);
@@ -438,14 +464,16 @@ int main(void)
         return done();
     }
     if (!ok(api->get_interface(api->context, GRAFT_TRAIN_ID) != NULL, "it has " GRAFT_TRAIN_ID)) return done();
-    for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_GIN; kind++) {
+    for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_GAT; kind++) {
         test_first_values(kind);
-        test_gradients(kind);
+        test_gradients(kind, 1);
         test_variants(kind);
         test_kernels(kind);
         test_evaluation(kind, 0);
         test_evaluation(kind, 1);
     }
+    test_gradients(ORACLE_GAT, 2);
+    test_heads();
     test_optimizers();
     api->close(api->context);
     return done();

@@ -16,25 +16,14 @@ import sys
 import tempfile
 import termios
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
+from tap import done, ok  # noqa: E402
+
 N_CLASSES, N_EACH, N_FEATURES = 3, 100, 8
 N = N_CLASSES * N_EACH
 MODEL = ["--set", "model=sage", "layers=2", "hidden=16", "lr=0.02"]
 TIMEOUT = 120
-
-count = 0
-
-
-def ok(condition, name, *details):
-    """One check; `details` are shown when it fails."""
-    global count
-    count += 1
-    print(f"{'ok' if condition else 'not ok'} {count} - {name}")
-    if not condition:
-        for detail in details:
-            for line in str(detail).splitlines() or [""]:
-                print("# " + line)
-    sys.stdout.flush()
-    return bool(condition)
 
 
 def write_npy(path, descr, code, shape, values):
@@ -133,7 +122,9 @@ def test_training():
     ok(not wrong, "the report has every key with its type", wrong)
     facts = [report[key] for key in ("vertices", "edges", "features", "classes", "epochs")]
     ok(facts == [N, n_edges, N_FEATURES, N_CLASSES, 30], "the report describes the data set", facts)
-    ok(report["kernel"] in ("simd", "graphblas", "reference"), "the report names the kernel that ran", report["kernel"])
+    ok(report["kernel"] in ("simd", "graphblas", "reference") and
+       re.search(rf"kernel +{report['kernel']}\n", result.stdout), "the report names the kernel that ran",
+       report["kernel"])
     options = report["options"]
     ok(options.get("hidden") == "16" and "seed" in options and all(isinstance(v, str) for v in options.values()),
        "the report has options that were set and those that were not, as texts", options)
@@ -161,14 +152,21 @@ def test_training():
 
 def test_rare_evaluation():
     path = f"{base}/rare.json"
-    result = run(data, *MODEL, "--set", "epochs=7", "eval_every=3", "--json", path, "--kernel", "reference")
+    result = run(data, *MODEL, "--set", "epochs=7", "eval_every=3", "--json", path, "--kernel",
+                 "simd.generic")
     if not ok(result.returncode == 0, "training with eval_every ends well", result.stderr):
         return
     with open(path) as file:
         report = json.load(file)
     measured = [e["epoch"] for e in report["history"] if e["val_accuracy"] is not None]
     ok(measured[:2] == [3, 6] and 1 not in measured, "what was not measured is null", measured)
-    ok(report["kernel"] == "reference", "--kernel chooses the kernel", report["kernel"])
+    ok(report["kernel"] == "simd.generic", "--kernel chooses the kernel, and its whole name is reported",
+       report["kernel"])
+    result = run(data, "--set", "model=mlp", "epochs=1", "--json", path)
+    with open(path) as file:
+        report = json.load(file)
+    ok(result.returncode == 0 and report["kernel"] == "none", "a model without a graph runs no kernel",
+       report["kernel"], result.stderr)
 
 
 def test_usage():
@@ -177,7 +175,11 @@ def test_usage():
     refused("a setting without = is refused", run(data, "--set", "hidden"), 2, "hidden")
     refused("a second data set is refused", run(data, "other"), 2, "other")
     refused("no data set is refused", run(), 2, "DATASET")
-    refused("an unknown kernel is refused", run(data, "--kernel", "nonesuch"), 2, "nonesuch")
+    for name, result in (("--kernel", run(f"{base}/nowhere", "--kernel", "simd.nonesuch")),
+                         ("--set", run(f"{base}/nowhere", "--set", "mxm.kernel=simd.nonesuch")),
+                         ("the environment", run(f"{base}/nowhere", env={"GRAFT_MXM_KERNEL": "simd.nonesuch"}))):
+        refused(f"an unknown kernel in {name} is refused with those there are, before the data set is read", result, 2,
+                "simd.nonesuch", "auto", "reference", "simd.generic")
     ok(run(data, "--nonesuch").returncode == 2, "an unknown argument is a usage error")
     refused("a missing data set is named", run(f"{base}/nowhere"), 1, f"{base}/nowhere")
     refused("a missing library is named", run(data, env={"GRAFT_LIBRARY": "/nowhere/libgraft.so"}), 1,
@@ -276,8 +278,9 @@ def test_bad_checkpoints():
     cases = {
         "an empty file": (b"", "0 bytes"),
         "a cut length": (good[:5], "5 bytes"),
-        "a cut header": (good[:start - 10], "header"),
-        "cut data": (good[:-4], "bytes after the header"),
+        "a cut header": (good[:start - 10], "shorter than its header says", f"{start - 10} bytes", f"at least {start}"),
+        "cut data": (good[:-4], "shorter than its header says", f"{len(good) - 4} bytes", f"expected {len(good)}"),
+        "no data": (good[:start], "shorter than its header says", f"{start} bytes", f"expected {len(good)}"),
         "trailing data": (good + bytes(8), "bytes after its header"),
         "a header beyond the file": (struct.pack("<Q", len(good)) + good[8:], "header"),
         "a header of 2^63 bytes": (struct.pack("<Q", 2 ** 63) + good[8:], "header"),
@@ -295,6 +298,9 @@ def test_bad_checkpoints():
         "a shape of another size": (edited(lambda h: h[first].update(shape=[3, 3])), first),
         "offsets in the wrong order": (edited(lambda h: h[first].update(data_offsets=[end, begin])), first),
         "offsets beyond the file": (edited(lambda h: h[first].update(data_offsets=[begin, 2 ** 40])), first),
+        "a last tensor of 2^62 bytes": (edited(lambda h: h.update(extra={"dtype": "F32", "shape": [2 ** 60],
+                                                                         "data_offsets": [ended, ended + 2 ** 62]})),
+                                        "shorter than its header says"),
         "offsets that are missing": (edited(lambda h: h[first].pop("data_offsets")), first),
         "two tensors in one place": (edited(lambda h: h.update({"copy": h[first]})), "gap or overlap"),
         "an entry that is a number": (edited(lambda h: h.update({first: 3})), first),
@@ -307,11 +313,11 @@ def test_bad_checkpoints():
             [good[start:][:header["progress.epoch"]["data_offsets"][0]], struct.pack("<q", -1),
              good[start:][header["progress.epoch"]["data_offsets"][1]:]])), "progress.epoch"),
     }
-    for name, (content, word) in cases.items():
+    for name, (content, *words) in cases.items():
         with open(f"{folder}/checkpoint.safetensors", "wb") as file:
             file.write(content)
         result = run(data, *MODEL, "--resume", folder, "--json", f"{base}/never.json")
-        refused(f"a checkpoint with {name} is refused", result, 1, f"{folder}/checkpoint.safetensors", word)
+        refused(f"a checkpoint with {name} is refused", result, 1, f"{folder}/checkpoint.safetensors", *words)
     ok(not os.path.exists(f"{base}/never.json"), "and nothing was written")
     refused("a missing checkpoint is named", run(data, "--resume", f"{base}/nowhere"), 1,
             f"{base}/nowhere/checkpoint.safetensors")
@@ -347,6 +353,8 @@ def test_unwritable():
     result = run(*small, "--json", "/dev/full", "--predict", f"{base}/full.npy")
     refused("a full device is told", result, 1, "/dev/full")
     ok(read_npy(f"{base}/full.npy")[1] == (N,), "and the other outputs are written")
+    ok(f"{base}/full.npy" in result.stdout and "/dev/full" not in result.stdout,
+       "the summary lists the files that were written, and no other", result.stdout)
     with open("/dev/full", "w") as full:
         refused("a full standard output is told", run(*small, stdout=full), 1, "standard output")
     folder = f"{base}/kept"
@@ -355,7 +363,8 @@ def test_unwritable():
     refused("a checkpoint that does not fit is told", result, 1, f"{folder}/checkpoint.safetensors")
     ok(not differing_tensors(f"{folder}/checkpoint.safetensors", f"{base}/straight/checkpoint.safetensors") and
        os.listdir(folder) == ["checkpoint.safetensors"], "the old one is as it was, with nothing beside it")
-    ok(read_npy(f"{base}/limit.npy")[1] == (N,), "and the predictions are written")
+    ok(read_npy(f"{base}/limit.npy")[1] == (N,) and f"{base}/limit.npy" in result.stdout and
+       folder not in result.stdout, "and the predictions are written", result.stdout)
 
 
 def on_terminal(columns, locale, *args):
@@ -437,4 +446,4 @@ with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
         test_unwritable()
     test_terminal()
     test_interrupt()
-print(f"1..{count}")
+done()

@@ -1,0 +1,93 @@
+/* Layers Z = H W_self + agg(H) W_neigh + b, of which mlp has the first half and gcn the second.
+ * agg(H) = diag(left) A diag(right) H.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+/* Columns that pass through the sparse product, forward and backward, in either order; the first layer sends no
+ * gradient back to its input. The cheaper one is taken. */
+static int aggregates_first(const struct gr_layer *layer, int32_t l)
+{
+    return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
+}
+
+int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
+{
+    struct gr_layer *layer = &t->layers[l];
+    int32_t          rc = GRAFT_OK;
+
+    layer->self = gr_parameter_find(t, l, t->config.kind == GR_MODEL_MLP ? "weight" : "weight_self");
+    layer->neigh = gr_parameter_find(t, l, t->config.kind == GR_MODEL_GCN ? "weight" : "weight_neigh");
+    layer->bias = gr_parameter_find(t, l, "bias");
+    layer->aggregate_first = aggregates_first(layer, l);
+    if (layer->neigh != NULL && layer->aggregate_first) {
+        GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->gathered, t->n * layer->in, error));
+    }
+done:
+    return rc;
+}
+
+static void scale_in_place(const graft_trainer *t, const float *scale, float *x, int64_t width)
+{
+    if (scale != NULL) gr_rows_scale(x, width, scale, 0, x, t->n, width, t->threads);
+}
+
+int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+    int     add = 0;
+
+    if (layer->self != NULL) {
+        GR_TRY(gr_product(t, x, layer->self, 0, layer->z, error));
+        add = 1;
+    }
+    if (layer->neigh == NULL) return rc;
+    if (layer->aggregate_first) {
+        struct gr_operand from = x;
+
+        if (t->right != NULL) {
+            gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, t->n, layer->in, t->threads);
+            from = (struct gr_operand){ t->scratch, layer->in };
+        }
+        GR_TRY(gr_product_gather(t, t->a, t->left, from, layer->in, 0, layer->gathered, error));
+        rc =
+            gr_product(t, (struct gr_operand){ layer->gathered, layer->in }, layer->neigh, (float)add, layer->z, error);
+    } else {
+        GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
+        scale_in_place(t, t->right, t->scratch, layer->out);
+        rc = gr_product_gather(t, t->a, t->left, (struct gr_operand){ t->scratch, layer->out }, layer->out, add,
+                               layer->z, error);
+    }
+done:
+    return rc;
+}
+
+int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                         graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+    int     add = 0;
+
+    if (layer->self != NULL) {
+        GR_TRY(gr_product_weight_gradient(t, x, g, layer->self, error));
+        if (dx != NULL) GR_TRY(gr_product_input_gradient(t, g, layer->self, 0, dx, error));
+        add = 1;
+    }
+    if (layer->neigh == NULL) return rc;
+    if (layer->aggregate_first) {
+        GR_TRY(
+            gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in }, g, layer->neigh, error));
+        if (dx == NULL) return rc;
+        GR_TRY(gr_product_input_gradient(t, g, layer->neigh, 0, t->scratch, error));
+        scale_in_place(t, t->left, t->scratch, layer->in);
+        rc = gr_product_gather(t, t->a_transpose, t->right, (struct gr_operand){ t->scratch, layer->in }, layer->in,
+                               add, dx, error);
+    } else {
+        scale_in_place(t, t->left, g, layer->out);
+        GR_TRY(gr_product_gather(t, t->a_transpose, t->right, (struct gr_operand){ g, layer->out }, layer->out, 0,
+                                 t->scratch, error));
+        GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
+        if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, layer->neigh, (float)add, dx, error);
+    }
+done:
+    return rc;
+}

@@ -1,0 +1,275 @@
+/* Layers of gat (Velickovic et al. 2018): every entry (v, u) of A has in each head a weight alpha, the softmax over the
+ * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
+#include "edge/edge.h"
+#include "edge/rows.h"
+#include "model/model.h"
+
+#include <string.h>
+
+/* Of LeakyReLU below 0. */
+static const float SLOPE = 0.2f;
+
+static int64_t entries_of(const graft_trainer *t)
+{
+    return gr_csr_entries(&t->a->csr);
+}
+
+/* A dense matrix without gaps. */
+static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
+{
+    return (graft_dense){ .size = sizeof(graft_dense),
+                          .dtype = GRAFT_F32,
+                          .n_rows = n_rows,
+                          .n_cols = n_cols,
+                          .stride = n_cols,
+                          .data = (void *)(uintptr_t)data };
+}
+
+/* Gradients live from one step of a layer's backward pass to the next, so one set serves all layers. The map of the
+ * transpose is made here, so that no epoch allocates. */
+static int32_t init_shared(graft_trainer *t, struct gr_attention *gat, graft_error *error)
+{
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    for (int end = 0; end < GR_ENDS; end++) {
+        GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->score_gradient[end], t->n * t->config.heads, error));
+    }
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
+    rc = gr_edge_map(t->a, &map, error);
+done:
+    return rc;
+}
+
+int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
+{
+    struct gr_layer     *layer = &t->layers[l];
+    struct gr_attention *gat = &layer->attention;
+    const int64_t        heads = t->config.heads;
+    int32_t              rc = GRAFT_OK;
+
+    layer->neigh = gr_parameter_find(t, l, "weight");
+    layer->bias = gr_parameter_find(t, l, "bias");
+    if (l > 0) *gat = t->layers[0].attention;
+    else GR_TRY(init_shared(t, gat, error));
+    gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
+    gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
+    gat->per_head = NULL;
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->projected, t->n * layer->wide, error));
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->alpha, entries_of(t) * heads, error));
+    for (int end = 0; end < GR_ENDS; end++) {
+        GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->score[end], t->n * heads, error));
+    }
+    if (layer->wide > layer->out) {
+        GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->per_head, t->n * layer->wide, error));
+    }
+done:
+    return rc;
+}
+
+/* A pass over vertices, or over entries. */
+struct pass {
+    const graft_trainer *t;
+    struct gr_layer     *layer;
+    const float         *from;
+    float               *to;
+};
+
+static void over_vertices(const struct pass *pass, gr_chunk_fn body)
+{
+    const graft_trainer *t = pass->t;
+
+    gr_parallel_chunks(gr_threads_worth(t->threads, t->n * pass->layer->wide), t->n, GR_CHUNK_ROWS, body,
+                       (void *)(uintptr_t)pass);
+}
+
+static void over_entries(const struct pass *pass, gr_edge_rows_fn body)
+{
+    const graft_trainer *t = pass->t;
+
+    gr_edge_parallel_rows(t->threads, entries_of(t) * t->config.heads, &t->a->csr, body, (void *)(uintptr_t)pass);
+}
+
+/* Both scores of each vertex: products of the part of Z of each head with the vectors of that head. */
+static void score_vertices(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct pass         *pass = arg;
+    const struct gr_attention *gat = &pass->layer->attention;
+    const int64_t              heads = pass->t->config.heads, wide = pass->layer->wide, columns = wide / heads;
+    const float *const source = gat->vector[GR_SOURCE]->value, *const target = gat->vector[GR_TARGET]->value;
+
+    (void)chunk;
+    for (int64_t i = begin * heads; i < end * heads; i++) {
+        const float  *z = gat->projected + i * columns;
+        const int64_t first = i % heads * columns;
+        float         as_source = 0, as_target = 0;
+
+#pragma omp simd reduction(+ : as_source, as_target)
+        for (int64_t c = 0; c < columns; c++) {
+            as_source += z[c] * source[first + c];
+            as_target += z[c] * target[first + c];
+        }
+        gat->score[GR_SOURCE][i] = as_source;
+        gat->score[GR_TARGET][i] = as_target;
+    }
+}
+
+/* Scores of the entries of some rows, into alpha. */
+static void score_entries(void *arg, int64_t row, int64_t row_end)
+{
+    const struct pass         *pass = arg;
+    const struct gr_attention *gat = &pass->layer->attention;
+    const graft_csr           *csr = &pass->t->a->csr;
+    const int64_t              heads = pass->t->config.heads;
+
+    for (; row < row_end; row++) {
+        const float *target = gat->score[GR_TARGET] + row * heads;
+
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            const float *source = gat->score[GR_SOURCE] + gr_csr_column(csr, e) * heads;
+
+            for (int64_t h = 0; h < heads; h++) {
+                const float sum = target[h] + source[h];
+                gat->alpha[e * heads + h] = sum > 0 ? sum : SLOPE * sum;
+            }
+        }
+    }
+}
+
+/* The gradient by the result of LeakyReLU becomes that by the sum of scores. */
+static void score_entries_backward(void *arg, int64_t row, int64_t row_end)
+{
+    const struct pass         *pass = arg;
+    const struct gr_attention *gat = &pass->layer->attention;
+    const graft_csr           *csr = &pass->t->a->csr;
+    const int64_t              heads = pass->t->config.heads;
+
+    for (; row < row_end; row++) {
+        const float *target = gat->score[GR_TARGET] + row * heads;
+
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            const float *source = gat->score[GR_SOURCE] + gr_csr_column(csr, e) * heads;
+
+            for (int64_t h = 0; h < heads; h++) {
+                if (!(target[h] + source[h] > 0)) gat->alpha_gradient[e * heads + h] *= SLOPE;
+            }
+        }
+    }
+}
+
+/* The mean over heads, from one wide row for each vertex to one as wide as a head. */
+static void average_heads(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct pass *pass = arg;
+    const int64_t      out = pass->layer->out, heads = pass->t->config.heads;
+
+    (void)chunk;
+    memset(pass->to + begin * out, 0, (uint64_t)((end - begin) * out) * sizeof *pass->to);
+    for (int64_t i = begin * heads; i < end * heads; i++) {
+        for (int64_t c = 0; c < out; c++) pass->to[i / heads * out + c] += pass->from[i * out + c] / (float)heads;
+    }
+}
+
+/* Of the gradient by the mean, each head has its share. */
+static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct pass *pass = arg;
+    const int64_t      out = pass->layer->out, heads = pass->t->config.heads;
+
+    (void)chunk;
+    for (int64_t i = begin * heads; i < end * heads; i++) {
+        for (int64_t c = 0; c < out; c++) pass->to[i * out + c] = pass->from[i / heads * out + c] / (float)heads;
+    }
+}
+
+int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    struct gr_attention *gat = &layer->attention;
+    const struct pass    pass = { t, layer, gat->per_head, layer->z };
+    const graft_dense    alpha = dense(gat->alpha, entries_of(t), t->config.heads);
+    const graft_dense    z = dense(gat->projected, t->n, layer->wide);
+    const graft_dense    out = dense(gat->per_head != NULL ? gat->per_head : layer->z, t->n, layer->wide);
+    const int32_t        rc = gr_product(t, x, layer->neigh, 0, gat->projected, error);
+
+    if (rc < 0) return rc;
+    over_vertices(&pass, score_vertices);
+    over_entries(&pass, score_entries);
+    gr_edge_softmax(&t->a->csr, &alpha, &alpha, t->threads);
+    gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, t->threads);
+    if (gat->per_head != NULL) over_vertices(&pass, average_heads);
+    return GRAFT_OK;
+}
+
+/* From the gradients by the scores of vertices to those by the vectors, of which the sums over a chunk of vertices go
+ * to trainer->partial, and those by Z, to which they are added. */
+static void score_vertices_backward(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct pass         *pass = arg;
+    const struct gr_attention *gat = &pass->layer->attention;
+    const int64_t              heads = pass->t->config.heads, wide = pass->layer->wide, columns = wide / heads;
+
+    for (int to = 0; to < GR_ENDS; to++) {
+        const float *vector = gat->vector[to]->value;
+        double      *sum = pass->t->partial + (chunk * GR_ENDS + to) * wide;
+
+        memset(sum, 0, (uint64_t)wide * sizeof *sum);
+        for (int64_t i = begin * heads; i < end * heads; i++) {
+            const float   g = gat->score_gradient[to][i];
+            const float  *z = gat->projected + i * columns;
+            float        *dz = pass->to + i * columns;
+            const int64_t first = i % heads * columns;
+
+#pragma omp simd
+            for (int64_t c = 0; c < columns; c++) {
+                sum[first + c] += (double)(g * z[c]);
+                dz[c] += g * vector[first + c];
+            }
+        }
+    }
+}
+
+/* From the gradient of what each head gives to that of Z in trainer->scratch, and of the vectors. */
+static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, const graft_dense *g, graft_error *error)
+{
+    struct gr_attention      *gat = &layer->attention;
+    const graft_csr          *csr = &t->a->csr;
+    const int64_t             heads = t->config.heads, wide = layer->wide;
+    const struct pass         pass = { t, layer, NULL, t->scratch };
+    const graft_dense         alpha = dense(gat->alpha, entries_of(t), heads);
+    const graft_dense         d_alpha = dense(gat->alpha_gradient, entries_of(t), heads);
+    const graft_dense         z = dense(gat->projected, t->n, wide), dz = dense(t->scratch, t->n, wide);
+    const graft_dense         d_source = dense(gat->score_gradient[GR_SOURCE], t->n, heads);
+    const graft_dense         d_target = dense(gat->score_gradient[GR_TARGET], t->n, heads);
+    const struct gr_edge_map *map;
+    const int32_t             rc = gr_edge_map(t->a, &map, error);
+
+    if (rc < 0) return rc;
+    gr_edge_sddmm(csr, g, &z, &d_alpha, t->threads);
+    gr_edge_softmax_backward(csr, &alpha, &d_alpha, &d_alpha, t->threads);
+    over_entries(&pass, score_entries_backward);
+    gr_edge_mxm(csr, map, &d_alpha, NULL, &d_source, t->threads);
+    gr_edge_mxm(csr, NULL, &d_alpha, NULL, &d_target, t->threads);
+    gr_edge_mxm(csr, map, &alpha, g, &dz, t->threads);
+    over_vertices(&pass, score_vertices_backward);
+    for (int end = 0; end < GR_ENDS; end++)
+        gr_rows_sum_chunks(t->partial + end * wide, GR_ENDS * wide, t->n, wide, gat->vector[end]->gradient);
+    return GRAFT_OK;
+}
+
+int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                        graft_error *error)
+{
+    float *const      per_head = layer->attention.per_head;
+    const struct pass pass = { t, layer, g, per_head };
+    const graft_dense gradient = dense(per_head != NULL ? per_head : g, t->n, layer->wide);
+    int32_t           rc = GRAFT_OK;
+
+    if (per_head != NULL) over_vertices(&pass, average_heads_backward);
+    GR_TRY(attention_backward(t, layer, &gradient, error));
+    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
+    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, layer->neigh, 0, dx, error);
+done:
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* Layers of gin: Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+/* The input is added to the sum, so that comes first. */
+int32_t gr_gin_init(graft_trainer *t, int32_t l, graft_error *error)
+{
+    struct gr_layer *layer = &t->layers[l];
+    int32_t          rc = GRAFT_OK;
+
+    layer->neigh = gr_parameter_find(t, l, "weight_1");
+    layer->inner_bias = gr_parameter_find(t, l, "bias_1");
+    layer->outer = gr_parameter_find(t, l, "weight_2");
+    layer->bias = gr_parameter_find(t, l, "bias_2");
+    layer->aggregate_first = 1;
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->gathered, t->n * layer->in, error));
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->inner, t->n * layer->out, error));
+    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->inner_bits, t->n * ((layer->out + 7) / 8), error));
+done:
+    return rc;
+}
+
+/* The passes over rows behind gin's first product: bias and ReLU. */
+static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *layer)
+{
+    return (struct gr_rows){ .n = t->n,
+                             .width = layer->out,
+                             .threads = t->threads,
+                             .bias = layer->inner_bias->value,
+                             .z = layer->inner,
+                             .h = layer->inner,
+                             .bits = layer->inner_bits };
+}
+
+int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    const struct gr_rows rows = gin_inner_rows(t, layer);
+    int32_t              rc = GRAFT_OK;
+
+    gr_rows_scale(x.data, x.stride, NULL, (float)(1 + t->config.gin_eps), layer->gathered, t->n, layer->in, t->threads);
+    GR_TRY(gr_product_gather(t, t->a, NULL, x, layer->in, 1, layer->gathered, error));
+    GR_TRY(gr_product(t, (struct gr_operand){ layer->gathered, layer->in }, layer->neigh, 0, layer->inner, error));
+    gr_rows_forward(&rows);
+    rc = gr_product(t, (struct gr_operand){ layer->inner, layer->out }, layer->outer, 0, layer->z, error);
+done:
+    return rc;
+}
+
+int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                        graft_error *error)
+{
+    const struct gr_rows          rows = gin_inner_rows(t, layer);
+    const struct gr_rows_gradient inner = { .g = t->scratch,
+                                            .bias = layer->inner_bias->gradient,
+                                            .partial = t->partial };
+    int32_t                       rc = GRAFT_OK;
+
+    (void)x; /* what is needed of it has been gathered */
+    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->inner, layer->out }, g, layer->outer, error));
+    GR_TRY(gr_product_input_gradient(t, g, layer->outer, 0, t->scratch, error));
+    gr_rows_backward(&rows, &inner);
+    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in }, t->scratch, layer->neigh,
+                                      error));
+    if (dx == NULL) return rc;
+    GR_TRY(gr_product_input_gradient(t, t->scratch, layer->neigh, 0, g, error));
+    gr_rows_scale(g, layer->in, NULL, (float)(1 + t->config.gin_eps), dx, t->n, layer->in, t->threads);
+    rc = gr_product_gather(t, t->a_transpose, NULL, (struct gr_operand){ g, layer->in }, layer->in, 1, dx, error);
+done:
+    return rc;
+}

@@ -1,0 +1,90 @@
+/* The products that layers are made of, each forward, and backward by one operand and the other.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
+#include "model/model.h"
+
+static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error *error)
+{
+    graft_gemm g = *shape;
+
+    g.size = sizeof g;
+    g.threads = gr_threads_worth(t->threads, g.m * g.n * g.k / 16);
+    g.alpha = 1;
+    return t->dense->table->dense->gemm(t->dense->state, &g, error);
+}
+
+int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
+                   graft_error *error)
+{
+    return gemm(t,
+                &(graft_gemm){ .m = t->n,
+                               .n = w->cols,
+                               .k = w->rows,
+                               .beta = beta,
+                               .a = x.data,
+                               .lda = x.stride,
+                               .b = w->value,
+                               .ldb = w->cols,
+                               .c = out,
+                               .ldc = w->cols },
+                error);
+}
+
+int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, struct gr_parameter *w,
+                                   graft_error *error)
+{
+    return gemm(t,
+                &(graft_gemm){ .transpose_a = 1,
+                               .m = w->rows,
+                               .n = w->cols,
+                               .k = t->n,
+                               .a = x.data,
+                               .lda = x.stride,
+                               .b = g,
+                               .ldb = w->cols,
+                               .c = w->gradient,
+                               .ldc = w->cols },
+                error);
+}
+
+int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, const struct gr_parameter *w, float beta,
+                                  float *out, graft_error *error)
+{
+    return gemm(t,
+                &(graft_gemm){ .transpose_b = 1,
+                               .m = t->n,
+                               .n = w->rows,
+                               .k = w->cols,
+                               .beta = beta,
+                               .a = g,
+                               .lda = w->cols,
+                               .b = w->value,
+                               .ldb = w->cols,
+                               .c = out,
+                               .ldc = w->rows },
+                error);
+}
+
+int32_t gr_product_gather(const graft_trainer *t, graft_matrix *a, const float *scale, struct gr_operand x,
+                          int64_t width, int add, float *out, graft_error *error)
+{
+    const graft_dense b = { .size = sizeof b,
+                            .dtype = GRAFT_F32,
+                            .n_rows = t->n,
+                            .n_cols = width,
+                            .stride = x.stride,
+                            .data = (void *)(uintptr_t)x.data };
+    const graft_dense c = {
+        .size = sizeof c, .dtype = GRAFT_F32, .n_rows = t->n, .n_cols = width, .stride = width, .data = out
+    };
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = GRAFT_PLUS_TIMES,
+                                  .flags = add ? GRAFT_MXM_ACCUMULATE : 0,
+                                  .threads = t->threads,
+                                  .a = a,
+                                  .b = &b,
+                                  .c = &c,
+                                  .row_scale = scale };
+
+    return gr_mxm_run(t->context, &args, error);
+}

@@ -1,0 +1,599 @@
+/* graft.edge/1: every operator against the oracle, in place, on several threads, and what is refused.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../oracle/oracle.h"
+#include "../oracle/product.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include "graft_load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const graft_api  *api;
+static const graft_edge *edge;
+static const graft_mxm  *mxm;
+static graft_context    *context;
+
+enum op { GATHER, ADD, SDDMM, SOFTMAX, SOFTMAX_BACKWARD, MXM, MXM_TRANSPOSED, SUM, SUM_TRANSPOSED, OPS };
+static const char *const op_name[OPS] = { "gather_rows",    "index_add",        "sddmm",
+                                          "softmax",        "softmax_backward", "mxm",
+                                          "mxm transposed", "mxm without y",    "mxm transposed without y" };
+
+/* A dense matrix in canaries, with gaps between its rows. */
+struct operand {
+    graft_dense  view;
+    struct block block;
+};
+
+/* What a scene is made of: a sparse [m x k], dense operands of `heads` heads of `columns` columns. */
+struct shape {
+    int64_t     m, k, heads, columns;
+    graft_dtype index_type, dtype;
+    int         exact; /* numbers without rounding errors */
+};
+
+struct scene {
+    struct shape      shape;
+    int64_t           entries, width;
+    struct sample_csr a;
+    graft_matrix     *matrix;
+    struct block      index_block;
+    graft_index       index;                        /* of rows of `rows` */
+    struct operand    rows, cols, picked, edges[2]; /* [m x width], [k x width], [count x width], [entries x heads] */
+    struct operand    out[OPS];
+};
+
+static uint64_t bytes_of(graft_dtype dtype)
+{
+    return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
+}
+
+static void operand_init(struct operand *operand, struct sample *sample, const struct shape *shape, int64_t n_rows,
+                         int64_t n_cols)
+{
+    operand->view = GRAFT_INIT(graft_dense);
+    operand->view.dtype = shape->dtype;
+    operand->view.n_rows = n_rows;
+    operand->view.n_cols = n_cols;
+    operand->view.stride = n_cols + sample_below(sample, 4);
+    block_init(&operand->block, (uint64_t)(n_rows * operand->view.stride) * bytes_of(shape->dtype));
+    operand->view.data = operand->block.data;
+    for (int64_t at = 0; at < n_rows * n_cols; at++) {
+        const double value = shape->exact ? sample_exact(sample, 24, 8) : sample_real(sample, -3, 3);
+        sample_put(operand->view.data, shape->dtype, at / n_cols * operand->view.stride + at % n_cols, value);
+    }
+    block_keep(&operand->block);
+}
+
+static void index_init(struct scene *s, struct sample *sample)
+{
+    s->index = GRAFT_INIT(graft_index);
+    s->index.index_type = s->shape.index_type;
+    s->index.count = s->shape.m > 0 ? 2 * s->shape.m + 3 : 0;
+    block_init(&s->index_block, (uint64_t)s->index.count * bytes_of(s->shape.index_type));
+    s->index.data = s->index_block.data;
+    for (int64_t i = 0; i < s->index.count; i++) {
+        /* Every third number is 0, so that one row has many. */
+        sample_put(s->index_block.data, s->shape.index_type, i,
+                   i % 3 == 1 ? 0 : (double)sample_below(sample, s->shape.m));
+    }
+    block_keep(&s->index_block);
+}
+
+/* The matrix has values, of the type that the operands have not: they must not matter. */
+static void scene_init(struct scene *s, const struct shape *shape)
+{
+    struct sample sample = { (uint64_t)(shape->m * 100 + shape->columns * 10 + shape->heads) };
+    const int64_t m = shape->m, k = shape->k, heads = shape->heads, width = heads * shape->columns;
+    const int64_t out_cols[OPS] = { width, width, heads, heads, heads, width, width, heads, heads };
+    int64_t       out_rows[OPS] = { m > 0 ? 2 * m + 3 : 0, m, 0, 0, 0, m, k, m, k };
+    graft_error   error = GRAFT_INIT(graft_error);
+
+    memset(s, 0, sizeof *s);
+    s->shape = *shape;
+    s->width = width;
+    sample_csr_init(&s->a, &sample, m, k, shape->index_type, shape->dtype == GRAFT_F32 ? GRAFT_F64 : GRAFT_F32, 0);
+    s->entries = s->a.row_ptr[m];
+    out_rows[SDDMM] = out_rows[SOFTMAX] = out_rows[SOFTMAX_BACKWARD] = s->entries;
+    if (mxm->matrix_create(context, &s->a.csr, 0, &s->matrix, &error) != GRAFT_OK) {
+        printf("Bail out! a good matrix is refused: %s\n", error.message);
+        exit(1);
+    }
+    index_init(s, &sample);
+    operand_init(&s->rows, &sample, shape, m, width);
+    operand_init(&s->cols, &sample, shape, k, width);
+    operand_init(&s->picked, &sample, shape, s->index.count, width);
+    for (int i = 0; i < 2; i++) operand_init(&s->edges[i], &sample, shape, s->entries, heads);
+    for (int op = 0; op < OPS; op++) operand_init(&s->out[op], &sample, shape, out_rows[op], out_cols[op]);
+}
+
+static void scene_fini(struct scene *s)
+{
+    mxm->matrix_destroy(context, s->matrix);
+    sample_csr_fini(&s->a);
+    block_fini(&s->index_block);
+    block_fini(&s->rows.block);
+    block_fini(&s->cols.block);
+    block_fini(&s->picked.block);
+    for (int i = 0; i < 2; i++) block_fini(&s->edges[i].block);
+    for (int op = 0; op < OPS; op++) block_fini(&s->out[op].block);
+}
+
+static int32_t run(struct scene *s, enum op op, const graft_dense *out, int32_t threads, graft_error *error)
+{
+    const graft_dense *x = &s->rows.view, *y = &s->cols.view, *e0 = &s->edges[0].view, *e1 = &s->edges[1].view;
+    const uint32_t     transposed = GRAFT_EDGE_TRANSPOSE;
+
+    switch (op) {
+    case GATHER: return edge->gather_rows(context, x, &s->index, out, threads, error);
+    case ADD: return edge->index_add(context, &s->picked.view, &s->index, out, threads, error);
+    case SDDMM: return edge->sddmm(context, s->matrix, x, y, out, threads, error);
+    case SOFTMAX: return edge->softmax(context, s->matrix, e0, out, threads, error);
+    case SOFTMAX_BACKWARD: return edge->softmax_backward(context, s->matrix, e0, e1, out, threads, error);
+    case MXM: return edge->mxm(context, s->matrix, 0, e0, y, out, threads, error);
+    case MXM_TRANSPOSED: return edge->mxm(context, s->matrix, transposed, e0, x, out, threads, error);
+    case SUM: return edge->mxm(context, s->matrix, 0, e0, NULL, out, threads, error);
+    default: return edge->mxm(context, s->matrix, transposed, e0, NULL, out, threads, error);
+    }
+}
+
+/* What the operator should come to, as an array without gaps; to be freed. */
+static double *expect(const struct scene *s, enum op op)
+{
+    const graft_csr   *a = &s->a.csr;
+    const graft_dense *out = &s->out[op].view, *x = &s->rows.view, *y = &s->cols.view, *w = &s->edges[0].view;
+    double            *expected = oracle_new(out->n_rows * out->n_cols, sizeof *expected);
+
+    switch (op) {
+    case GATHER: oracle_gather_rows(x, &s->index, expected); break;
+    case ADD: oracle_index_add(&s->picked.view, &s->index, out, expected); break;
+    case SDDMM: oracle_sddmm(a, x, y, s->shape.heads, expected); break;
+    case SOFTMAX: oracle_edge_softmax(a, w, expected); break;
+    case SOFTMAX_BACKWARD: oracle_edge_softmax_backward(a, w, &s->edges[1].view, expected); break;
+    case MXM: oracle_edge_mxm(a, 0, w, y, s->width, expected); break;
+    case MXM_TRANSPOSED: oracle_edge_mxm(a, 1, w, x, s->width, expected); break;
+    case SUM: oracle_edge_mxm(a, 0, w, NULL, s->shape.heads, expected); break;
+    default: oracle_edge_mxm(a, 1, w, NULL, s->shape.heads, expected);
+    }
+    return expected;
+}
+
+/* Exact numbers must come out equal, but from an exponential. */
+static int agrees(const struct scene *s, enum op op, double found, double expected)
+{
+    const double unit = s->shape.dtype == GRAFT_F32 ? 1e-6 : 1e-14;
+
+    if (found == expected || (isnan(found) && isnan(expected))) return 1;
+    return op == SOFTMAX && fabs(found - expected) <= unit * expected;
+}
+
+static int inputs_are_untouched(const struct scene *s)
+{
+    return block_is_untouched(&s->index_block) && block_is_untouched(&s->rows.block) &&
+           block_is_untouched(&s->cols.block) && block_is_untouched(&s->picked.block) &&
+           block_is_untouched(&s->edges[0].block) && block_is_untouched(&s->edges[1].block);
+}
+
+/* NULL if `out` is as expected and nothing else has changed; else a sentence in static memory. */
+static const char *differs(const struct scene *s, enum op op, const double *expected)
+{
+    static char        text[128];
+    const graft_dense *out = &s->out[op].view;
+
+    for (int64_t at = 0; at < out->n_rows * out->n_cols; at++) {
+        const double found = oracle_element(out, at / out->n_cols, at % out->n_cols);
+        if (agrees(s, op, found, expected[at])) continue;
+        snprintf(text, sizeof text, "out(%lld,%lld) is %.17g, expected %.17g", (long long)(at / out->n_cols),
+                 (long long)(at % out->n_cols), found, expected[at]);
+        return text;
+    }
+    if (!block_gaps_are_untouched(&s->out[op].block, out->n_rows, out->n_cols, out->stride, bytes_of(out->dtype)))
+        return "bytes around or between the rows of out have changed";
+    return inputs_are_untouched(s) ? NULL : "an operand has changed";
+}
+
+static void restore(struct block *block)
+{
+    memcpy(block->memory, block->before, block->bytes);
+}
+
+/* One operator on `threads`, NULL if right. */
+static const char *try_op(struct scene *s, enum op op, int32_t threads)
+{
+    static graft_error error;
+    double            *expected = expect(s, op);
+    const char        *fault = NULL;
+
+    error = GRAFT_INIT(graft_error);
+    restore(&s->out[op].block);
+    if (run(s, op, &s->out[op].view, threads, &error) != GRAFT_OK) fault = error.message;
+    else fault = differs(s, op, expected);
+    free(expected);
+    return fault;
+}
+
+static void test_shapes(graft_dtype dtype, graft_dtype index_type)
+{
+    const int64_t columns[] = { 1, 15, 16, 17, 33 }, heads[] = { 1, 2, 4 };
+    const char   *first[OPS] = { NULL };
+
+    for (int which = 0; which < 15; which++) {
+        const struct shape shape = { 41, 29, heads[which % 3], columns[which / 3], index_type, dtype, 1 };
+        struct scene       scene;
+
+        scene_init(&scene, &shape);
+        for (int op = 0; op < OPS; op++) {
+            const char *fault = try_op(&scene, (enum op)op, 1);
+            if (fault == NULL || first[op] != NULL) continue;
+            first[op] = fault;
+            diag("%lld heads of %lld columns: %s", (long long)shape.heads, (long long)shape.columns, fault);
+        }
+        scene_fini(&scene);
+    }
+    for (int op = 0; op < OPS; op++)
+        ok(first[op] == NULL, "%s, %s, %s-bit columns: as expected", op_name[op],
+           dtype == GRAFT_F32 ? "float" : "double", index_type == GRAFT_I32 ? "32" : "64");
+}
+
+/* No rows, no columns, no entries, no width. */
+static void test_empty_shapes(void)
+{
+    const int64_t sizes[][3] = { { 0, 5, 3 }, { 7, 0, 3 }, { 0, 0, 17 }, { 7, 5, 0 }, { 1, 1, 1 } };
+
+    for (int which = 0; which < 10; which++) {
+        const int64_t     *size = sizes[which / 2];
+        const graft_dtype  dtype = which % 2 ? GRAFT_F64 : GRAFT_F32;
+        const struct shape shape = { size[0], size[1], 2, size[2], GRAFT_I32, dtype, 1 };
+        struct scene       scene;
+        const char        *fault = NULL;
+
+        scene_init(&scene, &shape);
+        for (int op = 0; op < OPS && fault == NULL; op++) fault = try_op(&scene, (enum op)op, 3);
+        if (!ok(fault == NULL, "%lld x %lld, 2 heads of %lld columns, dtype %d", (long long)shape.m, (long long)shape.k,
+                (long long)shape.columns, dtype))
+            diag("%s", fault);
+        scene_fini(&scene);
+    }
+}
+
+/* Rough numbers, so that another order of additions would show; large enough to be worth five threads. */
+static void test_threads(const struct shape *shape, const char *what)
+{
+    const int32_t threads[] = { 2, 3, 5 };
+    struct scene  s;
+
+    scene_init(&s, shape);
+    for (int op = 0; op < OPS; op++) {
+        struct block  *out = &s.out[op].block;
+        unsigned char *alone = oracle_new((int64_t)out->bytes, 1);
+        int            equal = run(&s, (enum op)op, &s.out[op].view, 1, NULL) == GRAFT_OK;
+
+        memcpy(alone, out->memory, out->bytes);
+        for (int i = 0; i < 3; i++) {
+            restore(out);
+            equal = equal && run(&s, (enum op)op, &s.out[op].view, threads[i], NULL) == GRAFT_OK &&
+                    memcmp(alone, out->memory, out->bytes) == 0;
+        }
+        ok(equal && memcmp(alone, out->before, out->bytes) != 0, "%s, %s: 1, 2, 3 and 5 threads give the same bits",
+           op_name[op], what);
+        free(alone);
+    }
+    ok(inputs_are_untouched(&s), "... and leave the operands alone");
+    scene_fini(&s);
+}
+
+/* index_add() adds in the order of i, in float: the same bits as a plain loop. */
+static void test_order(void)
+{
+    const struct shape shape = { 300, 20, 1, 35, GRAFT_I64, GRAFT_F32, 0 };
+    struct scene       s;
+    graft_dense       *out = &s.out[ADD].view;
+    float             *sum = oracle_new(shape.m * shape.columns, sizeof *sum);
+    int                equal;
+
+    scene_init(&s, &shape);
+    for (int64_t at = 0; at < shape.m * s.width; at++) sum[at] = (float)oracle_element(out, at / s.width, at % s.width);
+    for (int64_t i = 0; i < s.index.count; i++)
+        for (int64_t c = 0; c < s.width; c++)
+            sum[((const int64_t *)s.index.data)[i] * s.width + c] += (float)oracle_element(&s.picked.view, i, c);
+    equal = run(&s, ADD, out, 3, NULL) == GRAFT_OK;
+    for (int64_t at = 0; at < shape.m * s.width; at++)
+        equal = equal && sum[at] == (float)oracle_element(out, at / s.width, at % s.width);
+    ok(equal, "index_add: each sum has the bits of additions in the order of i");
+    free(sum);
+    scene_fini(&s);
+}
+
+/* The result may take the place of an operand. */
+static void test_in_place(graft_dtype dtype)
+{
+    const struct shape shape = { 41, 29, 3, 2, GRAFT_I32, dtype, 0 };
+    struct scene       s;
+    const char        *name = dtype == GRAFT_F32 ? "float" : "double";
+
+    scene_init(&s, &shape);
+    for (int which = 0; which < 3; which++) {
+        const enum op      op = which == 0 ? SOFTMAX : SOFTMAX_BACKWARD;
+        struct operand    *place = &s.edges[which / 2]; /* s; p; dp */
+        const graft_dense *out = &s.out[op].view;
+        int                equal = run(&s, op, out, 1, NULL) == GRAFT_OK;
+
+        equal = equal && run(&s, op, &place->view, 1, NULL) == GRAFT_OK;
+        for (int64_t at = 0; at < s.entries * shape.heads; at++)
+            equal = equal && oracle_element(out, at / 3, at % 3) == oracle_element(&place->view, at / 3, at % 3);
+        ok(equal && !block_is_untouched(&place->block), "%s, %s: in the place of %s the same bits", op_name[op], name,
+           which == 0   ? "s"
+           : which == 1 ? "p"
+                        : "dp");
+        restore(&place->block);
+    }
+    scene_fini(&s);
+}
+
+/* Scores that would overflow, infinities and a NaN, in rows of three entries. */
+static void test_special_scores(void)
+{
+    const int64_t row_ptr[] = { 0, 3, 6, 6, 9, 12 };
+    const int32_t columns[12] = { 0 };
+    float         s[12] = { 1000, 1001, 999, -INFINITY, 2, 2, 1, NAN, 1, -1e30f, -2e30f, -1e30f }, p[12];
+    graft_csr     csr = GRAFT_INIT(graft_csr);
+    graft_dense   score = GRAFT_INIT(graft_dense), result;
+    graft_matrix *matrix = NULL;
+
+    csr.index_type = GRAFT_I32;
+    csr.n_rows = 5;
+    csr.n_cols = 1;
+    csr.row_ptr = row_ptr;
+    csr.col_idx = columns;
+    score.dtype = GRAFT_F32;
+    score.n_rows = 12;
+    score.n_cols = score.stride = 1;
+    score.data = s;
+    result = score;
+    result.data = p;
+    if (!ok(mxm->matrix_create(context, &csr, 0, &matrix, NULL) == GRAFT_OK &&
+                edge->softmax(context, matrix, &score, &result, 0, NULL) == GRAFT_OK,
+            "softmax of special scores"))
+        return;
+    ok(fabs((double)(p[0] + p[1] + p[2]) - 1) < 1e-6 && fabs((double)p[1] - 1 / (1 + exp(-1) + exp(-2))) < 1e-6,
+       "large scores do not overflow");
+    ok(p[3] == 0 && p[4] == 0.5f && p[5] == 0.5f, "minus infinity gives 0");
+    ok(isnan(p[6]) && isnan(p[7]) && isnan(p[8]), "a NaN makes its row NaN");
+    ok(p[9] == 0.5f && p[10] == 0 && p[11] == 0.5f, "and no other");
+    mxm->matrix_destroy(context, matrix);
+}
+
+/* The map of the transpose is made once, and counted. */
+static void test_bytes(graft_dtype index_type)
+{
+    const struct shape shape = { 41, 29, 1, 4, index_type, GRAFT_F32, 1 };
+    struct scene       s;
+    int64_t            before, once;
+
+    scene_init(&s, &shape);
+    before = mxm->matrix_bytes(s.matrix);
+    run(&s, MXM, &s.out[MXM].view, 1, NULL);
+    ok(mxm->matrix_bytes(s.matrix) == before, "a product that is not transposed keeps nothing");
+    run(&s, MXM_TRANSPOSED, &s.out[MXM_TRANSPOSED].view, 1, NULL);
+    once = mxm->matrix_bytes(s.matrix);
+    run(&s, SUM_TRANSPOSED, &s.out[SUM_TRANSPOSED].view, 1, NULL);
+    ok(once - before == 8 * (shape.k + 1) + s.entries * (8 + (int64_t)bytes_of(index_type)) &&
+           mxm->matrix_bytes(s.matrix) == once,
+       "one that is keeps %lld bytes, once", (long long)(once - before));
+    scene_fini(&s);
+}
+
+static int mentions(const char *message, const char *words)
+{
+    char        word[64];
+    const char *end;
+
+    for (const char *at = words; *at != '\0'; at = *end == '|' ? end + 1 : end) {
+        end = at + strcspn(at, "|");
+        snprintf(word, sizeof word, "%.*s", (int)(end - at), at);
+        if (strstr(message, word) == NULL) return 0;
+    }
+    return 1;
+}
+
+/* The scene before one thing in it was made bad. */
+static struct scene good;
+
+/* The operator must refuse with this status and words in its message, and touch nothing. */
+static void refuse(struct scene *s, enum op op, const char *words, const char *what)
+{
+    graft_error   error = GRAFT_INIT(graft_error);
+    const int32_t rc = run(s, op, &s->out[op].view, 2, &error);
+
+    if (!ok(rc == GRAFT_ERR_ARG && mentions(error.message, words), "%s, %s: refused", op_name[op], what))
+        diag("%d: %s; it should mention %s", rc, error.message, words);
+    *s = good;
+    ok(inputs_are_untouched(s) && block_is_untouched(&s->out[op].block), "... and nothing was touched");
+}
+
+static void test_bad_index(struct scene *s)
+{
+    int32_t *index = s->index_block.data;
+
+    for (enum op op = GATHER; op <= ADD; op++) {
+        index[7] = 41;
+        index[9] = -3;
+        block_keep(&s->index_block);
+        refuse(s, op, op == GATHER ? "index[7] is 41|x has 41 rows" : "index[7] is 41|out has 41 rows",
+               "a row too many");
+        index[7] = 0;
+        block_keep(&s->index_block);
+        refuse(s, op, "index[9] is -3|41 rows", "a negative row");
+        index[9] = 0;
+        block_keep(&s->index_block);
+        s->index.count--;
+        refuse(s, op, op == GATHER ? "out is 85 x 6|84 x 6" : "x is 85 x 6|84 x 6", "a number too few");
+        s->index.count = -1;
+        refuse(s, op, "-1", "less numbers than none");
+        s->index.index_type = GRAFT_F32;
+        refuse(s, op, "index_type is 1", "numbers that are floats");
+        s->index.data = NULL;
+        refuse(s, op, "index|null", "no numbers");
+        s->index.size = 0;
+        refuse(s, op, "index|size", "an index without its size");
+        s->out[op].view.data = s->index_block.data;
+        refuse(s, op, "out overlaps index", "out in the place of the index");
+    }
+    s->out[GATHER].view.data = s->rows.view.data;
+    refuse(s, GATHER, "out overlaps x", "out in the place of x");
+    s->out[ADD].view.data = (char *)s->picked.view.data + 4;
+    refuse(s, ADD, "out overlaps x", "out that begins in x");
+    s->rows.view.dtype = GRAFT_F64;
+    refuse(s, GATHER, "out is 85 x 6 of dtype 1|dtype 2", "another type");
+    s->out[ADD].view.dtype = GRAFT_I32;
+    refuse(s, ADD, "out|dtype is 3", "an integer matrix");
+    s->out[ADD].view.dtype = GRAFT_BF16;
+    refuse(s, ADD, "out|dtype is 6", "bfloat16");
+    s->out[GATHER].view.n_cols--;
+    refuse(s, GATHER, "out is 85 x 5|85 x 6", "a column too few");
+    s->out[GATHER].view.stride = 5;
+    refuse(s, GATHER, "out|stride 5", "a stride less than a row");
+    s->out[GATHER].view.data = NULL;
+    refuse(s, GATHER, "out|null", "no memory for out");
+}
+
+/* A 64-bit number whose low half is a row. */
+static void test_bad_wide_index(void)
+{
+    const struct shape shape = { 41, 29, 2, 3, GRAFT_I64, GRAFT_F64, 1 };
+    struct scene       s;
+
+    scene_init(&s, &shape);
+    ((int64_t *)s.index_block.data)[84] = 1LL << 40;
+    block_keep(&s.index_block);
+    good = s;
+    refuse(&s, GATHER, "index[84] is 1099511627776", "a 64-bit row");
+    refuse(&s, ADD, "index[84] is 1099511627776", "a 64-bit row");
+    scene_fini(&s);
+}
+
+static void test_bad_edges(struct scene *s)
+{
+    for (enum op op = SDDMM; op < OPS; op++) {
+        s->matrix = NULL;
+        refuse(s, op, "a is null", "no matrix");
+        s->out[op].view.n_rows++;
+        refuse(s, op, "should be", "a row too many");
+        s->out[op].view.dtype = GRAFT_F64;
+        refuse(s, op, "should be|dtype 1", "another type");
+        s->out[op].view.size = 4;
+        refuse(s, op, "size", "out without its size");
+        s->out[op].view.stride = INT64_MAX;
+        refuse(s, op, "stride", "an endless stride");
+        if (op == SDDMM) continue;
+        s->edges[0].view.n_rows--;
+        refuse(s, op, "should be", "an entry too few");
+        s->out[op].view.data = (char *)s->edges[0].view.data + 4;
+        refuse(s, op, "overlaps", "out that begins in an operand");
+    }
+    s->out[SDDMM].view.n_cols = 0;
+    refuse(s, SDDMM, "out has 0 columns|width of 6", "no heads");
+    s->rows.view.n_cols = s->cols.view.n_cols = 5;
+    refuse(s, SDDMM, "out has 2 columns|width of 5", "2 heads of 5 columns");
+    s->cols.view.n_rows--;
+    refuse(s, SDDMM, "y is 28 x 6|29 x 6", "a column of the matrix that y has not");
+    s->rows.view.n_rows--;
+    refuse(s, SDDMM, "x is 40 x 6|41 x 6", "a row of the matrix that x has not");
+    s->out[SDDMM].view.data = s->cols.view.data;
+    refuse(s, SDDMM, "out overlaps y", "out in the place of y");
+    s->out[SDDMM].view.data = s->rows.view.data;
+    refuse(s, SDDMM, "out overlaps x", "out in the place of x");
+    s->edges[1].view.n_cols--;
+    refuse(s, SOFTMAX_BACKWARD, "dp is|should be", "a gradient of one head too few");
+    s->out[SOFTMAX_BACKWARD].view.data = (char *)s->edges[1].view.data + 4;
+    refuse(s, SOFTMAX_BACKWARD, "ds overlaps dp", "ds that begins in dp");
+    s->out[SOFTMAX].view.data = s->edges[0].view.data;
+    s->out[SOFTMAX].view.stride = s->edges[0].view.stride + 1;
+    refuse(s, SOFTMAX, "p overlaps s", "p in the place of s with another stride");
+    s->out[MXM].view.n_cols = s->cols.view.n_cols = 5;
+    refuse(s, MXM, "w has 2 columns|width of 5", "2 heads of 5 columns");
+    s->out[MXM].view.data = s->cols.view.data;
+    refuse(s, MXM, "out overlaps y", "out in the place of y");
+    s->cols.view.n_rows--;
+    refuse(s, MXM, "y is 28 x 6|29 x 6", "a column of the matrix that y has not");
+    s->rows.view.n_rows--;
+    refuse(s, MXM_TRANSPOSED, "y is 40 x 6|41 x 6", "a row of the matrix that y has not");
+    s->out[SUM].view.n_cols = 1;
+    refuse(s, SUM, "out is 41 x 1|41 x 2", "one column for two heads");
+}
+
+static void test_bad_calls(struct scene *s)
+{
+    const graft_api *other = NULL;
+    graft_error      error = GRAFT_INIT(graft_error);
+    graft_dense     *e = &s->edges[0].view, *out = &s->out[MXM].view;
+
+    ok(edge->mxm(context, s->matrix, 2, e, &s->cols.view, out, 0, &error) == GRAFT_ERR_ARG &&
+           mentions(error.message, "flags|0x2"),
+       "an unknown flag is refused");
+    ok(edge->mxm(NULL, s->matrix, 0, e, &s->cols.view, out, 0, &error) == GRAFT_ERR_ARG &&
+           edge->gather_rows(NULL, &s->rows.view, &s->index, &s->out[GATHER].view, 0, &error) == GRAFT_ERR_ARG,
+       "no context is refused");
+    ok(edge->sddmm(context, s->matrix, NULL, e, e, 0, &error) == GRAFT_ERR_ARG && mentions(error.message, "x|null") &&
+           edge->softmax(context, s->matrix, e, NULL, 0, &error) == GRAFT_ERR_ARG &&
+           mentions(error.message, "p|null") &&
+           edge->index_add(context, &s->picked.view, NULL, &s->out[ADD].view, 0, &error) == GRAFT_ERR_ARG &&
+           mentions(error.message, "index|null"),
+       "null operands are named");
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &other, &error) == GRAFT_OK, "another context opens")) return;
+    ok(edge->softmax(other->context, s->matrix, e, e, 0, &error) == GRAFT_ERR_ARG &&
+           mentions(error.message, "another context") && strcmp(error.where, GRAFT_EDGE_ID " softmax") == 0,
+       "a matrix of another context is refused");
+    other->close(other->context);
+    ok(inputs_are_untouched(s) && block_is_untouched(&s->out[MXM].block), "and nothing was touched");
+}
+
+static void test_bad_input(void)
+{
+    const struct shape shape = { 41, 29, 2, 3, GRAFT_I32, GRAFT_F32, 1 };
+    struct scene       s;
+
+    scene_init(&s, &shape);
+    good = s;
+    test_bad_index(&s);
+    test_bad_edges(&s);
+    test_bad_calls(&s);
+    ok(try_op(&s, MXM_TRANSPOSED, INT32_MAX) == NULL,
+       "after all that, a good call runs, on as many threads as it likes");
+    scene_fini(&s);
+}
+
+int main(void)
+{
+    const struct shape wide = { 3000, 400, 4, 9, GRAFT_I32, GRAFT_F32, 0 };
+    const struct shape narrow = { 40000, 30000, 2, 1, GRAFT_I64, GRAFT_F64, 0 };
+    graft_error        error = GRAFT_INIT(graft_error);
+
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
+        diag("%s", error.message);
+        return done();
+    }
+    context = api->context;
+    mxm = api->get_interface(context, GRAFT_MXM_ID);
+    edge = api->get_interface(context, GRAFT_EDGE_ID);
+    if (!ok(edge != NULL && edge->size >= sizeof *edge, "it has " GRAFT_EDGE_ID)) return done();
+    test_shapes(GRAFT_F32, GRAFT_I32);
+    test_shapes(GRAFT_F32, GRAFT_I64);
+    test_shapes(GRAFT_F64, GRAFT_I32);
+    test_shapes(GRAFT_F64, GRAFT_I64);
+    test_empty_shapes();
+    test_threads(&wide, "36 columns, float");
+    test_threads(&narrow, "2 columns, double");
+    test_order();
+    test_in_place(GRAFT_F32);
+    test_in_place(GRAFT_F64);
+    test_special_scores();
+    test_bytes(GRAFT_I32);
+    test_bytes(GRAFT_I64);
+    test_bad_wide_index();
+    test_bad_input();
+    api->close(context);
+    return done();
+}
