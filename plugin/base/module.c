@@ -184,6 +184,13 @@ static int32_t init_state(graft_context *context, struct gr_module *module, graf
     return table->dense->init(&context->host, &module->state, error);
 }
 
+static void fini_state(struct gr_module *module)
+{
+    if (module->status != 1) return;
+    if (module->table->kernel != NULL) module->table->kernel->fini(module->state);
+    if (module->table->dense != NULL) module->table->dense->fini(module->state);
+}
+
 int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -213,7 +220,7 @@ done:
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error)
 {
     const graft_module_table *table = NULL;
-    struct gr_module         *module;
+    struct gr_module         *module, made = { .path = NULL };
     int32_t                   rc = GRAFT_OK;
     char                      real[PATH_MAX], *copy = NULL;
 
@@ -229,16 +236,22 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
                      module->path != NULL ? module->path : "the library itself");
         goto done;
     }
+    /* Only one that is ready takes the place of another of its name. */
+    made.table = table;
+    made.path = real;
+    snprintf(made.kind, sizeof made.kind, "%s", table->kind);
+    snprintf(made.name, sizeof made.name, "%s", table->name);
+    GR_TRY(gr_module_use(context, &made, error));
     if (module == NULL) module = append(context, table->kind, table->name, error);
     if (module == NULL) {
+        fini_state(&made);
         rc = GRAFT_ERR_NOMEM;
         goto done;
     }
     gr_free(context, module->path);
+    *module = made;
     module->path = copy;
     copy = NULL;
-    module->table = table;
-    rc = gr_module_use(context, module, error);
 done:
     gr_free(context, copy);
     return rc;
@@ -265,8 +278,7 @@ void gr_modules_fini(graft_context *context)
     for (int32_t i = context->modules.count - 1; i >= 0; i--) {
         struct gr_module *module = &context->modules.at[i];
 
-        if (module->status == 1 && module->table->kernel != NULL) module->table->kernel->fini(module->state);
-        if (module->status == 1 && module->table->dense != NULL) module->table->dense->fini(module->state);
+        fini_state(module);
         gr_free(context, module->path);
     }
 }

@@ -119,7 +119,7 @@ static void bad_state(graft_trainer *trainer)
 
 static const char *trainer_calls(const void *arg)
 {
-    static float   values[N][CLASSES];
+    static float   values[2 * N][CLASSES]; /* room for what is refused because it says it is double */
     graft_dense    logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, values }, bad;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
     graft_metrics  metrics = GRAFT_INIT(graft_metrics);
