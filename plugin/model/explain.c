@@ -54,14 +54,16 @@ static void explain_graph(const graft_trainer *t, struct text *text)
 
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
 {
+    const char *kernel = gr_option_text(t->context, GR_OPTION_MXM_KERNEL);
     struct text text = { buffer, capacity };
     int64_t     bytes = t->pool.bytes + gr_matrix_bytes(t->a);
 
     (void)error;
+    if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
     if (t->a_transpose != t->a) bytes += gr_matrix_bytes(t->a_transpose);
     explain_model(t, &text);
     explain_graph(t, &text);
-    add(&text, "kernel    %s; %d threads\n", gr_option_text(t->context, GR_OPTION_MXM_KERNEL), t->threads);
+    add(&text, "kernel    %s; %d threads\n", kernel, t->threads);
     add(&text, "dense     %s: %s\n", t->dense->name, t->dense->detail);
     add(&text, "memory    %.1f MB beside the data set\n", (double)bytes / 1e6);
     return GRAFT_OK;

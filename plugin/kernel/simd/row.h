@@ -3,9 +3,13 @@
 
 #define VECTOR_BYTES WIDE_BYTES
 #define NAME(noun) JOIN(TYPE(wide_), noun)
+#if WIDE_BYTES == 64
+#define MASK_REGISTERS
+#endif
 #include "kernel/simd/tile.h"
 #undef VECTOR_BYTES
 #undef NAME
+#undef MASK_REGISTERS
 
 #define VECTOR_BYTES NARROW_BYTES
 #define NAME(noun) JOIN(TYPE(narrow_), noun)
@@ -43,8 +47,10 @@ static void TYPE(gather)(const struct gr_simd_job *job, int64_t e0, int64_t e1, 
                          int32_t *winner)
 {
     if (job->sum) TYPE(gather_op)(job, e0, e1, strip, SUM, z, winner);
-    else if (winner == NULL) TYPE(gather_op)(job, e0, e1, strip, EXTREME, z, winner);
-    else TYPE(gather_op)(job, e0, e1, strip, EXTREME_WINNER, z, winner);
+    else if (winner == NULL && job->sign > 0) TYPE(gather_op)(job, e0, e1, strip, MAX, z, winner);
+    else if (winner == NULL) TYPE(gather_op)(job, e0, e1, strip, MIN, z, winner);
+    else if (job->sign > 0) TYPE(gather_op)(job, e0, e1, strip, MAX_WINNER, z, winner);
+    else TYPE(gather_op)(job, e0, e1, strip, MIN_WINNER, z, winner);
 }
 
 /* Whether v takes the place of best; as in the tiles. */
@@ -88,6 +94,26 @@ static void TYPE(store)(const struct gr_simd_job *job, const uint8_t *allowed, i
         for (int64_t j = 0; j < count; j++) {
             if ((allowed == NULL || allowed[j]) && TYPE(wins)(z[j], c[j], (REAL)job->sign)) c[j] = z[j];
         }
+    }
+}
+
+/* store() and forbid() in one for a mask of bits, without a byte for each of them. Not for extremes that accumulate. */
+static void TYPE(store_bits)(const struct gr_simd_job *job, int64_t row, struct gr_simd_strip strip, const REAL *z,
+                             REAL *c)
+{
+    const graft_mask *mask = job->args->mask;
+    const uint8_t    *bits = mask->present + row * mask->stride + (strip.begin >> 3);
+    const uint8_t     flip = mask->flags & GRAFT_MASK_COMPLEMENT ? 255 : 0;
+    const int         add = (job->args->flags & GRAFT_MXM_ACCUMULATE) != 0;
+    const int         zero = (job->args->flags & GRAFT_MXM_REPLACE) != 0;
+    int64_t           j;
+
+    if (add) j = TYPE(wide_merge)(bits, flip, strip.count, 1, zero, z, c);
+    else if (zero) j = TYPE(wide_merge)(bits, flip, strip.count, 0, 1, z, c);
+    else j = TYPE(wide_merge)(bits, flip, strip.count, 0, 0, z, c);
+    for (; j < strip.count; j++) {
+        if ((bits[j >> 3] ^ flip) >> (j & 7) & 1) c[j] = add ? c[j] + z[j] : z[j];
+        else if (zero) c[j] = 0;
     }
 }
 
@@ -167,8 +193,11 @@ static void TYPE(finish)(const struct gr_simd_job *job, int64_t row, struct gr_s
     REAL           zeros[GR_SIMD_STRIP], *sums = z, *c = (REAL *)args->c->data + row * args->c->stride + strip.begin;
     int32_t        nobody[GR_SIMD_STRIP];
     uint8_t        bytes[GR_SIMD_STRIP];
-    const uint8_t *allowed = expand_mask(args->mask, row, strip, bytes);
+    const uint8_t *allowed = NULL;
+    const int      by_bits = args->mask != NULL && args->mask->kind == GRAFT_MASK_BITS && args->winner == NULL &&
+                        args->epilogue == NULL && (job->sum || !(args->flags & GRAFT_MXM_ACCUMULATE));
 
+    if (!by_bits) allowed = expand_mask(args->mask, row, strip, bytes);
     if (sums != NULL && args->row_scale != NULL) {
         const REAL scale = ((const REAL *)args->row_scale)[row];
         for (int64_t j = 0; j < strip.count; j++) sums[j] *= scale;
@@ -185,6 +214,11 @@ static void TYPE(finish)(const struct gr_simd_job *job, int64_t row, struct gr_s
         TYPE(store_winner)(job, allowed, row, strip, sums, winner, c);
         return;
     }
+    if (by_bits && sums != NULL) {
+        TYPE(store_bits)(job, row, strip, sums, c);
+        return;
+    }
+    if (by_bits) allowed = expand_mask(args->mask, row, strip, bytes);
     if (sums != NULL) TYPE(store)(job, allowed, strip.count, sums, c);
     TYPE(forbid)(job, allowed, strip.count, c);
 }

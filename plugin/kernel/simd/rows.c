@@ -14,7 +14,10 @@
 /* Rows of B that are asked for ahead of the one in work: enough to cover a miss, few enough to stay in the cache. */
 enum { PREFETCH_ENTRIES = 8, LINE_BYTES = 64, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
 
-enum op { SUM, EXTREME, EXTREME_WINNER };
+/* What is done with the entries of a row; a constant wherever it is asked for. */
+enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER };
+#define IS_MAX(op) ((op) == MAX || (op) == MAX_WINNER)
+#define KEEPS_WINNER(op) ((op) == MAX_WINNER || (op) == MIN_WINNER)
 
 static void put_winner(const struct gr_simd_job *job, int64_t at, int32_t winner)
 {
@@ -48,6 +51,31 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     }
     return allowed;
 }
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+
+/* AVX-512 has registers for masks, which gcc 12 does not use for the comparisons of its own vectors. */
+typedef __mmask16 f32_wide_mask;
+typedef __mmask8  f64_wide_mask;
+
+INLINE __mmask16 f32_wide_mask_wins(__m512 v, __m512 best, const int max)
+{
+    return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(best, best, _CMP_ORD_Q), v, best,
+                                   max ? _CMP_NLE_UQ : _CMP_NGE_UQ);
+}
+
+INLINE __mmask8 f64_wide_mask_wins(__m512d v, __m512d best, const int max)
+{
+    return _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(best, best, _CMP_ORD_Q), v, best,
+                                   max ? _CMP_NLE_UQ : _CMP_NGE_UQ);
+}
+
+#define f32_wide_mask_move _mm512_mask_mov_ps
+#define f64_wide_mask_move _mm512_mask_mov_pd
+#define f32_wide_mask_set(lanes, k, column) ((f32_wide_lanes)_mm512_mask_set1_epi32((__m512i)(lanes), k, column))
+#define f64_wide_mask_set(lanes, k, column) ((f64_wide_lanes)_mm512_mask_set1_epi64((__m512i)(lanes), k, column))
+#endif
 
 #define REAL float
 #define INDEX int32_t

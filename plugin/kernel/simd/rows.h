@@ -14,8 +14,8 @@ struct gr_simd_job {
     const graft_csr      *a;
     const int32_t        *col; /* columns of a */
     int64_t               entries;
-    int                   sum, times;
-    double                sign; /* 1 for max, -1 for min */
+    int                   sum, times, rows_masked; /* rows_masked: by a mask of rows */
+    double                sign;                    /* 1 for max, -1 for min */
 };
 
 /** Columns begin .. begin+count-1, at most GR_SIMD_STRIP of them. */

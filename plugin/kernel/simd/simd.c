@@ -151,9 +151,13 @@ static void do_rows(const struct run *r, const struct gr_task *task, struct gr_s
     _Alignas(64) char z[GR_SIMD_STRIP * sizeof(double)];
     int32_t           winner[GR_SIMD_STRIP];
     int32_t *const    winners = r->job.args->winner != NULL ? winner : NULL;
+    const int         stays = !(r->job.args->flags & GRAFT_MXM_REPLACE) && r->job.args->epilogue == NULL;
 
     for (int64_t row = task->row; row < task->row_end; row++) {
-        const int empty = a->row_ptr[row] == a->row_ptr[row + 1] || row_is_forbidden(r->job.args->mask, row);
+        const int forbidden = row_is_forbidden(r->job.args->mask, row);
+        const int empty = forbidden || a->row_ptr[row] == a->row_ptr[row + 1];
+
+        if (forbidden && stays) continue;
 
         if (!empty) r->loops->gather(&r->job, a->row_ptr[row], a->row_ptr[row + 1], strip, z, winners);
         r->loops->finish(&r->job, row, strip, empty ? NULL : z, winners);
@@ -210,6 +214,7 @@ static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, c
         .entries = a->row_ptr[a->n_rows],
         .sum = s == GRAFT_PLUS_TIMES || s == GRAFT_PLUS_SECOND,
         .times = a->values != NULL && (s == GRAFT_PLUS_TIMES || s == GRAFT_MAX_TIMES || s == GRAFT_MIN_TIMES),
+        .rows_masked = args->mask != NULL && args->mask->kind == GRAFT_MASK_ROWS,
         .sign = s == GRAFT_MIN_TIMES || s == GRAFT_MIN_SECOND ? -1 : 1,
     };
 }

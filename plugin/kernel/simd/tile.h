@@ -24,7 +24,12 @@ INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
         words            widened;
 
         memcpy(&upper, (const uint16_t *)b + at, sizeof upper);
+#if defined(__aarch64__)
+        /* Here gcc makes two instructions of the loop, and many of the conversion; on x86 it is the other way round. */
+        for (int i = 0; i < (int)(sizeof upper / sizeof upper[0]); i++) widened[i] = (uint32_t)upper[i] << 16;
+#else
         widened = __builtin_convertvector(upper, words) << 16;
+#endif
         memcpy(&v, &widened, sizeof v);
         return v;
     }
@@ -32,10 +37,49 @@ INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
     return v;
 }
 
-/* Where v takes the place of best: it is larger (times sign), or a NaN where there was none. */
-INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, REAL sign)
+/* Where v takes the place of best: it is larger, or smaller, or a NaN where there was none. */
+INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, const int max)
 {
-    return (best == best) & ~(sign * v <= sign * best);
+    return (best == best) & ~(max ? v <= best : v >= best);
+}
+
+/* Let v take the place of *acc, and column that of *won, where it wins. */
+INLINE void NAME(take)(NAME(vector) v, INDEX column, const enum op op, NAME(vector) * acc, NAME(lanes) * won)
+{
+#ifdef MASK_REGISTERS
+    const NAME(mask) k = NAME(mask_wins)(v, *acc, IS_MAX(op));
+
+    *acc = NAME(mask_move)(*acc, k, v);
+    if (KEEPS_WINNER(op)) *won = NAME(mask_set)(*won, k, column);
+#else
+    const NAME(lanes) which = NAME(wins)(v, *acc, IS_MAX(op));
+
+    *acc = NAME(select)(which, v, *acc);
+    if (KEEPS_WINNER(op)) *won = (which & column) | (~which & *won);
+#endif
+}
+
+/* Let entry e take part, in n registers. The first entry of an extreme is taken as it is. */
+INLINE void NAME(entry)(const struct gr_simd_job *job, int64_t e, const char *row, int64_t j, int64_t last, const int n,
+                        const enum op op, const int times, const int bf16, const int first, NAME(vector) * acc,
+                        NAME(lanes) * won)
+{
+    const REAL w = times ? ((const REAL *)job->a->values)[e] : 1;
+
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) {
+        NAME(vector) v = NAME(load)(row, i < n - 1 ? j + i * NAME(LANES) : last, bf16);
+
+        if (times) v = w * v;
+        if (op == SUM) {
+            acc[i] += v;
+        } else if (first) {
+            acc[i] = v;
+            if (KEEPS_WINNER(op)) won[i] = (NAME(lanes)){ 0 } + (INDEX)job->col[e];
+        } else {
+            NAME(take)(v, (INDEX)job->col[e], op, &acc[i], &won[i]);
+        }
+    }
 }
 
 /* Columns j .. in n registers. The last register begins at column `last`, so that it may overlap the one before it and
@@ -45,41 +89,30 @@ INLINE void NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, in
 {
     const int64_t element = bf16 ? 2 : (int64_t)sizeof(REAL);
     const char   *b = (const char *)job->args->b->data + begin * element;
-    const int64_t stride = job->args->b->stride;
-    const REAL    sign = (REAL)job->sign;
+    const int64_t stride = job->args->b->stride * element;
+    const int64_t ahead_end = job->rows_masked ? e1 : job->entries;
     NAME(vector) acc[TILE_REGISTERS] = { { 0 } };
     NAME(lanes) won[TILE_REGISTERS] = { { 0 } };
 
+    if (op != SUM) {
+        NAME(entry)(job, e0, b + (int64_t)job->col[e0] * stride, j, last, n, op, times, bf16, 1, acc, won);
+        e0++;
+    }
     for (int64_t e = e0; e < e1; e++) {
-        const char *row = b + (int64_t)job->col[e] * stride * element;
-        const REAL  w = times ? ((const REAL *)job->a->values)[e] : 1;
-
-        /* The entries of the next rows follow in the same array, so this also looks beyond the end of this row. */
-        if (e + PREFETCH_ENTRIES < job->entries) {
-            const char *ahead = b + ((int64_t)job->col[e + PREFETCH_ENTRIES] * stride + j) * element;
+        /* The entries of the next rows follow in the same array, so this also looks beyond the end of this row; unless
+         * those rows are likely to be masked out. */
+        if (e + PREFETCH_ENTRIES < ahead_end) {
+            const char *ahead = b + (int64_t)job->col[e + PREFETCH_ENTRIES] * stride + j * element;
             for (int64_t i = 0; i < n * NAME(LANES) * element; i += LINE_BYTES) __builtin_prefetch(ahead + i);
         }
-#pragma GCC unroll 8
-        for (int i = 0; i < n; i++) {
-            NAME(vector) v = NAME(load)(row, i < n - 1 ? j + i * NAME(LANES) : last, bf16);
-
-            if (times) v = w * v;
-            if (op == SUM) {
-                acc[i] += v;
-            } else {
-                const NAME(lanes) take = e == e0 ? (NAME(lanes)){ 0 } - 1 : NAME(wins)(v, acc[i], sign);
-
-                acc[i] = NAME(select)(take, v, acc[i]);
-                if (op == EXTREME_WINNER) won[i] = (take & (INDEX)job->col[e]) | (~take & won[i]);
-            }
-        }
+        NAME(entry)(job, e, b + (int64_t)job->col[e] * stride, j, last, n, op, times, bf16, 0, acc, won);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++) {
         const int64_t at = i < n - 1 ? j + i * NAME(LANES) : last;
 
         memcpy(z + at, &acc[i], sizeof acc[i]);
-        for (int k = 0; k < NAME(LANES) && op == EXTREME_WINNER; k++) winner[at + k] = (int32_t)won[i][k];
+        for (int k = 0; k < NAME(LANES) && KEEPS_WINNER(op); k++) winner[at + k] = (int32_t)won[i][k];
     }
 }
 
@@ -100,7 +133,7 @@ INLINE void NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1,
 }
 
 /* All columns of a strip that is at least one register wide. */
-static void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
+INLINE void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
                         const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
     const int64_t widest = TILE_REGISTERS * NAME(LANES);
@@ -111,4 +144,30 @@ static void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, s
 
         NAME(tile_of)(job, e0, e1, strip.begin, j, j + count - NAME(LANES), n, op, times, bf16, z, winner);
     }
+}
+
+/* Put z, or c + z, where the bits of a mask say so (all flipped by `flip`), and leave or zero the rest. `bits` begins with
+ * the bit of the first column. Done as far as whole registers go; returns how far. */
+INLINE int64_t NAME(merge)(const uint8_t *bits, uint8_t flip, int64_t count, const int add, const int zero,
+                           const REAL *z, REAL *c)
+{
+    NAME(lanes) bit;
+    int64_t j = 0;
+
+    for (int i = 0; i < NAME(LANES); i++) bit[i] = (INDEX)1 << i;
+    for (; j + NAME(LANES) <= count; j += NAME(LANES)) {
+        unsigned word = (unsigned)(uint8_t)(bits[j >> 3] ^ flip) >> (j & 7);
+        NAME(lanes) which;
+        NAME(vector) old, new;
+
+        if (NAME(LANES) > 8) word |= (unsigned)(uint8_t)(bits[(j >> 3) + 1] ^ flip) << 8;
+        which = (bit & (INDEX)word) != 0;
+        memcpy(&old, c + j, sizeof old);
+        memcpy(&new, z + j, sizeof new);
+        if (add) new = old + new;
+        if (zero) old = (NAME(vector)){ 0 };
+        new = NAME(select)(which, new, old);
+        memcpy(c + j, &new, sizeof new);
+    }
+    return j;
 }
