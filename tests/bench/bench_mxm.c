@@ -151,9 +151,7 @@ static void expect(struct bench_output *expected, enum bench_form form, struct b
 {
     struct bench_lane lane = { .kernel = "reference", .form = form, .self = graft };
 
-#if BENCH_HAVE_BF16
     if (form == BENCH_BF16) lane.form = BENCH_PLAIN;
-#endif
     bench_output_reset(expected, graft->inputs);
     if (bench_graft_run(&lane, expected, 1) < 0)
         bench_die("reference cannot do %s: %s", bench_form_name[form], lane.note);

@@ -60,9 +60,7 @@ void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *gr
     inputs->one_over_degree = bench_new(n, sizeof *inputs->one_over_degree, threads);
     inputs->bits = bench_new(n, (size_t)inputs->bits_stride, threads);
     inputs->rows = bench_new(n / 8 + 1, 1, threads);
-#if BENCH_HAVE_BF16
     inputs->b_bf16 = bench_new(n, columns * sizeof *inputs->b_bf16, threads);
-#endif
     fill_features(inputs);
     fill_masks(inputs);
     for (int64_t e = 0; e < graph->nnz; e++) inputs->weights[e] = (float)(1 + (random_bits(USE_WEIGHTS, e) & 7)) / 8;

@@ -5,12 +5,6 @@
 
 #include "graph.h"
 
-#if BENCH_HAVE_BF16
-#define BENCH_BF16_FORM(X) X(BF16, "bf16")
-#else
-#define BENCH_BF16_FORM(X)
-#endif
-
 /* The forms, in the order of the table; README.md has a line for each. */
 #define BENCH_FORM_MAP(X)                                                                                              \
     X(PLAIN, "plain")                                                                                                  \
@@ -19,7 +13,7 @@
     X(MEAN, "mean")                                                                                                    \
     X(MAX, "max")                                                                                                      \
     X(MAX_WINNER, "max_winner")                                                                                        \
-    BENCH_BF16_FORM(X)                                                                                                 \
+    X(BF16, "bf16")                                                                                                    \
     X(WEIGHTED, "weighted")
 
 #define BENCH_FORM_ENUM(name, text) BENCH_##name,

@@ -86,12 +86,10 @@ static void set_form(struct call *call, const struct bench_graft *graft, enum be
         call->args.winner = output->winner;
         call->args.winner_stride = inputs->width;
         break;
-#if BENCH_HAVE_BF16
     case BENCH_BF16:
         call->b.dtype = GRAFT_BF16;
         call->b.data = inputs->b_bf16;
         break;
-#endif
     case BENCH_WEIGHTED:
         call->args.semiring = GRAFT_PLUS_TIMES;
         call->args.a = graft->weighted;

@@ -6,10 +6,14 @@
 #if WIDE_BYTES == 64
 #define MASK_REGISTERS
 #endif
+#if WIDE_BYTES >= 32 && defined(FLOAT_ROWS)
+#define WIDENS
+#endif
 #include "kernel/simd/tile.h"
 #undef VECTOR_BYTES
 #undef NAME
 #undef MASK_REGISTERS
+#undef WIDENS
 
 #define VECTOR_BYTES NARROW_BYTES
 #define NAME(noun) JOIN(TYPE(narrow_), noun)

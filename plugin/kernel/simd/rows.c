@@ -11,8 +11,9 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Rows of B that are asked for ahead of the one in work: enough to cover a miss, few enough to stay in the cache. */
-enum { PREFETCH_ENTRIES = 8, LINE_BYTES = 64, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
+/* Rows of B that are asked for ahead of the one in work. A row is a miss, and the misses under way at once set the speed:
+ * with 8 ahead a product took 1.4 times as long as with 32, with 64 again longer (tests/bench/NOTES.md). */
+enum { PREFETCH_ENTRIES = 32, LINE_BYTES = 64, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
 
 /* What is done with the entries of a row; a constant wherever it is asked for. */
 enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER };
@@ -52,8 +53,23 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     return allowed;
 }
 
-#ifdef __AVX512F__
+/* Where gcc 12 does not find the instruction that is there for it. */
+#if WIDE_BYTES >= 32
 #include <immintrin.h>
+#endif
+
+#if WIDE_BYTES == 32
+INLINE __m256 f32_wide_widen(const uint16_t *upper)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)upper)), 16));
+}
+#endif
+
+#if WIDE_BYTES == 64
+INLINE __m512 f32_wide_widen(const uint16_t *upper)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)upper)), 16));
+}
 
 /* AVX-512 has registers for masks, which gcc 12 does not use for the comparisons of its own vectors. */
 typedef __mmask16 f32_wide_mask;
@@ -77,10 +93,12 @@ INLINE __mmask8 f64_wide_mask_wins(__m512d v, __m512d best, const int max)
 #define f64_wide_mask_set(lanes, k, column) ((f64_wide_lanes)_mm512_mask_set1_epi64((__m512i)(lanes), k, column))
 #endif
 
+#define FLOAT_ROWS
 #define REAL float
 #define INDEX int32_t
 #define TYPE(noun) JOIN(f32_, noun)
 #include "kernel/simd/row.h"
+#undef FLOAT_ROWS
 #undef REAL
 #undef INDEX
 #undef TYPE

@@ -18,19 +18,15 @@ INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
     NAME(vector) v;
 
     if (bf16 && sizeof(REAL) == 4) {
-        typedef uint16_t halves __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL) * 2)));
+#ifdef WIDENS
+        return (NAME(vector))NAME(widen)((const uint16_t *)b + at);
+#else
         typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL) * 4)));
-        halves           upper;
         words            widened;
 
-        memcpy(&upper, (const uint16_t *)b + at, sizeof upper);
-#if defined(__aarch64__)
-        /* Here gcc makes two instructions of the loop, and many of the conversion; on x86 it is the other way round. */
-        for (int i = 0; i < (int)(sizeof upper / sizeof upper[0]); i++) widened[i] = (uint32_t)upper[i] << 16;
-#else
-        widened = __builtin_convertvector(upper, words) << 16;
-#endif
+        for (int i = 0; i < NAME(LANES); i++) widened[i] = (uint32_t)((const uint16_t *)b)[at + i] << 16;
         memcpy(&v, &widened, sizeof v);
+#endif
         return v;
     }
     memcpy(&v, (const REAL *)b + at, sizeof v);
@@ -146,8 +142,8 @@ INLINE void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, s
     }
 }
 
-/* Put z, or c + z, where the bits of a mask say so (all flipped by `flip`), and leave or zero the rest. `bits` begins with
- * the bit of the first column. Done as far as whole registers go; returns how far. */
+/* Put z, or c + z, where the bits of a mask say so (all flipped by `flip`), and leave or zero the rest. `bits` begins
+ * with the bit of the first column. Done as far as whole registers go; returns how far. */
 INLINE int64_t NAME(merge)(const uint8_t *bits, uint8_t flip, int64_t count, const int add, const int zero,
                            const REAL *z, REAL *c)
 {
