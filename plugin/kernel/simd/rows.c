@@ -11,8 +11,8 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Rows of B that are asked for ahead of the one in work. A row is a miss, and the misses under way at once set the speed:
- * with 8 ahead a product took 1.4 times as long as with 32, with 64 again longer (tests/bench/NOTES.md). */
+/* Rows of B that are asked for ahead of the one in work. A row is a miss, and the misses under way at once set the
+ * speed: with 8 ahead a product took 1.4 times as long as with 32, with 64 again longer (tests/bench/NOTES.md). */
 enum { PREFETCH_ENTRIES = 32, LINE_BYTES = 64, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
 
 /* What is done with the entries of a row; a constant wherever it is asked for. */
