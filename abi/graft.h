@@ -14,7 +14,8 @@
  *  5. Matrices are views of the host's arrays. Each comment says until when they are borrowed, and who frees what.
  *  6. Each call says which threads may call it; a context serves one caller at a time, and contexts share nothing.
  *  7. The library never prints, exits, installs a handler, changes errno, locale, rounding or OpenMP settings, and is
- *     never unloaded under its threads. In a child process after fork() every call answers GRAFT_ERR_FORKED.
+ *     never unloaded under its threads. In a child process after fork() every call on a context of the parent
+ *     answers GRAFT_ERR_FORKED; one that is opened there works on one thread, for a team of threads does not live on.
  *  8. Memory comes from the host's allocator if there is one; close() after the objects leaves none behind.
  *  9. What may still change lives in abi/draft, under ids that say so. CHANGELOG.md has a line for every change here.
  */

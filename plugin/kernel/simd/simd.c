@@ -158,7 +158,6 @@ static void do_rows(const struct run *r, const struct gr_task *task, struct gr_s
         const int empty = forbidden || a->row_ptr[row] == a->row_ptr[row + 1];
 
         if (forbidden && stays) continue;
-
         if (!empty) r->loops->gather(&r->job, a->row_ptr[row], a->row_ptr[row + 1], strip, z, winners);
         r->loops->finish(&r->job, row, strip, empty ? NULL : z, winners);
     }
