@@ -18,14 +18,16 @@ enum { REPEAT_MAX = 1000, SLOW_REPEAT = 3 };
 static const double slow_seconds = 8;
 
 struct options {
-    const char *graph, *json, *export, *kernels, *forms;
-    int64_t     width;
+    const char *graph, *order, *json, *export, *kernels, *forms;
+    int64_t     width, stride; /* stride 0: as width */
     int         threads, repeat;
 };
 
 static const struct argp_option argp_options[] = {
     { "graph", 'g', "GRAPH", 0, "rmat:SCALE:EDGES, uniform:N:EDGES, or a data set (rmat:18:2000000)", 0 },
+    { "order", 'o', "METHOD", 0, "order of the vertices: degree, rcm or community (as they come)", 0 },
     { "width", 'w', "N", 0, "columns of B and C (128)", 0 },
+    { "stride", 's', "N", 0, "floats from one row of B to the next (as width)", 0 },
     { "threads", 't', "N", 0, "threads (all processors)", 0 },
     { "repeat", 'r', "N", 0, "measurements of each line, after one to warm up (5)", 0 },
     { "kernel", 'k', "LIST", 0, "only these kernels, parted by commas", 0 },
@@ -51,6 +53,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case 'g': options->graph = text; return 0;
+    case 'o': options->order = text; return 0;
+    case 's': options->stride = read_number(text, 1 << 20, state, "stride"); return 0;
     case 'w': options->width = read_number(text, 1 << 20, state, "width"); return 0;
     case 't': options->threads = (int)read_number(text, 4096, state, "threads"); return 0;
     case 'r': options->repeat = (int)read_number(text, REPEAT_MAX, state, "repeat"); return 0;
@@ -58,6 +62,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'f': options->forms = text; return 0;
     case 'j': options->json = text; return 0;
     case 'e': options->export = text; return 0;
+    case ARGP_KEY_END:
+        if (options->stride == 0) options->stride = options->width;
+        if (options->stride < options->width)
+            argp_error(state, "--stride is %" PRId64 ", less than the width, %" PRId64, options->stride,
+                       options->width);
+        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -212,7 +222,8 @@ static void print_heading(const struct options *options, const struct bench_grap
 {
     printf("%s: %" PRId64 " vertices, %" PRId64 " entries, longest row %" PRId64 "; made in %.1f s\n", options->graph,
            graph->n, graph->nnz, graph->largest, seconds);
-    printf("width %" PRId64 ", threads %d\n", options->width, options->threads);
+    printf("width %" PRId64 ", stride of B %" PRId64 ", threads %d, vertices in the order %s\n", options->width,
+           options->stride, options->threads, options->order != NULL ? options->order : "they come in");
 }
 
 static void print_memory(const struct bench_graft *graft)
@@ -237,7 +248,7 @@ static int measure(const struct options *options, const struct bench_graph *grap
     struct bench_copy  *copy = bench_copy_create(options->threads, &lanes);
     int                 wrong;
 
-    bench_inputs_init(&inputs, graph, options->width, options->threads);
+    bench_inputs_init(&inputs, graph, options->width, options->stride, options->threads);
     bench_output_init(&output, &inputs);
     bench_graft_init(&graft, api, &inputs);
 #if BENCH_HAVE_GRAPHBLAS
@@ -274,6 +285,7 @@ int main(int argc, char **argv)
     api = load_library();
     seconds = -bench_seconds();
     bench_graph_init(&graph, options.graph, api, options.threads);
+    if (options.order != NULL) bench_graph_order(&graph, options.order, api, options.threads);
     seconds += bench_seconds();
     print_heading(&options, &graph, seconds);
     if (options.export != NULL) {

@@ -4,6 +4,7 @@
 
 #include "bench.h"
 #include "graft_data.h"
+#include "graft_mxm.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -198,6 +199,46 @@ void bench_graph_init(struct bench_graph *graph, const char *what, const graft_a
         const int64_t length = graph->row_ptr[row + 1] - graph->row_ptr[row];
         if (length > graph->largest) graph->largest = length;
     }
+}
+
+/** The graph with vertex order[i] in place i; the entries of a row stay in their order. */
+static void reorder(struct bench_graph *graph, const int64_t *order, int threads)
+{
+    int32_t *place = bench_new((size_t)graph->n, sizeof *place, threads);
+    int32_t *columns = bench_new((size_t)graph->nnz, sizeof *columns, threads);
+    int64_t *row_ptr = bench_new((size_t)graph->n + 1, sizeof *row_ptr, threads), to = 0;
+
+    for (int64_t i = 0; i < graph->n; i++) place[order[i]] = (int32_t)i;
+    for (int64_t i = 0; i < graph->n; i++) {
+        for (int64_t e = graph->row_ptr[order[i]]; e < graph->row_ptr[order[i] + 1]; e++)
+            columns[to++] = place[graph->col_idx[e]];
+        row_ptr[i + 1] = to;
+    }
+    free(place);
+    bench_graph_fini(graph);
+    graph->row_ptr = row_ptr;
+    graph->col_idx = columns;
+}
+
+void bench_graph_order(struct bench_graph *graph, const char *method, const graft_api *api, int threads)
+{
+    const graft_mxm *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    graft_csr        csr = GRAFT_INIT(graft_csr);
+    graft_error      error = GRAFT_INIT(graft_error);
+    graft_matrix    *matrix = NULL;
+    int64_t         *order = bench_new((size_t)graph->n, sizeof *order, threads);
+
+    if (mxm == NULL) bench_die("this library has no %s", GRAFT_MXM_ID);
+    csr.index_type = GRAFT_I32;
+    csr.n_rows = csr.n_cols = graph->n;
+    csr.row_ptr = graph->row_ptr;
+    csr.col_idx = graph->col_idx;
+    if (mxm->matrix_create(api->context, &csr, 0, &matrix, &error) < 0 ||
+        mxm->matrix_order(api->context, matrix, method, order, &error) < 0)
+        bench_die("%s", error.message);
+    mxm->matrix_destroy(api->context, matrix);
+    reorder(graph, order, threads);
+    free(order);
 }
 
 void bench_graph_fini(struct bench_graph *graph)

@@ -21,6 +21,9 @@ struct bench_graph {
  *
  * Of drawn edges both directions are stored, each once; loops are left out. */
 void bench_graph_init(struct bench_graph *graph, const char *what, const graft_api *api, int threads);
+
+/** Put the vertices into the order that a method of matrix_order of graft.mxm/1 gives, or die. */
+void bench_graph_order(struct bench_graph *graph, const char *method, const graft_api *api, int threads);
 void bench_graph_fini(struct bench_graph *graph);
 
 /** Write the graph into the folder: edges.npy and labels.npy (all -1; it tells the number of vertices), which together

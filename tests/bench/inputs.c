@@ -25,11 +25,10 @@ static uint64_t random_bits(int use, int64_t index)
 
 static void fill_features(struct bench_inputs *inputs)
 {
-    const int64_t count = inputs->graph->n * inputs->width;
+    const int64_t count = inputs->graph->n * inputs->stride;
 
 #pragma omp parallel for num_threads(inputs->threads) schedule(static)
     for (int64_t i = 0; i < count; i++) inputs->b[i] = ((float)(random_bits(USE_B, i) & 127) - 64) / 64;
-    if (inputs->b_bf16 == NULL) return;
 #pragma omp parallel for num_threads(inputs->threads) schedule(static)
     for (int64_t i = 0; i < count; i++) {
         uint32_t word;
@@ -49,12 +48,14 @@ static void fill_masks(struct bench_inputs *inputs)
     }
 }
 
-void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *graph, int64_t width, int threads)
+void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *graph, int64_t width, int64_t stride,
+                       int threads)
 {
-    const size_t n = (size_t)graph->n, columns = (size_t)width;
+    const size_t n = (size_t)graph->n, columns = (size_t)stride;
 
-    *inputs =
-        (struct bench_inputs){ .graph = graph, .width = width, .threads = threads, .bits_stride = (width + 7) / 8 };
+    *inputs = (struct bench_inputs){
+        .graph = graph, .width = width, .stride = stride, .threads = threads, .bits_stride = (width + 7) / 8
+    };
     inputs->b = bench_new(n, columns * sizeof *inputs->b, threads);
     inputs->weights = bench_new((size_t)graph->nnz, sizeof *inputs->weights, threads);
     inputs->one_over_degree = bench_new(n, sizeof *inputs->one_over_degree, threads);

@@ -28,8 +28,9 @@ struct bench_inputs {
     const struct bench_graph *graph;
     int64_t                   width;
     int                       threads;
-    float                    *b;               /* [n x width] k/64 with -64 <= k < 64 */
-    uint16_t                 *b_bf16;          /* [n x width] the same; NULL where the form is not there */
+    int64_t                   stride;          /* of b and b_bf16 */
+    float                    *b;               /* [n x stride] k/64 with -64 <= k < 64 */
+    uint16_t                 *b_bf16;          /* [n x stride] the same */
     float                    *weights;         /* [nnz] k/8 with 1 <= k <= 8 */
     float                    *one_over_degree; /* [n] */
     uint8_t                  *bits;            /* [n x bits_stride] half of them set */
@@ -37,7 +38,8 @@ struct bench_inputs {
     uint8_t                  *rows; /* [n bits] one in ten set */
 };
 
-void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *graph, int64_t width, int threads);
+void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *graph, int64_t width, int64_t stride,
+                       int threads);
 void bench_inputs_fini(struct bench_inputs *inputs);
 
 /** What is written. */

@@ -108,6 +108,7 @@ static void make_call(struct call *call, const struct bench_graft *graft, enum b
     call->b.n_rows = inputs->graph->n;
     call->b.n_cols = call->b.stride = inputs->width;
     call->c = call->b;
+    call->b.stride = inputs->stride;
     call->b.data = inputs->b;
     call->c.data = output->c;
     call->args = GRAFT_INIT(graft_mxm_args);

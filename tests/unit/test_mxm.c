@@ -148,25 +148,25 @@ static void test_special_numbers(const char *kernel, enum product_numbers number
     report(kernel, numbers == PRODUCT_INFINITE ? "infinities" : "NaN and infinities", tally, 1);
 }
 
-/** Rows so long that a kernel may share one among threads; equal ones among their entries show who wins. */
-static void test_hubs(const char *kernel, graft_dtype dtype, int repeats)
+/** Rows so long that a kernel may share one among threads, where equal entries show who wins; and results too large for
+ *  caches, which a kernel may write past them. */
+static void test_sizes(const char *kernel, const char *what, int variants, struct product_shape shape)
 {
-    const struct product_shape shape = { 40, repeats ? 12000 : 24000, 17, GRAFT_I32, dtype, 1, repeats, PRODUCT_EXACT };
-    struct sample              sample = { 9 };
-    struct product             product;
-    struct tally               tally[7] = { 0 };
+    struct sample  sample = { 9 };
+    struct product product;
+    struct tally   tally[7] = { 0 };
 
     open_product(&product, &sample, &shape);
     for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
         product.args.semiring = s;
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < variants; i++) {
             product_set_extras(&product, i == 1, !is_sum(s) && i < 2);
             product_set_mask(&product, 5 * i);
             product.args.flags = i == 1 ? GRAFT_MXM_ACCUMULATE : 0;
             product_tally(&product, mxm, context, kernel, i + 1, &tally[s]);
         }
     }
-    report(kernel, repeats ? "long rows with repeats" : "long rows", tally, !repeats);
+    report(kernel, what, tally, !shape.repeats);
     close_product(&product);
 }
 
@@ -532,11 +532,18 @@ static void test_kernel(const char *kernel)
     test_odd_shapes(kernel);
     test_special_numbers(kernel, PRODUCT_INFINITE);
     test_special_numbers(kernel, PRODUCT_SPECIAL);
-    test_hubs(kernel, GRAFT_F32, 0);
-    test_hubs(kernel, GRAFT_F64, 1);
+    test_sizes(kernel, "long rows", 3,
+               (struct product_shape){ 40, 24000, 17, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT });
+    test_sizes(kernel, "long rows with repeats", 3,
+               (struct product_shape){ 40, 12000, 17, GRAFT_I32, GRAFT_F64, 1, 1, PRODUCT_EXACT });
     test_threads(kernel, GRAFT_F32);
     test_threads(kernel, GRAFT_F64);
     test_explain(kernel);
+    if (strncmp(kernel, "simd", 4) != 0) return;
+    test_sizes(kernel, "large, float", 1,
+               (struct product_shape){ 90000, 9, 101, GRAFT_I32, GRAFT_F32, 0, 0, PRODUCT_EXACT });
+    test_sizes(kernel, "large, double", 1,
+               (struct product_shape){ 45000, 9, 101, GRAFT_I32, GRAFT_F64, 0, 0, PRODUCT_EXACT });
 }
 
 /** Every kernel there is. */

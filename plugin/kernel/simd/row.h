@@ -6,14 +6,14 @@
 #if WIDE_BYTES == 64
 #define MASK_REGISTERS
 #endif
-#if WIDE_BYTES >= 32 && defined(FLOAT_ROWS)
-#define WIDENS
+#if WIDE_BYTES >= 32
+#define INTRINSICS
 #endif
 #include "kernel/simd/tile.h"
 #undef VECTOR_BYTES
 #undef NAME
 #undef MASK_REGISTERS
-#undef WIDENS
+#undef INTRINSICS
 
 #define VECTOR_BYTES NARROW_BYTES
 #define NAME(noun) JOIN(TYPE(narrow_), noun)
@@ -86,10 +86,16 @@ static void TYPE(forbid)(const struct gr_simd_job *job, const uint8_t *allowed, 
     for (int64_t j = 0; j < count; j++) c[j] = allowed[j] ? c[j] : 0;
 }
 
+INLINE void TYPE(copy)(const struct gr_simd_job *job, const void *from, int64_t bytes, void *to)
+{
+    if (job->stream) TYPE(wide_put)(from, bytes, to);
+    else memcpy(to, from, (size_t)bytes);
+}
+
 static void TYPE(store)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t count, const REAL *z, REAL *c)
 {
     if (!(job->args->flags & GRAFT_MXM_ACCUMULATE)) {
-        if (allowed == NULL) memcpy(c, z, (size_t)count * sizeof *c);
+        if (allowed == NULL) TYPE(copy)(job, z, count * (int64_t)sizeof *c, c);
         for (int64_t j = 0; j < count && allowed != NULL; j++) c[j] = allowed[j] ? z[j] : c[j];
     } else if (job->sum) {
         for (int64_t j = 0; j < count && allowed == NULL; j++) c[j] += z[j];
@@ -127,6 +133,13 @@ static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *all
 {
     const uint32_t flags = job->args->flags;
 
+    if (allowed == NULL && !(flags & GRAFT_MXM_ACCUMULATE) && job->a->index_type == GRAFT_I32) {
+        int32_t *to = (int32_t *)job->args->winner + row * job->args->winner_stride + strip.begin;
+
+        TYPE(copy)(job, z, strip.count * (int64_t)sizeof *c, c);
+        TYPE(copy)(job, winner, strip.count * (int64_t)sizeof *to, to);
+        return;
+    }
     for (int64_t j = 0; j < strip.count; j++) {
         const int64_t at = row * job->args->winner_stride + strip.begin + j;
 

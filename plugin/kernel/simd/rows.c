@@ -12,12 +12,15 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* Rows of B that are asked for ahead of the one in work. A row is a miss, and the misses under way at once set the
- * speed: with 8 ahead a product took 1.4 times as long as with 32, with 64 again longer (tests/bench/NOTES.md). */
-enum { PREFETCH_ENTRIES = 32, LINE_BYTES = 64, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
+ * speed: with 8 ahead a product took 1.4 times as long as with 32, with 64 again longer; and asked for into the level
+ * 2 cache, which can wait for more lines than level 1, 0.65 times as long (tests/bench/NOTES.md). */
+enum { PREFETCH_ENTRIES = 32, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
 
-/* What is done with the entries of a row; a constant wherever it is asked for. */
-enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER };
-#define IS_MAX(op) ((op) == MAX || (op) == MAX_WINNER)
+/* What is done with the entries of a row; a constant wherever it is asked for. Those OF_NUMBERS do not see to it that
+ * a NaN wins, but tell that there was one. */
+enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER, MAX_OF_NUMBERS, MIN_OF_NUMBERS };
+#define IS_MAX(op) ((op) == MAX || (op) == MAX_WINNER || (op) == MAX_OF_NUMBERS)
+#define OF_NUMBERS(op) ((op) == MAX_OF_NUMBERS || (op) == MIN_OF_NUMBERS)
 #define KEEPS_WINNER(op) ((op) == MAX_WINNER || (op) == MIN_WINNER)
 
 static void put_winner(const struct gr_simd_job *job, int64_t at, int32_t winner)
@@ -58,11 +61,25 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
 #include <immintrin.h>
 #endif
 
+/* The processor's maximum and minimum are the second operand where one of the two is no number or both are equal.
+ * `unordered` collects where a NaN was met: one comparison finds it in two registers. */
 #if WIDE_BYTES == 32
 INLINE __m256 f32_wide_widen(const uint16_t *upper)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)upper)), 16));
 }
+
+typedef __m256  f32_wide_truth;
+typedef __m256d f64_wide_truth;
+
+#define f32_wide_stream _mm256_stream_ps
+#define f64_wide_stream _mm256_stream_pd
+#define f32_wide_extreme(v, best, max) ((max) ? _mm256_max_ps(v, best) : _mm256_min_ps(v, best))
+#define f64_wide_extreme(v, best, max) ((max) ? _mm256_max_pd(v, best) : _mm256_min_pd(v, best))
+#define f32_wide_unordered(truth, v, w) _mm256_or_ps(truth, _mm256_cmp_ps(v, w, _CMP_UNORD_Q))
+#define f64_wide_unordered(truth, v, w) _mm256_or_pd(truth, _mm256_cmp_pd(v, w, _CMP_UNORD_Q))
+#define f32_wide_any(truth) _mm256_movemask_ps(truth)
+#define f64_wide_any(truth) _mm256_movemask_pd(truth)
 #endif
 
 #if WIDE_BYTES == 64
@@ -72,8 +89,8 @@ INLINE __m512 f32_wide_widen(const uint16_t *upper)
 }
 
 /* AVX-512 has registers for masks, which gcc 12 does not use for the comparisons of its own vectors. */
-typedef __mmask16 f32_wide_mask;
-typedef __mmask8  f64_wide_mask;
+typedef __mmask16 f32_wide_truth;
+typedef __mmask8  f64_wide_truth;
 
 INLINE __mmask16 f32_wide_mask_wins(__m512 v, __m512 best, const int max)
 {
@@ -91,6 +108,14 @@ INLINE __mmask8 f64_wide_mask_wins(__m512d v, __m512d best, const int max)
 #define f64_wide_mask_move _mm512_mask_mov_pd
 #define f32_wide_mask_set(lanes, k, column) ((f32_wide_lanes)_mm512_mask_set1_epi32((__m512i)(lanes), k, column))
 #define f64_wide_mask_set(lanes, k, column) ((f64_wide_lanes)_mm512_mask_set1_epi64((__m512i)(lanes), k, column))
+#define f32_wide_stream _mm512_stream_ps
+#define f64_wide_stream _mm512_stream_pd
+#define f32_wide_extreme(v, best, max) ((max) ? _mm512_max_ps(v, best) : _mm512_min_ps(v, best))
+#define f64_wide_extreme(v, best, max) ((max) ? _mm512_max_pd(v, best) : _mm512_min_pd(v, best))
+#define f32_wide_unordered(truth, v, w) ((__mmask16)((truth) | _mm512_cmp_ps_mask(v, w, _CMP_UNORD_Q)))
+#define f64_wide_unordered(truth, v, w) ((__mmask8)((truth) | _mm512_cmp_pd_mask(v, w, _CMP_UNORD_Q)))
+#define f32_wide_any(truth) (truth)
+#define f64_wide_any(truth) (truth)
 #endif
 
 #define FLOAT_ROWS

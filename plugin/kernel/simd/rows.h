@@ -6,7 +6,7 @@
 #include "graft_mxm.h"
 
 /** Columns that are done in one sweep over the entries of a row, at most. */
-enum { GR_SIMD_STRIP = 256 };
+enum { GR_SIMD_STRIP = 256, GR_CACHE_LINE = 64 };
 
 /** A product, as the loops see it. */
 struct gr_simd_job {
@@ -15,6 +15,8 @@ struct gr_simd_job {
     const int32_t        *col; /* columns of a */
     int64_t               entries;
     int                   sum, times, rows_masked; /* rows_masked: by a mask of rows */
+    int                   stream;                  /* C, and winners, are written past the caches */
+    int                   b_crosses;               /* rows of B begin inside cache lines */
     double                sign;                    /* 1 for max, -1 for min */
 };
 

@@ -202,6 +202,26 @@ static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
     r->loops->finish(&r->job, hub->row, strip, forbidden ? NULL : z, winner);
 }
 
+/* Whether rows begin elsewhere than at a cache line. */
+static int crosses_lines(const graft_dense *b)
+{
+    const int element = b->dtype == GRAFT_F64 ? 8 : b->dtype == GRAFT_BF16 ? 2 : 4;
+
+    return ((uintptr_t)b->data | (uint64_t)b->stride * (unsigned)element) % GR_CACHE_LINE != 0;
+}
+
+/* Whether C is better written past the caches: nothing of it is read, and it is so large that little of it would still
+ * be there for who reads it next. */
+static int streams(const graft_mxm_args *args)
+{
+    const double       large = 32 << 20;
+    const graft_dense *c = args->c;
+    const int          element = c->dtype == GRAFT_F64 ? 8 : 4;
+
+    if (args->mask != NULL || args->flags & GRAFT_MXM_ACCUMULATE) return 0;
+    return (uintptr_t)c->data % (unsigned)element == 0 && (double)c->n_rows * (double)c->n_cols * element > large;
+}
+
 static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, const graft_mxm_args *args)
 {
     const graft_semiring s = args->semiring;
@@ -214,6 +234,8 @@ static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, c
         .sum = s == GRAFT_PLUS_TIMES || s == GRAFT_PLUS_SECOND,
         .times = a->values != NULL && (s == GRAFT_PLUS_TIMES || s == GRAFT_MAX_TIMES || s == GRAFT_MIN_TIMES),
         .rows_masked = args->mask != NULL && args->mask->kind == GRAFT_MASK_ROWS,
+        .stream = streams(args),
+        .b_crosses = crosses_lines(args->b),
         .sign = s == GRAFT_MIN_TIMES || s == GRAFT_MIN_SECOND ? -1 : 1,
     };
 }
@@ -238,6 +260,10 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
         for (int64_t i = 0; i < p->list.n_tasks * n_strips; i++) do_task(&r, i, n_strips);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t i = 0; i < p->list.n_hubs * n_strips; i++) finish_hub(&r, i, n_strips);
+#if defined(__x86_64__)
+        /* What went past the caches is ordered before what the host does next, on whatever thread. */
+        if (r.job.stream) __builtin_ia32_sfence();
+#endif
     }
     return GRAFT_OK;
 }

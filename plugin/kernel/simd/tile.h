@@ -5,6 +5,10 @@
 typedef REAL  NAME(vector) __attribute__((vector_size(VECTOR_BYTES)));
 typedef INDEX NAME(lanes) __attribute__((vector_size(VECTOR_BYTES))); /* of truth, or of columns */
 
+#ifndef INTRINSICS
+typedef int NAME(truth);
+#endif
+
 enum { NAME(LANES) = VECTOR_BYTES / (int)sizeof(REAL) };
 
 INLINE NAME(vector) NAME(select)(NAME(lanes) which, NAME(vector) yes, NAME(vector) no)
@@ -18,7 +22,7 @@ INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
     NAME(vector) v;
 
     if (bf16 && sizeof(REAL) == 4) {
-#ifdef WIDENS
+#if defined(INTRINSICS) && defined(FLOAT_ROWS)
         return (NAME(vector))NAME(widen)((const uint16_t *)b + at);
 #else
         typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL) * 4)));
@@ -43,7 +47,7 @@ INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, const int max)
 INLINE void NAME(take)(NAME(vector) v, INDEX column, const enum op op, NAME(vector) * acc, NAME(lanes) * won)
 {
 #ifdef MASK_REGISTERS
-    const NAME(mask) k = NAME(mask_wins)(v, *acc, IS_MAX(op));
+    const NAME(truth) k = NAME(mask_wins)(v, *acc, IS_MAX(op));
 
     *acc = NAME(mask_move)(*acc, k, v);
     if (KEEPS_WINNER(op)) *won = NAME(mask_set)(*won, k, column);
@@ -55,16 +59,18 @@ INLINE void NAME(take)(NAME(vector) v, INDEX column, const enum op op, NAME(vect
 #endif
 }
 
-/* Let entry e take part, in n registers. The first entry of an extreme is taken as it is. */
-INLINE void NAME(entry)(const struct gr_simd_job *job, int64_t e, const char *row, int64_t j, int64_t last, const int n,
-                        const enum op op, const int times, const int bf16, const int first, NAME(vector) * acc,
-                        NAME(lanes) * won)
+/* Let entry e take part, in n registers of `row`, the last of them at `last`. The first entry of an extreme is taken as
+ * it is. Of numbers, returns `unordered` with a NaN that was met. */
+INLINE NAME(truth) NAME(entry)(const struct gr_simd_job *job, int64_t e, const char *row, int64_t last, const int n,
+                               const enum op op, const int times, const int bf16, const int first,
+                               NAME(truth) unordered, NAME(vector) * acc, NAME(lanes) * won)
 {
     const REAL w = times ? ((const REAL *)job->a->values)[e] : 1;
+    NAME(vector) before = { 0 };
 
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++) {
-        NAME(vector) v = NAME(load)(row, i < n - 1 ? j + i * NAME(LANES) : last, bf16);
+        NAME(vector) v = NAME(load)(row, i < n - 1 ? i * NAME(LANES) : last, bf16);
 
         if (times) v = w * v;
         if (op == SUM) {
@@ -72,59 +78,78 @@ INLINE void NAME(entry)(const struct gr_simd_job *job, int64_t e, const char *ro
         } else if (first) {
             acc[i] = v;
             if (KEEPS_WINNER(op)) won[i] = (NAME(lanes)){ 0 } + (INDEX)job->col[e];
+#ifdef INTRINSICS
+        } else if (OF_NUMBERS(op)) {
+            acc[i] = NAME(extreme)(v, acc[i], IS_MAX(op));
+            if (i % 2 == 1 || i == n - 1) unordered = NAME(unordered)(unordered, v, i % 2 == 1 ? before : v);
+            before = v;
+#endif
         } else {
             NAME(take)(v, (INDEX)job->col[e], op, &acc[i], &won[i]);
         }
     }
+    (void)before;
+    return unordered;
 }
 
-/* Columns j .. in n registers. The last register begins at column `last`, so that it may overlap the one before it and
- * nothing beyond the row is touched. n, op and times are constants where this is called. */
-INLINE void NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t j, int64_t last,
-                       const int n, const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
+/* Columns begin .. in n registers. The last register begins at column begin + last, so that it may overlap the one
+ * before it and nothing beyond the row is touched. n, op, times and bf16 are constants where this is called. Returns
+ * whether an operation of numbers met a NaN; z is then not to be used. */
+INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, const int n,
+                      const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
-    const int64_t element = bf16 ? 2 : (int64_t)sizeof(REAL);
-    const char   *b = (const char *)job->args->b->data + begin * element;
-    const int64_t stride = job->args->b->stride * element;
-    const int64_t ahead_end = job->rows_masked ? e1 : job->entries;
+    const int64_t  element = bf16 ? 2 : (int64_t)sizeof(REAL);
+    const int32_t *col = job->col;
+    const int      crosses = job->b_crosses;
+    const char    *b = (const char *)job->args->b->data + begin * element;
+    const int64_t  stride = job->args->b->stride * element;
+    const int64_t  ahead_end = job->rows_masked ? e1 : job->entries;
     NAME(vector) acc[TILE_REGISTERS] = { { 0 } };
     NAME(lanes) won[TILE_REGISTERS] = { { 0 } };
+    NAME(truth) unordered = { 0 };
 
     if (op != SUM) {
-        NAME(entry)(job, e0, b + (int64_t)job->col[e0] * stride, j, last, n, op, times, bf16, 1, acc, won);
+        NAME(entry)(job, e0, b + (int64_t)col[e0] * stride, last, n, op, times, bf16, 1, unordered, acc, won);
         e0++;
     }
     for (int64_t e = e0; e < e1; e++) {
         /* The entries of the next rows follow in the same array, so this also looks beyond the end of this row; unless
          * those rows are likely to be masked out. */
         if (e + PREFETCH_ENTRIES < ahead_end) {
-            const char *ahead = b + (int64_t)job->col[e + PREFETCH_ENTRIES] * stride + j * element;
-            for (int64_t i = 0; i < n * NAME(LANES) * element; i += LINE_BYTES) __builtin_prefetch(ahead + i);
+            const char *ahead = b + (int64_t)col[e + PREFETCH_ENTRIES] * stride;
+            for (int64_t i = 0; i < n * NAME(LANES) * element; i += GR_CACHE_LINE) __builtin_prefetch(ahead + i, 0, 2);
+            if (crosses) __builtin_prefetch(ahead + (last + NAME(LANES)) * element - 1, 0, 2);
         }
-        NAME(entry)(job, e, b + (int64_t)job->col[e] * stride, j, last, n, op, times, bf16, 0, acc, won);
+        unordered = NAME(entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 0, unordered, acc, won);
     }
+#ifdef INTRINSICS
+    if (OF_NUMBERS(op) && NAME(any)(unordered)) return 1;
+#endif
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++) {
-        const int64_t at = i < n - 1 ? j + i * NAME(LANES) : last;
+        const int64_t at = i < n - 1 ? i * NAME(LANES) : last;
 
         memcpy(z + at, &acc[i], sizeof acc[i]);
-        for (int k = 0; k < NAME(LANES) && KEEPS_WINNER(op); k++) winner[at + k] = (int32_t)won[i][k];
+        if (KEEPS_WINNER(op) && sizeof(REAL) == 4) memcpy(winner + at, &won[i], sizeof won[i]);
+        else
+            for (int k = 0; k < NAME(LANES) && KEEPS_WINNER(op); k++) winner[at + k] = (int32_t)won[i][k];
     }
+    return 0;
 }
 
 /* The tile for a number of registers that is known at run time. */
-INLINE void NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t j, int64_t last,
-                          int64_t n, const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
+INLINE int NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, int64_t n,
+                         const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
     switch (n) {
-    case 1: NAME(tile)(job, e0, e1, begin, j, last, 1, op, times, bf16, z, winner); break;
-    case 2: NAME(tile)(job, e0, e1, begin, j, last, 2, op, times, bf16, z, winner); break;
-    case 3: NAME(tile)(job, e0, e1, begin, j, last, 3, op, times, bf16, z, winner); break;
-    case 4: NAME(tile)(job, e0, e1, begin, j, last, 4, op, times, bf16, z, winner); break;
-    case 5: NAME(tile)(job, e0, e1, begin, j, last, 5, op, times, bf16, z, winner); break;
-    case 6: NAME(tile)(job, e0, e1, begin, j, last, 6, op, times, bf16, z, winner); break;
-    case 7: NAME(tile)(job, e0, e1, begin, j, last, 7, op, times, bf16, z, winner); break;
-    default: NAME(tile)(job, e0, e1, begin, j, last, 8, op, times, bf16, z, winner); break;
+    case 1: return NAME(tile)(job, e0, e1, begin, last, 1, op, times, bf16, z, winner);
+    case 2: return NAME(tile)(job, e0, e1, begin, last, 2, op, times, bf16, z, winner);
+    case 3: return NAME(tile)(job, e0, e1, begin, last, 3, op, times, bf16, z, winner);
+    case 4: return NAME(tile)(job, e0, e1, begin, last, 4, op, times, bf16, z, winner);
+    case 5: return NAME(tile)(job, e0, e1, begin, last, 5, op, times, bf16, z, winner);
+    case 6: return NAME(tile)(job, e0, e1, begin, last, 6, op, times, bf16, z, winner);
+    case 7: return NAME(tile)(job, e0, e1, begin, last, 7, op, times, bf16, z, winner);
+    default: return NAME(tile)(job, e0, e1, begin, last, 8, op, times, bf16, z, winner);
     }
 }
 
@@ -135,11 +160,40 @@ INLINE void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, s
     const int64_t widest = TILE_REGISTERS * NAME(LANES);
 
     for (int64_t j = 0; j < strip.count; j += widest) {
-        const int64_t count = strip.count - j < widest ? strip.count - j : widest;
-        const int64_t n = (count + NAME(LANES) - 1) / NAME(LANES);
+        const int64_t  count = strip.count - j < widest ? strip.count - j : widest;
+        const int64_t  n = (count + NAME(LANES) - 1) / NAME(LANES), last = count - NAME(LANES);
+        int32_t *const winners = KEEPS_WINNER(op) ? winner + j : NULL;
 
-        NAME(tile_of)(job, e0, e1, strip.begin, j, j + count - NAME(LANES), n, op, times, bf16, z, winner);
+#ifdef INTRINSICS
+        if (op == MAX &&
+            !NAME(tile_of)(job, e0, e1, strip.begin + j, last, n, MAX_OF_NUMBERS, times, bf16, z + j, winners))
+            continue;
+        if (op == MIN &&
+            !NAME(tile_of)(job, e0, e1, strip.begin + j, last, n, MIN_OF_NUMBERS, times, bf16, z + j, winners))
+            continue;
+#endif
+        NAME(tile_of)(job, e0, e1, strip.begin + j, last, n, op, times, bf16, z + j, winners);
     }
+}
+
+/* Copy past the caches: whole lines; what begins or ends inside a line in the ordinary way. */
+INLINE void NAME(put)(const void *from, int64_t bytes, void *to)
+{
+    int64_t at = 0;
+
+#ifdef INTRINSICS
+    at = (int64_t)(-(uintptr_t)to % GR_CACHE_LINE);
+    if (at > bytes) at = bytes;
+    memcpy(to, from, (size_t)at);
+    for (; at + GR_CACHE_LINE <= bytes; at += GR_CACHE_LINE) {
+        for (int64_t k = at; k < at + GR_CACHE_LINE; k += VECTOR_BYTES) {
+            NAME(vector) v;
+            memcpy(&v, (const char *)from + k, sizeof v);
+            NAME(stream)((void *)((char *)to + k), v);
+        }
+    }
+#endif
+    memcpy((char *)to + at, (const char *)from + at, (size_t)(bytes - at));
 }
 
 /* Put z, or c + z, where the bits of a mask say so (all flipped by `flip`), and leave or zero the rest. `bits` begins
