@@ -38,7 +38,9 @@ static int32_t fill_from_sparse(graft_trainer *t, float *x, graft_error *error)
                        s->value_type);
     }
     for (int64_t row = 0; row < s->n_rows; row++) {
-        for (int64_t e = s->row_ptr[row]; e < s->row_ptr[row + 1]; e++) {
+        const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+
+        for (int64_t e = s->row_ptr[v]; e < s->row_ptr[v + 1]; e++) {
             x[row * s->n_cols + gr_csr_column(s, e)] += s->values != NULL ? ((const float *)s->values)[e] : 1;
         }
     }
@@ -66,14 +68,16 @@ int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
         t->x = t->features.data;
         t->x_stride = t->features.stride;
     }
-    if (t->data.features == NULL || t->config.normalize_features) {
+    if (t->data.features == NULL || t->config.normalize_features || t->vertex != NULL) {
         if (t->n > 0 && width > INT64_MAX / t->n) {
             return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)t->n, (long long)width);
         }
         GR_TRY(GR_POOL_NEW(t->context, &t->pool, x, t->n * width, error));
         if (t->data.features == NULL) GR_TRY(fill_from_sparse(t, x, error));
         for (int64_t row = 0; row < t->n && t->data.features != NULL; row++) {
-            memcpy(x + row * width, t->x + row * t->x_stride, (uint64_t)width * sizeof *x);
+            const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+
+            memcpy(x + row * width, t->x + v * t->x_stride, (uint64_t)width * sizeof *x);
         }
         if (t->config.normalize_features) normalize(x, t->n, width);
         t->x = x;

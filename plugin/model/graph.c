@@ -2,6 +2,7 @@
  * that turn sums over neighbours into means or into Kipf and Welling's normalisation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
+#include "graph/order.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -56,11 +57,15 @@ static int32_t wrap(graft_context *context, struct gr_csr *csr, graft_matrix **m
 
 int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
 {
-    struct gr_csr    symmetric = { 0 }, looped = { 0 }, transpose = { 0 };
+    struct gr_csr    ordered = { 0 }, symmetric = { 0 }, looped = { 0 }, transpose = { 0 };
     const graft_csr *csr = &t->graph;
     int32_t          rc = GRAFT_OK;
 
     if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
+    if (t->vertex != NULL) {
+        GR_TRY(gr_order_apply(t->context, csr, t->vertex, &ordered, error));
+        csr = &ordered.view;
+    }
     if (t->config.symmetrize) {
         GR_TRY(gr_csr_symmetrize(t->context, csr, &symmetric, error));
         csr = &symmetric.view;
@@ -73,12 +78,14 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     t->symmetric = same_arrays(csr, &transpose.view);
     if (csr == &looped.view) GR_TRY(wrap(t->context, &looped, &t->a, error));
     else if (csr == &symmetric.view) GR_TRY(wrap(t->context, &symmetric, &t->a, error));
+    else if (csr == &ordered.view) GR_TRY(wrap(t->context, &ordered, &t->a, error));
     else GR_TRY(gr_matrix_create(t->context, csr, &t->a, error));
     if (t->config.kind == GR_MODEL_GAT) t->a_transpose = NULL;
     else if (t->symmetric) t->a_transpose = t->a;
     else GR_TRY(wrap(t->context, &transpose, &t->a_transpose, error));
     rc = make_scales(t, error);
 done:
+    gr_csr_fini(t->context, &ordered);
     gr_csr_fini(t->context, &symmetric);
     gr_csr_fini(t->context, &looped);
     gr_csr_fini(t->context, &transpose);

@@ -28,6 +28,7 @@ static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int trainin
         rows.mean = layer->mean;
         rows.rstd = layer->rstd;
     }
+    rows.vertex = t->vertex;
     rows.key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, (uint64_t)l + 1);
     rows.threshold = training ? gr_dropout_threshold(t->config.dropout) : 0;
     return rows;
@@ -47,7 +48,7 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
     if (training && t->x_dropped != NULL) {
         const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
 
-        gr_rows_dropout(t->x, t->x_stride, t->x_dropped, t->n, t->config.width[0], key,
+        gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->n, t->config.width[0], key,
                         gr_dropout_threshold(t->config.input_dropout), t->threads);
     }
     for (int32_t l = 0; l < t->config.n_layers; l++) {

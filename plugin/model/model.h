@@ -7,6 +7,7 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
+ * order.c      the vertices in another order    explain.c     what a trainer is, in a few lines
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -107,6 +108,7 @@ struct graft_trainer {
     graft_dense   features;
     int64_t       n;
     int64_t       n_train; /* training vertices that have a label */
+    int64_t      *vertex;  /* [n] what the host calls vertex v; NULL: v */
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
     graft_matrix *a, *a_transpose;
@@ -139,6 +141,8 @@ static inline int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
+/** Of an option's order, the vertices, and data.labels, targets and split in it. */
+int32_t gr_model_order_init(graft_trainer *trainer, graft_error *error);
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
 int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
@@ -182,13 +186,14 @@ int32_t gr_layers_backward(graft_trainer *trainer, graft_error *error);
 
 /** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
 struct gr_rows {
-    int64_t      n, width;
-    int          threads;
-    const float *bias, *gain, *shift; /* gain NULL: no norm */
-    float       *z, *h, *mean, *rstd;
-    uint8_t     *bits;
-    uint64_t     key;       /* of the dropout */
-    uint32_t     threshold; /* of 65536: draws below it are dropped */
+    int64_t        n, width;
+    int            threads;
+    const float   *bias, *gain, *shift; /* gain NULL: no norm */
+    float         *z, *h, *mean, *rstd;
+    uint8_t       *bits;
+    uint64_t       key;       /* of the dropout */
+    uint32_t       threshold; /* of 65536: draws below it are dropped */
+    const int64_t *vertex;    /* draws of row v are those of vertex[v]; NULL: of v */
 };
 void gr_rows_forward(const struct gr_rows *rows);
 
@@ -204,9 +209,9 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
 /** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j below width. */
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
 
-/** out = dropout(x), or of rows of x as they are with threshold 0. */
-void gr_rows_dropout(const float *x, int64_t x_stride, float *out, int64_t n, int64_t width, uint64_t key,
-                     uint32_t threshold, int threads);
+/** out[n x width] = dropout(x), or x as it is with threshold 0; the draws are those of `vertex`, as above. */
+void gr_rows_dropout(const float *x, int64_t x_stride, const int64_t *vertex, float *out, int64_t n, int64_t width,
+                     uint64_t key, uint32_t threshold, int threads);
 /** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
 void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
                    int64_t width, int threads);

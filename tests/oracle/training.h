@@ -23,6 +23,7 @@ struct training_case {
     double                  dropout, input_dropout;
     struct oracle_optimizer optimizer;
     const char             *kernel; /* NULL: auto */
+    const char             *order;  /* NULL: given */
 };
 
 struct training {

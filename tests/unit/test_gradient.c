@@ -154,6 +154,27 @@ static void test_variants(enum oracle_kind kind)
     check_gradient(&what);
 }
 
+/** Whatever order the trainer keeps the vertices in, dropout is that of the host's vertices. */
+static void test_orders(enum oracle_kind kind)
+{
+    static const char *const orders[] = { "degree", "rcm", "community" };
+
+    for (int which = 0; which < 12; which++) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 2,
+                                            .norm = 1,
+                                            .several = which / 3 & 1,
+                                            .sparse = which / 6 & 1,
+                                            .weighted = which / 6 & 1,
+                                            .prepare = which / 3 & 1,
+                                            .dropout = 0.5,
+                                            .input_dropout = 0.3,
+                                            .order = orders[which % 3],
+                                            .optimizer = revealing };
+        check_gradient(&what);
+    }
+}
+
 static void test_kernels(enum oracle_kind kind)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -366,7 +387,7 @@ static void check_predictions(struct training *training, const double *logits, c
 }
 
 /** Without dropout, whatever the options say. */
-static void test_evaluation(enum oracle_kind kind, int several)
+static void test_evaluation(enum oracle_kind kind, int several, const char *order)
 {
     const struct training_case what = { .kind = kind,
                                         .layers = 3,
@@ -374,6 +395,7 @@ static void test_evaluation(enum oracle_kind kind, int several)
                                         .several = several,
                                         .dropout = 0.5,
                                         .input_dropout = 0.3,
+                                        .order = order,
                                         .optimizer = revealing };
     struct training            training;
     graft_error                error = GRAFT_INIT(graft_error);
@@ -468,9 +490,10 @@ int main(void)
         test_first_values(kind);
         test_gradients(kind, 1);
         test_variants(kind);
+        test_orders(kind);
         test_kernels(kind);
-        test_evaluation(kind, 0);
-        test_evaluation(kind, 1);
+        test_evaluation(kind, 0, NULL);
+        test_evaluation(kind, 1, "degree");
     }
     test_gradients(ORACLE_GAT, 2);
     test_heads();
