@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../examples/setup.sh"
 
 setup_packages build example tests
-if ! setup_build -Dwerror=true -Dgraphblas=enabled -Dcblas=enabled; then
+if ! setup_build -Dwerror=true -Dgraphblas=enabled -Dcblas=enabled -Donednn=enabled; then
     say "0 passed, 1 failed, 0 skipped"
     exit 1
 fi

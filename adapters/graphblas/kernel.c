@@ -8,8 +8,8 @@
  * way, as it does for a diagonal A or one entry. So Z is always its own, and C of the host is never lent. What a
  * product only reads, A and B, is lent by pack and taken back by unpack; nothing of it is freed while it is lent.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/module.h"
 #include "epilogue.h"
-#include "graft_module.h"
 
 #include <GraphBLAS.h>
 #include <float.h>
@@ -551,11 +551,5 @@ static const graft_module_table table = {
 
 int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_table **out, graft_error *error)
 {
-    if (abi_min > GRAFT_ABI_VERSION || abi_max < GRAFT_ABI_VERSION) {
-        return fail(error, GRAFT_ERR_VERSION, 0,
-                    "kernel module graphblas knows version %u, the library drives %u to %u", GRAFT_ABI_VERSION, abi_min,
-                    abi_max);
-    }
-    *out = &table;
-    return GRAFT_OK;
+    return module_give(&table, abi_min, abi_max, out, error);
 }

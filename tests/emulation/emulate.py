@@ -20,7 +20,7 @@ import tap  # noqa: E402
 CROSS_FILE = os.path.join(HERE, "aarch64.ini")
 PACKAGES = "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user"
 # What aarch64 is to show is in the library alone, and foreign libraries for it need not be there.
-OPTIONS = ["-Dwerror=true", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Dgraft-train=disabled"]
+OPTIONS = ["-Dwerror=true", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Donednn=disabled", "-Dgraft-train=disabled"]
 # Flags for the compiler of this machine are not for the other one.
 FLAGS = ("CFLAGS", "CPPFLAGS", "LDFLAGS")
 

@@ -19,7 +19,7 @@ PARTS = [
     (r"plugin/model/", ["abi", "plugin/base", "plugin/kernel", "plugin/graph", "plugin/edge", "plugin/dense",
                         "plugin/model"]),
     (r"(plugin/\w+)/", ["abi", "plugin/base", "itself"]),
-    (r"(adapters/\w+)/", ["abi", "itself"]),
+    (r"(adapters/\w+)/", ["abi", "adapters/common", "itself"]),
     (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "itself"]),
     (r"examples/\w+\.c", ["abi", "adapters/*.h"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
@@ -29,13 +29,13 @@ STANDARD_ONLY = {
     r"abi/graft_load\.h": {"dlfcn.h", "errno.h", "stdio.h", "string.h"},
     r"abi/": {"stddef.h", "stdint.h"},
 }
-FOREIGN = re.compile(r"(mpi|GraphBLAS|LAGraph|cblas|lapacke|mkl\w*|metis|parmetis|ptscotch|jansson)\.h")
+FOREIGN = re.compile(r"(mpi|GraphBLAS|LAGraph|cblas|dnnl|lapacke|mkl\w*|metis|parmetis|ptscotch|jansson)\.h")
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.MULTILINE)
 
 
 def resolve(root, path, name):
     """The file of the tree that `name` means in `path`, or None."""
-    for folder in (os.path.dirname(path), "abi", "plugin", "tests"):
+    for folder in (os.path.dirname(path), "abi", "plugin", "adapters", "tests"):
         candidate = os.path.normpath(os.path.join(folder, name))
         if os.path.isfile(os.path.join(root, candidate)):
             return candidate

@@ -1,0 +1,177 @@
+/* A dense product cut into calls of somebody else's product on one thread each. The blocks are cut by the shape alone
+ * and summed in order, so that the bits of C do not depend on the number of threads. The threads are ours; a library
+ * on OpenMP sees that it is called inside a parallel region, and starts none.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GEMM_BLOCKS_H
+#define GEMM_BLOCKS_H
+
+#include "graft_module.h"
+
+#include <limits.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Rows of C in a block; the depth of a chunk of a deep product, how many there may be, and elements of each at most. */
+enum { BLOCK_ROWS = 512, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
+
+/** A whole product on one thread; safe to call from several at once. OK, or a status of no meaning beyond failure. */
+typedef int32_t (*gemm_serial)(const graft_gemm *gemm);
+
+/** What a dense module keeps between products. */
+struct gemm_blocks {
+    const graft_host *host;
+    const char       *name; /* of the module */
+    gemm_serial       serial;
+    float            *partial; /* products of the chunks of a deep product */
+    uint64_t          partial_bytes;
+};
+
+static int32_t gemm_blocks_fail(const char *name, graft_error *error, int32_t code, const char *text, int64_t number)
+{
+    error->code = code;
+    snprintf(error->message, sizeof error->message, "%s: %s: %lld", name, text, (long long)number);
+    return code;
+}
+
+static int32_t gemm_blocks_init(const graft_host *host, const char *name, gemm_serial serial, void **state,
+                                graft_error *error)
+{
+    struct gemm_blocks *made = host->allocate(host->self, sizeof *made, 64);
+
+    if (made == NULL)
+        return gemm_blocks_fail(name, error, GRAFT_ERR_NOMEM, "no memory for its state, bytes", sizeof *made);
+    *made = (struct gemm_blocks){ .host = host, .name = name, .serial = serial };
+    *state = made;
+    return GRAFT_OK;
+}
+
+static void gemm_blocks_drop_partial(struct gemm_blocks *s)
+{
+    if (s->partial != NULL) s->host->deallocate(s->host->self, s->partial, s->partial_bytes, 64);
+    s->partial = NULL;
+    s->partial_bytes = 0;
+}
+
+static void gemm_blocks_fini(void *state)
+{
+    struct gemm_blocks *s = state;
+
+    if (s == NULL) return;
+    gemm_blocks_drop_partial(s);
+    s->host->deallocate(s->host->self, s, sizeof *s, 64);
+}
+
+/* Part of a product: rows of op(A) and C from `row`, `m` of them; depth from `depth`, `k` of it. */
+static int gemm_blocks_part(const struct gemm_blocks *s, const graft_gemm *whole, int64_t row, int64_t m, int64_t depth,
+                            int64_t k)
+{
+    graft_gemm g = *whole;
+
+    g.a += g.transpose_a ? depth * g.lda + row : row * g.lda + depth;
+    g.b += g.transpose_b ? depth : depth * g.ldb;
+    g.c += row * g.ldc;
+    g.m = m;
+    g.k = k;
+    g.threads = 1;
+    return s->serial(&g) < 0;
+}
+
+/* Keep the library from starting a team of its own, also where ours has one thread. The number is that of the implicit
+ * task, and ends with the parallel region it is set in: the host's stays as it was. */
+static void gemm_blocks_stay_alone(void)
+{
+    omp_set_num_threads(1);
+}
+
+static int gemm_blocks_by_rows(const struct gemm_blocks *s, const graft_gemm *g)
+{
+    const int64_t blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    int           faults = 0;
+
+#pragma omp parallel num_threads(g->threads) reduction(+ : faults)
+    {
+        gemm_blocks_stay_alone();
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < blocks; i++) {
+            const int64_t row = i * BLOCK_ROWS, m = g->m - row < BLOCK_ROWS ? g->m - row : BLOCK_ROWS;
+
+            faults += gemm_blocks_part(s, g, row, m, 0, g->k);
+        }
+    }
+    return faults;
+}
+
+static int32_t gemm_blocks_reserve(struct gemm_blocks *s, uint64_t bytes, graft_error *error)
+{
+    if (bytes <= s->partial_bytes) return GRAFT_OK;
+    gemm_blocks_drop_partial(s);
+    s->partial = s->host->allocate(s->host->self, bytes, 64);
+    if (s->partial == NULL)
+        return gemm_blocks_fail(s->name, error, GRAFT_ERR_NOMEM, "no memory for partial products, bytes",
+                                (int64_t)bytes);
+    s->partial_bytes = bytes;
+    return GRAFT_OK;
+}
+
+/* Weight gradients are small and deep: X^T G over all vertices. The depth is cut, and the parts are added in order. */
+static int gemm_blocks_by_depth(const struct gemm_blocks *s, const graft_gemm *g, int64_t chunks)
+{
+    const int64_t depth = (g->k + chunks - 1) / chunks, size = g->m * g->n;
+    int           faults = 0;
+
+#pragma omp parallel num_threads(g->threads) reduction(+ : faults)
+    {
+        gemm_blocks_stay_alone();
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < chunks; i++) {
+            const int64_t begin = i * depth, k = g->k - begin < depth ? g->k - begin : depth;
+            graft_gemm    chunk = *g;
+
+            chunk.beta = 0;
+            chunk.c = s->partial + i * size;
+            chunk.ldc = g->n;
+            faults += gemm_blocks_part(s, &chunk, 0, g->m, begin, k);
+        }
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < g->m; row++) {
+            float *c = g->c + row * g->ldc;
+
+            for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
+            for (int64_t i = 0; i < chunks; i++) {
+                for (int64_t j = 0; j < g->n; j++) c[j] += s->partial[i * size + row * g->n + j];
+            }
+        }
+    }
+    return faults;
+}
+
+static int32_t gemm_blocks_gemm(void *state, const graft_gemm *g, graft_error *error)
+{
+    struct gemm_blocks *s = state;
+    int64_t             chunks = g->k / CHUNK_DEPTH;
+    int                 faults;
+
+    if (g->m == 0 || g->n == 0) return GRAFT_OK;
+    if (g->n > INT_MAX || g->lda > INT_MAX || g->ldb > INT_MAX || g->ldc > INT_MAX)
+        return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED,
+                                "rows are longer than its integers can say, columns", g->n);
+    if (g->k / CHUNKS_MAX > INT_MAX)
+        return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
+    if (chunks > CHUNKS_MAX) chunks = CHUNKS_MAX;
+    if (chunks > 1 && g->m * g->n <= PARTIAL_MAX) {
+        const uint64_t bytes = ((uint64_t)(chunks * g->m * g->n) * sizeof(float) + 63) / 64 * 64;
+        const int32_t  rc = gemm_blocks_reserve(s, bytes, error);
+
+        if (rc < 0) return rc;
+        faults = gemm_blocks_by_depth(s, g, chunks);
+    } else {
+        if (g->k > INT_MAX)
+            return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
+        faults = gemm_blocks_by_rows(s, g);
+    }
+    if (faults == 0) return GRAFT_OK;
+    return gemm_blocks_fail(s->name, error, GRAFT_ERR_MODULE, "blocks of a product that failed", faults);
+}
+
+#endif
