@@ -4,12 +4,28 @@
 
 #include <string.h>
 
+/* Load all there are, so that each can say how it is to be preferred. Unlike kernels they start nothing that the host
+ * might want to start. What fails keeps its reason. */
+static int32_t load_all(graft_context *context, const int32_t *order, int32_t count, graft_error *error)
+{
+    for (int32_t i = 0; i < count; i++) {
+        struct gr_module *module = &context->modules.at[order[i]];
+
+        if (module->status == 0 && gr_module_use(context, module, error) == GRAFT_ERR_NOMEM) return GRAFT_ERR_NOMEM;
+    }
+    return GRAFT_OK;
+}
+
 int32_t gr_dense_choose(graft_context *context, const struct gr_module **module, graft_error *error)
 {
     const char *chosen = gr_option_text(context, GR_OPTION_DENSE_MODULE);
     int32_t     order[GR_MODULE_MAX], count = 0;
     int32_t     rc = gr_modules_order(context, "dense", chosen, order, &count, error);
 
+    if (rc == GRAFT_OK && strcmp(chosen, "auto") == 0) {
+        rc = load_all(context, order, count, error);
+        if (rc == GRAFT_OK) rc = gr_modules_order(context, "dense", chosen, order, &count, error);
+    }
     if (rc < 0) return rc;
     for (int32_t i = 0; i < count; i++) {
         struct gr_module *candidate = &context->modules.at[order[i]];

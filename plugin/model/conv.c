@@ -4,9 +4,10 @@
 #include "model/model.h"
 
 /* Columns that pass through the sparse product, forward and backward, in either order; the first layer sends no
- * gradient back to its input. The cheaper one is taken. */
-static int aggregates_first(const struct gr_layer *layer, int32_t l)
+ * gradient back to its input. The cheaper one is taken; what is aggregated once costs nothing. */
+static int aggregates_first(const graft_trainer *t, const struct gr_layer *layer, int32_t l)
 {
+    if (l == 0 && gr_input_is_constant(t)) return 1;
     return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
 }
 
@@ -18,7 +19,7 @@ int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
     layer->self = gr_parameter_find(t, l, t->config.kind == GR_MODEL_MLP ? "weight" : "weight_self");
     layer->neigh = gr_parameter_find(t, l, t->config.kind == GR_MODEL_GCN ? "weight" : "weight_neigh");
     layer->bias = gr_parameter_find(t, l, "bias");
-    layer->aggregate_first = aggregates_first(layer, l);
+    layer->aggregate_first = aggregates_first(t, layer, l);
     if (layer->neigh != NULL && layer->aggregate_first) {
         GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->gathered, t->n * layer->in, error));
     }
@@ -42,13 +43,7 @@ int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     }
     if (layer->neigh == NULL) return rc;
     if (layer->aggregate_first) {
-        struct gr_operand from = x;
-
-        if (t->right != NULL) {
-            gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, t->n, layer->in, t->threads);
-            from = (struct gr_operand){ t->scratch, layer->in };
-        }
-        GR_TRY(gr_product_gather(t, t->a, t->left, from, layer->in, 0, layer->gathered, error));
+        GR_TRY(gr_layer_gather(t, layer, x, error));
         rc =
             gr_product(t, (struct gr_operand){ layer->gathered, layer->in }, layer->neigh, (float)add, layer->z, error);
     } else {

@@ -37,8 +37,7 @@ int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     const struct gr_rows rows = gin_inner_rows(t, layer);
     int32_t              rc = GRAFT_OK;
 
-    gr_rows_scale(x.data, x.stride, NULL, (float)(1 + t->config.gin_eps), layer->gathered, t->n, layer->in, t->threads);
-    GR_TRY(gr_product_gather(t, t->a, NULL, x, layer->in, 1, layer->gathered, error));
+    GR_TRY(gr_layer_gather(t, layer, x, error));
     GR_TRY(gr_product(t, (struct gr_operand){ layer->gathered, layer->in }, layer->neigh, 0, layer->inner, error));
     gr_rows_forward(&rows);
     rc = gr_product(t, (struct gr_operand){ layer->inner, layer->out }, layer->outer, 0, layer->z, error);

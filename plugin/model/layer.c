@@ -41,6 +41,34 @@ static struct gr_operand input_of(const graft_trainer *t, int32_t l, int trainin
     return (struct gr_operand){ t->x, t->x_stride };
 }
 
+static int32_t gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    struct gr_operand from = x;
+
+    if (t->config.kind == GR_MODEL_GIN) {
+        const float factor = (float)(1 + t->config.gin_eps);
+
+        gr_rows_scale(x.data, x.stride, NULL, factor, layer->gathered, t->n, layer->in, t->threads);
+        return gr_product_gather(t, t->a, NULL, x, layer->in, 1, layer->gathered, error);
+    }
+    if (t->right != NULL) {
+        gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, t->n, layer->in, t->threads);
+        from = (struct gr_operand){ t->scratch, layer->in };
+    }
+    return gr_product_gather(t, t->a, t->left, from, layer->in, 0, layer->gathered, error);
+}
+
+int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    int32_t rc;
+
+    if (layer->gathered_of != NULL && layer->gathered_of == x.data) return GRAFT_OK;
+    layer->gathered_of = NULL;
+    rc = gather(t, layer, x, error);
+    if (rc == GRAFT_OK && x.data == t->x && gr_input_is_constant(t)) layer->gathered_of = t->x;
+    return rc;
+}
+
 int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
 {
     int32_t rc = GRAFT_OK;

@@ -27,7 +27,7 @@ struct gr_config {
     int64_t            width[GR_LAYERS_MAX + 1]; /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t            epochs, eval_every, heads;
     double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
-    int                norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features;
+    int                norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input;
     uint64_t           seed;
 };
 
@@ -62,9 +62,10 @@ struct gr_layer {
     int                  aggregate_first; /* (A H) W rather than A (H W): the same, at another price */
     struct gr_parameter *self, *neigh;    /* sage has both, mlp self only, gcn and gat neigh only; gin: its first */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift;
-    float               *gathered; /* [in] input after aggregation, if that comes first */
-    float               *inner;    /* [out] gin: ReLU of the first product */
-    float               *z;        /* [out] before norm */
+    float               *gathered;    /* [in] input after aggregation, if that comes first */
+    const float         *gathered_of; /* the constant input that it is the aggregate of, or NULL */
+    float               *inner;       /* [out] gin: ReLU of the first product */
+    float               *z;           /* [out] before norm */
     float               *mean, *rstd;
     uint8_t             *bits, *inner_bits; /* [(out+7)/8] which outputs ReLU and dropout let through */
     float               *h;                 /* [out] what the next layer sees; z itself where there is no norm */
@@ -139,6 +140,12 @@ static inline int64_t gr_config_wide(const struct gr_config *config, int32_t l)
     return config->width[l + 1] * (averaged ? config->heads : 1);
 }
 
+/** Whether the features enter every pass as they are, so that what is made of them once may be kept. */
+static inline int gr_input_is_constant(const graft_trainer *trainer)
+{
+    return trainer->config.reuse_input && trainer->x_dropped == NULL;
+}
+
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
 /** Of an option's order, the vertices, and data.labels, targets and split in it. */
@@ -178,6 +185,10 @@ int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, 
 /** out[n x width] = diag(scale) A x, added to out if `add`. */
 int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const float *scale, struct gr_operand x,
                           int64_t width, int add, float *out, graft_error *error);
+
+/** layer->gathered = diag(scale) A x, or for gin (1 + eps) x + A x, unless it is that already: features that do not
+ *  change are aggregated once. */
+int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 
 /** Run all layers; with `training`, with dropout. The logits are z of the last layer. */
 int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *error);

@@ -24,6 +24,8 @@ struct training_case {
     struct oracle_optimizer optimizer;
     const char             *kernel; /* NULL: auto */
     const char             *order;  /* NULL: given */
+    const char             *dense;  /* NULL: auto */
+    int                     anew;   /* features are aggregated in every pass */
 };
 
 struct training {

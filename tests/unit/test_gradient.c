@@ -140,9 +140,12 @@ static void test_variants(enum oracle_kind kind)
     struct training_case what = { .kind = kind, .layers = 2, .prepare = 1, .norm = 1, .optimizer = revealing };
 
     check_gradient(&what);
+    what.anew = 1;
+    check_gradient(&what);
     what.sparse = 1;
     what.weighted = 1;
     check_gradient(&what);
+    what.anew = 0;
     what.prepare = 0;
     check_gradient(&what);
     what = (struct training_case){ .kind = kind, .layers = 2, .loss = "sigmoid", .optimizer = revealing };
@@ -175,17 +178,23 @@ static void test_orders(enum oracle_kind kind)
     }
 }
 
-static void test_kernels(enum oracle_kind kind)
+/** Every usable kernel and dense module. */
+static void test_modules(enum oracle_kind kind)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
 
     for (int32_t i = 0; api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++) {
         const struct training_case what = {
-            .kind = kind, .layers = 3, .norm = 1, .dropout = 0.5, .optimizer = revealing, .kernel = entry.name
+            .kind = kind,
+            .layers = 3,
+            .norm = 1,
+            .dropout = 0.5,
+            .optimizer = revealing,
+            .kernel = strcmp(entry.kind, "kernel") == 0 ? entry.name : NULL,
+            .dense = strcmp(entry.kind, "dense") == 0 ? entry.name : NULL,
         };
 
-        if (strcmp(entry.kind, "kernel") != 0) continue;
-        if (entry.state < 0) skip(2, "kernel %s cannot be used: %s", entry.name, entry.detail);
+        if (entry.state < 0) skip(2, "%s %s cannot be used: %s", entry.kind, entry.name, entry.detail);
         else check_gradient(&what);
     }
 }
@@ -491,7 +500,7 @@ int main(void)
         test_gradients(kind, 1);
         test_variants(kind);
         test_orders(kind);
-        test_kernels(kind);
+        test_modules(kind);
         test_evaluation(kind, 0, NULL);
         test_evaluation(kind, 1, "degree");
     }
