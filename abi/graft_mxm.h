@@ -103,9 +103,10 @@ typedef struct graft_mxm {
      * This is GrB_mxm of the GraphBLAS C specification with C, a full matrix, showing 0 where GrB_mxm leaves no entry.
      * With an epilogue, Z passes through it first; see graft_epilogue. B in bfloat16 is widened to float as it is read.
      *
-     * Where masks save work on a CPU: rows that are forbidden are not gathered (a mask of a tenth of the rows costs
-     * about a tenth), and a mask saves the pass over C that would apply it. Single elements save nothing: their cache
-     * lines are read for their neighbours anyway.
+     * Where masks save work on a CPU: rows that GRAFT_MASK_ROWS forbids are not gathered (a mask of a tenth of the rows
+     * costs about a sixth), nor are rows, or blocks of 256 columns that begin at multiples of 256, of which
+     * GRAFT_MASK_BITS forbids every bit; and every mask saves the pass over C that would apply it. Single elements save
+     * nothing, for their cache lines are read for their neighbours anyway; nor does GRAFT_MASK_BYTES.
      *
      * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first one of equal ones;
      * with ACCUMULATE it changes only where Z wins over the old C, a NaN over any number; where C becomes 0 for want of

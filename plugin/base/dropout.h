@@ -14,9 +14,9 @@ static inline uint32_t gr_dropout_threshold(double share)
 }
 
 /** What stays is multiplied by this, so that expected values stay. */
-static inline float gr_dropout_scale(uint32_t threshold)
+static inline double gr_dropout_scale(uint32_t threshold)
 {
-    return 65536.0f / (float)(65536 - threshold);
+    return 65536.0 / (65536 - threshold);
 }
 
 /** Which of columns 8*block .. 8*block+7 stay, one bit each. */

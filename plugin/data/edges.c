@@ -5,8 +5,8 @@
 enum { CHUNK = 2048 };
 
 /* One end of every edge. *largest rises to the largest vertex. */
-static int32_t read_row(const struct gr_part_file *part, int64_t row, const struct gr_vertices *vertices,
-                        int32_t *to, int64_t *largest, graft_error *error)
+static int32_t read_row(const struct gr_part_file *part, int64_t row, const struct gr_vertices *vertices, int32_t *to,
+                        int64_t *largest, graft_error *error)
 {
     const int64_t count = part->npy.shape[1], bytes = part->npy.item_bytes;
     const int64_t limit = vertices->count >= 0 ? vertices->count : INT32_MAX;

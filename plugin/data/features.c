@@ -60,14 +60,14 @@ int32_t gr_features_read_sparse(const graft_context *context, const struct gr_fo
     const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR];
     const struct gr_part_file *indices = &folder->part[GR_PART_INDICES], *values = &folder->part[GR_PART_VALUES];
     const graft_csr            like = {
-        .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &some_value
+                   .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &some_value
     };
     struct gr_csr *sparse = &data->sparse;
     int32_t        rc;
 
     if (!gr_folder_has(folder, GR_PART_INDPTR)) return GRAFT_OK;
-    GR_TRY(gr_csr_init(context, sparse, &like, indptr->npy.count - 1, folder->n_sparse_features,
-                       indices->npy.count, error));
+    GR_TRY(gr_csr_init(context, sparse, &like, indptr->npy.count - 1, folder->n_sparse_features, indices->npy.count,
+                       error));
     GR_TRY(gr_npy_read(&indptr->file, &indptr->npy, sparse->row_ptr, error));
     GR_TRY(gr_npy_read(&indices->file, &indices->npy, sparse->col_idx, error));
     GR_TRY(gr_npy_read(&values->file, &values->npy, sparse->values, error));

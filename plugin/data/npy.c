@@ -183,7 +183,9 @@ static int32_t parse_dict(struct cursor *cursor, struct gr_npy *npy)
     if (peek(cursor) != '\0' || cursor->at < cursor->length) return syntax(cursor, "the end of the header");
     if (seen == KEYS_ALL) return GRAFT_OK;
     return gr_fail(cursor->error, GRAFT_ERR_FORMAT, "'%s': the header has no key '%s'", cursor->file->name,
-                   !(seen & KEY_DESCR) ? "descr" : !(seen & KEY_ORDER) ? "fortran_order" : "shape");
+                   !(seen & KEY_DESCR)   ? "descr"
+                   : !(seen & KEY_ORDER) ? "fortran_order"
+                                         : "shape");
 }
 
 static void print_shape(char *text, size_t capacity, const struct gr_npy *npy)
@@ -256,8 +258,7 @@ static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t
     return GRAFT_OK;
 }
 
-int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy,
-                     graft_error *error)
+int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy, graft_error *error)
 {
     char          text[HEADER_MAX];
     struct gr_npy read = { 0 };

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static enum gr_model_kind kind_of(const char *name)
@@ -76,6 +77,7 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
         (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && gr_layer_kinds[config->kind].self_loops);
     config->normalize_features = gr_option_is(context, GR_OPTION_NORMALIZE_FEATURES, "yes");
     config->reuse_input = gr_option_is(context, GR_OPTION_REUSE_INPUT, "yes");
+    snprintf(config->order, sizeof config->order, "%s", gr_option_text(context, GR_OPTION_ORDER));
     config->seed = (uint64_t)gr_option_integer(context, GR_OPTION_SEED);
     rc = read_loss(context, data, config, error);
 done:

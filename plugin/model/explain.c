@@ -45,7 +45,7 @@ static void explain_graph(const graft_trainer *t, struct text *text)
     }
     add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n, (long long)t->a->csr.row_ptr[t->n],
         t->config.self_loops ? " with self loops" : "", t->symmetric ? "symmetric" : "not symmetric");
-    if (t->vertex != NULL) add(text, "order     %s\n", gr_option_text(t->context, GR_OPTION_ORDER));
+    if (t->vertex != NULL) add(text, "order     %s\n", t->config.order);
     if (t->layers[0].gathered != NULL && gr_input_is_constant(t)) add(text, "reuse     features are aggregated once\n");
     add(text, "layers   ");
     for (int32_t l = 0; l < t->config.n_layers; l++) {

@@ -38,7 +38,7 @@ static int32_t fill_from_sparse(graft_trainer *t, float *x, graft_error *error)
                        s->value_type);
     }
     for (int64_t row = 0; row < s->n_rows; row++) {
-        const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+        const int64_t v = gr_vertex(t->vertex, row);
 
         for (int64_t e = s->row_ptr[v]; e < s->row_ptr[v + 1]; e++) {
             x[row * s->n_cols + gr_csr_column(s, e)] += s->values != NULL ? ((const float *)s->values)[e] : 1;
@@ -75,7 +75,7 @@ int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
         GR_TRY(GR_POOL_NEW(t->context, &t->pool, x, t->n * width, error));
         if (t->data.features == NULL) GR_TRY(fill_from_sparse(t, x, error));
         for (int64_t row = 0; row < t->n && t->data.features != NULL; row++) {
-            const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+            const int64_t v = gr_vertex(t->vertex, row);
 
             memcpy(x + row * width, t->x + v * t->x_stride, (uint64_t)width * sizeof *x);
         }

@@ -55,6 +55,22 @@ static int32_t wrap(graft_context *context, struct gr_csr *csr, graft_matrix **m
     return GRAFT_OK;
 }
 
+/* The graph in the order of the trainer, rows sorted as those that Graft makes are: a transpose comes sorted. */
+static int32_t put_in_order(graft_trainer *t, const graft_csr *csr, struct gr_csr *ordered, graft_error *error)
+{
+    struct gr_csr permuted = { 0 }, transpose = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_order_apply(t->context, csr, t->vertex, &permuted, error));
+    GR_TRY(gr_csr_transpose(t->context, &permuted.view, &transpose, error));
+    gr_csr_fini(t->context, &permuted);
+    rc = gr_csr_transpose(t->context, &transpose.view, ordered, error);
+done:
+    gr_csr_fini(t->context, &permuted);
+    gr_csr_fini(t->context, &transpose);
+    return rc;
+}
+
 int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
 {
     struct gr_csr    ordered = { 0 }, symmetric = { 0 }, looped = { 0 }, transpose = { 0 };
@@ -62,13 +78,15 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     int32_t          rc = GRAFT_OK;
 
     if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
-    if (t->vertex != NULL) {
-        GR_TRY(gr_order_apply(t->context, csr, t->vertex, &ordered, error));
-        csr = &ordered.view;
-    }
     if (t->config.symmetrize) {
         GR_TRY(gr_csr_symmetrize(t->context, csr, &symmetric, error));
         csr = &symmetric.view;
+    }
+    GR_TRY(gr_model_order_init(t, csr, error));
+    if (t->vertex != NULL) {
+        GR_TRY(put_in_order(t, csr, &ordered, error));
+        gr_csr_fini(t->context, &symmetric);
+        csr = &ordered.view;
     }
     if (t->config.self_loops) {
         GR_TRY(gr_csr_add_self_loops(t->context, csr, &looped, error));

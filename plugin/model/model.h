@@ -29,6 +29,7 @@ struct gr_config {
     double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
     int                norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input;
     uint64_t           seed;
+    char               order[16];
 };
 
 /** One trained array: [rows x cols], rows 1 for vectors. */
@@ -148,8 +149,13 @@ static inline int gr_input_is_constant(const graft_trainer *trainer)
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
-/** Of an option's order, the vertices, and data.labels, targets and split in it. */
-int32_t gr_model_order_init(graft_trainer *trainer, graft_error *error);
+/** By option 'order', the vertices of this graph, and data.labels, targets and split in it. */
+int32_t               gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
+/** What the host calls vertex v. */
+static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
+{
+    return vertex != NULL ? vertex[v] : v;
+}
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
 int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);

@@ -21,15 +21,14 @@ done:
     return rc;
 }
 
-int32_t gr_model_order_init(graft_trainer *t, graft_error *error)
+int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
 {
-    const char *method = gr_option_text(t->context, GR_OPTION_ORDER);
     const void *labels = t->data.labels, *targets = t->data.targets, *split = t->data.split;
     int32_t     rc = GRAFT_OK;
 
-    if (strcmp(method, "given") == 0 || t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
+    if (strcmp(t->config.order, "given") == 0) return GRAFT_OK;
     GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->vertex, t->n, error));
-    GR_TRY(gr_order_compute(t->context, &t->graph, method, t->vertex, error));
+    GR_TRY(gr_order_compute(t->context, graph, t->config.order, t->vertex, error));
     GR_TRY(reorder(t, &labels, sizeof *t->data.labels, error));
     GR_TRY(reorder(t, &targets, (uint64_t)t->data.n_classes * sizeof *t->data.targets, error));
     GR_TRY(reorder(t, &split, sizeof *t->data.split, error));

@@ -27,8 +27,8 @@ static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float
 /* h = dropout(ReLU(h)) in place. A NaN passes, so that it shows in the loss. */
 static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t *bits)
 {
-    const float   scale = gr_dropout_scale(r->threshold);
-    const int64_t vertex = r->vertex != NULL ? r->vertex[row] : row;
+    const float   scale = (float)gr_dropout_scale(r->threshold);
+    const int64_t vertex = gr_vertex(r->vertex, row);
 
     for (int64_t j0 = 0; j0 < r->width; j0 += 8) {
         const unsigned kept = gr_dropout_kept(r->key, vertex, j0 / 8, r->threshold);
@@ -75,7 +75,7 @@ struct backward {
 
 static void activate_row_backward(const struct gr_rows *r, float *g, const uint8_t *bits)
 {
-    const float scale = gr_dropout_scale(r->threshold);
+    const float scale = (float)gr_dropout_scale(r->threshold);
 
     for (int64_t j = 0; j < r->width; j++) g[j] = bits[j / 8] >> (j & 7) & 1 ? g[j] * scale : 0;
 }
@@ -149,13 +149,13 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
 void gr_rows_dropout(const float *x, int64_t x_stride, const int64_t *vertex, float *out, int64_t n, int64_t width,
                      uint64_t key, uint32_t threshold, int threads)
 {
-    const float scale = gr_dropout_scale(threshold);
+    const float scale = (float)gr_dropout_scale(threshold);
 
     threads = gr_threads_worth(threads, n * width);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t row = 0; row < n; row++) {
         for (int64_t j0 = 0; j0 < width; j0 += 8) {
-            const unsigned kept = gr_dropout_kept(key, vertex != NULL ? vertex[row] : row, j0 / 8, threshold);
+            const unsigned kept = gr_dropout_kept(key, gr_vertex(vertex, row), j0 / 8, threshold);
 
             for (int64_t j = j0; j < width && j < j0 + 8; j++) {
                 out[row * width + j] = kept >> (j - j0) & 1 ? x[row * x_stride + j] * scale : 0;

@@ -120,9 +120,8 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
         t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
     GR_TRY(check_split(t, error));
     GR_TRY(gr_dense_choose(context, &t->dense, error));
-    GR_TRY(gr_model_order_init(t, error));
-    GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_model_graph_init(t, error));
+    GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_layers_init(t, error));
     *trainer = t;
@@ -288,7 +287,7 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
     GR_TRY(infer(t, weights, error));
     for (int64_t i = 0; i < t->n; i++) {
         const float  *row = logits_of(t) + i * classes;
-        const int64_t v = t->vertex != NULL ? t->vertex[i] : i;
+        const int64_t v = gr_vertex(t->vertex, i);
 
         if (labels != NULL) labels[v] = (int32_t)gr_argmax(row, classes);
         if (logits != NULL) memcpy((float *)logits->data + v * logits->stride, row, (uint64_t)classes * sizeof *row);

@@ -52,11 +52,11 @@ static void fill(struct sample *sample, float *data, int64_t count)
     for (int64_t i = 0; i < count; i++) data[i] = (float)sample_exact(sample, 31, 8);
 }
 
-static void scene_init(struct scene *s, struct sample *sample, int64_t n)
+static void scene_init_weighted(struct scene *s, struct sample *sample, int64_t n, int weighted)
 {
     memset(s, 0, sizeof *s);
     s->n = n;
-    sample_csr_init(&s->a, sample, M, K, GRAFT_I32, 0, 1);
+    sample_csr_init(&s->a, sample, M, K, GRAFT_I32, weighted ? GRAFT_F32 : 0, 1);
     mxm->matrix_create(context, &s->a.csr, 0, &s->matrix, NULL);
     fill(sample, b_data, K * n);
     fill(sample, c_before, M * n);
@@ -79,6 +79,11 @@ static void scene_init(struct scene *s, struct sample *sample, int64_t n)
     s->args.b = &s->b;
     s->args.c = &s->c;
     s->args.epilogue = &s->epilogue;
+}
+
+static void scene_init(struct scene *s, struct sample *sample, int64_t n)
+{
+    scene_init_weighted(s, sample, n, 0);
 }
 
 static void scene_fini(struct scene *s)
@@ -247,7 +252,7 @@ static void test_halves(const char *kernel)
 
     api->set(context, "mxm.kernel", kernel, NULL);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
-        scene_init(&s, &sample, widths[w]);
+        scene_init_weighted(&s, &sample, widths[w], w & 1);
         right &= halves_agree(&s);
         scene_fini(&s);
     }

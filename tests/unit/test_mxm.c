@@ -163,7 +163,7 @@ static void test_sizes(const char *kernel, const char *what, int variants, struc
             product_set_extras(&product, i == 1, !is_sum(s) && i < 2);
             product_set_mask(&product, 5 * i);
             product.args.flags = i == 1 ? GRAFT_MXM_ACCUMULATE : 0;
-            product_tally(&product, mxm, context, kernel, i + 1, &tally[s]);
+            product_tally(&product, mxm, context, kernel, variants > 1 ? i + 1 : 2, &tally[s]);
         }
     }
     report(kernel, what, tally, !shape.repeats);

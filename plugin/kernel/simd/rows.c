@@ -1,5 +1,6 @@
 /* The vectorised loops, compiled once for each instruction set: ISA names the table, WIDE_BYTES is the size of a
- * register. Every element is summed in the order of the entries whatever the width, so all of them give the same bits.
+ * register. Every element is summed in the order of the entries whatever the width, so all of them give the same bits,
+ * but those of a NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/rows.h"
 

@@ -14,8 +14,8 @@ struct gr_simd_job {
     const graft_csr      *a;
     const int32_t        *col; /* columns of a */
     int64_t               entries;
-    int                   sum, times, rows_masked; /* rows_masked: by a mask of rows */
-    int                   stream;                  /* C, and winners, are written past the caches */
+    int                   sum, times, rows_masked; /* rows_masked: most of them, by a mask of rows */
+    int                   stream;                  /* C and winners go past the caches, where that can be */
     int                   b_crosses;               /* rows of B begin inside cache lines */
     double                sign;                    /* 1 for max, -1 for min */
 };

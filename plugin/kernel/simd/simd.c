@@ -84,7 +84,7 @@ static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t
     GR_TRY(GR_HOST_NEW(host, p->list.tasks, p->list.n_tasks, error));
     GR_TRY(GR_HOST_NEW(host, p->list.hubs, p->list.n_hubs, error));
     gr_tasks_list(a, &p->list);
-    *bytes += p->list.n_tasks * (int64_t)sizeof *p->list.tasks;
+    *bytes += p->list.n_tasks * (int64_t)sizeof *p->list.tasks + p->list.n_hubs * (int64_t)sizeof *p->list.hubs;
     p->col = a->col_idx;
     if (a->index_type == GRAFT_I64) {
         GR_TRY(GR_HOST_NEW(host, p->own_col, entries, error));
@@ -138,11 +138,36 @@ static struct gr_simd_strip strip_number(const struct run *r, int64_t number)
     return (struct gr_simd_strip){ begin, left < r->strip ? left : r->strip };
 }
 
-/* Whether the mask forbids the whole row, so that nothing need be gathered for it. */
-static int row_is_forbidden(const graft_mask *mask, int64_t row)
+/* Whether no bit of the strip allows its element. Strips begin at multiples of 8. */
+static int no_bit_allows(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
-    if (mask == NULL || mask->kind != GRAFT_MASK_ROWS) return 0;
+    const uint8_t *bits = mask->present + row * mask->stride + (strip.begin >> 3);
+    const uint8_t  flip = mask->flags & GRAFT_MASK_COMPLEMENT ? 255 : 0;
+    const int64_t  whole = strip.count / 8;
+
+    for (int64_t i = 0; i < whole; i++) {
+        if (bits[i] != flip) return 0;
+    }
+    return strip.count % 8 == 0 || (uint8_t)((bits[whole] ^ flip) << (8 - strip.count % 8)) == 0;
+}
+
+/* Whether the mask forbids the whole strip of a row, so that nothing need be gathered for it. */
+static int is_forbidden(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
+{
+    if (mask == NULL) return 0;
+    if (mask->kind == GRAFT_MASK_BITS) return no_bit_allows(mask, row, strip);
+    if (mask->kind != GRAFT_MASK_ROWS) return 0;
     return (mask->present[row >> 3] >> (row & 7) & 1) == ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
+}
+
+/* Whether a mask of rows forbids more than half of them. */
+static int forbids_most_rows(const graft_mask *mask, int64_t rows)
+{
+    int64_t set = 0;
+
+    if (mask == NULL || mask->kind != GRAFT_MASK_ROWS) return 0;
+    for (int64_t i = 0; i < rows / 8; i++) set += __builtin_popcount(mask->present[i]);
+    return mask->flags & GRAFT_MASK_COMPLEMENT ? 2 * set > rows : 2 * set < rows;
 }
 
 static void do_rows(const struct run *r, const struct gr_task *task, struct gr_simd_strip strip)
@@ -154,7 +179,7 @@ static void do_rows(const struct run *r, const struct gr_task *task, struct gr_s
     const int         stays = !(r->job.args->flags & GRAFT_MXM_REPLACE) && r->job.args->epilogue == NULL;
 
     for (int64_t row = task->row; row < task->row_end; row++) {
-        const int forbidden = row_is_forbidden(r->job.args->mask, row);
+        const int forbidden = is_forbidden(r->job.args->mask, row, strip);
         const int empty = forbidden || a->row_ptr[row] == a->row_ptr[row + 1];
 
         if (forbidden && stays) continue;
@@ -180,7 +205,7 @@ static void do_task(const struct run *r, int64_t number, int64_t n_strips)
 
     if (task->segment < 0) {
         do_rows(r, task, strip);
-    } else if (!row_is_forbidden(r->job.args->mask, task->row)) {
+    } else if (!is_forbidden(r->job.args->mask, task->row, strip)) {
         r->loops->gather(&r->job, task->begin, task->end, strip, partial_z(r, task->segment, strip),
                          partial_winner(r, task->segment, strip));
     }
@@ -193,7 +218,7 @@ static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
     const struct gr_simd_strip strip = strip_number(r, number % n_strips);
     char                      *z = partial_z(r, hub->first_segment, strip);
     int32_t                   *winner = partial_winner(r, hub->first_segment, strip);
-    const int                  forbidden = row_is_forbidden(r->job.args->mask, hub->row);
+    const int                  forbidden = is_forbidden(r->job.args->mask, hub->row, strip);
 
     for (int64_t s = 1; s < hub->n_segments && !forbidden; s++) {
         r->loops->combine(&r->job, strip.count, z, winner, partial_z(r, hub->first_segment + s, strip),
@@ -210,8 +235,8 @@ static int crosses_lines(const graft_dense *b)
     return ((uintptr_t)b->data | (uint64_t)b->stride * (unsigned)element) % GR_CACHE_LINE != 0;
 }
 
-/* Whether C is better written past the caches: nothing of it is read, and it is so large that little of it would still
- * be there for who reads it next. */
+/* Whether C is better written past the caches: no sum is added to it, and it is so large (more than the last level of
+ * most processors has for two cores) that little of it would still be there for who reads it next. */
 static int streams(const graft_mxm_args *args)
 {
     const double       large = 32 << 20;
@@ -219,7 +244,7 @@ static int streams(const graft_mxm_args *args)
     const int          element = c->dtype == GRAFT_F64 ? 8 : 4;
 
     if (args->mask != NULL || args->flags & GRAFT_MXM_ACCUMULATE) return 0;
-    return (uintptr_t)c->data % (unsigned)element == 0 && (double)c->n_rows * (double)c->n_cols * element > large;
+    return (double)c->n_rows * (double)c->n_cols * element > large;
 }
 
 static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, const graft_mxm_args *args)
@@ -233,7 +258,7 @@ static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, c
         .entries = a->row_ptr[a->n_rows],
         .sum = s == GRAFT_PLUS_TIMES || s == GRAFT_PLUS_SECOND,
         .times = a->values != NULL && (s == GRAFT_PLUS_TIMES || s == GRAFT_MAX_TIMES || s == GRAFT_MIN_TIMES),
-        .rows_masked = args->mask != NULL && args->mask->kind == GRAFT_MASK_ROWS,
+        .rows_masked = forbids_most_rows(args->mask, a->n_rows),
         .stream = streams(args),
         .b_crosses = crosses_lines(args->b),
         .sign = s == GRAFT_MIN_TIMES || s == GRAFT_MIN_SECOND ? -1 : 1,

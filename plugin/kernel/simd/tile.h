@@ -92,6 +92,13 @@ INLINE NAME(truth) NAME(entry)(const struct gr_simd_job *job, int64_t e, const c
     return unordered;
 }
 
+/* Ask for the columns of a row of B that n registers read, the last of them at `last`. */
+INLINE void NAME(ask)(const char *row, int64_t last, const int n, const int64_t element, const int crosses)
+{
+    for (int64_t i = 0; i < n * NAME(LANES) * element; i += GR_CACHE_LINE) __builtin_prefetch(row + i, 0, 2);
+    if (crosses) __builtin_prefetch(row + (last + NAME(LANES)) * element - 1, 0, 2);
+}
+
 /* Columns begin .. in n registers. The last register begins at column begin + last, so that it may overlap the one
  * before it and nothing beyond the row is touched. n, op, times and bf16 are constants where this is called. Returns
  * whether an operation of numbers met a NaN; z is then not to be used. */
@@ -108,19 +115,17 @@ INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int
     NAME(lanes) won[TILE_REGISTERS] = { { 0 } };
     NAME(truth) unordered = { 0 };
 
-    if (op != SUM) {
-        NAME(entry)(job, e0, b + (int64_t)col[e0] * stride, last, n, op, times, bf16, 1, unordered, acc, won);
-        e0++;
-    }
     for (int64_t e = e0; e < e1; e++) {
         /* The entries of the next rows follow in the same array, so this also looks beyond the end of this row; unless
          * those rows are likely to be masked out. */
         if (e + PREFETCH_ENTRIES < ahead_end) {
-            const char *ahead = b + (int64_t)col[e + PREFETCH_ENTRIES] * stride;
-            for (int64_t i = 0; i < n * NAME(LANES) * element; i += GR_CACHE_LINE) __builtin_prefetch(ahead + i, 0, 2);
-            if (crosses) __builtin_prefetch(ahead + (last + NAME(LANES)) * element - 1, 0, 2);
+            NAME(ask)(b + (int64_t)col[e + PREFETCH_ENTRIES] * stride, last, n, element, crosses);
         }
-        unordered = NAME(entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 0, unordered, acc, won);
+        if (op != SUM && e == e0)
+            NAME(entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 1, unordered, acc, won);
+        else
+            unordered =
+                NAME(entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 0, unordered, acc, won);
     }
 #ifdef INTRINSICS
     if (OF_NUMBERS(op) && NAME(any)(unordered)) return 1;
