@@ -24,27 +24,40 @@ static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpo
     return key;
 }
 
+enum { GR_RANDOM_ROUNDS = 10 };
+
+/** One round, and the key of the next. */
+static inline void gr_random_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1)
+{
+    const uint64_t p0 = (uint64_t)0xD2511F53u * *c0, p1 = (uint64_t)0xCD9E8D57u * *c2;
+    const uint32_t n0 = (uint32_t)(p1 >> 32) ^ *c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ *c3 ^ k1;
+
+    *c1 = (uint32_t)p1;
+    *c3 = (uint32_t)p0;
+    *c0 = n0;
+    *c2 = n2;
+}
+
+static inline void gr_random_next_key(uint32_t *k0, uint32_t *k1)
+{
+    *k0 += 0x9E3779B9u;
+    *k1 += 0xBB67AE85u;
+}
+
 /** 128 random bits for (key, vertex, block): of a row of a matrix, block c holds the bits of columns 8c..8c+7, or
  *  4c..4c+3. */
 static inline void gr_random_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
 {
-    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = (uint32_t)vertex, c3 = (uint32_t)(vertex >> 32);
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)p1;
-        c3 = (uint32_t)p0;
-        c0 = n0;
-        c2 = n2;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+    out[0] = (uint32_t)block;
+    out[1] = (uint32_t)(block >> 32);
+    out[2] = (uint32_t)vertex;
+    out[3] = (uint32_t)(vertex >> 32);
+    for (int round = 0; round < GR_RANDOM_ROUNDS; round++) {
+        gr_random_round(&out[0], &out[1], &out[2], &out[3], k0, k1);
+        gr_random_next_key(&k0, &k1);
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
 }
 
 #endif

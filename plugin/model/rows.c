@@ -3,121 +3,47 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
 #include "base/parallel.h"
-#include "model/model.h"
+#include "base/processor.h"
+#include "model/rows_loops.h"
 
-#include <math.h>
-#include <string.h>
-
-/* Layer norm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. */
-static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float *out)
+static const struct gr_rows_loops *loops(void)
 {
-    float sum = 0, squares = 0, mean, rstd;
-
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < r->width; j++) sum += z[j];
-    mean = sum / (float)r->width;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t j = 0; j < r->width; j++) squares += (z[j] - mean) * (z[j] - mean);
-    rstd = 1 / sqrtf(squares / (float)r->width + 1e-5f);
-    for (int64_t j = 0; j < r->width; j++) out[j] = (z[j] - mean) * rstd * r->gain[j] + r->shift[j];
-    r->mean[row] = mean;
-    r->rstd[row] = rstd;
+#if defined(__x86_64__)
+    if (gr_processor_isa() >= GR_ISA_AVX512) return &gr_rows_avx512;
+    if (gr_processor_isa() >= GR_ISA_AVX2) return &gr_rows_avx2;
+#endif
+    return &gr_rows_generic;
 }
 
-/* h = dropout(ReLU(h)) in place. A NaN passes, so that it shows in the loss. */
-static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t *bits)
-{
-    const float   scale = (float)gr_dropout_scale(r->threshold);
-    const int64_t vertex = gr_vertex(r->vertex, row);
-
-    for (int64_t j0 = 0; j0 < r->width; j0 += 8) {
-        const unsigned kept = gr_dropout_kept(r->key, vertex, j0 / 8, r->threshold);
-        const int      n = r->width - j0 < 8 ? (int)(r->width - j0) : 8;
-        unsigned       through = 0;
-
-        for (int k = 0; k < n; k++) {
-            const unsigned passes = (unsigned)!(h[j0 + k] <= 0) & (kept >> k);
-
-            h[j0 + k] = passes ? h[j0 + k] * scale : 0;
-            through |= passes << k;
-        }
-        bits[j0 / 8] = (uint8_t)through;
-    }
-}
+/* A pass, as the threads share it. */
+struct pass {
+    const struct gr_rows          *rows;
+    const struct gr_rows_gradient *gradient;
+    const struct gr_rows_loops    *loops;
+};
 
 static void forward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct gr_rows *r = arg;
+    const struct pass *p = arg;
 
     (void)chunk;
-    for (int64_t row = begin; row < end; row++) {
-        float *z = r->z + row * r->width, *h;
-
-        for (int64_t j = 0; j < r->width; j++) z[j] += r->bias[j];
-        if (r->h == NULL) continue;
-        h = r->h + row * r->width;
-        if (r->gain != NULL) norm_row(r, row, z, h);
-        else if (h != z) memcpy(h, z, (uint64_t)r->width * sizeof *h);
-        activate_row(r, row, h, r->bits + row * ((r->width + 7) / 8));
-    }
-}
-
-void gr_rows_forward(const struct gr_rows *rows)
-{
-    gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, forward_chunk,
-                       (void *)(uintptr_t)rows);
-}
-
-struct backward {
-    const struct gr_rows          *rows;
-    const struct gr_rows_gradient *gradient;
-};
-
-static void activate_row_backward(const struct gr_rows *r, float *g, const uint8_t *bits)
-{
-    const float scale = (float)gr_dropout_scale(r->threshold);
-
-    for (int64_t j = 0; j < r->width; j++) g[j] = bits[j / 8] >> (j & 7) & 1 ? g[j] * scale : 0;
-}
-
-/* With x = (z - mean) rstd and y = gain x + shift: dz = rstd (u - mean(u) - x mean(u x)) for u = gain dy. */
-static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, double *gain, double *shift)
-{
-    const float *z = r->z + row * r->width;
-    const float  mean = r->mean[row], rstd = r->rstd[row], share = 1 / (float)r->width;
-    float        sum_u = 0, sum_ux = 0;
-
-    for (int64_t j = 0; j < r->width; j++) {
-        gain[j] += g[j] * ((z[j] - mean) * rstd);
-        shift[j] += g[j];
-    }
-#pragma omp simd reduction(+ : sum_u, sum_ux)
-    for (int64_t j = 0; j < r->width; j++) {
-        const float u = g[j] * r->gain[j];
-        sum_u += u;
-        sum_ux += u * ((z[j] - mean) * rstd);
-    }
-    for (int64_t j = 0; j < r->width; j++) {
-        const float x = (z[j] - mean) * rstd;
-        g[j] = rstd * (g[j] * r->gain[j] - sum_u * share - x * (sum_ux * share));
-    }
+    p->loops->forward(p->rows, begin, end);
 }
 
 static void backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct backward *b = arg;
-    const struct gr_rows  *r = b->rows;
-    double                *bias = b->gradient->partial + chunk * GR_PARTIALS * r->width;
-    double                *gain = bias + r->width, *shift = gain + r->width;
+    const struct pass *p = arg;
 
-    memset(bias, 0, (uint64_t)(GR_PARTIALS * r->width) * sizeof *bias);
-    for (int64_t row = begin; row < end; row++) {
-        float *g = b->gradient->g + row * r->width;
+    p->loops->backward(p->rows, p->gradient->g, p->gradient->partial + chunk * GR_PARTIALS * p->rows->width, begin,
+                       end);
+}
 
-        if (r->h != NULL) activate_row_backward(r, g, r->bits + row * ((r->width + 7) / 8));
-        if (r->h != NULL && r->gain != NULL) norm_row_backward(r, row, g, gain, shift);
-        for (int64_t j = 0; j < r->width; j++) bias[j] += g[j];
-    }
+void gr_rows_forward(const struct gr_rows *rows)
+{
+    struct pass pass = { rows, NULL, loops() };
+
+    gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, forward_chunk,
+                       &pass);
 }
 
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
@@ -134,11 +60,11 @@ void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_
 
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
 {
-    float *const    sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
-    struct backward b = { rows, gradient };
+    float *const sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
+    struct pass  pass = { rows, gradient, loops() };
 
     gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, backward_chunk,
-                       &b);
+                       &pass);
     for (int which = 0; which < GR_PARTIALS; which++) {
         if (sums[which] == NULL) continue;
         gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,

@@ -4,14 +4,12 @@
 #include "kernel/simd/simd.h"
 
 #include "base/memory.h"
+#include "base/processor.h"
 #include "kernel/simd/rows.h"
 #include "kernel/simd/tasks.h"
 
 #include <stdio.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 struct state {
     const graft_host           *host;
@@ -327,31 +325,14 @@ VARIANT(avx2, 102, "avx2", "AVX2")
 #endif
 VARIANT(generic, 101, "generic", GENERIC_TEXT)
 
-#if defined(__x86_64__)
-/* Bits of register B of CPUID leaf 7, and the registers (XCR0) that the system must save for them. The compiler has a
- * builtin for this, which would bring in code that runs when the library is loaded. */
-enum { AVX2_BITS = 1 << 5, AVX_STATE = 0x06, AVX512_STATE = 0xE6 };
-static const unsigned AVX512_BITS = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
-
-static int processor_has(unsigned bits, unsigned state)
-{
-    unsigned a, b, c, d, saved, upper;
-
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
-    __asm__("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
-    if ((saved & state) != state || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-    return (b & bits) == bits;
-}
-#endif
-
 const graft_module_table *gr_kernel_simd(int32_t index)
 {
     const graft_module_table *found[3];
     int32_t                   count = 0;
 
 #if defined(__x86_64__)
-    if (processor_has(AVX512_BITS, AVX512_STATE)) found[count++] = table_avx512;
-    if (processor_has(AVX2_BITS, AVX_STATE)) found[count++] = table_avx2;
+    if (gr_processor_isa() >= GR_ISA_AVX512) found[count++] = table_avx512;
+    if (gr_processor_isa() >= GR_ISA_AVX2) found[count++] = table_avx2;
 #endif
     found[count++] = table_generic;
     if (index >= count) return NULL;
