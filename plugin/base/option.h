@@ -27,6 +27,7 @@
     X(SELF_LOOPS, "self_loops", 0, "auto|yes|no", "auto", "", "give each vertex an edge to itself; auto: gcn, gat")    \
     X(NORMALIZE_FEATURES, "normalize_features", 0, "yes|no", "no", "", "divide each row of features by its sum")       \
     X(ORDER, "order", 0, "given|degree|rcm|community", "given", "", "order of the vertices inside the trainer")        \
+    X(ROW_MASKS, "row_masks", 0, "yes|no", "yes", "", "train on the rows that training vertices depend on, no others") \
     X(REUSE_INPUT, "reuse_input", 0, "yes|no", "yes", "", "aggregate constant features once, not in every pass")       \
     X(HEADS, "heads", 0, "integer", "4", "1..64", "attention heads of gat; they divide the hidden widths")             \
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \

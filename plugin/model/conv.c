@@ -27,31 +27,50 @@ done:
     return rc;
 }
 
-static void scale_in_place(const graft_trainer *t, const float *scale, float *x, int64_t width)
+static void scale_in_place(const graft_trainer *t, const float *scale, float *x, int64_t rows, int64_t width)
 {
-    if (scale != NULL) gr_rows_scale(x, width, scale, 0, x, t->n, width, t->threads);
+    if (scale != NULL) gr_rows_scale(x, width, scale, 0, x, rows, width, t->threads);
+}
+
+static struct gr_operand first_rows(struct gr_operand x, int64_t rows)
+{
+    return (struct gr_operand){ x.data, x.stride, rows };
 }
 
 int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    int     add = 0;
+    const struct gr_operand gathered = { layer->gathered, layer->in, layer->rows_out };
+    const struct gr_operand product = { t->scratch, layer->out, layer->rows_in };
+    int32_t                 rc = GRAFT_OK;
+    int                     add = 0;
 
     if (layer->self != NULL) {
-        GR_TRY(gr_product(t, x, layer->self, 0, layer->z, error));
+        GR_TRY(gr_product(t, first_rows(x, layer->rows_out), layer->self, 0, layer->z, error));
         add = 1;
     }
     if (layer->neigh == NULL) return rc;
     if (layer->aggregate_first) {
         GR_TRY(gr_layer_gather(t, layer, x, error));
-        rc =
-            gr_product(t, (struct gr_operand){ layer->gathered, layer->in }, layer->neigh, (float)add, layer->z, error);
+        rc = gr_product(t, gathered, layer->neigh, (float)add, layer->z, error);
     } else {
         GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
-        scale_in_place(t, t->right, t->scratch, layer->out);
-        rc = gr_product_gather(t, t->a, t->left, (struct gr_operand){ t->scratch, layer->out }, layer->out, add,
-                               layer->z, error);
+        scale_in_place(t, t->right, t->scratch, layer->rows_in, layer->out);
+        rc = gr_product_gather(t, layer->a, t->left, product, layer->out, add, layer->z, error);
     }
+done:
+    return rc;
+}
+
+/* dx, of rows_in rows, through what was gathered first. */
+static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const float *g, int add, float *dx,
+                                 graft_error *error)
+{
+    const struct gr_operand gradient = { t->scratch, layer->in, layer->rows_out };
+    int32_t                 rc = GRAFT_OK;
+
+    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->scratch, error));
+    scale_in_place(t, t->left, t->scratch, layer->rows_out, layer->in);
+    rc = gr_product_gather(t, layer->a_transpose, t->right, gradient, layer->in, add, dx, error);
 done:
     return rc;
 }
@@ -59,29 +78,27 @@ done:
 int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                          graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    int     add = 0;
+    const struct gr_operand gathered = { layer->gathered, layer->in, layer->rows_out };
+    const struct gr_operand gradient = { g, layer->out, layer->rows_out };
+    int32_t                 rc = GRAFT_OK;
+    int                     add = 0;
 
     if (layer->self != NULL) {
-        GR_TRY(gr_product_weight_gradient(t, x, g, layer->self, error));
-        if (dx != NULL) GR_TRY(gr_product_input_gradient(t, g, layer->self, 0, dx, error));
+        GR_TRY(gr_product_weight_gradient(t, first_rows(x, layer->rows_out), g, layer->self, error));
+        if (dx != NULL) GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, dx, error));
+        if (dx != NULL) gr_layer_clear_rest(layer, dx);
         add = 1;
     }
     if (layer->neigh == NULL) return rc;
     if (layer->aggregate_first) {
-        GR_TRY(
-            gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in }, g, layer->neigh, error));
-        if (dx == NULL) return rc;
-        GR_TRY(gr_product_input_gradient(t, g, layer->neigh, 0, t->scratch, error));
-        scale_in_place(t, t->left, t->scratch, layer->in);
-        rc = gr_product_gather(t, t->a_transpose, t->right, (struct gr_operand){ t->scratch, layer->in }, layer->in,
-                               add, dx, error);
+        GR_TRY(gr_product_weight_gradient(t, gathered, g, layer->neigh, error));
+        if (dx != NULL) rc = backward_gathered(t, layer, g, add, dx, error);
     } else {
-        scale_in_place(t, t->left, g, layer->out);
-        GR_TRY(gr_product_gather(t, t->a_transpose, t->right, (struct gr_operand){ g, layer->out }, layer->out, 0,
-                                 t->scratch, error));
+        scale_in_place(t, t->left, g, layer->rows_out, layer->out);
+        GR_TRY(gr_product_gather(t, layer->a_transpose, t->right, gradient, layer->out, 0, t->scratch, error));
         GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
-        if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, layer->neigh, (float)add, dx, error);
+        if (dx != NULL)
+            rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, dx, error);
     }
 done:
     return rc;

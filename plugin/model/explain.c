@@ -45,7 +45,12 @@ static void explain_graph(const graft_trainer *t, struct text *text)
     }
     add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n, (long long)t->a->csr.row_ptr[t->n],
         t->config.self_loops ? " with self loops" : "", t->symmetric ? "symmetric" : "not symmetric");
-    if (t->vertex != NULL) add(text, "order     %s\n", t->config.order);
+    if (strcmp(t->config.order, "given") != 0) add(text, "order     %s\n", t->config.order);
+    if (t->reach[t->config.n_layers] < t->n) {
+        add(text, "rows      a step needs");
+        for (int32_t l = 1; l <= t->config.n_layers; l++) add(text, " %lld", (long long)t->reach[l]);
+        add(text, " of those behind each layer\n");
+    }
     if (t->layers[0].gathered != NULL && gr_input_is_constant(t)) add(text, "reuse     features are aggregated once\n");
     add(text, "layers   ");
     for (int32_t l = 0; l < t->config.n_layers; l++) {
@@ -63,6 +68,8 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     (void)error;
     if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
     if (t->a_transpose != t->a) bytes += gr_matrix_bytes(t->a_transpose);
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);
     explain_model(t, &text);
     explain_graph(t, &text);
     add(&text, "kernel    %s; %d threads\n", kernel, t->threads);

@@ -269,7 +269,7 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     if (per_head != NULL) over_vertices(&pass, average_heads_backward);
     GR_TRY(attention_backward(t, layer, &gradient, error));
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, layer->neigh, 0, dx, error);
+    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, dx, error);
 done:
     return rc;
 }

@@ -23,7 +23,7 @@ done:
 /* The passes over rows behind gin's first product: bias and ReLU. */
 static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *layer)
 {
-    return (struct gr_rows){ .n = t->n,
+    return (struct gr_rows){ .n = layer->rows_out,
                              .width = layer->out,
                              .threads = t->threads,
                              .bias = layer->inner_bias->value,
@@ -38,9 +38,11 @@ int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_layer_gather(t, layer, x, error));
-    GR_TRY(gr_product(t, (struct gr_operand){ layer->gathered, layer->in }, layer->neigh, 0, layer->inner, error));
+    GR_TRY(gr_product(t, (struct gr_operand){ layer->gathered, layer->in, layer->rows_out }, layer->neigh, 0,
+                      layer->inner, error));
     gr_rows_forward(&rows);
-    rc = gr_product(t, (struct gr_operand){ layer->inner, layer->out }, layer->outer, 0, layer->z, error);
+    rc = gr_product(t, (struct gr_operand){ layer->inner, layer->out, layer->rows_out }, layer->outer, 0, layer->z,
+                    error);
 done:
     return rc;
 }
@@ -55,15 +57,18 @@ int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     int32_t                       rc = GRAFT_OK;
 
     (void)x; /* what is needed of it has been gathered */
-    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->inner, layer->out }, g, layer->outer, error));
-    GR_TRY(gr_product_input_gradient(t, g, layer->outer, 0, t->scratch, error));
+    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->inner, layer->out, layer->rows_out }, g,
+                                      layer->outer, error));
+    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, t->scratch, error));
     gr_rows_backward(&rows, &inner);
-    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in }, t->scratch, layer->neigh,
-                                      error));
+    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in, layer->rows_out }, t->scratch,
+                                      layer->neigh, error));
     if (dx == NULL) return rc;
-    GR_TRY(gr_product_input_gradient(t, t->scratch, layer->neigh, 0, g, error));
-    gr_rows_scale(g, layer->in, NULL, (float)(1 + t->config.gin_eps), dx, t->n, layer->in, t->threads);
-    rc = gr_product_gather(t, t->a_transpose, NULL, (struct gr_operand){ g, layer->in }, layer->in, 1, dx, error);
+    GR_TRY(gr_product_input_gradient(t, t->scratch, layer->rows_out, layer->neigh, 0, g, error));
+    gr_rows_scale(g, layer->in, NULL, (float)(1 + t->config.gin_eps), dx, layer->rows_out, layer->in, t->threads);
+    gr_layer_clear_rest(layer, dx);
+    rc = gr_product_gather(t, layer->a_transpose, NULL, (struct gr_operand){ g, layer->in, layer->rows_out }, layer->in,
+                           1, dx, error);
 done:
     return rc;
 }

@@ -71,13 +71,40 @@ done:
     return rc;
 }
 
+/* The graph as a step of training sees it in one layer: the first rows, whose columns are among the first ones too. */
+static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
+{
+    struct gr_csr transpose = { 0 };
+    graft_csr     part = t->a->csr;
+    int32_t       rc = GRAFT_OK;
+
+    part.n_rows = t->reach[l + 1];
+    part.n_cols = t->reach[l];
+    GR_TRY(gr_matrix_create(t->context, &part, &t->layers[l].masked_a, error));
+    GR_TRY(gr_csr_transpose(t->context, &part, &transpose, error));
+    rc = wrap(t->context, &transpose, &t->layers[l].masked_transpose, error);
+done:
+    gr_csr_fini(t->context, &transpose);
+    return rc;
+}
+
+static int32_t mask_layers(graft_trainer *t, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < t->config.n_layers && rc == GRAFT_OK; l++) {
+        if (t->reach[l + 1] < t->n) rc = mask_layer(t, l, error);
+    }
+    return rc;
+}
+
 int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
 {
     struct gr_csr    ordered = { 0 }, symmetric = { 0 }, looped = { 0 }, transpose = { 0 };
     const graft_csr *csr = &t->graph;
     int32_t          rc = GRAFT_OK;
 
-    if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
+    if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
     if (t->config.symmetrize) {
         GR_TRY(gr_csr_symmetrize(t->context, csr, &symmetric, error));
         csr = &symmetric.view;
@@ -101,6 +128,7 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     if (t->config.kind == GR_MODEL_GAT) t->a_transpose = NULL;
     else if (t->symmetric) t->a_transpose = t->a;
     else GR_TRY(wrap(t->context, &transpose, &t->a_transpose, error));
+    GR_TRY(mask_layers(t, error));
     rc = make_scales(t, error);
 done:
     gr_csr_fini(t->context, &ordered);
@@ -112,6 +140,10 @@ done:
 
 void gr_model_graph_fini(graft_trainer *t)
 {
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        gr_matrix_destroy(t->layers[l].masked_a);
+        gr_matrix_destroy(t->layers[l].masked_transpose);
+    }
     if (t->a_transpose != t->a) gr_matrix_destroy(t->a_transpose);
     gr_matrix_destroy(t->a);
     t->a = t->a_transpose = NULL;

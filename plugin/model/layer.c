@@ -3,6 +3,8 @@
 #include "base/dropout.h"
 #include "model/model.h"
 
+#include <string.h>
+
 const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS] = {
     [GR_MODEL_SAGE] = { "sage", 0, gr_conv_init, gr_conv_forward, gr_conv_backward },
     [GR_MODEL_GCN] = { "gcn", 1, gr_conv_init, gr_conv_forward, gr_conv_backward },
@@ -16,7 +18,11 @@ static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int trainin
 {
     const struct gr_layer *layer = &t->layers[l];
     struct gr_rows         rows = {
-                .n = t->n, .width = layer->out, .threads = t->threads, .bias = layer->bias->value, .z = layer->z
+                .n = layer->rows_out,
+                .width = layer->out,
+                .threads = t->threads,
+                .bias = layer->bias->value,
+                .z = layer->z,
     };
 
     if (!layer->hidden) return rows;
@@ -36,36 +42,65 @@ static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int trainin
 
 static struct gr_operand input_of(const graft_trainer *t, int32_t l, int training)
 {
-    if (l > 0) return (struct gr_operand){ t->layers[l - 1].h, t->layers[l - 1].out };
-    if (training && t->x_dropped != NULL) return (struct gr_operand){ t->x_dropped, t->config.width[0] };
-    return (struct gr_operand){ t->x, t->x_stride };
+    const int64_t rows = t->layers[l].rows_in;
+
+    if (l > 0) return (struct gr_operand){ t->layers[l - 1].h, t->layers[l - 1].out, rows };
+    if (training && t->x_dropped != NULL) return (struct gr_operand){ t->x_dropped, t->config.width[0], rows };
+    return (struct gr_operand){ t->x, t->x_stride, rows };
 }
 
-static int32_t gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+/* The rows of a pass: in training, those that training vertices depend on. */
+static void set_rows(graft_trainer *t, int training)
+{
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        struct gr_layer *layer = &t->layers[l];
+        const int        masked = training && layer->masked_a != NULL;
+
+        layer->rows_in = training ? t->reach[l] : t->n;
+        layer->rows_out = training ? t->reach[l + 1] : t->n;
+        layer->a = masked ? layer->masked_a : t->a;
+        layer->a_transpose = masked ? layer->masked_transpose : t->a_transpose;
+    }
+}
+
+void gr_layer_clear_rest(const struct gr_layer *layer, float *dx)
+{
+    memset(dx + layer->rows_out * layer->in, 0,
+           (uint64_t)(layer->rows_in - layer->rows_out) * (uint64_t)layer->in * sizeof *dx);
+}
+
+static int32_t gather(const graft_trainer *t, struct gr_layer *layer, graft_matrix *a, struct gr_operand x,
+                      graft_error *error)
 {
     struct gr_operand from = x;
 
     if (t->config.kind == GR_MODEL_GIN) {
         const float factor = (float)(1 + t->config.gin_eps);
 
-        gr_rows_scale(x.data, x.stride, NULL, factor, layer->gathered, t->n, layer->in, t->threads);
-        return gr_product_gather(t, t->a, NULL, x, layer->in, 1, layer->gathered, error);
+        gr_rows_scale(x.data, x.stride, NULL, factor, layer->gathered, a->csr.n_rows, layer->in, t->threads);
+        return gr_product_gather(t, a, NULL, x, layer->in, 1, layer->gathered, error);
     }
     if (t->right != NULL) {
-        gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, t->n, layer->in, t->threads);
-        from = (struct gr_operand){ t->scratch, layer->in };
+        gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, x.rows, layer->in, t->threads);
+        from = (struct gr_operand){ t->scratch, layer->in, x.rows };
     }
-    return gr_product_gather(t, t->a, t->left, from, layer->in, 0, layer->gathered, error);
+    return gr_product_gather(t, a, t->left, from, layer->in, 0, layer->gathered, error);
 }
 
 int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    int32_t rc;
+    const int     keeps = x.data == t->x && gr_input_is_constant(t);
+    graft_matrix *a = layer->a;
+    int32_t       rc;
 
-    if (layer->gathered_of != NULL && layer->gathered_of == x.data) return GRAFT_OK;
+    if (keeps && layer->gathered_of == x.data) return GRAFT_OK;
     layer->gathered_of = NULL;
-    rc = gather(t, layer, x, error);
-    if (rc == GRAFT_OK && x.data == t->x && gr_input_is_constant(t)) layer->gathered_of = t->x;
+    if (keeps) { /* of all rows, for evaluation too */
+        a = t->a;
+        x.rows = t->n;
+    }
+    rc = gather(t, layer, a, x, error);
+    if (rc == GRAFT_OK && keeps) layer->gathered_of = t->x;
     return rc;
 }
 
@@ -73,10 +108,11 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
+    set_rows(t, training);
     if (training && t->x_dropped != NULL) {
         const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
 
-        gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->n, t->config.width[0], key,
+        gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->reach[0], t->config.width[0], key,
                         gr_dropout_threshold(t->config.input_dropout), t->threads);
     }
     for (int32_t l = 0; l < t->config.n_layers; l++) {

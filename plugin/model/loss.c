@@ -89,12 +89,13 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 double gr_loss_gradient(const graft_trainer *t, const float *logits, float *gradient)
 {
-    struct pass pass = { t, logits, gradient };
-    double      loss = 0;
+    struct pass   pass = { t, logits, gradient };
+    const int64_t rows = t->reach[t->config.n_layers];
+    double        loss = 0;
 
-    gr_parallel_chunks(gr_threads_worth(t->threads, t->n * t->data.n_classes), t->n, GR_CHUNK_ROWS, gradient_chunk,
+    gr_parallel_chunks(gr_threads_worth(t->threads, rows * t->data.n_classes), rows, GR_CHUNK_ROWS, gradient_chunk,
                        &pass);
-    for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) loss += t->partial[c];
+    for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += t->partial[c];
     return loss / (double)t->n_train;
 }
 

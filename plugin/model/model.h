@@ -27,9 +27,9 @@ struct gr_config {
     int64_t            width[GR_LAYERS_MAX + 1]; /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t            epochs, eval_every, heads;
     double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
-    int                norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input;
-    uint64_t           seed;
-    char               order[16];
+    int      norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
+    uint64_t seed;
+    char     order[16];
 };
 
 /** One trained array: [rows x cols], rows 1 for vectors. */
@@ -63,20 +63,24 @@ struct gr_layer {
     int                  aggregate_first; /* (A H) W rather than A (H W): the same, at another price */
     struct gr_parameter *self, *neigh;    /* sage has both, mlp self only, gcn and gat neigh only; gin: its first */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift;
-    float               *gathered;    /* [in] input after aggregation, if that comes first */
-    const float         *gathered_of; /* the constant input that it is the aggregate of, or NULL */
-    float               *inner;       /* [out] gin: ReLU of the first product */
-    float               *z;           /* [out] before norm */
-    float               *mean, *rstd;
-    uint8_t             *bits, *inner_bits; /* [(out+7)/8] which outputs ReLU and dropout let through */
-    float               *h;                 /* [out] what the next layer sees; z itself where there is no norm */
-    struct gr_attention  attention;
+    float               *gathered;   /* [in] input after aggregation, if that comes first */
+    int64_t       rows_in, rows_out; /* of the pass in work: the first of its input and of its output, see reach */
+    graft_matrix *a, *a_transpose;   /* of the pass in work, [rows_out x rows_in] and its transpose */
+    graft_matrix *masked_a, *masked_transpose; /* those of training, where it has less rows than evaluation */
+    const float  *gathered_of;                 /* the constant input that it is the aggregate of, or NULL */
+    float        *inner;                       /* [out] gin: ReLU of the first product */
+    float        *z;                           /* [out] before norm */
+    float        *mean, *rstd;
+    uint8_t      *bits, *inner_bits; /* [(out+7)/8] which outputs ReLU and dropout let through */
+    float        *h;                 /* [out] what the next layer sees; z itself where there is no norm */
+    struct gr_attention attention;
 };
 
-/** A dense matrix of n rows, as an operand. */
+/** A dense matrix as an operand: its first rows. */
 struct gr_operand {
     const float *data;
     int64_t      stride;
+    int64_t      rows;
 };
 
 /** What sets the layers of one kind of model apart. */
@@ -111,6 +115,9 @@ struct graft_trainer {
     int64_t       n;
     int64_t       n_train; /* training vertices that have a label */
     int64_t      *vertex;  /* [n] what the host calls vertex v; NULL: v */
+    /* A step of training needs the first reach[l] rows of the input of layer l, and of the logits the first
+     * reach[n_layers]: those of labelled training vertices come first, then what they gather from, and so on. */
+    int64_t       reach[GR_LAYERS_MAX + 1];
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
     graft_matrix *a, *a_transpose;
@@ -149,7 +156,8 @@ static inline int gr_input_is_constant(const graft_trainer *trainer)
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
-/** By option 'order', the vertices of this graph, and data.labels, targets and split in it. */
+/** By options 'order' and 'row_masks', the vertices of this graph, NULL if it is of no matter, data.labels, targets and
+ *  split in their order, and reach. */
 int32_t               gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
 /** What the host calls vertex v. */
 static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
@@ -179,22 +187,25 @@ int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr
 int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 
-/** out[n x w->cols] = x w + beta out */
+/** out[x.rows x w->cols] = x w + beta out */
 int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
                    float *out, graft_error *error);
 /** The gradient of w in it: x^T g. */
 int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g,
                                    struct gr_parameter *w, graft_error *error);
-/** The gradient of x in it: out[n x w->rows] = g w^T + beta out. */
-int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, const struct gr_parameter *w,
-                                  float beta, float *out, graft_error *error);
-/** out[n x width] = diag(scale) A x, added to out if `add`. */
+/** The gradient of x in it: out[rows x w->rows] = g w^T + beta out. */
+int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, int64_t rows,
+                                  const struct gr_parameter *w, float beta, float *out, graft_error *error);
+/** out[rows of a x width] = diag(scale) a x, added to out if `add`. */
 int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const float *scale, struct gr_operand x,
                           int64_t width, int add, float *out, graft_error *error);
 
 /** layer->gathered = diag(scale) A x, or for gin (1 + eps) x + A x, unless it is that already: features that do not
  *  change are aggregated once. */
 int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+
+/** Of dx, the gradient of the input, zero the rows behind those that the output has. */
+void gr_layer_clear_rest(const struct gr_layer *layer, float *dx);
 
 /** Run all layers; with `training`, with dropout. The logits are z of the last layer. */
 int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *error);

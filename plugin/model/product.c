@@ -17,7 +17,7 @@ int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_
                    graft_error *error)
 {
     return gemm(t,
-                &(graft_gemm){ .m = t->n,
+                &(graft_gemm){ .m = x.rows,
                                .n = w->cols,
                                .k = w->rows,
                                .beta = beta,
@@ -37,7 +37,7 @@ int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, 
                 &(graft_gemm){ .transpose_a = 1,
                                .m = w->rows,
                                .n = w->cols,
-                               .k = t->n,
+                               .k = x.rows,
                                .a = x.data,
                                .lda = x.stride,
                                .b = g,
@@ -47,12 +47,12 @@ int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, 
                 error);
 }
 
-int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, const struct gr_parameter *w, float beta,
-                                  float *out, graft_error *error)
+int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_t rows, const struct gr_parameter *w,
+                                  float beta, float *out, graft_error *error)
 {
     return gemm(t,
                 &(graft_gemm){ .transpose_b = 1,
-                               .m = t->n,
+                               .m = rows,
                                .n = w->rows,
                                .k = w->cols,
                                .beta = beta,
@@ -70,12 +70,12 @@ int32_t gr_product_gather(const graft_trainer *t, graft_matrix *a, const float *
 {
     const graft_dense b = { .size = sizeof b,
                             .dtype = GRAFT_F32,
-                            .n_rows = t->n,
+                            .n_rows = x.rows,
                             .n_cols = width,
                             .stride = x.stride,
                             .data = (void *)(uintptr_t)x.data };
     const graft_dense c = {
-        .size = sizeof c, .dtype = GRAFT_F32, .n_rows = t->n, .n_cols = width, .stride = width, .data = out
+        .size = sizeof c, .dtype = GRAFT_F32, .n_rows = a->csr.n_rows, .n_cols = width, .stride = width, .data = out
     };
     const graft_mxm_args args = { .size = sizeof args,
                                   .semiring = GRAFT_PLUS_TIMES,

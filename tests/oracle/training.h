@@ -22,10 +22,11 @@ struct training_case {
     int                     prepare;  /* 1: symmetrize, self_loops, normalize_features and gin_eps */
     double                  dropout, input_dropout;
     struct oracle_optimizer optimizer;
-    const char             *kernel; /* NULL: auto */
-    const char             *order;  /* NULL: given */
-    const char             *dense;  /* NULL: auto */
-    int                     anew;   /* features are aggregated in every pass */
+    const char             *kernel;   /* NULL: auto */
+    const char             *order;    /* NULL: given */
+    const char             *dense;    /* NULL: auto */
+    int                     unmasked; /* all rows in training */
+    int                     anew;     /* features are aggregated in every pass */
 };
 
 struct training {

@@ -140,8 +140,9 @@ static void test_variants(enum oracle_kind kind)
     struct training_case what = { .kind = kind, .layers = 2, .prepare = 1, .norm = 1, .optimizer = revealing };
 
     check_gradient(&what);
-    what.anew = 1;
+    what.anew = what.unmasked = 1;
     check_gradient(&what);
+    what.unmasked = 0;
     what.sparse = 1;
     what.weighted = 1;
     check_gradient(&what);
@@ -172,6 +173,7 @@ static void test_orders(enum oracle_kind kind)
                                             .prepare = which / 3 & 1,
                                             .dropout = 0.5,
                                             .input_dropout = 0.3,
+                                            .unmasked = which / 3 == 2,
                                             .order = orders[which % 3],
                                             .optimizer = revealing };
         check_gradient(&what);
