@@ -31,8 +31,9 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps and dense.module;
- * graft_api.option_info gives types, defaults and a line of help for each. The weight decay applies to the W.
+ * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit and
+ * dense.module; graft_api.option_info gives types, defaults and a line of help for each. The weight decay applies to
+ * the W.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices
@@ -97,7 +98,8 @@ typedef struct graft_train {
      * \return OK; ERR_ARG (null, a shape that does not fit, no classes, no features); ERR_FORMAT (the graph, as
      *         matrix_create(); a label out of range; a split of another value; a feature that is not finite; no
      *         training vertex in the split); ERR_OPTION (options that contradict each other); what the dense module
-     *         that was chosen by name refuses with; ERR_NOMEM.
+     *         that was chosen by name refuses with; ERR_NOMEM, also before more than memory.limit
+     *         would be used: the message is the ledger.
      * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare; see explain().
      * Sparse features are made dense. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,

@@ -11,14 +11,14 @@ static int32_t init_common(graft_trainer *t, int32_t l, graft_error *error)
 
     layer->gain = gr_parameter_find(t, l, "norm.gain");
     layer->shift = gr_parameter_find(t, l, "norm.shift");
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->z, t->n * layer->out, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->z, t->n * layer->out, error));
     layer->h = layer->z;
     if (!layer->hidden) return GRAFT_OK;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->bits, t->n * ((layer->out + 7) / 8), error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->bits, t->n * ((layer->out + 7) / 8), error));
     if (layer->gain == NULL) return GRAFT_OK;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->h, t->n * layer->out, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->mean, t->n, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->rstd, t->n, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->h, t->n * layer->out, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->mean, t->n, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->rstd, t->n, error));
 done:
     return rc;
 }
@@ -47,10 +47,10 @@ int32_t gr_layers_init(graft_trainer *t, graft_error *error)
         GR_TRY(gr_layer_kinds[t->config.kind].init(t, l, error));
         if (t->right != NULL && layer->aggregate_first && layer->in > scratch) scratch = layer->in;
     }
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->gradient[0], t->n * widest, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->gradient[1], t->n * widest, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->scratch, t->n * scratch, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->partial, chunks * GR_PARTIALS * widest, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[0], t->n * widest, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[1], t->n * widest, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, t->n * scratch, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, chunks * GR_PARTIALS * widest, error));
 done:
     return rc;
 }

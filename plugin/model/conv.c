@@ -21,7 +21,7 @@ int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
     layer->bias = gr_parameter_find(t, l, "bias");
     layer->aggregate_first = aggregates_first(t, layer, l);
     if (layer->neigh != NULL && layer->aggregate_first) {
-        GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->gathered, t->n * layer->in, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
     }
 done:
     return rc;

@@ -63,17 +63,15 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
 {
     const char *kernel = gr_option_text(t->context, GR_OPTION_MXM_KERNEL);
     struct text text = { buffer, capacity };
-    int64_t     bytes = t->pool.bytes + gr_matrix_bytes(t->a);
+    char        ledger[192];
 
     (void)error;
     if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
-    if (t->a_transpose != t->a) bytes += gr_matrix_bytes(t->a_transpose);
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);
     explain_model(t, &text);
     explain_graph(t, &text);
     add(&text, "kernel    %s; %d threads\n", kernel, t->threads);
     add(&text, "dense     %s: %s\n", t->dense->name, t->dense->detail);
-    add(&text, "memory    %.1f MB beside the data set\n", (double)bytes / 1e6);
+    gr_ledger_text(t, ledger, sizeof ledger);
+    add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_ledger_total(t) * 1e-6, ledger);
     return GRAFT_OK;
 }

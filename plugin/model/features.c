@@ -72,7 +72,7 @@ int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
         if (t->n > 0 && width > INT64_MAX / t->n) {
             return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)t->n, (long long)width);
         }
-        GR_TRY(GR_POOL_NEW(t->context, &t->pool, x, t->n * width, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, x, t->n * width, error));
         if (t->data.features == NULL) GR_TRY(fill_from_sparse(t, x, error));
         for (int64_t row = 0; row < t->n && t->data.features != NULL; row++) {
             const int64_t v = gr_vertex(t->vertex, row);
@@ -83,7 +83,7 @@ int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
         t->x = x;
         t->x_stride = width;
     }
-    if (t->config.input_dropout > 0) GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->x_dropped, t->n * width, error));
+    if (t->config.input_dropout > 0) GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, t->x_dropped, t->n * width, error));
 done:
     return rc;
 }

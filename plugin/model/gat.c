@@ -35,9 +35,9 @@ static int32_t init_shared(graft_trainer *t, struct gr_attention *gat, graft_err
     int32_t                   rc = GRAFT_OK;
 
     for (int end = 0; end < GR_ENDS; end++) {
-        GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->score_gradient[end], t->n * t->config.heads, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n * t->config.heads, error));
     }
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
     rc = gr_edge_map(t->a, &map, error);
 done:
     return rc;
@@ -57,13 +57,13 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
     gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
     gat->per_head = NULL;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->projected, t->n * layer->wide, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->alpha, entries_of(t) * heads, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->projected, t->n * layer->wide, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->alpha, entries_of(t) * heads, error));
     for (int end = 0; end < GR_ENDS; end++) {
-        GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->score[end], t->n * heads, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->score[end], t->n * heads, error));
     }
     if (layer->wide > layer->out) {
-        GR_TRY(GR_POOL_NEW(t->context, &t->pool, gat->per_head, t->n * layer->wide, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->per_head, t->n * layer->wide, error));
     }
 done:
     return rc;

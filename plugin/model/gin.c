@@ -13,9 +13,9 @@ int32_t gr_gin_init(graft_trainer *t, int32_t l, graft_error *error)
     layer->outer = gr_parameter_find(t, l, "weight_2");
     layer->bias = gr_parameter_find(t, l, "bias_2");
     layer->aggregate_first = 1;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->gathered, t->n * layer->in, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->inner, t->n * layer->out, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, layer->inner_bits, t->n * ((layer->out + 7) / 8), error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->inner, t->n * layer->out, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->inner_bits, t->n * ((layer->out + 7) / 8), error));
 done:
     return rc;
 }

@@ -25,7 +25,7 @@ static int32_t make_scales(graft_trainer *t, graft_error *error)
     int32_t          rc = GRAFT_OK;
 
     if (t->config.kind == GR_MODEL_GIN || t->config.kind == GR_MODEL_GAT) return GRAFT_OK;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->left, t->n, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->left, t->n, error));
     for (int64_t v = 0; v < t->n; v++) {
         const double d = degree(csr, v);
         t->left[v] = d > 0 ? (float)(gcn ? 1 / sqrt(d) : 1 / d) : 0;

@@ -8,6 +8,7 @@
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
  * order.c      the vertices in another order    explain.c     what a trainer is, in a few lines
+ * ledger.c     what memory is used for
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -98,6 +99,10 @@ struct gr_layer_kind {
 };
 extern const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS];
 
+/** What memory is used for: copies of features, of the graph and the labels; weights with all that the optimiser keeps;
+ *  what the forward pass leaves for the backward pass; what that works with. */
+enum gr_use { GR_USE_FEATURES, GR_USE_GRAPH, GR_USE_WEIGHTS, GR_USE_ACTIVATIONS, GR_USE_GRADIENTS, GR_USES };
+
 struct gr_progress {
     int64_t epoch, best_epoch;
     double  best_accuracy, best_loss;
@@ -107,7 +112,8 @@ struct graft_trainer {
     graft_context          *context;
     struct gr_config        config;
     const struct gr_module *dense;
-    struct gr_pool          pool;
+    struct gr_pool          pool[GR_USES];
+    int64_t                 memory_limit; /* bytes that the pools may come to */
 
     graft_dataset data; /* arrays borrowed from the host */
     graft_csr     graph, sparse_features;
@@ -153,6 +159,19 @@ static inline int gr_input_is_constant(const graft_trainer *trainer)
 {
     return trainer->config.reuse_input && trainer->x_dropped == NULL;
 }
+
+/** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */
+#define GR_LEDGER_NEW(trainer, use, ptr, count, error)                                                                 \
+    (((ptr) = gr_ledger_new((trainer), (use), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK               \
+                                                                                              : GRAFT_ERR_NOMEM)
+
+void   *gr_ledger_new(graft_trainer *trainer, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
+                      graft_error *error);
+void    gr_ledger_init(graft_trainer *trainer);
+int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
+int64_t gr_ledger_total(const graft_trainer *trainer);
+/** "features 1.0, graph 2.0, ...", in MB. */
+void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 

@@ -15,7 +15,7 @@ static int32_t reorder(graft_trainer *t, const void **array, uint64_t bytes, gra
     int32_t     rc = GRAFT_OK;
 
     if (from == NULL) return GRAFT_OK;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, to, t->n * (int64_t)bytes, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, to, t->n * (int64_t)bytes, error));
     for (int64_t v = 0; v < t->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)t->vertex[v] * bytes, bytes);
     *array = to;
 done:
@@ -123,7 +123,7 @@ int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_erro
     }
     for (int32_t l = 0; l <= t->config.n_layers && !masks; l++) t->reach[l] = t->n;
     if (masks || !given) {
-        GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->vertex, t->n, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->vertex, t->n, error));
         memcpy(t->vertex, order, (uint64_t)t->n * sizeof *order);
         rc = reorder_vertices(t, error);
     }

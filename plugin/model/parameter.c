@@ -64,11 +64,11 @@ static int32_t add(graft_trainer *t, int32_t layer, const struct shape_row *shap
     p->decayed = weight && (layer == 0 || !t->config.decay_first_only);
     p->rows = rows;
     p->cols = cols;
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->value, count, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->gradient, count, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->best, count, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->m, count, error));
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, p->v, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->value, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->gradient, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->best, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->m, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->v, count, error));
 done:
     return rc;
 }
@@ -98,7 +98,7 @@ int32_t gr_parameters_init(graft_trainer *t, graft_error *error)
     const int32_t n_shapes = (int32_t)(sizeof shapes / sizeof shapes[0]);
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_POOL_NEW(t->context, &t->pool, t->parameters, t->config.n_layers * 6, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->parameters, t->config.n_layers * 6, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         for (int32_t i = 0; i < n_shapes; i++) {
             if (shapes[i].kind == t->config.kind) GR_TRY(add(t, l, &shapes[i], error));

@@ -114,6 +114,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     t->context = context;
     t->threads = gr_threads(context, 0);
     t->progress.best_accuracy = -1;
+    gr_ledger_init(t);
     GR_TRY(read_dataset(t, dataset, error));
     GR_TRY(gr_config_read(context, &t->data, &t->config, error));
     if (!t->config.sigmoid)
@@ -135,7 +136,7 @@ void gr_trainer_destroy(graft_trainer *t)
 {
     if (t == NULL) return;
     gr_model_graph_fini(t);
-    gr_pool_fini(t->context, &t->pool);
+    for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
     gr_free(t->context, t);
 }
 

@@ -75,8 +75,8 @@ def main():
                 continue
             told[name] = run()
             steps.setdefault(name, []).extend(told[name].get("steps", [])[1:])
-    print(f"{options.dataset}: sage, {options.layers} layers, hidden width {options.hidden}, {options.threads} threads, "
-          f"{options.epochs} epochs, {options.rounds} rounds\n")
+    print(f"{options.dataset}: sage, {options.layers} layers, hidden width {options.hidden}, "
+          f"{options.threads} threads, {options.epochs} epochs, {options.rounds} rounds\n")
     print(f"{'system':42}  {'step, s':>8}  {'s:graft':>7}  {'test accuracy':>13}")
     for name in systems:
         if "failed" in told[name]:

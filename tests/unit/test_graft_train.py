@@ -169,6 +169,22 @@ def test_rare_evaluation():
        report["kernel"], result.stderr)
 
 
+def test_ledger():
+    wide = ["--set", "model=sage", "layers=3", "hidden=512", "epochs=1"]
+    result = run(data, *wide)
+    ledger = re.search(r"^memory +([\d.]+) MB beside the data set: features ([\d.]+), graph ([\d.]+), "
+                       r"weights ([\d.]+), activations ([\d.]+), gradients ([\d.]+)$", result.stdout, re.MULTILINE)
+    if not ok(result.returncode == 0 and ledger, "the ledger is shown before training", result.stdout, result.stderr):
+        return
+    total, *parts = map(float, ledger.groups())
+    # Z, H, their bits, mean and deviation of two hidden layers; what three gathered; logits; 4 bytes each.
+    activations = 4 * N * (4 * 512 + 512 // 16 + 4 + N_FEATURES + 512 + N_CLASSES) * 1e-6
+    ok(abs(total - sum(parts)) < 0.5 and abs(parts[3] - activations) < 0.1,
+       "its parts are its sum, and activations are what can be told by hand", ledger.group(0), activations)
+    refused("a model that needs more than it may use", run(data, *wide, "memory.limit=7"), 1, "memory.limit",
+            "activations", "7.0 MB that may be used")
+
+
 def test_usage():
     refused("an unknown option is refused with the nearest name", run(data, "--set", "hiden=3"), 2, "hiden", "hidden")
     refused("a value out of range is refused", run(data, "--set", "dropout=1.5"), 2, "dropout", "1.5")
@@ -442,6 +458,7 @@ with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
     labels, split, n_edges = make_dataset(data)
     test_training()
     test_rare_evaluation()
+    test_ledger()
     test_usage()
     test_list_options()
     if test_resume():

@@ -1,0 +1,77 @@
+/* What a trainer uses memory for, and its refusal before there is no more.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const use_name[GR_USES] = { "features", "graph", "weights", "activations", "gradients" };
+
+int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
+{
+    int64_t bytes = t->pool[use].bytes;
+
+    if (use != GR_USE_GRAPH) return bytes;
+    bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);
+    return bytes;
+}
+
+int64_t gr_ledger_total(const graft_trainer *t)
+{
+    int64_t bytes = 0;
+
+    for (int use = 0; use < GR_USES; use++) bytes += gr_ledger_bytes(t, (enum gr_use)use);
+    return bytes;
+}
+
+void gr_ledger_text(const graft_trainer *t, char *text, uint64_t capacity)
+{
+    uint64_t at = 0;
+
+    for (int use = 0; use < GR_USES && at < capacity; use++) {
+        at += (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", use > 0 ? ", " : "", use_name[use],
+                                 (double)gr_ledger_bytes(t, (enum gr_use)use) * 1e-6);
+    }
+}
+
+/* What Linux says can be had without swapping; INT64_MAX where it says nothing. */
+static int64_t available(void)
+{
+    char        text[512] = "";
+    const char *found;
+    const int   file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+
+    if (file < 0) return INT64_MAX;
+    if (read(file, text, sizeof text - 1) < 0) text[0] = '\0';
+    close(file);
+    found = strstr(text, "MemAvailable:");
+    return found != NULL ? strtoll(found + strlen("MemAvailable:"), NULL, 10) * 1024 : INT64_MAX;
+}
+
+void gr_ledger_init(graft_trainer *t)
+{
+    const int64_t asked = gr_option_integer(t->context, GR_OPTION_MEMORY_LIMIT);
+
+    t->memory_limit = asked > 0 ? asked * 1000000 : available();
+}
+
+void *gr_ledger_new(graft_trainer *t, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
+                    graft_error *error)
+{
+    const double wanted = (double)count * (double)element_bytes, used = (double)gr_ledger_total(t);
+    char         text[192];
+
+    if (used + wanted > (double)t->memory_limit) {
+        gr_ledger_text(t, text, sizeof text);
+        gr_fail(error, GRAFT_ERR_NOMEM,
+                "%s of the %s needs %.1f MB more; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",
+                name, use_name[use], wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+        return NULL;
+    }
+    return gr_pool_new(t->context, &t->pool[use], count, element_bytes, name, error);
+}
