@@ -31,7 +31,7 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit and
+ * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit, profile and
  * dense.module; graft_api.option_info gives types, defaults and a line of help for each. The weight decay applies to
  * the W.
  *
@@ -87,6 +87,21 @@ typedef struct graft_state_item {
     const void *data;     /**< dense, by rows; owned by the trainer, current until its next epoch or state_set */
 } graft_state_item;
 
+/** A stretch of time that the caller's thread spent on one thing, in which the others of the team took part. */
+enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
+typedef struct graft_span {
+    uint32_t    size;
+    int32_t     layer; /**< -1: of none */
+    int32_t     pass;  /**< GRAFT_PASS_... */
+    uint32_t    reserved;
+    const char *phase; /**< "aggregate", "update" (dense products), "attention", "rows" (bias, norm, ReLU, dropout),
+                            "loss" or "optimizer"; static */
+    int64_t     epoch; /**< epochs behind when it was recorded */
+    double      begin, end; /**< seconds since create() */
+    double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
+    double      flops;      /**< likewise */
+} graft_span;
+
 typedef struct graft_train {
     uint32_t size;
     uint32_t reserved;
@@ -138,6 +153,11 @@ typedef struct graft_train {
 
     /** Free it. NULL is legal. [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_trainer *trainer);
+
+    /** Span number `index` of the last epoch(), evaluate() or predict() of a trainer made with option `profile`.
+     * \return OK; ERR_ARG; ERR_NOT_FOUND past the last; ERR_STATE (made without `profile`).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

@@ -122,6 +122,17 @@ static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capaci
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error)
+{
+    struct gr_call call;
+    graft_span     ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " span", error);
+
+    if (rc == GRAFT_OK) rc = gr_profile_span(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(span, &ours, sizeof ours, "span", &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
@@ -140,4 +151,5 @@ const graft_train gr_interface_train = {
     .state_set = train_state_set,
     .explain = train_explain,
     .destroy = train_destroy,
+    .span = train_span,
 };

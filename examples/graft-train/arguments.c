@@ -16,6 +16,7 @@ enum {
     KEY_VERBOSE = 'v',
     KEY_JSON = 256,
     KEY_PREDICT,
+    KEY_PROFILE,
     KEY_SAVE,
     KEY_RESUME,
     KEY_LIST
@@ -26,6 +27,7 @@ static const struct argp_option OPTIONS[] = {
     { "kernel", KEY_KERNEL, "NAME", 0, "Kernel of the sparse products: --set mxm.kernel=NAME", 0 },
     { "json", KEY_JSON, "FILE", 0, "Write results, options and history as JSON", 0 },
     { "predict", KEY_PREDICT, "FILE.npy", 0, "Write the predicted class of every vertex (best weights)", 0 },
+    { "profile", KEY_PROFILE, "FILE", 0, "Write where the time went as a Chrome trace, and print a summary", 0 },
     { "save", KEY_SAVE, "DIR", 0, "Write DIR/checkpoint.safetensors at the end, or when interrupted", 0 },
     { "resume", KEY_RESUME, "DIR", 0, "Go on from DIR/checkpoint.safetensors; the option epochs counts in total", 0 },
     { "list-options", KEY_LIST, NULL, 0, "List the options of the library and exit", 0 },
@@ -83,6 +85,7 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     case KEY_KERNEL: arguments->kernel = text; return 0;
     case KEY_JSON: arguments->json = text; return 0;
     case KEY_PREDICT: arguments->predict = text; return 0;
+    case KEY_PROFILE: arguments->profile = text; return 0;
     case KEY_SAVE: arguments->save = text; return 0;
     case KEY_RESUME: arguments->resume = text; return 0;
     case KEY_LIST: arguments->list_options = 1; return 0;

@@ -10,6 +10,7 @@ struct arguments {
     int          n_settings;
     const char  *kernel; /* NULL: not given, as for all that follow */
     const char  *json;
+    const char  *profile;
     const char  *predict;
     const char  *save;
     const char  *resume;

@@ -123,6 +123,7 @@ int32_t library_init(struct library *library, const graft_host *host, const stru
     library->mxm = table;
     for (int i = 0; i < arguments->n_settings; i++) TRY(apply_setting(library, arguments->settings[i], error));
     TRY(choose_kernel(library, arguments->kernel, error));
+    if (arguments->profile != NULL) TRY(library->api->set(library->api->context, "profile", "yes", error));
 done:
     if (rc < 0) library_fini(library);
     return rc;

@@ -30,6 +30,7 @@ static int32_t check_outputs(const struct arguments *arguments, graft_error *err
 
     if (arguments->json != NULL) TRY(output_check(arguments->json, error));
     if (arguments->predict != NULL) TRY(output_check(arguments->predict, error));
+    if (arguments->profile != NULL) TRY(output_check(arguments->profile, error));
     if (arguments->save != NULL) TRY(checkpoint_prepare(arguments->save, error));
 done:
     return rc;
@@ -60,6 +61,7 @@ static int is_written(int32_t rc, const graft_error *error, int *code)
 static int write_outputs(struct run *run)
 {
     const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;
+    const char *profile = run->arguments->profile;
     graft_error error = GRAFT_INIT(graft_error);
     int         code = EXIT_FINE;
 
@@ -67,6 +69,7 @@ static int write_outputs(struct run *run)
         run->saved = is_written(checkpoint_write(&run->library, run->trainer, save, &error), &error, &code);
     }
     if (predict != NULL) run->predicted = is_written(write_predictions(run, predict, &error), &error, &code);
+    if (profile != NULL) run->profiled = is_written(profile_write(&run->profile, profile, &error), &error, &code);
     if (json != NULL) run->reported = is_written(report_write(run, json, &error), &error, &code);
     return code;
 }
@@ -87,6 +90,7 @@ static int train(struct run *run, graft_error *error)
         return problem_print(error);
     }
     code = write_outputs(run);
+    if (run->profile.count > 0) profile_print(&run->profile);
     report_print(run);
     return code == EXIT_FINE && run->signal != 0 ? 128 + run->signal : code;
 }

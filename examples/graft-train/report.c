@@ -168,5 +168,6 @@ void report_print(const struct run *run)
     printf("kernel          %s\n", kernel);
     if (run->saved) printf("checkpoint      %s/" CHECKPOINT_FILE "\n", arguments->save);
     if (run->predicted) printf("predictions     %s\n", arguments->predict);
+    if (run->profiled) printf("profile         %s\n", arguments->profile);
     if (run->reported) printf("report          %s\n", arguments->json);
 }

@@ -96,6 +96,7 @@ static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
         run->epochs = epoch.epoch;
         progress_epoch(&run->progress, &epoch);
         TRY(remember(run, &epoch, error));
+        if (run->arguments->profile != NULL) TRY(profile_take(&run->profile, &run->library, run->trainer, error));
     }
     if (run->epochs < total) run->signal = interrupt_signal();
 done:
@@ -125,6 +126,7 @@ done:
 void run_fini(struct run *run)
 {
     free(run->history);
+    profile_fini(&run->profile);
     run->history = NULL;
     if (run->trainer != NULL) run->library.train->destroy(run->trainer);
     if (run->data != NULL) run->library.data->close(run->library.api->context, run->data);

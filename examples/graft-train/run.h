@@ -5,6 +5,7 @@
 
 #include "arguments.h"
 #include "library.h"
+#include "profile.h"
 #include "progress.h"
 
 struct run {
@@ -21,7 +22,8 @@ struct run {
     double                  began;  /* seconds of the steady clock */
     double                  seconds;
     int                     signal; /* that ended the training early, or 0 */
-    int                     saved, predicted, reported; /* which outputs have been written */
+    struct profile          profile;
+    int                     saved, predicted, reported, profiled; /* which outputs have been written */
 };
 
 /** Open the data set, make the trainer, and put in the checkpoint to resume. `run` holds arguments and library. */

@@ -33,6 +33,7 @@
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
     X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \
     X(MEMORY_LIMIT, "memory.limit", 0, "integer", "0", "0..", "MB a trainer may use; 0: what the system has to give")  \
+    X(PROFILE, "profile", 0, "yes|no", "no", "", "record where the time of a trainer goes; see graft_train.span")      \
     X(MXM_KERNEL, "mxm.kernel", 1, "text", "auto", "", "kernel of the sparse products: auto, or a name")               \
     X(MXM_VERIFY, "mxm.verify", 1, "integer", "0", "0..1000000", "rows of every product to compare with reference")    \
     X(DENSE_MODULE, "dense.module", 0, "text", "auto", "", "module of the dense products: auto, or a name")            \

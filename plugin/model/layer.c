@@ -40,6 +40,12 @@ static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int trainin
     return rows;
 }
 
+/* Of a pass over rows: Z and H, or their gradients, read and written. */
+static double rows_bytes(const struct gr_rows *rows)
+{
+    return 4 * (double)rows->n * (double)rows->width * (rows->h != NULL && rows->h != rows->z ? 3 : 2);
+}
+
 static struct gr_operand input_of(const graft_trainer *t, int32_t l, int training)
 {
     const int64_t rows = t->layers[l].rows_in;
@@ -109,6 +115,8 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     set_rows(t, training);
+    t->pass_now = training ? GRAFT_PASS_FORWARD : GRAFT_PASS_EVALUATION;
+    t->layer_now = -1;
     if (training && t->x_dropped != NULL) {
         const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
 
@@ -118,9 +126,17 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         const struct gr_rows rows = rows_behind(t, l, training);
 
+        const double begin = gr_profile_begin(t);
+        double       middle;
+
+        t->layer_now = l;
         GR_TRY(gr_layer_kinds[t->config.kind].forward(t, &t->layers[l], input_of(t, l, training), error));
+        if (t->config.kind == GR_MODEL_GAT) gr_profile_end(t, "attention", begin, 0, 0);
+        middle = gr_profile_begin(t);
         gr_rows_forward(&rows);
+        gr_profile_end(t, "rows", middle, rows_bytes(&rows), 0);
     }
+    t->layer_now = -1;
 done:
     return rc;
 }
@@ -130,6 +146,7 @@ int32_t gr_layers_backward(graft_trainer *t, graft_error *error)
     float  *g = t->gradient[0], *dx = t->gradient[1];
     int32_t rc = GRAFT_OK;
 
+    t->pass_now = GRAFT_PASS_BACKWARD;
     for (int32_t l = t->config.n_layers - 1; l >= 0; l--) {
         struct gr_layer              *layer = &t->layers[l];
         const struct gr_rows          rows = rows_behind(t, l, 1);
@@ -139,12 +156,18 @@ int32_t gr_layers_backward(graft_trainer *t, graft_error *error)
                                                    .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                    .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
         float *const                  to = l > 0 ? dx : NULL;
+        double                        begin = gr_profile_begin(t);
 
+        t->layer_now = l;
         gr_rows_backward(&rows, &gradient);
+        gr_profile_end(t, "rows", begin, rows_bytes(&rows), 0);
+        begin = gr_profile_begin(t);
         GR_TRY(gr_layer_kinds[t->config.kind].backward(t, layer, input_of(t, l, 1), g, to, error));
+        if (t->config.kind == GR_MODEL_GAT) gr_profile_end(t, "attention", begin, 0, 0);
         dx = g;
         g = to;
     }
+    t->layer_now = -1;
 done:
     return rc;
 }

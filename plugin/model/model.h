@@ -8,7 +8,7 @@
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
  * order.c      the vertices in another order    explain.c     what a trainer is, in a few lines
- * ledger.c     what memory is used for
+ * ledger.c     what memory is used for          profile.c     where the time goes
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -140,6 +140,9 @@ struct graft_trainer {
     float               *scratch;     /* [n x the widest] */
     double              *partial;     /* sums over chunks of rows */
     struct gr_progress   progress;
+    struct gr_profile   *profile;   /* NULL: nothing is recorded */
+    int32_t              layer_now; /* what a span is recorded under */
+    int32_t              pass_now;
     int                  threads;
 };
 
@@ -172,6 +175,14 @@ int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
 /** "features 1.0, graph 2.0, ...", in MB. */
 void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
+
+/** Spans of time: those between begin and end, under the layer and the pass of the trainer. */
+int32_t gr_profile_init(graft_trainer *trainer, graft_error *error);
+double  gr_profile_begin(const graft_trainer *trainer);
+void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
+void    gr_profile_reset(const graft_trainer *trainer);
+int32_t gr_profile_span(const graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
+double  gr_seconds(void);
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 

@@ -5,12 +5,18 @@
 
 static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error *error)
 {
-    graft_gemm g = *shape;
+    const double begin = gr_profile_begin(t);
+    graft_gemm   g = *shape;
+    int32_t      rc;
 
     g.size = sizeof g;
     g.threads = gr_threads_worth(t->threads, g.m * g.n * g.k / 16);
     g.alpha = 1;
-    return t->dense->table->dense->gemm(t->dense->state, &g, error);
+    rc = t->dense->table->dense->gemm(t->dense->state, &g, error);
+    gr_profile_end(t, "update", begin,
+                   4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
+                   2 * (double)g.m * (double)g.n * (double)g.k);
+    return rc;
 }
 
 int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
@@ -86,5 +92,11 @@ int32_t gr_product_gather(const graft_trainer *t, graft_matrix *a, const float *
                                   .c = &c,
                                   .row_scale = scale };
 
-    return gr_mxm_run(t->context, &args, error);
+    const double  entries = (double)a->csr.row_ptr[a->csr.n_rows], begin = gr_profile_begin(t);
+    const int32_t rc = gr_mxm_run(t->context, &args, error);
+
+    /* A row of B and a column for each entry, and C. */
+    gr_profile_end(t, "aggregate", begin, 4 * (entries * (double)width + entries + (double)c.n_rows * (double)width),
+                   entries * (double)width);
+    return rc;
 }

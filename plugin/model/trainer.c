@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 static int32_t check_labels(const graft_trainer *t, graft_error *error)
 {
@@ -125,6 +124,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_layers_init(t, error));
+    GR_TRY(gr_profile_init(t, error));
     *trainer = t;
     t = NULL;
 done:
@@ -138,14 +138,6 @@ void gr_trainer_destroy(graft_trainer *t)
     gr_model_graph_fini(t);
     for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
     gr_free(t->context, t);
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static const float *logits_of(const graft_trainer *t)
@@ -182,11 +174,16 @@ static int evaluation_is_due(const graft_trainer *t)
 static int32_t step(graft_trainer *t, double *loss, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
+    double  begin;
 
     GR_TRY(gr_layers_forward(t, 1, error));
+    begin = gr_profile_begin(t);
     *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
+    gr_profile_end(t, "loss", begin, 0, 0);
     GR_TRY(gr_layers_backward(t, error));
+    begin = gr_profile_begin(t);
     gr_optimizer_step(t);
+    gr_profile_end(t, "optimizer", begin, 0, 0);
     t->progress.epoch++;
 done:
     return rc;
@@ -195,7 +192,7 @@ done:
 int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics metrics = { .size = sizeof metrics };
-    const double  begin = seconds_now();
+    const double  begin = gr_seconds();
     int32_t       rc = GRAFT_OK;
 
     if (t->n_train == 0)
@@ -207,8 +204,9 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
         (double)NAN;
     t->threads = gr_threads(t->context, 0);
+    gr_profile_reset(t);
     GR_TRY(step(t, &epoch->loss, error));
-    epoch->seconds_step = seconds_now() - begin;
+    epoch->seconds_step = gr_seconds() - begin;
     epoch->evaluated = evaluation_is_due(t);
     if (epoch->evaluated) {
         GR_TRY(gr_layers_forward(t, 0, error));
@@ -222,7 +220,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     epoch->epoch = t->progress.epoch;
     epoch->epochs = t->config.epochs;
     epoch->done = t->progress.epoch == t->config.epochs;
-    epoch->seconds = seconds_now() - begin;
+    epoch->seconds = gr_seconds() - begin;
 done:
     return rc;
 }
@@ -255,6 +253,7 @@ static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
                        weights);
     }
     t->threads = gr_threads(t->context, 0);
+    gr_profile_reset(t);
     if (best) swap_best(t);
     rc = gr_layers_forward(t, 0, error);
     if (best) swap_best(t);

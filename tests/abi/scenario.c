@@ -290,11 +290,14 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
     graft_epoch       epoch = GRAFT_INIT(graft_epoch);
     graft_metrics     metrics = GRAFT_INIT(graft_metrics);
     graft_state_item  item = GRAFT_INIT(graft_state_item);
+    graft_span        span = GRAFT_INIT(graft_span);
     char              text[1024];
     int32_t           rc;
 
     TRY(s->train->epoch(trainer, &epoch, error));
     TRY(s->train->epoch(trainer, &epoch, error));
+    rc = s->train->span(trainer, 0, &span, error);
+    if (rc < 0 && rc != GRAFT_ERR_STATE) goto done; /* without option profile */
     scene->loss = epoch.loss;
     TRY(s->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, error));
     TRY(s->train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, &logits, error));
@@ -350,7 +353,8 @@ const struct scenario scenarios[] = {
                     { "input_dropout", "0.5" },
                     { "self_loops", "yes" },
                     { "hidden", "5" },
-                    { "order", "rcm" } } },
+                    { "order", "rcm" },
+                    { "profile", "yes" } } },
     { .name = "gat",
       .play = play_training,
       .settings = { { "model", "gat" }, { "heads", "2" }, { "hidden", "6" }, { "input_dropout", "0.1" } } },

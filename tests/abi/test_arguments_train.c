@@ -122,6 +122,7 @@ static const char *trainer_calls(const void *arg)
     static float   values[2 * N][CLASSES]; /* room for what is refused because it says it is double */
     graft_dense    logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, values }, bad;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_span     span = GRAFT_INIT(graft_span);
     graft_metrics  metrics = GRAFT_INIT(graft_metrics);
     graft_trainer *trainer = NULL;
     char           text[32];
@@ -147,6 +148,8 @@ static const char *trainer_calls(const void *arg)
     BAD(stride, INT64_MAX);
     BAD(data, NULL);
 #undef BAD
+    REFUSED(GRAFT_ERR_ARG, s.train->span(NULL, 0, &span, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->span(trainer, 0, &span, &error)); /* made without profile */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

@@ -448,6 +448,15 @@ static void train_destroy(graft_trainer *trainer)
     WATCHED_VOID("graft.train/1 destroy", train->destroy(trainer));
 }
 
+static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error)
+{
+    const graft_span copy = span != NULL ? *span : (graft_span){ 0 };
+    int32_t          rc;
+
+    WATCHED("graft.train/1 span", error, train->span(trainer, index, span, error), same(span, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -458,6 +467,7 @@ static const graft_train watched_train = {
     .state_set = train_state_set,
     .explain = train_explain,
     .destroy = train_destroy,
+    .span = train_span,
 };
 
 /* Blame a table of ours that lacks a call: the interface has grown, and this file has not. */

@@ -185,6 +185,27 @@ def test_ledger():
             "activations", "7.0 MB that may be used")
 
 
+def test_profile():
+    path = f"{base}/trace.json"
+    result = run(data, *MODEL, "--set", "epochs=3", "eval_every=3", "--profile", path)
+    if not ok(result.returncode == 0, "training with --profile ends well", result.stderr):
+        return
+    with open(path) as file:
+        events = json.load(file)
+    seen = {(e["args"]["epoch"], e["cat"], e["name"]) for e in events}
+    steps = {(epoch, "forward", name) for epoch in range(3) for name in ("update", "aggregate", "rows", "loss")}
+    ok(steps <= seen and (0, "backward", "optimizer") in seen and (3, "evaluation", "update") in seen,
+       "every phase of every epoch is in the trace", seen)
+    ok(all(e["ph"] == "X" and e["dur"] >= 0 for e in events) and
+       all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in zip(events, events[1:])),
+       "its events are complete, and follow one another")
+    # Layer 1 of 300 vertices: 16 columns to 3 classes, for the vertex and for its neighbours, both in a training step.
+    flops = sum(e["args"]["flops"] for e in events
+                if e["name"] == "update" and e["cat"] == "evaluation" and e["args"]["layer"] == 1)
+    ok(flops == 2 * 2 * N * 16 * N_CLASSES, "floating-point operations are those of the products", flops)
+    ok("GFLOP/s" in result.stdout and path in result.stdout, "the summary is printed", result.stdout)
+
+
 def test_usage():
     refused("an unknown option is refused with the nearest name", run(data, "--set", "hiden=3"), 2, "hiden", "hidden")
     refused("a value out of range is refused", run(data, "--set", "dropout=1.5"), 2, "dropout", "1.5")
@@ -459,6 +480,7 @@ with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
     test_training()
     test_rare_evaluation()
     test_ledger()
+    test_profile()
     test_usage()
     test_list_options()
     if test_resume():

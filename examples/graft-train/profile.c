@@ -1,0 +1,122 @@
+/* Spans of a trainer, kept, written and added up.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "profile.h"
+#include "output_file.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const PASS[] = { "forward", "backward", "evaluation" };
+
+static int32_t keep(struct profile *profile, const graft_span *span, graft_error *error)
+{
+    if (profile->count == profile->capacity) {
+        const int64_t capacity = profile->capacity == 0 ? 1024 : 2 * profile->capacity;
+        graft_span   *larger = realloc(profile->spans, (size_t)capacity * sizeof *larger);
+
+        if (larger == NULL) return problem_memory(error, "the profile");
+        profile->spans = larger;
+        profile->capacity = capacity;
+    }
+    profile->spans[profile->count++] = *span;
+    return GRAFT_OK;
+}
+
+int32_t profile_take(struct profile *profile, const struct library *library, graft_trainer *trainer, graft_error *error)
+{
+    graft_span span = GRAFT_INIT(graft_span);
+    int32_t    rc = GRAFT_OK;
+
+    for (int64_t i = 0; library->train->span(trainer, i, &span, NULL) == GRAFT_OK; i++)
+        TRY(keep(profile, &span, error));
+done:
+    return rc;
+}
+
+/** One complete event ("ph": "X"); NULL when out of memory. */
+static json_t *event_of(const graft_span *span)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:I, s:i, s:f, s:f}}", "name", span->phase, "cat",
+                     PASS[span->pass], "ph", "X", "pid", 1, "tid", 1, "ts", 1e6 * span->begin, "dur",
+                     1e6 * (span->end - span->begin), "args", "epoch", (json_int_t)span->epoch, "layer",
+                     (int)span->layer, "bytes", span->bytes, "flops", span->flops);
+}
+
+int32_t profile_write(const struct profile *profile, const char *path, graft_error *error)
+{
+    struct output_file file = { 0 };
+    json_t            *events = json_array();
+    int32_t            rc = GRAFT_OK;
+    int                bad = events == NULL;
+
+    for (int64_t i = 0; i < profile->count && !bad; i++)
+        bad = json_array_append_new(events, event_of(&profile->spans[i])) != 0;
+    TRY(!bad ? GRAFT_OK : problem_memory(error, "the profile"));
+    TRY(output_begin(&file, path, error));
+    if (json_dumpf(events, file.stream, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 && !ferror(file.stream)) {
+        rc = problem_memory(error, "the profile");
+        goto done;
+    }
+    rc = output_end(&file, error);
+done:
+    output_abort(&file);
+    json_decref(events);
+    return rc;
+}
+
+struct sum {
+    const char *phase;
+    int32_t     pass;
+    double      seconds, bytes, flops;
+};
+
+static int by_seconds(const void *left, const void *right)
+{
+    const struct sum *a = left, *b = right;
+
+    return (a->seconds < b->seconds) - (a->seconds > b->seconds);
+}
+
+/** Sums by pass and phase; returns how many there are, at most `capacity`. Attention holds the products inside it. */
+static int add_up(const struct profile *profile, struct sum *sums, int capacity)
+{
+    int count = 0;
+
+    for (int64_t i = 0; i < profile->count; i++) {
+        const graft_span *span = &profile->spans[i];
+        int               at = 0;
+
+        while (at < count && (sums[at].pass != span->pass || strcmp(sums[at].phase, span->phase) != 0)) at++;
+        if (at == capacity) continue;
+        if (at == count) sums[count++] = (struct sum){ .phase = span->phase, .pass = span->pass };
+        sums[at].seconds += span->end - span->begin;
+        sums[at].bytes += span->bytes;
+        sums[at].flops += span->flops;
+    }
+    qsort(sums, (size_t)count, sizeof *sums, by_seconds);
+    return count;
+}
+
+void profile_print(const struct profile *profile)
+{
+    struct sum sums[32];
+    const int  count = add_up(profile, sums, 32);
+    double     all = 0;
+
+    for (int i = 0; i < count; i++) all += sums[i].seconds;
+    printf("\n%-10s  %-10s  %9s  %6s  %7s  %8s\n", "pass", "phase", "seconds", "share", "GB/s", "GFLOP/s");
+    for (int i = 0; i < count; i++) {
+        printf("%-10s  %-10s  %9.4f  %5.1f%%  %7.1f  %8.1f\n", PASS[sums[i].pass], sums[i].phase, sums[i].seconds,
+               100 * sums[i].seconds / all, sums[i].bytes * 1e-9 / sums[i].seconds,
+               sums[i].flops * 1e-9 / sums[i].seconds);
+    }
+}
+
+void profile_fini(struct profile *profile)
+{
+    free(profile->spans);
+    *profile = (struct profile){ 0 };
+}
