@@ -6,6 +6,10 @@
 
 #include <dnnl.h>
 
+#if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
+#error "this oneDNN starts threads that the blocks cannot keep it from"
+#endif
+
 static int32_t serial(const graft_gemm *g)
 {
     const dnnl_status_t status = dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,

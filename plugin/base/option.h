@@ -32,7 +32,8 @@
     X(HEADS, "heads", 0, "integer", "4", "1..64", "attention heads of gat; they divide the hidden widths")             \
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
     X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \
-    X(MEMORY_LIMIT, "memory.limit", 0, "integer", "0", "0..", "MB a trainer may use; 0: what the system has to give")  \
+    X(MEMORY_LIMIT, "memory.limit", 0, "integer", "0", "0..1000000000",                                                \
+      "MB a trainer may use; 0: what the system has")                                                                  \
     X(PROFILE, "profile", 0, "yes|no", "no", "", "record where the time of a trainer goes; see graft_train.span")      \
     X(MXM_KERNEL, "mxm.kernel", 1, "text", "auto", "", "kernel of the sparse products: auto, or a name")               \
     X(MXM_VERIFY, "mxm.verify", 1, "integer", "0", "0..1000000", "rows of every product to compare with reference")    \

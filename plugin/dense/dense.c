@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Load all there are, so that each can say how it is to be preferred. Unlike kernels they start nothing that the host
- * might want to start. What fails keeps its reason. */
+/* Load all there are, so that each can say how it is to be preferred. What fails keeps its reason. */
 static int32_t load_all(graft_context *context, const int32_t *order, int32_t count, graft_error *error)
 {
     for (int32_t i = 0; i < count; i++) {

@@ -37,6 +37,15 @@ static void explain_model(const graft_trainer *t, struct text *text)
     add(text, ", %lld weights, %s loss\n", (long long)weights, t->config.sigmoid ? "sigmoid" : "softmax");
 }
 
+static void explain_rows(const graft_trainer *t, struct text *text)
+{
+    if (t->reach[t->config.n_layers] < t->n) {
+        add(text, "rows      a step needs");
+        for (int32_t l = 1; l <= t->config.n_layers; l++) add(text, " %lld", (long long)t->reach[l]);
+        add(text, " of those behind each layer\n");
+    }
+}
+
 static void explain_graph(const graft_trainer *t, struct text *text)
 {
     if (t->a == NULL) {
@@ -46,11 +55,6 @@ static void explain_graph(const graft_trainer *t, struct text *text)
     add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n, (long long)t->a->csr.row_ptr[t->n],
         t->config.self_loops ? " with self loops" : "", t->symmetric ? "symmetric" : "not symmetric");
     if (strcmp(t->config.order, "given") != 0) add(text, "order     %s\n", t->config.order);
-    if (t->reach[t->config.n_layers] < t->n) {
-        add(text, "rows      a step needs");
-        for (int32_t l = 1; l <= t->config.n_layers; l++) add(text, " %lld", (long long)t->reach[l]);
-        add(text, " of those behind each layer\n");
-    }
     if (t->layers[0].gathered != NULL && gr_input_is_constant(t)) add(text, "reuse     features are aggregated once\n");
     add(text, "layers   ");
     for (int32_t l = 0; l < t->config.n_layers; l++) {
@@ -69,6 +73,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
     explain_model(t, &text);
     explain_graph(t, &text);
+    explain_rows(t, &text);
     add(&text, "kernel    %s; %d threads\n", kernel, t->threads);
     add(&text, "dense     %s: %s\n", t->dense->name, t->dense->detail);
     gr_ledger_text(t, ledger, sizeof ledger);

@@ -26,6 +26,7 @@ static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *la
     return (struct gr_rows){ .n = layer->rows_out,
                              .width = layer->out,
                              .threads = t->threads,
+                             .isa = t->isa,
                              .bias = layer->inner_bias->value,
                              .z = layer->inner,
                              .h = layer->inner,

@@ -92,10 +92,23 @@ static int32_t mask_layers(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l < t->config.n_layers && rc == GRAFT_OK; l++) {
-        if (t->reach[l + 1] < t->n) rc = mask_layer(t, l, error);
+    /* Features that do not change are gathered once, for all rows. */
+    for (int32_t l = t->config.reuse_input && t->config.input_dropout == 0; l < t->config.n_layers; l++) {
+        if (rc == GRAFT_OK && t->reach[l + 1] < t->n) rc = mask_layer(t, l, error);
     }
     return rc;
+}
+
+/* Bytes of the copies of the graph that may be there at once: made symmetric, in order (three until it is sorted), with
+ * loops, and transposed. */
+static double copies(const graft_trainer *t)
+{
+    const int    ordered = t->config.row_masks || strcmp(t->config.order, "given") != 0;
+    const double count = 1 + (t->config.symmetrize ? 2 : 0) + (t->config.self_loops ? 1 : 0) + (ordered ? 3 : 0);
+    const double entry = (t->graph.index_type == GRAFT_I32 ? 4 : 8) + (t->graph.values != NULL ? 4 : 0);
+    const double entries = (double)gr_csr_entries(&t->graph) * (t->config.symmetrize ? 2 : 1);
+
+    return count * (8 * (double)t->n + entry * entries);
 }
 
 int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
@@ -105,6 +118,7 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     int32_t          rc = GRAFT_OK;
 
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
+    GR_TRY(gr_ledger_check(t, copies(t), "graph (its copies while they are made)", error));
     if (t->config.symmetrize) {
         GR_TRY(gr_csr_symmetrize(t->context, csr, &symmetric, error));
         csr = &symmetric.view;

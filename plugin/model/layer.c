@@ -21,6 +21,7 @@ static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int trainin
                 .n = layer->rows_out,
                 .width = layer->out,
                 .threads = t->threads,
+                .isa = t->isa,
                 .bias = layer->bias->value,
                 .z = layer->z,
     };

@@ -39,18 +39,31 @@ void gr_ledger_text(const graft_trainer *t, char *text, uint64_t capacity)
     }
 }
 
-/* What Linux says can be had without swapping; INT64_MAX where it says nothing. */
-static int64_t available(void)
+/* The number behind `key` in a small file of the system; INT64_MAX where there is none. */
+static int64_t read_number(const char *path, const char *key)
 {
     char        text[512] = "";
     const char *found;
-    const int   file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    char       *end;
+    const int   file = open(path, O_RDONLY | O_CLOEXEC);
+    int64_t     number;
 
     if (file < 0) return INT64_MAX;
     if (read(file, text, sizeof text - 1) < 0) text[0] = '\0';
     close(file);
-    found = strstr(text, "MemAvailable:");
-    return found != NULL ? strtoll(found + strlen("MemAvailable:"), NULL, 10) * 1024 : INT64_MAX;
+    found = strstr(text, key);
+    if (found == NULL) return INT64_MAX;
+    number = strtoll(found + strlen(key), &end, 10);
+    return end > found + strlen(key) ? number : INT64_MAX;
+}
+
+/* What Linux says can be had without swapping, and what the container may have. */
+static int64_t available(void)
+{
+    const int64_t kb = read_number("/proc/meminfo", "MemAvailable:");
+    const int64_t container = read_number("/sys/fs/cgroup/memory.max", "");
+
+    return kb < container / 1024 ? kb * 1024 : container;
 }
 
 void gr_ledger_init(graft_trainer *t)
@@ -60,18 +73,24 @@ void gr_ledger_init(graft_trainer *t)
     t->memory_limit = asked > 0 ? asked * 1000000 : available();
 }
 
+int32_t gr_ledger_check(const graft_trainer *t, double wanted, const char *name, graft_error *error)
+{
+    const double used = (double)gr_ledger_total(t);
+    char         text[192];
+
+    if (used + wanted <= (double)t->memory_limit) return GRAFT_OK;
+    gr_ledger_text(t, text, sizeof text);
+    return gr_fail(error, GRAFT_ERR_NOMEM,
+                   "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",
+                   name, wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+}
+
 void *gr_ledger_new(graft_trainer *t, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
                     graft_error *error)
 {
-    const double wanted = (double)count * (double)element_bytes, used = (double)gr_ledger_total(t);
-    char         text[192];
+    char what[96];
 
-    if (used + wanted > (double)t->memory_limit) {
-        gr_ledger_text(t, text, sizeof text);
-        gr_fail(error, GRAFT_ERR_NOMEM,
-                "%s of the %s needs %.1f MB more; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",
-                name, use_name[use], wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
-        return NULL;
-    }
+    snprintf(what, sizeof what, "%s (%s)", use_name[use], name);
+    if (gr_ledger_check(t, (double)count * (double)element_bytes, what, error) < 0) return NULL;
     return gr_pool_new(t->context, &t->pool[use], count, element_bytes, name, error);
 }

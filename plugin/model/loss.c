@@ -16,11 +16,6 @@ int64_t gr_argmax(const float *row, int64_t n)
     return best;
 }
 
-static int has_target(const graft_trainer *t, int64_t v)
-{
-    return t->data.targets != NULL || (t->data.labels != NULL && t->data.labels[v] >= 0);
-}
-
 static int target(const graft_trainer *t, int64_t v, int64_t class)
 {
     return t->data.targets != NULL ? t->data.targets[v * t->data.n_classes + class] != 0 : t->data.labels[v] == class;
@@ -81,7 +76,7 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t v = begin; v < end; v++) {
         float *g = p->gradient + v * classes;
 
-        if (t->data.split[v] != GRAFT_SPLIT_TRAIN || !has_target(t, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
+        if (!gr_is_trained(t, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
         else loss += vertex_loss(t, p->logits + v * classes, v, factor, g);
     }
     t->partial[chunk] = loss;
@@ -128,7 +123,7 @@ static void measure_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t v = begin; v < end; v++) {
         const int split = t->data.split[v];
 
-        if (split == GRAFT_SPLIT_NONE || !has_target(t, v)) continue;
+        if (split == GRAFT_SPLIT_NONE || !gr_has_target(t, v)) continue;
         measure_vertex(t, p->logits + v * t->data.n_classes, v, counts + (split - 1) * COUNTS);
     }
 }

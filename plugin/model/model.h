@@ -15,6 +15,7 @@
 
 #include "base/context.h"
 #include "base/memory.h"
+#include "base/processor.h"
 #include "graft_train.h"
 #include "kernel/kernel.h"
 
@@ -144,6 +145,7 @@ struct graft_trainer {
     int32_t              layer_now; /* what a span is recorded under */
     int32_t              pass_now;
     int                  threads;
+    enum gr_isa          isa; /* that the loops over rows use */
 };
 
 /** Rows of a chunk in passes over rows, and columns of trainer->partial per chunk in units of the widest array. */
@@ -155,6 +157,17 @@ static inline int64_t gr_config_wide(const struct gr_config *config, int32_t l)
     const int averaged = config->kind == GR_MODEL_GAT && l + 1 == config->n_layers;
 
     return config->width[l + 1] * (averaged ? config->heads : 1);
+}
+
+/** Whether vertex v, in the order of data.labels, has something to learn from; and whether training does. */
+static inline int gr_has_target(const graft_trainer *trainer, int64_t v)
+{
+    return trainer->data.targets != NULL || (trainer->data.labels != NULL && trainer->data.labels[v] >= 0);
+}
+
+static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
+{
+    return trainer->data.split != NULL && trainer->data.split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(trainer, v);
 }
 
 /** Whether the features enter every pass as they are, so that what is made of them once may be kept. */
@@ -170,6 +183,8 @@ static inline int gr_input_is_constant(const graft_trainer *trainer)
 
 void   *gr_ledger_new(graft_trainer *trainer, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
                       graft_error *error);
+/** ERR_NOMEM with the ledger if so many bytes more are too many. */
+int32_t gr_ledger_check(const graft_trainer *trainer, double wanted, const char *name, graft_error *error);
 void    gr_ledger_init(graft_trainer *trainer);
 int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
@@ -251,7 +266,8 @@ struct gr_rows {
     uint8_t       *bits;
     uint64_t       key;       /* of the dropout */
     uint32_t       threshold; /* of 65536: draws below it are dropped */
-    const int64_t *vertex;    /* draws of row v are those of vertex[v]; NULL: of v */
+    enum gr_isa    isa;
+    const int64_t *vertex; /* draws of row v are those of vertex[v]; NULL: of v */
 };
 void gr_rows_forward(const struct gr_rows *rows);
 

@@ -22,13 +22,6 @@ done:
     return rc;
 }
 
-/* Whether training reads the label of the host's vertex v. */
-static int is_trained(const graft_trainer *t, int64_t v)
-{
-    if (t->data.split == NULL || t->data.split[v] != GRAFT_SPLIT_TRAIN) return 0;
-    return t->data.targets != NULL || (t->data.labels != NULL && t->data.labels[v] >= 0);
-}
-
 /* hop[v]: over how many edges v is gathered from by a vertex that is trained; n_layers + 1 if over more than n_layers.
  * Breadth first, level by level; `queue` is [n]. reach is counted. */
 static void find_reach(graft_trainer *t, const graft_csr *graph, int32_t *hop, int64_t *queue)
@@ -37,7 +30,7 @@ static void find_reach(graft_trainer *t, const graft_csr *graph, int32_t *hop, i
     int64_t       begin = 0, end = 0;
 
     for (int64_t v = 0; v < t->n; v++) {
-        hop[v] = is_trained(t, v) ? 0 : n_layers + 1;
+        hop[v] = gr_is_trained(t, v) ? 0 : n_layers + 1;
         if (hop[v] == 0) queue[end++] = v;
     }
     t->reach[n_layers] = end;
@@ -85,6 +78,10 @@ static int32_t order_by_reach(graft_trainer *t, const graft_csr *graph, int64_t 
     find_reach(t, graph, hop, from);
     memcpy(from, order, (uint64_t)t->n * sizeof *from);
     sort_by_hop(t, hop, from, order);
+    /* Masks that save little are not worth their part of the graph. Fewer layers on, reach is the same or shorter. */
+    for (int32_t l = 0; l <= t->config.n_layers; l++) {
+        if ((double)t->reach[l] > 0.95 * (double)t->n) t->reach[l] = t->n;
+    }
 done:
     gr_free(t->context, from);
     gr_free(t->context, hop);

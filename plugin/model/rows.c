@@ -3,14 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
 #include "base/parallel.h"
-#include "base/processor.h"
 #include "model/rows_loops.h"
 
-static const struct gr_rows_loops *loops(void)
+static const struct gr_rows_loops *loops(enum gr_isa isa)
 {
+    (void)isa;
 #if defined(__x86_64__)
-    if (gr_processor_isa() >= GR_ISA_AVX512) return &gr_rows_avx512;
-    if (gr_processor_isa() >= GR_ISA_AVX2) return &gr_rows_avx2;
+    if (isa >= GR_ISA_AVX512) return &gr_rows_avx512;
+    if (isa >= GR_ISA_AVX2) return &gr_rows_avx2;
 #endif
     return &gr_rows_generic;
 }
@@ -40,7 +40,7 @@ static void backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 void gr_rows_forward(const struct gr_rows *rows)
 {
-    struct pass pass = { rows, NULL, loops() };
+    struct pass pass = { rows, NULL, loops(rows->isa) };
 
     gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, forward_chunk,
                        &pass);
@@ -61,7 +61,7 @@ void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
 {
     float *const sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
-    struct pass  pass = { rows, gradient, loops() };
+    struct pass  pass = { rows, gradient, loops(rows->isa) };
 
     gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, backward_chunk,
                        &pass);

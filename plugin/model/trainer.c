@@ -36,8 +36,7 @@ static int32_t check_split(graft_trainer *t, graft_error *error)
             return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)v,
                            d->split[v]);
         }
-        t->n_train +=
-            d->split[v] == GRAFT_SPLIT_TRAIN && (d->targets != NULL || (d->labels != NULL && d->labels[v] >= 0));
+        t->n_train += gr_is_trained(t, v);
     }
     if (t->n_train == 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
@@ -112,6 +111,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(GR_NEW(context, t, 1, error));
     t->context = context;
     t->threads = gr_threads(context, 0);
+    t->isa = gr_processor_isa();
     t->progress.best_accuracy = -1;
     gr_ledger_init(t);
     GR_TRY(read_dataset(t, dataset, error));

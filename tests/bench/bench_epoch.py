@@ -35,11 +35,11 @@ def arguments():
 
 
 def run_graft(options, settings):
-    """Steps and accuracy of graft-train. The last epoch evaluates, so one more is run and not counted."""
+    """Steps and accuracy of graft-train, whose last epoch, which evaluates, is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told.json")
         command = [os.path.join(options.build, "graft-train"), options.dataset, "--json", told, "--set",
-                   f"layers={options.layers}", f"hidden={options.hidden}", f"epochs={options.epochs + 1}",
+                   f"layers={options.layers}", f"hidden={options.hidden}", f"epochs={options.epochs}",
                    f"threads={options.threads}", "eval_every=0", *settings]
         try:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -65,6 +65,8 @@ def run_peer(options, system):
 
 def main():
     options = arguments()
+    if options.epochs < 2:
+        sys.exit("bench_epoch.py: --epochs must be 2 at least: the first step of each process is not counted")
     systems = {name: lambda settings=settings: run_graft(options, settings) for name, settings in VARIANTS.items()}
     systems["pyg"] = lambda: run_peer(options, "pyg")
     systems["dgl"] = lambda: run_peer(options, "dgl")
@@ -83,7 +85,8 @@ def main():
             print(f"{name:42}  {told[name]['failed']}")
             continue
         median = statistics.median(steps[name])
-        print(f"{name:42}  {median:8.4f}  {median / statistics.median(steps['graft']):7.2f}  "
+        ratio = f"{median / statistics.median(steps['graft']):.2f}" if steps["graft"] else "-"
+        print(f"{name:42}  {median:8.4f}  {ratio:>7}  "
               f"{told[name]['test_accuracy']:13.4f}")
     print("\n" + "; ".join(sorted({one["version"] for one in told.values() if "version" in one})))
 
