@@ -109,6 +109,12 @@ find_tool() {
     fi
 }
 
+# Tell a build of an older checkout what options there are now.
+learn_options() {
+    [ "$graft_root/meson_options.txt" -nt "$graft_build/build.ninja" ] || return 0
+    quietly "$meson" setup --reconfigure "$graft_build" "$graft_root"
+}
+
 # setup_build [MESON-OPTION...]: configure and compile into build/. Sets `meson` for later calls.
 # shellcheck disable=SC2120 # one caller gives options, the other none
 setup_build() {
@@ -118,7 +124,7 @@ setup_build() {
     say "Building in ${graft_build} ..."
     if [ ! -f "$graft_build/build.ninja" ]; then
         quietly "$meson" setup "$@" "$graft_build" "$graft_root" || return 1
-    elif [ $# -gt 0 ] && ! quietly "$meson" configure "$graft_build" "$@"; then
+    elif [ $# -gt 0 ] && ! { learn_options && quietly "$meson" configure "$graft_build" "$@"; }; then
         complain "cannot configure $graft_build again, see above. If nothing else helps, remove that folder."
         return 1
     fi

@@ -49,9 +49,10 @@ def missing(binaries):
 
 def build(meson, source, folder, programs):
     targets = [os.path.splitext(file)[0] for program in programs for file in program.split()]
-    again = ["--reconfigure"] if os.path.exists(os.path.join(folder, "build.ninja")) else []
+    # A folder made by an older checkout does not know the options that are new.
+    shutil.rmtree(folder, ignore_errors=True)
     environment = {name: value for name, value in os.environ.items() if name not in FLAGS}
-    for command in ([meson, "setup", *again, "--cross-file", CROSS_FILE, *OPTIONS, folder, source],
+    for command in ([meson, "setup", "--cross-file", CROSS_FILE, *OPTIONS, folder, source],
                     [meson, "compile", "-C", folder, "--jobs", "2", "graft", *targets]):
         result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 errors="replace", check=False)
