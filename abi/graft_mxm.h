@@ -104,7 +104,7 @@ typedef struct graft_mxm {
      * With an epilogue, Z passes through it first; see graft_epilogue. B in bfloat16 is widened to float as it is read.
      *
      * Where masks save work on a CPU: rows that GRAFT_MASK_ROWS forbids are not gathered (a mask of a tenth of the rows
-     * costs about a sixth), nor are rows, or blocks of 256 columns that begin at multiples of 256, of which
+     * costs about a fifth), nor are rows, or blocks of 256 columns that begin at multiples of 256, of which
      * GRAFT_MASK_BITS forbids every bit; and every mask saves the pass over C that would apply it. Single elements save
      * nothing, for their cache lines are read for their neighbours anyway; nor does GRAFT_MASK_BYTES.
      *

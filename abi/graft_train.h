@@ -87,8 +87,10 @@ typedef struct graft_state_item {
     const void *data;     /**< dense, by rows; owned by the trainer, current until its next epoch or state_set */
 } graft_state_item;
 
-/** A stretch of time that the caller's thread spent on one thing, in which the others of the team took part. */
+/** Which pass a span belongs to; predict() is an evaluation too. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
+
+/** A stretch of time that the caller's thread spent on one thing, in which the others of the team took part. */
 typedef struct graft_span {
     uint32_t    size;
     int32_t     layer; /**< -1: of none */

@@ -93,7 +93,7 @@ static int32_t mask_layers(graft_trainer *t, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     /* Features that do not change are gathered once, for all rows. */
-    for (int32_t l = t->config.reuse_input && t->config.input_dropout == 0; l < t->config.n_layers; l++) {
+    for (int32_t l = gr_input_is_constant(t); l < t->config.n_layers; l++) {
         if (rc == GRAFT_OK && t->reach[l + 1] < t->n) rc = mask_layer(t, l, error);
     }
     return rc;

@@ -173,7 +173,7 @@ static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
 /** Whether the features enter every pass as they are, so that what is made of them once may be kept. */
 static inline int gr_input_is_constant(const graft_trainer *trainer)
 {
-    return trainer->config.reuse_input && trainer->x_dropped == NULL;
+    return trainer->config.reuse_input && trainer->config.input_dropout == 0;
 }
 
 /** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */

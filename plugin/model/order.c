@@ -68,24 +68,13 @@ static void sort_by_hop(const graft_trainer *t, const int32_t *hop, const int64_
     for (int64_t i = 0; i < t->n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
-static int32_t order_by_reach(graft_trainer *t, const graft_csr *graph, int64_t *order, graft_error *error)
+/* Masks that save little are not worth a copy of their part of the graph. reach falls from layer to layer, so those
+ * that are dropped belong to the first ones. */
+static void drop_long_reach(graft_trainer *t)
 {
-    int64_t *from = NULL;
-    int32_t *hop = NULL, rc = GRAFT_OK;
-
-    GR_TRY(GR_NEW(t->context, from, t->n, error));
-    GR_TRY(GR_NEW(t->context, hop, t->n, error));
-    find_reach(t, graph, hop, from);
-    memcpy(from, order, (uint64_t)t->n * sizeof *from);
-    sort_by_hop(t, hop, from, order);
-    /* Masks that save little are not worth their part of the graph. Fewer layers on, reach is the same or shorter. */
     for (int32_t l = 0; l <= t->config.n_layers; l++) {
         if ((double)t->reach[l] > 0.95 * (double)t->n) t->reach[l] = t->n;
     }
-done:
-    gr_free(t->context, from);
-    gr_free(t->context, hop);
-    return rc;
 }
 
 static int32_t reorder_vertices(graft_trainer *t, graft_error *error)
@@ -107,24 +96,26 @@ int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_erro
 {
     const int given = strcmp(t->config.order, "given") == 0 || graph == NULL;
     int64_t  *order = NULL;
+    int32_t  *hop = NULL, rc = GRAFT_OK;
     int       masks = t->config.row_masks && t->config.kind != GR_MODEL_GAT && t->n_train > 0;
-    int32_t   rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(t->context, order, t->n, error));
-    for (int64_t v = 0; v < t->n; v++) order[v] = v;
-    if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
-    if (masks) GR_TRY(order_by_reach(t, graph, order, error));
-    if (masks && !reach_is_short(t)) {
-        masks = 0;
-        if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
+    GR_TRY(GR_NEW(t->context, hop, t->n, error));
+    if (masks) {
+        find_reach(t, graph, hop, order);
+        masks = reach_is_short(t);
     }
     for (int32_t l = 0; l <= t->config.n_layers && !masks; l++) t->reach[l] = t->n;
-    if (masks || !given) {
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->vertex, t->n, error));
-        memcpy(t->vertex, order, (uint64_t)t->n * sizeof *order);
-        rc = reorder_vertices(t, error);
-    }
+    if (!masks && given) goto done;
+    for (int64_t v = 0; v < t->n; v++) order[v] = v;
+    if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->vertex, t->n, error));
+    if (masks) sort_by_hop(t, hop, order, t->vertex);
+    else memcpy(t->vertex, order, (uint64_t)t->n * sizeof *order);
+    if (masks) drop_long_reach(t);
+    rc = reorder_vertices(t, error);
 done:
     gr_free(t->context, order);
+    gr_free(t->context, hop);
     return rc;
 }

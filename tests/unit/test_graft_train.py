@@ -185,6 +185,23 @@ def test_ledger():
             "activations", "7.0 MB that may be used")
 
 
+def test_short_cuts():
+    """What saves work is on, says so, and is gone when switched off; the graph stays symmetric in any order."""
+    few = 20  # training vertices, so that a step does not need all of the 300
+    scarce = f"{base}/scarce"
+    shutil.copytree(data, scarce)
+    write_npy(f"{scarce}/split.npy", "|u1", "B", f"({N},)", [1] * few + [3] * (N - few))
+    short = ["--set", "model=sage", "layers=2", "hidden=16", "epochs=1"]
+    on, off = run(scarce, *short, "order=rcm"), run(scarce, *short, "row_masks=no", "reuse_input=no")
+    rows = re.search(r"^rows +a step needs (\d+) (\d+) of", on.stdout, re.MULTILINE)
+    ok(rows and int(rows.group(2)) == few < int(rows.group(1)) <= N, "explain says how many rows a step needs",
+       on.stdout, on.stderr)
+    ok("features are aggregated once" in on.stdout and " symmetric" in on.stdout and "not symmetric" not in on.stdout,
+       "features are aggregated once, and an order keeps the graph symmetric", on.stdout)
+    ok(off.returncode == 0 and "a step needs" not in off.stdout and "aggregated once" not in off.stdout,
+       "both can be switched off", off.stdout, off.stderr)
+
+
 def test_profile():
     path = f"{base}/trace.json"
     result = run(data, *MODEL, "--set", "epochs=3", "eval_every=3", "--profile", path)
@@ -480,6 +497,7 @@ with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
     test_training()
     test_rare_evaluation()
     test_ledger()
+    test_short_cuts()
     test_profile()
     test_usage()
     test_list_options()
