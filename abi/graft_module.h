@@ -55,6 +55,13 @@ typedef struct graft_gemm {
     int64_t      ldb;
     float       *c;
     int64_t      ldc;
+    /** NULL, or called by the thread that has finished rows begin to end - 1 of C while they are in its caches: every
+     *  row once, from several threads at once. It may overwrite them. */
+    void (*rows_done)(void *arg, int64_t begin, int64_t end);
+    void       *rows_arg;
+    graft_dtype type; /**< GRAFT_F32; GRAFT_BF16: elements of A and B are rounded to bfloat16, to the nearest, ties to
+                           even, before they are multiplied, and added in float. Subnormals may become 0. */
+    uint32_t    reserved;
 } graft_gemm;
 
 /** A way to do dense products. The bits of C must not depend on gemm->threads. */
@@ -65,6 +72,10 @@ typedef struct graft_dense_ops {
     int32_t (*init)(const graft_host *host, void **state, graft_error *error);
     void (*fini)(void *state);
     int32_t (*gemm)(void *state, const graft_gemm *gemm, graft_error *error);
+
+    /** Whether gemm() can multiply elements of this type on this machine: OK, or ERR_UNSUPPORTED with a clause in
+     *  why[capacity] that completes "MODULE cannot: ...". GRAFT_F32 is not asked for. */
+    int32_t (*supports)(void *state, graft_dtype type, char *why, uint64_t capacity);
 } graft_dense_ops;
 
 /** What a module is. Exactly one of the tables is not NULL. Static storage of the module. */

@@ -27,13 +27,14 @@ GRAFT_EXTERN_C_BEGIN
  * D holds the sums of the rows of A after symmetrize and self_loops: the numbers of neighbours, if A has no values. A
  * vertex whose sum is not positive gathers 0. gcn has D on both sides, so A should be symmetric. Loss: mean over the
  * training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). Weights begin Glorot-uniform,
- * biases 0, norm gain 1 and shift 0. All arithmetic is in float.
+ * biases 0, norm gain 1 and shift 0. Arithmetic is in float; with dense.type bf16, dense products
+ * round what they multiply to bfloat16, and add in float.
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit, profile and
- * dense.module; graft_api.option_info gives types, defaults and a line of help for each. The weight decay applies to
- * the W.
+ * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit, profile,
+ * dense.module, dense.type and strict; graft_api.option_info gives types, defaults and a line of help for each. The
+ * weight decay applies to the W.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices

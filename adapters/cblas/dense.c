@@ -14,8 +14,9 @@ static int one_at_a_time(void)
     return openblas_get_parallel != NULL && openblas_get_parallel() == 0;
 }
 
-static int32_t serial(const graft_gemm *g)
+static int32_t serial(void *module, int thread, const graft_gemm *g)
 {
+    (void)module, (void)thread;
     cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans, g->transpose_b ? CblasTrans : CblasNoTrans,
                 (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a, (int)g->lda, g->b, (int)g->ldb, g->beta, g->c,
                 (int)g->ldc);
@@ -24,7 +25,7 @@ static int32_t serial(const graft_gemm *g)
 
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
-    const int32_t rc = gemm_blocks_init(host, "cblas", serial, state, error);
+    const int32_t rc = gemm_blocks_init(host, "cblas", sizeof(struct gemm_blocks), state, error);
 
     if (rc == GRAFT_OK && one_at_a_time()) {
         host->log(host->self, GRAFT_LOG_WARNING,
@@ -33,12 +34,17 @@ static int32_t init(const graft_host *host, void **state, graft_error *error)
     return rc;
 }
 
+static void fini(void *state)
+{
+    gemm_blocks_fini(state, sizeof(struct gemm_blocks));
+}
+
 static int32_t gemm(void *state, const graft_gemm *asked, graft_error *error)
 {
     graft_gemm g = *asked;
 
     if (one_at_a_time()) g.threads = 1;
-    return gemm_blocks_gemm(state, &g, error);
+    return gemm_blocks_gemm(state, serial, &g, error);
 }
 
 static const graft_dense_ops ops = {
@@ -46,8 +52,9 @@ static const graft_dense_ops ops = {
     .preference = 10,
     .description = "CBLAS, one call per block of C",
     .init = init,
-    .fini = gemm_blocks_fini,
+    .fini = fini,
     .gemm = gemm,
+    .supports = module_float_alone,
 };
 
 static const graft_module_table table = {

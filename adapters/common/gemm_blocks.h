@@ -15,14 +15,14 @@
 /* Rows of C in a block; the depth of a chunk of a deep product, how many there may be, and elements of each at most. */
 enum { BLOCK_ROWS = 512, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
 
-/** A whole product on one thread; safe to call from several at once. OK, or a status of no meaning beyond failure. */
-typedef int32_t (*gemm_serial)(const graft_gemm *gemm);
+/** A whole product on one thread, number `thread` of the team; safe to call from several at once. OK, or a status of no
+ *  meaning beyond failure. rows_done is not for it. */
+typedef int32_t (*gemm_serial)(void *module, int thread, const graft_gemm *gemm);
 
-/** What a dense module keeps between products. */
+/** What a dense module keeps between products; the first member of its state. */
 struct gemm_blocks {
     const graft_host *host;
-    const char       *name; /* of the module */
-    gemm_serial       serial;
+    const char       *name;    /* of the module */
     float            *partial; /* products of the chunks of a deep product */
     uint64_t          partial_bytes;
 };
@@ -34,14 +34,17 @@ static int32_t gemm_blocks_fail(const char *name, graft_error *error, int32_t co
     return code;
 }
 
-static int32_t gemm_blocks_init(const graft_host *host, const char *name, gemm_serial serial, void **state,
+/* A state of `bytes`, zero but for its first member. */
+static int32_t gemm_blocks_init(const graft_host *host, const char *name, uint64_t bytes, void **state,
                                 graft_error *error)
 {
-    struct gemm_blocks *made = host->allocate(host->self, sizeof *made, 64);
+    struct gemm_blocks *made = host->allocate(host->self, bytes, 64);
 
     if (made == NULL)
-        return gemm_blocks_fail(name, error, GRAFT_ERR_NOMEM, "no memory for its state, bytes", sizeof *made);
-    *made = (struct gemm_blocks){ .host = host, .name = name, .serial = serial };
+        return gemm_blocks_fail(name, error, GRAFT_ERR_NOMEM, "no memory for its state, bytes", (int64_t)bytes);
+    memset(made, 0, bytes);
+    made->host = host;
+    made->name = name;
     *state = made;
     return GRAFT_OK;
 }
@@ -53,18 +56,21 @@ static void gemm_blocks_drop_partial(struct gemm_blocks *s)
     s->partial_bytes = 0;
 }
 
-static void gemm_blocks_fini(void *state)
+static void gemm_blocks_fini(struct gemm_blocks *s, uint64_t bytes)
 {
-    struct gemm_blocks *s = state;
-
     if (s == NULL) return;
     gemm_blocks_drop_partial(s);
-    s->host->deallocate(s->host->self, s, sizeof *s, 64);
+    s->host->deallocate(s->host->self, s, bytes, 64);
+}
+
+static void gemm_blocks_scale_row(const graft_gemm *g, float *c)
+{
+    for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
 }
 
 /* Part of a product: rows of op(A) and C from `row`, `m` of them; depth from `depth`, `k` of it. */
-static int gemm_blocks_part(const struct gemm_blocks *s, const graft_gemm *whole, int64_t row, int64_t m, int64_t depth,
-                            int64_t k)
+static int gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *whole, int64_t row, int64_t m,
+                            int64_t depth, int64_t k)
 {
     graft_gemm g = *whole;
 
@@ -74,7 +80,14 @@ static int gemm_blocks_part(const struct gemm_blocks *s, const graft_gemm *whole
     g.m = m;
     g.k = k;
     g.threads = 1;
-    return s->serial(&g) < 0;
+    /* Of products without depth not every library writes C. */
+    for (int64_t i = 0; i < m && k == 0; i++) gemm_blocks_scale_row(&g, g.c + i * g.ldc);
+    return k > 0 && serial(s, omp_get_thread_num(), &g) < 0;
+}
+
+static void gemm_blocks_rows_done(const graft_gemm *g, int64_t begin, int64_t end)
+{
+    if (g->rows_done != NULL) g->rows_done(g->rows_arg, begin, end);
 }
 
 /* Keep the library from starting a team of its own, also where ours has one thread. The number is that of the implicit
@@ -84,7 +97,7 @@ static void gemm_blocks_stay_alone(void)
     omp_set_num_threads(1);
 }
 
-static int gemm_blocks_by_rows(const struct gemm_blocks *s, const graft_gemm *g)
+static int gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g)
 {
     const int64_t blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
     int           faults = 0;
@@ -96,7 +109,8 @@ static int gemm_blocks_by_rows(const struct gemm_blocks *s, const graft_gemm *g)
         for (int64_t i = 0; i < blocks; i++) {
             const int64_t row = i * BLOCK_ROWS, m = g->m - row < BLOCK_ROWS ? g->m - row : BLOCK_ROWS;
 
-            faults += gemm_blocks_part(s, g, row, m, 0, g->k);
+            faults += gemm_blocks_part(s, serial, g, row, m, 0, g->k);
+            gemm_blocks_rows_done(g, row, row + m);
         }
     }
     return faults;
@@ -114,10 +128,23 @@ static int32_t gemm_blocks_reserve(struct gemm_blocks *s, uint64_t bytes, graft_
     return GRAFT_OK;
 }
 
-/* Weight gradients are small and deep: X^T G over all vertices. The depth is cut, and the parts are added in order. */
-static int gemm_blocks_by_depth(const struct gemm_blocks *s, const graft_gemm *g, int64_t chunks)
+/* C = beta C + the partial products, in order. */
+static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g, int64_t row, int64_t chunks)
 {
-    const int64_t depth = (g->k + chunks - 1) / chunks, size = g->m * g->n;
+    const int64_t size = g->m * g->n;
+    float        *c = g->c + row * g->ldc;
+
+    gemm_blocks_scale_row(g, c);
+    for (int64_t i = 0; i < chunks; i++) {
+        for (int64_t j = 0; j < g->n; j++) c[j] += s->partial[i * size + row * g->n + j];
+    }
+    gemm_blocks_rows_done(g, row, row + 1);
+}
+
+/* Weight gradients are small and deep: X^T G over all vertices. The depth is cut, and the parts are added in order. */
+static int gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, int64_t chunks)
+{
+    const int64_t depth = (g->k + chunks - 1) / chunks;
     int           faults = 0;
 
 #pragma omp parallel num_threads(g->threads) reduction(+ : faults)
@@ -129,28 +156,21 @@ static int gemm_blocks_by_depth(const struct gemm_blocks *s, const graft_gemm *g
             graft_gemm    chunk = *g;
 
             chunk.beta = 0;
-            chunk.c = s->partial + i * size;
+            chunk.c = s->partial + i * g->m * g->n;
             chunk.ldc = g->n;
-            faults += gemm_blocks_part(s, &chunk, 0, g->m, begin, k);
+            faults += gemm_blocks_part(s, serial, &chunk, 0, g->m, begin, k);
         }
 #pragma omp for schedule(static)
-        for (int64_t row = 0; row < g->m; row++) {
-            float *c = g->c + row * g->ldc;
-
-            for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
-            for (int64_t i = 0; i < chunks; i++) {
-                for (int64_t j = 0; j < g->n; j++) c[j] += s->partial[i * size + row * g->n + j];
-            }
-        }
+        for (int64_t row = 0; row < g->m; row++) gemm_blocks_add_row(s, g, row, chunks);
     }
     return faults;
 }
 
-static int32_t gemm_blocks_gemm(void *state, const graft_gemm *g, graft_error *error)
+/** Do a whole product, each block of it by serial(). */
+static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, graft_error *error)
 {
-    struct gemm_blocks *s = state;
-    int64_t             chunks = g->k / CHUNK_DEPTH;
-    int                 faults;
+    int64_t chunks = g->k / CHUNK_DEPTH;
+    int     faults;
 
     if (g->m == 0 || g->n == 0) return GRAFT_OK;
     if (g->n > INT_MAX || g->lda > INT_MAX || g->ldb > INT_MAX || g->ldc > INT_MAX)
@@ -164,11 +184,11 @@ static int32_t gemm_blocks_gemm(void *state, const graft_gemm *g, graft_error *e
         const int32_t  rc = gemm_blocks_reserve(s, bytes, error);
 
         if (rc < 0) return rc;
-        faults = gemm_blocks_by_depth(s, g, chunks);
+        faults = gemm_blocks_by_depth(s, serial, g, chunks);
     } else {
         if (g->k > INT_MAX)
             return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
-        faults = gemm_blocks_by_rows(s, g);
+        faults = gemm_blocks_by_rows(s, serial, g);
     }
     if (faults == 0) return GRAFT_OK;
     return gemm_blocks_fail(s->name, error, GRAFT_ERR_MODULE, "blocks of a product that failed", faults);

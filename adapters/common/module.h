@@ -21,4 +21,12 @@ static inline int32_t module_give(const graft_module_table *mine, uint32_t abi_m
     return GRAFT_OK;
 }
 
+/** supports() of a dense module that multiplies floats and nothing else. */
+static inline int32_t module_float_alone(void *state, graft_dtype type, char *why, uint64_t capacity)
+{
+    (void)state;
+    snprintf(why, capacity, "it multiplies floats, not dtype %d", type);
+    return GRAFT_ERR_UNSUPPORTED;
+}
+
 #endif

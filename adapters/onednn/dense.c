@@ -1,26 +1,68 @@
-/* Dense module "onednn": products through oneDNN's BLAS call, each on one thread and one block of C. Its code is made
- * at run time for the processor, and is the faster one for the narrow products of graph networks.
+/* Dense module "onednn": products by oneDNN, each call on one thread and one block of C. Its code is made at run time
+ * for the processor, and is the faster one for the narrow products of graph networks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"
-
-#include <dnnl.h>
+#include "onednn/bf16.h"
 
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
 #error "this oneDNN starts threads that the blocks cannot keep it from"
 #endif
 
-static int32_t serial(const graft_gemm *g)
+struct onednn {
+    struct gemm_blocks blocks;
+    struct bf16        bf16;
+};
+
+static int32_t serial(void *module, int thread, const graft_gemm *g)
 {
     const dnnl_status_t status = dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,
                                             g->alpha, g->a, g->lda, g->b, g->ldb, g->beta, g->c, g->ldc);
 
+    (void)module, (void)thread;
     return status == dnnl_success ? GRAFT_OK : GRAFT_ERR_MODULE;
+}
+
+static int32_t serial_bf16(void *module, int thread, const graft_gemm *g)
+{
+    struct onednn *onednn = module;
+
+    return bf16_serial(&onednn->bf16, thread, g);
 }
 
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
-    return gemm_blocks_init(host, "onednn", serial, state, error);
+    return gemm_blocks_init(host, "onednn", sizeof(struct onednn), state, error);
+}
+
+static void fini(void *state)
+{
+    struct onednn *onednn = state;
+
+    if (onednn != NULL) bf16_fini(&onednn->bf16);
+    gemm_blocks_fini(state, sizeof *onednn);
+}
+
+static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capacity)
+{
+    if (type != GRAFT_BF16) return module_float_alone(state, type, why, capacity);
+    if (bf16_is_there()) return GRAFT_OK;
+    snprintf(why, capacity, "the processor does not multiply bfloat16");
+    return GRAFT_ERR_UNSUPPORTED;
+}
+
+static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
+{
+    struct onednn *onednn = state;
+    int32_t        rc;
+
+    if (g->type != GRAFT_BF16) return gemm_blocks_gemm(&onednn->blocks, serial, g, error);
+    if (g->alpha != 1 || (g->beta != 0 && g->beta != 1))
+        return gemm_blocks_fail("onednn", error, GRAFT_ERR_UNSUPPORTED,
+                                "products of bfloat16 are with alpha 1 and beta 0 or 1 alone, columns", g->n);
+    rc = bf16_reserve(&onednn->bf16, onednn->blocks.host, g->threads);
+    if (rc < 0) return gemm_blocks_fail("onednn", error, rc, "no state for so many threads", g->threads);
+    return gemm_blocks_gemm(&onednn->blocks, serial_bf16, g, error);
 }
 
 static const graft_dense_ops ops = {
@@ -28,8 +70,9 @@ static const graft_dense_ops ops = {
     .preference = 20,
     .description = "oneDNN, one call per block of C",
     .init = init,
-    .fini = gemm_blocks_fini,
-    .gemm = gemm_blocks_gemm,
+    .fini = fini,
+    .gemm = gemm,
+    .supports = supports,
 };
 
 static const graft_module_table table = {

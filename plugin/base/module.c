@@ -136,7 +136,7 @@ static int table_is_whole(const graft_module_table *table)
     }
     if (strcmp(table->kind, "dense") == 0) {
         const graft_dense_ops *d = table->dense;
-        return d != NULL && d->size >= sizeof *d && d->description && d->init && d->fini && d->gemm;
+        return d != NULL && d->size >= sizeof *d && d->description && d->init && d->fini && d->gemm && d->supports;
     }
     return 0;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Load all there are, so that each can say how it is to be preferred. What fails keeps its reason. */
@@ -15,33 +16,64 @@ static int32_t load_all(graft_context *context, const int32_t *order, int32_t co
     return GRAFT_OK;
 }
 
-int32_t gr_dense_choose(graft_context *context, const struct gr_module **module, graft_error *error)
+/* Whether a usable module multiplies elements of a type; why not in why[capacity]. */
+static int multiplies(const struct gr_module *module, graft_dtype type, char *why, uint64_t capacity)
 {
-    const char *chosen = gr_option_text(context, GR_OPTION_DENSE_MODULE);
-    int32_t     order[GR_MODULE_MAX], count = 0;
-    int32_t     rc = gr_modules_order(context, "dense", chosen, order, &count, error);
+    const graft_dense_ops *ops = module->table->dense;
 
-    if (rc == GRAFT_OK && strcmp(chosen, "auto") == 0) {
+    return type == GRAFT_F32 || ops->supports(module->state, type, why, capacity) == GRAFT_OK;
+}
+
+/* The first module, of those in order, that is usable and multiplies *type; else the first that is usable, and *type
+ * becomes float. NULL, with the reason in error, if there is none or the chosen one is not usable. */
+static struct gr_module *first_usable(graft_context *context, const int32_t *order, int32_t count, graft_dtype *type,
+                                      char *why, uint64_t capacity, graft_error *error)
+{
+    struct gr_module *usable = NULL;
+
+    for (int32_t i = 0; i < count; i++) {
+        struct gr_module *candidate = &context->modules.at[order[i]];
+        char              reason[200] = "";
+        const int32_t     rc = candidate->status < 0 ? gr_fail(error, candidate->status, "%s", candidate->detail)
+                                                     : gr_module_use(context, candidate, error);
+
+        if (rc == GRAFT_ERR_NOMEM) return NULL;
+        if (rc < 0) continue;
+        if (multiplies(candidate, *type, reason, sizeof reason)) return candidate;
+        if (usable == NULL) {
+            usable = candidate;
+            snprintf(why, capacity, "%s cannot: %s", candidate->name, reason);
+        }
+    }
+    *type = GRAFT_F32;
+    return usable;
+}
+
+int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error)
+{
+    const char       *chosen = gr_option_text(context, GR_OPTION_DENSE_MODULE);
+    const int         automatic = strcmp(chosen, "auto") == 0;
+    const graft_dtype wanted = gr_option_is(context, GR_OPTION_DENSE_TYPE, "bf16") ? GRAFT_BF16 : GRAFT_F32;
+    int32_t           order[GR_MODULE_MAX], count = 0;
+    int32_t           rc = gr_modules_order(context, "dense", chosen, order, &count, error);
+    char              why[240] = "";
+
+    if (rc == GRAFT_OK && automatic) {
         rc = load_all(context, order, count, error);
         if (rc == GRAFT_OK) rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     }
     if (rc < 0) return rc;
-    for (int32_t i = 0; i < count; i++) {
-        struct gr_module *candidate = &context->modules.at[order[i]];
-
-        rc = candidate->status < 0 ? gr_fail(error, candidate->status, "%s", candidate->detail)
-                                   : gr_module_use(context, candidate, error);
-        if (rc == GRAFT_ERR_NOMEM || (rc < 0 && strcmp(chosen, "auto") != 0)) return rc;
-        if (rc < 0) continue;
-        if (candidate->table == &gr_dense_reference && strcmp(chosen, "auto") == 0) {
-            gr_log(context, GRAFT_LOG_WARNING,
-                   "no BLAS module is usable, so dense products are done by plain loops, "
-                   "which are much slower");
-        }
-        *module = candidate;
-        return GRAFT_OK;
+    *type = wanted;
+    *module = first_usable(context, order, automatic ? count : 1, type, why, sizeof why, error);
+    if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
+    if (*type != wanted && gr_option_is(context, GR_OPTION_STRICT, "yes"))
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and 'strict' is yes, but %s", why);
+    if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, for %s", why);
+    if ((*module)->table == &gr_dense_reference && automatic) {
+        gr_log(context, GRAFT_LOG_WARNING,
+               "no BLAS module is usable, so dense products are done by plain loops, which are much slower");
     }
-    return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "no dense module is usable");
+    return GRAFT_OK;
 }
 
 static int32_t init(const graft_host *host, void **state, graft_error *error)
@@ -69,6 +101,7 @@ static void gemm_row(const graft_gemm *g, int64_t i)
 
         for (int64_t j = 0; j < g->n; j++) c[j] += a * b[j * step];
     }
+    if (g->rows_done != NULL) g->rows_done(g->rows_arg, i, i + 1);
 }
 
 static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
@@ -79,6 +112,13 @@ static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
     return GRAFT_OK;
 }
 
+static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capacity)
+{
+    (void)state;
+    snprintf(why, capacity, "plain loops multiply floats alone, not dtype %d", type);
+    return GRAFT_ERR_UNSUPPORTED;
+}
+
 static const graft_dense_ops ops = {
     .size = sizeof ops,
     .preference = 0,
@@ -86,6 +126,7 @@ static const graft_dense_ops ops = {
     .init = init,
     .fini = fini,
     .gemm = gemm,
+    .supports = supports,
 };
 
 const graft_module_table gr_dense_reference = {

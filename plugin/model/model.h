@@ -113,6 +113,7 @@ struct graft_trainer {
     graft_context          *context;
     struct gr_config        config;
     const struct gr_module *dense;
+    graft_dtype             dense_type; /* what it multiplies */
     struct gr_pool          pool[GR_USES];
     int64_t                 memory_limit; /* bytes that the pools may come to */
 

@@ -12,6 +12,7 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error
     g.size = sizeof g;
     g.threads = gr_threads_worth(t->threads, g.m * g.n * g.k / 16);
     g.alpha = 1;
+    g.type = t->dense_type;
     rc = t->dense->table->dense->gemm(t->dense->state, &g, error);
     gr_profile_end(t, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),

@@ -119,7 +119,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     if (!t->config.sigmoid)
         t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
     GR_TRY(check_split(t, error));
-    GR_TRY(gr_dense_choose(context, &t->dense, error));
+    GR_TRY(gr_dense_choose(context, &t->dense_type, &t->dense, error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_parameters_init(t, error));

@@ -143,6 +143,13 @@ SPARE static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
     return fail(error, GRAFT_ERR_MODULE, "the sample library cannot multiply");
 }
 
+SPARE static int32_t multiplies(void *state, graft_dtype type, char *why, uint64_t capacity)
+{
+    (void)state, (void)type;
+    snprintf(why, capacity, "it cannot multiply");
+    return GRAFT_ERR_UNSUPPORTED;
+}
+
 SPARE static const graft_kernel kernel = {
     .size = MODULE_KERNEL_SIZE,
     .preference = 1000,
@@ -162,6 +169,7 @@ SPARE static const graft_dense_ops dense = {
     .init = init,
     .fini = fini,
     .gemm = gemm,
+    .supports = multiplies,
 };
 SPARE static const graft_module_table table = {
     .size = MODULE_TABLE_SIZE,

@@ -202,6 +202,30 @@ def test_short_cuts():
        "both can be switched off", off.stdout, off.stderr)
 
 
+def test_dense_types():
+    """Products of bfloat16 where the processor has them; where a module has none, float and one warning."""
+    def epochs(*settings):
+        result = run(data, *MODEL, "--set", "epochs=5", *settings)
+        return result, [float(loss) for loss in re.findall(r"loss ([\d.]+)", result.stdout)]
+
+    plain, losses = epochs("dense.module=cblas")
+    if plain.returncode != 0:
+        skip(4, "there is no module cblas")
+        return
+    made_do, same = epochs("dense.module=cblas", "dense.type=bf16")
+    ok(same == losses and len(losses) >= 5 and made_do.stderr.count("done in float") == 1,
+       "without bfloat16 it runs in float, and says so once", made_do.stderr, same, losses)
+    refused("with option strict it is refused", run(data, "--set", "dense.module=cblas", "dense.type=bf16",
+                                                    "strict=yes"), 1, "dense.type", "strict", "cblas")
+    half, close = epochs("dense.type=bf16")
+    if "products of bfloat16" not in half.stdout:
+        ok("done in float" in half.stderr, "what cannot multiply bfloat16 says so", half.stdout, half.stderr)
+        skip(1, "no module multiplies bfloat16 here")
+        return
+    ok(close != losses, "products of bfloat16 round", close)
+    ok(all(abs(a - b) < 0.02 * b for a, b in zip(close, losses)), "but a little", close, losses)
+
+
 def test_profile():
     path = f"{base}/trace.json"
     result = run(data, *MODEL, "--set", "epochs=3", "eval_every=3", "--profile", path)
@@ -498,6 +522,7 @@ with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
     test_rare_evaluation()
     test_ledger()
     test_short_cuts()
+    test_dense_types()
     test_profile()
     test_usage()
     test_list_options()

@@ -1,0 +1,50 @@
+/* Products of bfloat16 by oneDNN. Operands come as floats and are rounded piece by piece, in the caches.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ONEDNN_BF16_H
+#define ONEDNN_BF16_H
+
+#include "graft_module.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+enum { BF16_CODES_MAX = 64 };
+
+/** What the code of a product depends on. */
+struct bf16_shape {
+    int64_t m, n, k, ldc;
+    int64_t transpose_a, transpose_b, add;
+};
+
+/** A product compiled for its shape. */
+struct bf16_code {
+    struct bf16_shape shape;
+    dnnl_primitive_t  primitive;
+};
+
+/** What one thread works with. */
+struct bf16_thread {
+    dnnl_stream_t stream;
+    char         *block; /* the pieces in bfloat16, and what oneDNN needs beside them */
+    uint64_t      bytes;
+};
+
+struct bf16 {
+    const graft_host   *host;
+    dnnl_engine_t       engine; /* NULL before the first product */
+    struct bf16_code    code[BF16_CODES_MAX];
+    int                 n_codes;
+    omp_lock_t          lock; /* of code and n_codes */
+    struct bf16_thread *threads;
+    int                 n_threads;
+};
+
+/** Whether the processor itself multiplies bfloat16. */
+int     bf16_is_there(void);
+void    bf16_fini(struct bf16 *bf16);
+/** Make ready for a product, outside of teams. OK, ERR_NOMEM or ERR_MODULE, without a message. A bf16 begins zeroed. */
+int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads);
+/** The product on one thread of the team; alpha is 1, beta 0 or 1. OK, ERR_NOMEM or ERR_MODULE. */
+int32_t bf16_serial(struct bf16 *bf16, int thread, const graft_gemm *gemm);
+
+#endif
