@@ -1,5 +1,5 @@
-/* Layers of gin: Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. What is in the inner brackets is linear in H, so H W_1
- * may take the place of H there.
+/* Layers of gin: Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. What the inner brackets hold is linear in H, so that
+ * H W_1 may take the place of H there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 

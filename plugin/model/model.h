@@ -7,8 +7,8 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
- * order.c      the vertices in another order    explain.c     what a trainer is, in a few lines
- * ledger.c     what memory is used for          profile.c     where the time goes
+ * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
+ * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
@@ -24,6 +24,7 @@ enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
 enum gr_model_kind { GR_MODEL_SAGE, GR_MODEL_GCN, GR_MODEL_GAT, GR_MODEL_GIN, GR_MODEL_MLP, GR_MODEL_KINDS };
 
+/** What an option of "auto|yes|no" says. */
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 
 struct gr_config {
@@ -91,8 +92,8 @@ struct gr_sparse_part {
     const int64_t *entry; /* of x, which each of the transpose is */
 };
 
-/** Features that stay sparse: X without the product of a dense one. A step multiplies the first reach[0] rows, those
- *  that the first layer gathers from, and sage the first reach[1] ones too. */
+/** Features that stay sparse. A step multiplies the first reach[0] rows, those that the first layer gathers from, and
+ *  in sage the first reach[1] ones too, those of the vertices themselves. */
 struct gr_sparse {
     struct gr_sparse_part whole;   /* of evaluation; x NULL: the features are dense */
     struct gr_sparse_part step[2]; /* of a step; the second has x NULL where the first one serves */
@@ -247,9 +248,9 @@ int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
 struct gr_csr;
 /** Wrap a csr that Graft made; the matrix takes its arrays, and leaves it empty. */
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
-/** By option 'sparse_input', whether features that the host gave as x stay sparse. */
+/** By option 'sparse_input', whether the sparse features x stay so. */
 int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
-/** Keep x, float values by 32-bit columns in the order of the trainer, which is taken over and left empty. */
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken, and it is left empty. */
 int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
 void    gr_sparse_fini(graft_trainer *trainer);
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */
