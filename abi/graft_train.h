@@ -32,14 +32,19 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit, profile,
- * dense.module, dense.type and strict; graft_api.option_info gives types, defaults and a line of help for each. The
- * weight decay applies to the W.
+ * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, heads, gin_eps,
+ * memory.limit, profile, dense.module, dense.type and strict; graft_api.option_info gives types, defaults and a line of
+ * help for each. The weight decay applies to the W.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices
  * depend on, layer by layer: the same gradients within rounding. With reuse_input, what the first layer makes of
- * features that dropout leaves alone is kept, so the features must stay as they are. */
+ * features that dropout leaves alone is kept, so the features must stay as they are.
+ *
+ * Sparse features may stay so, and then the first layer computes A (X W) and the gradient X^T G by sparse products; or
+ * they are made dense: the same within rounding. With sparse_input "auto" they stay sparse if that is less work in a
+ * step, a multiply-add of a sparse product counting for eight of a dense one, or if memory.limit leaves no room for
+ * dense ones. explain() says which. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -97,8 +102,8 @@ typedef struct graft_span {
     int32_t     layer; /**< -1: of none */
     int32_t     pass;  /**< GRAFT_PASS_... */
     uint32_t    reserved;
-    const char *phase; /**< "aggregate", "update" (dense products), "attention", "rows" (bias, norm, ReLU, dropout),
-                            "loss" or "optimizer"; static */
+    const char *phase; /**< "aggregate", "update" (products with weights), "attention", "rows" (bias, norm, ReLU,
+                            dropout), "loss" or "optimizer"; static */
     int64_t     epoch; /**< epochs behind when it was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
@@ -114,12 +119,13 @@ typedef struct graft_train {
      * \param[in]  dataset  Borrowed until destroy(), arrays included. Checked: O(n + edges + features).
      * \param[out] trainer  Untouched on failure.
      * \return OK; ERR_ARG (null, a shape that does not fit, no classes, no features); ERR_FORMAT (the graph, as
-     *         matrix_create(); a label out of range; a split of another value; a feature that is not finite; no
-     *         training vertex in the split); ERR_OPTION (options that contradict each other); what the dense module
-     *         that was chosen by name refuses with; ERR_NOMEM, also before more than memory.limit
-     *         would be used: the message is the ledger.
+     *         matrix_create(); a label out of range; a split of another value; a feature that is not finite, or
+     *         the sum of sparse ones at one place; no training vertex in the split); ERR_OPTION (options that
+     *         contradict each other); what the dense module that was chosen by name refuses with; ERR_NOMEM, also
+     *         before more than memory.limit would be used: the message is the ledger.
      * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare; see explain().
-     * Sparse features are made dense. Since 1. */
+     * Sparse features are copied, entries at one place added up, and stay sparse or are made dense: sparse_input.
+     * Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 

@@ -39,6 +39,11 @@ void gr_matrix_adopt(graft_matrix *matrix);
 int64_t gr_matrix_bytes(const graft_matrix *matrix);
 void    gr_matrix_destroy(graft_matrix *matrix);
 
+/** Let go of what kernels prepared. Who changes values in place calls it, for kernels may hold copies of them (the
+ *  contract lets them); the next product prepares anew, with `simd` by two passes over the row pointers. The map of
+ *  edge operators stays: it knows places and no values. */
+void gr_matrix_unprepare(graft_matrix *matrix);
+
 /** What the kernel `module` prepared for the matrix, made now if it is not there. */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 

@@ -35,9 +35,8 @@ int64_t gr_matrix_bytes(const graft_matrix *matrix)
     return bytes;
 }
 
-void gr_matrix_destroy(graft_matrix *matrix)
+void gr_matrix_unprepare(graft_matrix *matrix)
 {
-    if (matrix == NULL) return;
     while (matrix->prepared != NULL) {
         struct gr_prepared     *first = matrix->prepared;
         const struct gr_module *module = &matrix->context->modules.at[first->module];
@@ -46,6 +45,12 @@ void gr_matrix_destroy(graft_matrix *matrix)
         matrix->prepared = first->next;
         gr_free(matrix->context, first);
     }
+}
+
+void gr_matrix_destroy(graft_matrix *matrix)
+{
+    if (matrix == NULL) return;
+    gr_matrix_unprepare(matrix);
     if (matrix->edge_map_free != NULL) matrix->edge_map_free(matrix->context, matrix->edge_map);
     for (int i = 0; i < 3; i++) gr_free(matrix->context, matrix->owned[i]);
     gr_free(matrix->context, matrix);

@@ -78,6 +78,9 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     config->normalize_features = gr_option_is(context, GR_OPTION_NORMALIZE_FEATURES, "yes");
     config->row_masks = gr_option_is(context, GR_OPTION_ROW_MASKS, "yes");
     config->reuse_input = gr_option_is(context, GR_OPTION_REUSE_INPUT, "yes");
+    config->sparse_input = gr_option_is(context, GR_OPTION_SPARSE_INPUT, "auto")  ? GR_AUTO
+                           : gr_option_is(context, GR_OPTION_SPARSE_INPUT, "yes") ? GR_YES
+                                                                                  : GR_NO;
     snprintf(config->order, sizeof config->order, "%s", gr_option_text(context, GR_OPTION_ORDER));
     config->seed = (uint64_t)gr_option_integer(context, GR_OPTION_SEED);
     rc = read_loss(context, data, config, error);

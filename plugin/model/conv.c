@@ -3,14 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
-/* Columns that pass through the sparse product, forward and backward, in either order; the first layer sends no
- * gradient back to its input. The cheaper one is taken; what is aggregated once costs nothing. */
-static int aggregates_first(const graft_trainer *t, const struct gr_layer *layer, int32_t l)
-{
-    if (l == 0 && gr_input_is_constant(t)) return 1;
-    return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
-}
-
 int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
 {
     struct gr_layer *layer = &t->layers[l];
@@ -19,7 +11,7 @@ int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
     layer->self = gr_parameter_find(t, l, t->config.kind == GR_MODEL_MLP ? "weight" : "weight_self");
     layer->neigh = gr_parameter_find(t, l, t->config.kind == GR_MODEL_GCN ? "weight" : "weight_neigh");
     layer->bias = gr_parameter_find(t, l, "bias");
-    layer->aggregate_first = aggregates_first(t, layer, l);
+    layer->aggregate_first = gr_layer_aggregates_first(t, l);
     if (layer->neigh != NULL && layer->aggregate_first) {
         GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
     }
@@ -34,13 +26,14 @@ static void scale_in_place(const graft_trainer *t, const float *scale, float *x,
 
 static struct gr_operand first_rows(struct gr_operand x, int64_t rows)
 {
-    return (struct gr_operand){ x.data, x.stride, rows };
+    x.rows = rows;
+    return x;
 }
 
 int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const struct gr_operand gathered = { layer->gathered, layer->in, layer->rows_out };
-    const struct gr_operand product = { t->scratch, layer->out, layer->rows_in };
+    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
+    const struct gr_operand product = gr_dense_operand(t->scratch, layer->out, layer->rows_in);
     int32_t                 rc = GRAFT_OK;
     int                     add = 0;
 
@@ -65,7 +58,7 @@ done:
 static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const float *g, int add, float *dx,
                                  graft_error *error)
 {
-    const struct gr_operand gradient = { t->scratch, layer->in, layer->rows_out };
+    const struct gr_operand gradient = gr_dense_operand(t->scratch, layer->in, layer->rows_out);
     int32_t                 rc = GRAFT_OK;
 
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->scratch, error));
@@ -78,15 +71,15 @@ done:
 int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                          graft_error *error)
 {
-    const struct gr_operand gathered = { layer->gathered, layer->in, layer->rows_out };
-    const struct gr_operand gradient = { g, layer->out, layer->rows_out };
+    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
+    const struct gr_operand gradient = gr_dense_operand(g, layer->out, layer->rows_out);
     int32_t                 rc = GRAFT_OK;
     int                     add = 0;
 
     if (layer->self != NULL) {
         GR_TRY(gr_product_weight_gradient(t, first_rows(x, layer->rows_out), g, layer->self, error));
         if (dx != NULL) GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, dx, error));
-        if (dx != NULL) gr_layer_clear_rest(layer, dx);
+        if (dx != NULL) gr_layer_clear_rest(layer, dx, layer->in);
         add = 1;
     }
     if (layer->neigh == NULL) return rc;

@@ -46,6 +46,13 @@ static void explain_rows(const graft_trainer *t, struct text *text)
     }
 }
 
+static void explain_features(const graft_trainer *t, struct text *text)
+{
+    const double filled = 100.0 * (double)t->sparse_features.row_ptr[t->n] / (double)t->n / (double)t->config.width[0];
+
+    add(text, "features  sparse, %.3g %% filled; %s\n", filled, t->x == NULL ? "multiplied as they are" : "made dense");
+}
+
 static void explain_graph(const graft_trainer *t, struct text *text)
 {
     if (t->a == NULL) {
@@ -55,7 +62,7 @@ static void explain_graph(const graft_trainer *t, struct text *text)
     add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n, (long long)t->a->csr.row_ptr[t->n],
         t->config.self_loops ? " with self loops" : "", t->symmetric ? "symmetric" : "not symmetric");
     if (strcmp(t->config.order, "given") != 0) add(text, "order     %s\n", t->config.order);
-    if (t->layers[0].gathered != NULL && gr_input_is_constant(t)) add(text, "reuse     features are aggregated once\n");
+    if (t->layers[0].gathered != NULL && gr_gathers_once(t)) add(text, "reuse     features are aggregated once\n");
     add(text, "layers   ");
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         add(text, " %d: %s first%s", l, t->layers[l].aggregate_first ? "aggregate" : "transform",
@@ -72,6 +79,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     (void)error;
     if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
     explain_model(t, &text);
+    if (t->data.sparse_features != NULL) explain_features(t, &text);
     explain_graph(t, &text);
     explain_rows(t, &text);
     add(&text, "kernel    %s; %d threads\n", kernel, t->threads);

@@ -1,5 +1,5 @@
-/* The features as the model wants them: dense, and each row divided by its sum if that is asked for. The host's own
- * array is used where it will do.
+/* The features as the model wants them: in the order of the trainer, and each row divided by its sum if that is asked
+ * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
 #include "model/model.h"
@@ -27,9 +27,66 @@ static int32_t check_dense(const graft_trainer *t, graft_error *error)
     return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite", (long long)bad);
 }
 
-static int32_t fill_from_sparse(graft_trainer *t, float *x, graft_error *error)
+static void normalize_row(float *x, int64_t count)
+{
+    double sum = 0;
+
+    for (int64_t j = 0; j < count; j++) sum += x[j];
+    for (int64_t j = 0; j < count && sum != 0; j++) x[j] = (float)(x[j] / sum);
+}
+
+/* Row v of the host behind the `to` entries that are there, values of one column added up. place[c] is one more than
+ * where column c was put last. Returns the end. */
+static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int64_t to, int64_t *place)
+{
+    const int64_t begin = to;
+    float *const  values = x->values;
+
+    for (int64_t e = from->row_ptr[v]; e < from->row_ptr[v + 1]; e++) {
+        const int64_t column = gr_csr_column(from, e);
+
+        if (place[column] <= begin) {
+            ((int32_t *)x->col_idx)[to] = (int32_t)column;
+            place[column] = ++to;
+        }
+        values[place[column] - 1] += from->values != NULL ? ((const float *)from->values)[e] : 1;
+    }
+    return to;
+}
+
+static int32_t check_sums(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
+{
+    for (int64_t e = x->row_ptr[row]; e < x->row_ptr[row + 1]; e++) {
+        if (isfinite(((const float *)x->values)[e])) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "sparse_features: the values at row %lld, column %lld add up to more than a float holds",
+                       (long long)v, (long long)gr_csr_column(&x->view, e));
+    }
+    return GRAFT_OK;
+}
+
+static int32_t fill_from_host(const graft_trainer *t, struct gr_csr *x, int64_t *place, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int64_t row = 0; row < t->n; row++) {
+        const int64_t v = gr_vertex(t->vertex, row), begin = x->row_ptr[row];
+
+        x->row_ptr[row + 1] = copy_row(&t->sparse_features, v, x, begin, place);
+        GR_TRY(check_sums(x, row, v, error));
+        if (t->config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
+    }
+done:
+    return rc;
+}
+
+/* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
+static int32_t read_sparse(const graft_trainer *t, struct gr_csr *x, graft_error *error)
 {
     const graft_csr *s = &t->sparse_features;
+    const float      one = 1;
+    const graft_csr  like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &one };
+    int64_t         *place = NULL;
     int32_t          rc = gr_csr_check(s, "sparse_features", 0, t->threads, error);
 
     if (rc < 0) return rc;
@@ -37,53 +94,81 @@ static int32_t fill_from_sparse(graft_trainer *t, float *x, graft_error *error)
         return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)",
                        s->value_type);
     }
-    for (int64_t row = 0; row < s->n_rows; row++) {
-        const int64_t v = gr_vertex(t->vertex, row);
-
-        for (int64_t e = s->row_ptr[v]; e < s->row_ptr[v + 1]; e++) {
-            x[row * s->n_cols + gr_csr_column(s, e)] += s->values != NULL ? ((const float *)s->values)[e] : 1;
-        }
-    }
-    return GRAFT_OK;
+    GR_TRY(gr_ledger_check(t, 8.0 * ((double)s->n_rows + (double)s->n_cols + (double)gr_csr_entries(s)),
+                           "features (sparse, in the order of the trainer)", error));
+    GR_TRY(GR_NEW(t->context, place, s->n_cols, error));
+    GR_TRY(gr_csr_init(t->context, x, &like, s->n_rows, s->n_cols, gr_csr_entries(s), error));
+    rc = fill_from_host(t, x, place, error);
+done:
+    gr_free(t->context, place);
+    if (rc < 0) gr_csr_fini(t->context, x);
+    return rc;
 }
 
-static void normalize(float *x, int64_t n, int64_t width)
+/* Room for dense features. */
+static int32_t new_dense(graft_trainer *t, float **x, graft_error *error)
 {
-    for (int64_t row = 0; row < n; row++) {
-        double sum = 0;
+    const int64_t width = t->config.width[0];
 
-        for (int64_t j = 0; j < width; j++) sum += x[row * width + j];
-        for (int64_t j = 0; j < width && sum != 0; j++) x[row * width + j] = (float)(x[row * width + j] / sum);
+    if (t->n > 0 && width > INT64_MAX / t->n) {
+        return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)t->n, (long long)width);
     }
+    return GR_LEDGER_NEW(t, GR_USE_FEATURES, *x, t->n * width, error);
+}
+
+static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
+{
+    const int64_t width = t->config.width[0];
+    struct gr_csr sparse = { 0 };
+    float        *x = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(read_sparse(t, &sparse, error));
+    if (gr_sparse_is_better(t, &sparse.view)) {
+        rc = gr_sparse_init(t, &sparse, error);
+    } else {
+        GR_TRY(new_dense(t, &x, error));
+        for (int64_t row = 0; row < t->n; row++) {
+            for (int64_t e = sparse.row_ptr[row]; e < sparse.row_ptr[row + 1]; e++)
+                x[row * width + gr_csr_column(&sparse.view, e)] = ((const float *)sparse.values)[e];
+        }
+        t->x = x;
+        t->x_stride = width;
+    }
+done:
+    gr_csr_fini(t->context, &sparse);
+    return rc;
+}
+
+static int32_t init_from_dense(graft_trainer *t, graft_error *error)
+{
+    const int64_t width = t->config.width[0], stride = t->features.stride;
+    const float  *given = t->features.data;
+    float        *x = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(check_dense(t, error));
+    t->x = given;
+    t->x_stride = stride;
+    if (!t->config.normalize_features && t->vertex == NULL) return GRAFT_OK;
+    GR_TRY(new_dense(t, &x, error));
+    for (int64_t row = 0; row < t->n; row++) {
+        memcpy(x + row * width, given + gr_vertex(t->vertex, row) * stride, (uint64_t)width * sizeof *x);
+        if (t->config.normalize_features) normalize_row(x + row * width, width);
+    }
+    t->x = x;
+    t->x_stride = width;
+done:
+    return rc;
 }
 
 int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
 {
-    const int64_t width = t->config.width[0];
-    float        *x = NULL;
-    int32_t       rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
-    if (t->data.features != NULL) {
-        GR_TRY(check_dense(t, error));
-        t->x = t->features.data;
-        t->x_stride = t->features.stride;
-    }
-    if (t->data.features == NULL || t->config.normalize_features || t->vertex != NULL) {
-        if (t->n > 0 && width > INT64_MAX / t->n) {
-            return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)t->n, (long long)width);
-        }
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, x, t->n * width, error));
-        if (t->data.features == NULL) GR_TRY(fill_from_sparse(t, x, error));
-        for (int64_t row = 0; row < t->n && t->data.features != NULL; row++) {
-            const int64_t v = gr_vertex(t->vertex, row);
-
-            memcpy(x + row * width, t->x + v * t->x_stride, (uint64_t)width * sizeof *x);
-        }
-        if (t->config.normalize_features) normalize(x, t->n, width);
-        t->x = x;
-        t->x_stride = width;
-    }
-    if (t->config.input_dropout > 0) GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, t->x_dropped, t->n * width, error));
+    GR_TRY(t->data.features != NULL ? init_from_dense(t, error) : init_from_sparse(t, error));
+    if (t->config.input_dropout > 0 && t->sparse.whole.x == NULL)
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, t->x_dropped, t->n * t->config.width[0], error));
 done:
     return rc;
 }

@@ -1,8 +1,8 @@
-/* Layers of gin: Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2.
+/* Layers of gin: Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. What the inner brackets hold is linear in H, so that
+ * H W_1 may take the place of H there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
-/* The input is added to the sum, so that comes first. */
 int32_t gr_gin_init(graft_trainer *t, int32_t l, graft_error *error)
 {
     struct gr_layer *layer = &t->layers[l];
@@ -12,8 +12,8 @@ int32_t gr_gin_init(graft_trainer *t, int32_t l, graft_error *error)
     layer->inner_bias = gr_parameter_find(t, l, "bias_1");
     layer->outer = gr_parameter_find(t, l, "weight_2");
     layer->bias = gr_parameter_find(t, l, "bias_2");
-    layer->aggregate_first = 1;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
+    layer->aggregate_first = gr_layer_aggregates_first(t, l);
+    if (layer->aggregate_first) GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->inner, t->n * layer->out, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->inner_bits, t->n * ((layer->out + 7) / 8), error));
 done:
@@ -33,17 +33,58 @@ static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *la
                              .bits = layer->inner_bits };
 }
 
+/* layer->inner = X W_1 gathered: (1+eps) times that of the vertex itself, and those of its neighbours. */
+static int32_t forward_transformed(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x,
+                                   graft_error *error)
+{
+    const struct gr_operand product = gr_dense_operand(t->scratch, layer->out, layer->rows_in);
+    const float             factor = (float)(1 + t->config.gin_eps);
+    int32_t                 rc = GRAFT_OK;
+
+    GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
+    gr_rows_scale(t->scratch, layer->out, NULL, factor, layer->inner, layer->rows_out, layer->out, t->threads);
+    rc = gr_product_gather(t, layer->a, NULL, product, layer->out, 1, layer->inner, error);
+done:
+    return rc;
+}
+
 int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const struct gr_rows rows = gin_inner_rows(t, layer);
-    int32_t              rc = GRAFT_OK;
+    const struct gr_rows    rows = gin_inner_rows(t, layer);
+    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
+    int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(gr_layer_gather(t, layer, x, error));
-    GR_TRY(gr_product(t, (struct gr_operand){ layer->gathered, layer->in, layer->rows_out }, layer->neigh, 0,
-                      layer->inner, error));
+    if (layer->aggregate_first) {
+        GR_TRY(gr_layer_gather(t, layer, x, error));
+        GR_TRY(gr_product(t, gathered, layer->neigh, 0, layer->inner, error));
+    } else {
+        GR_TRY(forward_transformed(t, layer, x, error));
+    }
     gr_rows_forward(&rows);
-    rc = gr_product(t, (struct gr_operand){ layer->inner, layer->out, layer->rows_out }, layer->outer, 0, layer->z,
-                    error);
+    rc = gr_product(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, layer->z, error);
+done:
+    return rc;
+}
+
+/* to[rows_in x width] = (1+eps) g + A^T g, for g of rows_out rows. */
+static int32_t scatter(const graft_trainer *t, const struct gr_layer *layer, const float *g, int64_t width, float *to,
+                       graft_error *error)
+{
+    gr_rows_scale(g, width, NULL, (float)(1 + t->config.gin_eps), to, layer->rows_out, width, t->threads);
+    gr_layer_clear_rest(layer, to, width);
+    return gr_product_gather(t, layer->a_transpose, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to,
+                             error);
+}
+
+/* From t->scratch, the gradient of layer->inner before its bias. What g was is no longer needed. */
+static int32_t backward_transformed(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g,
+                                    float *dx, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(scatter(t, layer, t->scratch, layer->out, g, error));
+    GR_TRY(gr_product_weight_gradient(t, x, g, layer->neigh, error));
+    if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_in, layer->neigh, 0, dx, error);
 done:
     return rc;
 }
@@ -57,19 +98,16 @@ int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
                                             .partial = t->partial };
     int32_t                       rc = GRAFT_OK;
 
-    (void)x; /* what is needed of it has been gathered */
-    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->inner, layer->out, layer->rows_out }, g,
-                                      layer->outer, error));
+    GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), g, layer->outer,
+                                      error));
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, t->scratch, error));
     gr_rows_backward(&rows, &inner);
-    GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in, layer->rows_out }, t->scratch,
+    if (!layer->aggregate_first) return backward_transformed(t, layer, x, g, dx, error);
+    GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->gathered, layer->in, layer->rows_out), t->scratch,
                                       layer->neigh, error));
     if (dx == NULL) return rc;
     GR_TRY(gr_product_input_gradient(t, t->scratch, layer->rows_out, layer->neigh, 0, g, error));
-    gr_rows_scale(g, layer->in, NULL, (float)(1 + t->config.gin_eps), dx, layer->rows_out, layer->in, t->threads);
-    gr_layer_clear_rest(layer, dx);
-    rc = gr_product_gather(t, layer->a_transpose, NULL, (struct gr_operand){ g, layer->in, layer->rows_out }, layer->in,
-                           1, dx, error);
+    rc = scatter(t, layer, g, layer->in, dx, error);
 done:
     return rc;
 }

@@ -44,8 +44,7 @@ static int same_arrays(const graft_csr *a, const graft_csr *b)
            (a->values == NULL || memcmp(a->values, b->values, entries * sizeof(float)) == 0);
 }
 
-/* Wrap a csr that Graft made; the matrix takes its arrays. */
-static int32_t wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
 
@@ -82,18 +81,18 @@ static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
     part.n_cols = t->reach[l];
     GR_TRY(gr_matrix_create(t->context, &part, &t->layers[l].masked_a, error));
     GR_TRY(gr_csr_transpose(t->context, &part, &transpose, error));
-    rc = wrap(t->context, &transpose, &t->layers[l].masked_transpose, error);
+    rc = gr_model_wrap(t->context, &transpose, &t->layers[l].masked_transpose, error);
 done:
     gr_csr_fini(t->context, &transpose);
     return rc;
 }
 
-static int32_t mask_layers(graft_trainer *t, graft_error *error)
+int32_t gr_model_graph_mask(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    /* Features that do not change are gathered once, for all rows. */
-    for (int32_t l = gr_input_is_constant(t); l < t->config.n_layers; l++) {
+    /* What is gathered once is gathered for all rows. */
+    for (int32_t l = gr_gathers_once(t); l < t->config.n_layers && t->a_transpose != NULL; l++) {
         if (rc == GRAFT_OK && t->reach[l + 1] < t->n) rc = mask_layer(t, l, error);
     }
     return rc;
@@ -135,14 +134,13 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     }
     GR_TRY(gr_csr_transpose(t->context, csr, &transpose, error));
     t->symmetric = same_arrays(csr, &transpose.view);
-    if (csr == &looped.view) GR_TRY(wrap(t->context, &looped, &t->a, error));
-    else if (csr == &symmetric.view) GR_TRY(wrap(t->context, &symmetric, &t->a, error));
-    else if (csr == &ordered.view) GR_TRY(wrap(t->context, &ordered, &t->a, error));
+    if (csr == &looped.view) GR_TRY(gr_model_wrap(t->context, &looped, &t->a, error));
+    else if (csr == &symmetric.view) GR_TRY(gr_model_wrap(t->context, &symmetric, &t->a, error));
+    else if (csr == &ordered.view) GR_TRY(gr_model_wrap(t->context, &ordered, &t->a, error));
     else GR_TRY(gr_matrix_create(t->context, csr, &t->a, error));
     if (t->config.kind == GR_MODEL_GAT) t->a_transpose = NULL;
     else if (t->symmetric) t->a_transpose = t->a;
-    else GR_TRY(wrap(t->context, &transpose, &t->a_transpose, error));
-    GR_TRY(mask_layers(t, error));
+    else GR_TRY(gr_model_wrap(t->context, &transpose, &t->a_transpose, error));
     rc = make_scales(t, error);
 done:
     gr_csr_fini(t->context, &ordered);

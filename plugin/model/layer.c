@@ -51,9 +51,10 @@ static struct gr_operand input_of(const graft_trainer *t, int32_t l, int trainin
 {
     const int64_t rows = t->layers[l].rows_in;
 
-    if (l > 0) return (struct gr_operand){ t->layers[l - 1].h, t->layers[l - 1].out, rows };
-    if (training && t->x_dropped != NULL) return (struct gr_operand){ t->x_dropped, t->config.width[0], rows };
-    return (struct gr_operand){ t->x, t->x_stride, rows };
+    if (l > 0) return gr_dense_operand(t->layers[l - 1].h, t->layers[l - 1].out, rows);
+    if (training && t->x_dropped != NULL) return gr_dense_operand(t->x_dropped, t->config.width[0], rows);
+    if (t->x != NULL) return gr_dense_operand(t->x, t->x_stride, rows);
+    return (struct gr_operand){ .rows = rows, .sparse = training ? t->sparse.step : &t->sparse.whole };
 }
 
 /* The rows of a pass: in training, those that training vertices depend on. */
@@ -70,10 +71,21 @@ static void set_rows(graft_trainer *t, int training)
     }
 }
 
-void gr_layer_clear_rest(const struct gr_layer *layer, float *dx)
+/* Columns that pass through the sparse product with A, forward and backward, in either order; the first layer sends no
+ * gradient back to its input. The cheaper one is taken; what is aggregated once costs nothing, and sparse features are
+ * in no product with A. */
+int gr_layer_aggregates_first(const graft_trainer *t, int32_t l)
 {
-    memset(dx + layer->rows_out * layer->in, 0,
-           (uint64_t)(layer->rows_in - layer->rows_out) * (uint64_t)layer->in * sizeof *dx);
+    const struct gr_layer *layer = &t->layers[l];
+
+    if (l == 0 && t->x == NULL) return 0;
+    if (l == 0 && gr_gathers_once(t)) return 1;
+    return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
+}
+
+void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width)
+{
+    memset(x + layer->rows_out * width, 0, (uint64_t)(layer->rows_in - layer->rows_out) * (uint64_t)width * sizeof *x);
 }
 
 static int32_t gather(const graft_trainer *t, struct gr_layer *layer, graft_matrix *a, struct gr_operand x,
@@ -89,14 +101,14 @@ static int32_t gather(const graft_trainer *t, struct gr_layer *layer, graft_matr
     }
     if (t->right != NULL) {
         gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, x.rows, layer->in, t->threads);
-        from = (struct gr_operand){ t->scratch, layer->in, x.rows };
+        from = gr_dense_operand(t->scratch, layer->in, x.rows);
     }
     return gr_product_gather(t, a, t->left, from, layer->in, 0, layer->gathered, error);
 }
 
 int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const int     keeps = x.data == t->x && gr_input_is_constant(t);
+    const int     keeps = x.data == t->x && gr_gathers_once(t);
     graft_matrix *a = layer->a;
     int32_t       rc;
 
@@ -111,6 +123,17 @@ int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct g
     return rc;
 }
 
+static void drop_input(graft_trainer *t)
+{
+    const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
+    const uint32_t threshold = gr_dropout_threshold(t->config.input_dropout);
+
+    if (t->x == NULL) gr_sparse_dropout(t, key, threshold);
+    else
+        gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->reach[0], t->config.width[0], key, threshold,
+                        t->threads);
+}
+
 int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -118,12 +141,7 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
     set_rows(t, training);
     t->pass_now = training ? GRAFT_PASS_FORWARD : GRAFT_PASS_EVALUATION;
     t->layer_now = -1;
-    if (training && t->x_dropped != NULL) {
-        const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
-
-        gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->reach[0], t->config.width[0], key,
-                        gr_dropout_threshold(t->config.input_dropout), t->threads);
-    }
+    if (training && t->config.input_dropout > 0) drop_input(t);
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         const struct gr_rows rows = rows_behind(t, l, training);
 

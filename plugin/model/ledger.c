@@ -14,6 +14,7 @@ int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
 {
     int64_t bytes = t->pool[use].bytes;
 
+    if (use == GR_USE_FEATURES) bytes += gr_sparse_bytes(t);
     if (use != GR_USE_GRAPH) return bytes;
     bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);
     for (int32_t l = 0; l < t->config.n_layers; l++)

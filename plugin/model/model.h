@@ -7,8 +7,9 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
- * order.c      the vertices in another order    explain.c     what a trainer is, in a few lines
- * ledger.c     what memory is used for          profile.c     where the time goes
+ * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
+ * ledger.c     what memory is used for             profile.c     where the time goes
+ * sparse.c     features that stay sparse
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -23,15 +24,19 @@ enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
 enum gr_model_kind { GR_MODEL_SAGE, GR_MODEL_GCN, GR_MODEL_GAT, GR_MODEL_GIN, GR_MODEL_MLP, GR_MODEL_KINDS };
 
+/** What an option of "auto|yes|no" says. */
+enum gr_choice { GR_NO, GR_YES, GR_AUTO };
+
 struct gr_config {
     enum gr_model_kind kind;
     int32_t            n_layers;
     int64_t            width[GR_LAYERS_MAX + 1]; /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t            epochs, eval_every, heads;
     double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
-    int      norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
-    uint64_t seed;
-    char     order[16];
+    int norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
+    enum gr_choice sparse_input;
+    uint64_t       seed;
+    char           order[16];
 };
 
 /** One trained array: [rows x cols], rows 1 for vectors. */
@@ -78,12 +83,35 @@ struct gr_layer {
     struct gr_attention attention;
 };
 
-/** A dense matrix as an operand: its first rows. */
-struct gr_operand {
-    const float *data;
-    int64_t      stride;
-    int64_t      rows;
+/** The first rows of sparse features. */
+struct gr_sparse_part {
+    int64_t        rows;
+    graft_matrix  *x;         /* [rows x in] */
+    graft_matrix  *transpose; /* of it, for the gradient of what it is multiplied by; NULL in evaluation */
+    float         *transpose_values;
+    const int64_t *entry; /* of x, which each of the transpose is */
 };
+
+/** Features that stay sparse. A step multiplies the first reach[0] rows, those that the first layer gathers from, and
+ *  in sage the first reach[1] ones too, those of the vertices themselves. */
+struct gr_sparse {
+    struct gr_sparse_part whole;   /* of evaluation; x NULL: the features are dense */
+    struct gr_sparse_part step[2]; /* of a step; the second has x NULL where the first one serves */
+    float                *dropped; /* values of a step with dropout, or NULL */
+};
+
+/** The first rows of a matrix as an operand: of a dense one, or of sparse features. */
+struct gr_operand {
+    const float                 *data;
+    int64_t                      stride;
+    int64_t                      rows;
+    const struct gr_sparse_part *sparse; /* whole or step of gr_sparse; NULL: dense */
+};
+
+static inline struct gr_operand gr_dense_operand(const float *data, int64_t stride, int64_t rows)
+{
+    return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
+}
 
 /** What sets the layers of one kind of model apart. */
 struct gr_layer_kind {
@@ -128,12 +156,13 @@ struct graft_trainer {
     int64_t       reach[GR_LAYERS_MAX + 1];
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
-    graft_matrix *a, *a_transpose;
-    int           symmetric;
-    float        *left, *right; /* aggregation is diag(left) A diag(right); NULL: 1 */
-    const float  *x;            /* [n x width[0]] features */
-    int64_t       x_stride;
-    float        *x_dropped; /* the same with dropout, or NULL */
+    graft_matrix    *a, *a_transpose;
+    int              symmetric;
+    float           *left, *right; /* aggregation is diag(left) A diag(right); NULL: 1 */
+    const float     *x;            /* [n x width[0]] features */
+    int64_t          x_stride;
+    float           *x_dropped; /* the same with dropout, or NULL */
+    struct gr_sparse sparse;    /* the features in place of x, if they stay sparse */
 
     struct gr_layer      layers[GR_LAYERS_MAX];
     struct gr_parameter *parameters;
@@ -171,10 +200,11 @@ static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
     return trainer->data.split != NULL && trainer->data.split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(trainer, v);
 }
 
-/** Whether the features enter every pass as they are, so that what is made of them once may be kept. */
-static inline int gr_input_is_constant(const graft_trainer *trainer)
+/** Whether what the first layer gathers of the features is made once and kept: if they are dense, and enter every pass
+ *  as they are. */
+static inline int gr_gathers_once(const graft_trainer *trainer)
 {
-    return trainer->config.reuse_input && trainer->config.input_dropout == 0;
+    return trainer->config.reuse_input && trainer->config.input_dropout == 0 && trainer->sparse.whole.x == NULL;
 }
 
 /** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */
@@ -211,13 +241,29 @@ static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
     return vertex != NULL ? vertex[v] : v;
 }
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
+/** The parts of the graph that a step needs, layer by layer; to be made when it is known how the first one works. */
+int32_t gr_model_graph_mask(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
 int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
+
+struct gr_csr;
+/** Wrap a csr that Graft made; the matrix takes its arrays, and leaves it empty. */
+int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
+/** By option 'sparse_input', whether the sparse features x stay so. */
+int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken, and it is left empty. */
+int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
+void    gr_sparse_fini(graft_trainer *trainer);
+/** The values of a step: dropout with the draws that the same features would have if they were dense. */
+void    gr_sparse_dropout(graft_trainer *trainer, uint64_t key, uint32_t threshold);
+int64_t gr_sparse_bytes(const graft_trainer *trainer);
 
 int32_t              gr_parameters_init(graft_trainer *trainer, graft_error *error);
 struct gr_parameter *gr_parameter_find(graft_trainer *trainer, int32_t layer, const char *name);
 
 int32_t gr_layers_init(graft_trainer *trainer, graft_error *error);
+/** Whether layer l computes (A H) W rather than A (H W). */
+int     gr_layer_aggregates_first(const graft_trainer *trainer, int32_t l);
 
 /* The members of gr_layer_kinds. */
 int32_t gr_conv_init(graft_trainer *trainer, int32_t l, graft_error *error);
@@ -233,7 +279,7 @@ int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr
 int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 
-/** out[x.rows x w->cols] = x w + beta out */
+/** out[x.rows x w->cols] = x w + beta out, for beta 0 or 1. x may be sparse features here and in the next one. */
 int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
                    float *out, graft_error *error);
 /** The gradient of w in it: x^T g. */
@@ -250,8 +296,8 @@ int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const f
  *  change are aggregated once. */
 int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 
-/** Of dx, the gradient of the input, zero the rows behind those that the output has. */
-void gr_layer_clear_rest(const struct gr_layer *layer, float *dx);
+/** Of x, with as many rows as the input, zero those behind the rows that the output has. */
+void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width);
 
 /** Run all layers; with `training`, with dropout. The logits are z of the last layer. */
 int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *error);

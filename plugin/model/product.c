@@ -20,9 +20,52 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error
     return rc;
 }
 
+/* The part of sparse features that has as many rows as the operand. */
+static const struct gr_sparse_part *part_of(struct gr_operand x)
+{
+    return &x.sparse[x.rows != x.sparse->rows];
+}
+
+/* out[rows of a x width] = diag(scale) a b, added to out if `add`. */
+static int32_t mxm(const graft_trainer *t, const char *phase, graft_matrix *a, const float *scale, struct gr_operand b,
+                   int64_t width, int add, float *out, graft_error *error)
+{
+    const graft_dense from = { .size = sizeof from,
+                               .dtype = GRAFT_F32,
+                               .n_rows = b.rows,
+                               .n_cols = width,
+                               .stride = b.stride,
+                               .data = (void *)(uintptr_t)b.data };
+    const graft_dense to = {
+        .size = sizeof to, .dtype = GRAFT_F32, .n_rows = a->csr.n_rows, .n_cols = width, .stride = width, .data = out
+    };
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = GRAFT_PLUS_TIMES,
+                                  .flags = add ? GRAFT_MXM_ACCUMULATE : 0,
+                                  .threads = t->threads,
+                                  .a = a,
+                                  .b = &from,
+                                  .c = &to,
+                                  .row_scale = scale };
+    const double         entries = (double)a->csr.row_ptr[a->csr.n_rows], begin = gr_profile_begin(t);
+    const int            operations = a->csr.values != NULL ? 2 : 1; /* with each column of an entry */
+    const int32_t        rc = gr_mxm_run(t->context, &args, error);
+
+    /* A row of B, a column and perhaps a value for each entry, and C. */
+    gr_profile_end(t, phase, begin,
+                   4 * (entries * (double)width + entries * operations + (double)to.n_rows * (double)width),
+                   operations * entries * (double)width);
+    return rc;
+}
+
 int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
                    graft_error *error)
 {
+    if (x.sparse != NULL) {
+        const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
+
+        return mxm(t, "update", part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
+    }
     return gemm(t,
                 &(graft_gemm){ .m = x.rows,
                                .n = w->cols,
@@ -40,6 +83,11 @@ int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_
 int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, struct gr_parameter *w,
                                    graft_error *error)
 {
+    if (x.sparse != NULL) {
+        const struct gr_operand gradient = gr_dense_operand(g, w->cols, x.rows);
+
+        return mxm(t, "update", part_of(x)->transpose, NULL, gradient, w->cols, 0, w->gradient, error);
+    }
     return gemm(t,
                 &(graft_gemm){ .transpose_a = 1,
                                .m = w->rows,
@@ -75,29 +123,5 @@ int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_
 int32_t gr_product_gather(const graft_trainer *t, graft_matrix *a, const float *scale, struct gr_operand x,
                           int64_t width, int add, float *out, graft_error *error)
 {
-    const graft_dense b = { .size = sizeof b,
-                            .dtype = GRAFT_F32,
-                            .n_rows = x.rows,
-                            .n_cols = width,
-                            .stride = x.stride,
-                            .data = (void *)(uintptr_t)x.data };
-    const graft_dense c = {
-        .size = sizeof c, .dtype = GRAFT_F32, .n_rows = a->csr.n_rows, .n_cols = width, .stride = width, .data = out
-    };
-    const graft_mxm_args args = { .size = sizeof args,
-                                  .semiring = GRAFT_PLUS_TIMES,
-                                  .flags = add ? GRAFT_MXM_ACCUMULATE : 0,
-                                  .threads = t->threads,
-                                  .a = a,
-                                  .b = &b,
-                                  .c = &c,
-                                  .row_scale = scale };
-
-    const double  entries = (double)a->csr.row_ptr[a->csr.n_rows], begin = gr_profile_begin(t);
-    const int32_t rc = gr_mxm_run(t->context, &args, error);
-
-    /* A row of B and a column for each entry, and C. */
-    gr_profile_end(t, "aggregate", begin, 4 * (entries * (double)width + entries + (double)c.n_rows * (double)width),
-                   entries * (double)width);
-    return rc;
+    return mxm(t, "aggregate", a, scale, x, width, add, out, error);
 }

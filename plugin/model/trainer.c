@@ -122,6 +122,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_dense_choose(context, &t->dense_type, &t->dense, error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
+    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_layers_init(t, error));
     GR_TRY(gr_profile_init(t, error));
@@ -135,6 +136,7 @@ done:
 void gr_trainer_destroy(graft_trainer *t)
 {
     if (t == NULL) return;
+    gr_sparse_fini(t);
     gr_model_graph_fini(t);
     for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
     gr_free(t->context, t);
