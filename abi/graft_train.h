@@ -31,14 +31,16 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, heads, gin_eps, memory.limit, profile and
- * dense.module; graft_api.option_info gives types, defaults and a line of help for each. The weight decay applies to
- * the W.
+ * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, recompute, heads, gin_eps, memory.limit,
+ * profile and dense.module; graft_api.option_info gives types, defaults and a line of help for each. The weight decay
+ * applies to the W.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices
  * depend on, layer by layer: the same gradients within rounding. With reuse_input, what the first layer makes of
- * features that dropout leaves alone is kept, so the features must stay as they are. */
+ * features that dropout leaves alone is kept, so the features must stay as they are. With recompute, a layer keeps
+ * little but its output, and the backward pass does again what is inside the layer (Mostafa 2021, SAR): less memory, a
+ * longer step, the same bits. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;

@@ -29,6 +29,7 @@
     X(ORDER, "order", 0, "given|degree|rcm|community", "given", "", "order of the vertices inside the trainer")        \
     X(ROW_MASKS, "row_masks", 0, "yes|no", "yes", "", "train on the rows that training vertices depend on, no others") \
     X(REUSE_INPUT, "reuse_input", 0, "yes|no", "yes", "", "aggregate constant features once, not in every pass")       \
+    X(RECOMPUTE, "recompute", 0, "yes|no", "no", "", "redo what is inside layers in the backward pass: less memory")   \
     X(HEADS, "heads", 0, "integer", "4", "1..64", "attention heads of gat; they divide the hidden widths")             \
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
     X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \
