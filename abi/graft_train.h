@@ -32,14 +32,16 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, heads, gin_eps,
+ * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, recompute, heads, gin_eps,
  * memory.limit, profile, dense.module, dense.type and strict; graft_api.option_info gives types, defaults and a line of
  * help for each. The weight decay applies to the W.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices
  * depend on, layer by layer: the same gradients within rounding. With reuse_input, what the first layer makes of
- * features that dropout leaves alone is kept, so the features must stay as they are.
+ * features that dropout leaves alone is kept, so the features must stay as they are. With recompute, a layer keeps
+ * little but its output, and the backward pass does again what is inside the layer (Mostafa 2021, SAR): less memory, a
+ * longer step, the same bits.
  *
  * Sparse features may stay so, and then the first layer computes A (X W) and the gradient X^T G by sparse products; or
  * they are made dense: the same within rounding. With sparse_input "auto" they stay sparse if that is less work in a
@@ -102,9 +104,9 @@ typedef struct graft_span {
     int32_t     layer; /**< -1: of none */
     int32_t     pass;  /**< GRAFT_PASS_... */
     uint32_t    reserved;
-    const char *phase; /**< "aggregate", "update" (products with weights), "attention", "rows" (bias, norm, ReLU,
+    const char *phase;      /**< "aggregate", "update" (products with weights), "attention", "rows" (bias, norm, ReLU,
                             dropout), "loss" or "optimizer"; static */
-    int64_t     epoch; /**< epochs behind when it was recorded */
+    int64_t     epoch;      /**< epochs behind when it was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
     double      flops;      /**< likewise */

@@ -31,6 +31,7 @@
     X(REUSE_INPUT, "reuse_input", 0, "yes|no", "yes", "", "aggregate constant features once, not in every pass")       \
     X(SPARSE_INPUT, "sparse_input", 0, "auto|yes|no", "auto", "",                                                      \
       "multiply sparse features as they are, not made dense; auto: if that is cheaper")                                \
+    X(RECOMPUTE, "recompute", 0, "yes|no", "no", "", "redo what is inside layers in the backward pass: less memory")   \
     X(HEADS, "heads", 0, "integer", "4", "1..64", "attention heads of gat; they divide the hidden widths")             \
     X(GIN_EPS, "gin_eps", 0, "number", "0", "", "eps of gin")                                                          \
     X(THREADS, "threads", 1, "integer", "0", "0..4096", "threads to use; 0: what OpenMP would take")                   \

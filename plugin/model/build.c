@@ -1,56 +1,168 @@
-/* Laying out the layers: their widths and the arrays between the passes.
+/* Laying out the layers: their widths and the arrays between the passes. With option recompute, what the backward pass
+ * of a layer can have made again from the layer's input is one set of arrays for all layers, as large as the widest.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "model/model.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#define ARRAY(field)                                                                                                   \
+    {                                                                                                                  \
+#field, offsetof(struct gr_layer, field), sizeof *((struct gr_layer *)0)->field                                \
+    }
+
+static const struct {
+    const char *name;
+    size_t      at; /* of its pointer in the layer */
+    uint64_t    element_bytes;
+} arrays[GR_ARRAYS] = {
+    [GR_ARRAY_GATHERED] = ARRAY(gathered),
+    [GR_ARRAY_INNER] = ARRAY(inner),
+    [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits),
+    [GR_ARRAY_PROJECTED] = ARRAY(attention.projected),
+    [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE]),
+    [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET]),
+    [GR_ARRAY_ALPHA] = ARRAY(attention.alpha),
+    [GR_ARRAY_Z] = ARRAY(z),
+    [GR_ARRAY_H] = ARRAY(h),
+    [GR_ARRAY_MEAN] = ARRAY(mean),
+    [GR_ARRAY_RSTD] = ARRAY(rstd),
+    [GR_ARRAY_BITS] = ARRAY(bits),
+    [GR_ARRAY_PER_HEAD] = ARRAY(attention.per_head),
+};
+
+/* Whether the layer need not keep this array, for it can be made again. H is kept, as the next layer's input; so are
+ * logits, constant sums over features, and what is small beside H. */
+static int is_remade(const graft_trainer *t, int32_t l, int which)
+{
+    if (!t->config.recompute || which > GR_ARRAY_Z) return 0;
+    if (which == GR_ARRAY_Z) return t->layers[l].count[GR_ARRAY_H] > 0;
+    return which != GR_ARRAY_GATHERED || l > 0 || !gr_gathers_once(t);
+}
+
+/* Elements of the array that the layers share; 0 if there is none. */
+static int64_t shared_count(const graft_trainer *t, int which)
+{
+    int64_t most = 0;
+
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        if (is_remade(t, l, which) && t->layers[l].count[which] > most) most = t->layers[l].count[which];
+    }
+    return most;
+}
+
+/* Bytes of the arrays of all layers. */
+static double array_bytes(const graft_trainer *t)
+{
+    double bytes = 0;
+
+    for (int which = 0; which < GR_ARRAYS; which++) {
+        double count = (double)shared_count(t, which);
+
+        for (int32_t l = 0; l < t->config.n_layers; l++)
+            count += is_remade(t, l, which) ? 0 : (double)t->layers[l].count[which];
+        bytes += count * (double)arrays[which].element_bytes;
+    }
+    return bytes;
+}
+
+/* Whether all of it fits, asked before any of it is taken; if not, whether it would with option recompute. */
+static int32_t check_room(graft_trainer *t, double gradients, graft_error *error)
+{
+    const double wanted = gradients + array_bytes(t);
+    const int    recompute = t->config.recompute;
+    char         what[96] = "activations and gradients";
+    double       least;
+
+    t->config.recompute = 1;
+    least = gradients + array_bytes(t);
+    t->config.recompute = recompute;
+    if (!recompute && gr_ledger_has_room(t, least))
+        snprintf(what, sizeof what, "activations and gradients (they would fit with recompute=yes: %.1f MB)",
+                 least * 1e-6);
+    return gr_ledger_check(t, wanted, what, error);
+}
+
+/* One of the arrays, for each layer or for all. */
+static int32_t make_array(graft_trainer *t, int which, graft_error *error)
+{
+    const int64_t most = shared_count(t, which);
+    void         *shared = NULL;
+
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        struct gr_layer *layer = &t->layers[l];
+        const int        remade = is_remade(t, l, which);
+        void            *made = shared;
+
+        if (layer->count[which] == 0) continue;
+        if (made == NULL || !remade)
+            made = gr_ledger_new(t, GR_USE_ACTIVATIONS, remade ? most : layer->count[which],
+                                 arrays[which].element_bytes, arrays[which].name, error);
+        if (made == NULL) return GRAFT_ERR_NOMEM;
+        if (remade) {
+            shared = made;
+            layer->shares[which == GR_ARRAY_Z ? GR_STEP_Z : GR_STEP_BEGIN] = 1;
+        }
+        memcpy((char *)layer + arrays[which].at, &made, sizeof made);
+    }
+    return GRAFT_OK;
+}
+
 /* The arrays that layers of every kind have. */
-static int32_t init_common(graft_trainer *t, int32_t l, graft_error *error)
+static void count_common(graft_trainer *t, int32_t l)
 {
     struct gr_layer *layer = &t->layers[l];
-    int32_t          rc = GRAFT_OK;
+    const int64_t    n = t->n;
 
     layer->gain = gr_parameter_find(t, l, "norm.gain");
     layer->shift = gr_parameter_find(t, l, "norm.shift");
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->z, t->n * layer->out, error));
-    layer->h = layer->z;
-    if (!layer->hidden) return GRAFT_OK;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->bits, t->n * ((layer->out + 7) / 8), error));
-    if (layer->gain == NULL) return GRAFT_OK;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->h, t->n * layer->out, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->mean, t->n, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->rstd, t->n, error));
-done:
-    return rc;
+    layer->count[GR_ARRAY_Z] = n * layer->out;
+    if (!layer->hidden) return;
+    layer->count[GR_ARRAY_BITS] = n * ((layer->out + 7) / 8);
+    if (layer->gain == NULL) return;
+    layer->count[GR_ARRAY_H] = n * layer->out;
+    layer->count[GR_ARRAY_MEAN] = layer->count[GR_ARRAY_RSTD] = n;
 }
 
-int32_t gr_layers_init(graft_trainer *t, graft_error *error)
+static void set_widths(graft_trainer *t)
 {
-    const int32_t n_layers = t->config.n_layers;
-    const int64_t chunks = gr_chunk_count(t->n, GR_CHUNK_ROWS);
-    int64_t       widest = 4, scratch; /* 4: the sums of a loss, see loss.c */
-    int32_t       rc = GRAFT_OK;
-
-    for (int32_t l = 0; l < n_layers; l++) {
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
         struct gr_layer *layer = &t->layers[l];
 
         layer->in = t->config.width[l];
         layer->out = t->config.width[l + 1];
-        layer->hidden = l + 1 < n_layers;
+        layer->hidden = l + 1 < t->config.n_layers;
         layer->wide = gr_config_wide(&t->config, l);
-        if (layer->wide > widest) widest = layer->wide;
     }
-    scratch = widest;
-    for (int32_t l = 0; l < n_layers; l++) {
-        struct gr_layer *layer = &t->layers[l];
+}
 
-        GR_TRY(init_common(t, l, error));
+int32_t gr_layers_init(graft_trainer *t, graft_error *error)
+{
+    const int64_t chunks = gr_chunk_count(t->n, GR_CHUNK_ROWS);
+    int64_t       widest = 4, scratch = 0, partial; /* 4: the sums of a loss, see loss.c */
+    int32_t       rc = GRAFT_OK;
+
+    set_widths(t);
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        const struct gr_layer *layer = &t->layers[l];
+
+        count_common(t, l);
         GR_TRY(gr_layer_kinds[t->config.kind].init(t, l, error));
+        if (layer->wide > widest) widest = layer->wide;
         if (t->right != NULL && layer->aggregate_first && layer->in > scratch) scratch = layer->in;
+    }
+    if (widest > scratch) scratch = widest;
+    partial = chunks * GR_PARTIALS * widest;
+    GR_TRY(check_room(t, (double)t->n * (double)(2 * widest + scratch) * 4 + (double)partial * 8, error));
+    for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(t, which, error));
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        if (t->layers[l].h == NULL) t->layers[l].h = t->layers[l].z;
     }
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[0], t->n * widest, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[1], t->n * widest, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, t->n * scratch, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, chunks * GR_PARTIALS * widest, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, partial, error));
 done:
     return rc;
 }

@@ -77,6 +77,7 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
         (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && gr_layer_kinds[config->kind].self_loops);
     config->normalize_features = gr_option_is(context, GR_OPTION_NORMALIZE_FEATURES, "yes");
     config->row_masks = gr_option_is(context, GR_OPTION_ROW_MASKS, "yes");
+    config->recompute = gr_option_is(context, GR_OPTION_RECOMPUTE, "yes");
     config->reuse_input = gr_option_is(context, GR_OPTION_REUSE_INPUT, "yes");
     config->sparse_input = gr_option_is(context, GR_OPTION_SPARSE_INPUT, "auto")  ? GR_AUTO
                            : gr_option_is(context, GR_OPTION_SPARSE_INPUT, "yes") ? GR_YES

@@ -6,17 +6,14 @@
 int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
 {
     struct gr_layer *layer = &t->layers[l];
-    int32_t          rc = GRAFT_OK;
 
+    (void)error;
     layer->self = gr_parameter_find(t, l, t->config.kind == GR_MODEL_MLP ? "weight" : "weight_self");
     layer->neigh = gr_parameter_find(t, l, t->config.kind == GR_MODEL_GCN ? "weight" : "weight_neigh");
     layer->bias = gr_parameter_find(t, l, "bias");
     layer->aggregate_first = gr_layer_aggregates_first(t, l);
-    if (layer->neigh != NULL && layer->aggregate_first) {
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
-    }
-done:
-    return rc;
+    if (layer->neigh != NULL && layer->aggregate_first) layer->count[GR_ARRAY_GATHERED] = t->n * layer->in;
+    return GRAFT_OK;
 }
 
 static void scale_in_place(const graft_trainer *t, const float *scale, float *x, int64_t rows, int64_t width)
@@ -28,6 +25,11 @@ static struct gr_operand first_rows(struct gr_operand x, int64_t rows)
 {
     x.rows = rows;
     return x;
+}
+
+int32_t gr_conv_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    return layer->gathered != NULL ? gr_layer_gather(t, layer, x, error) : GRAFT_OK;
 }
 
 int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
@@ -43,7 +45,6 @@ int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     }
     if (layer->neigh == NULL) return rc;
     if (layer->aggregate_first) {
-        GR_TRY(gr_layer_gather(t, layer, x, error));
         rc = gr_product(t, gathered, layer->neigh, (float)add, layer->z, error);
     } else {
         GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));

@@ -56,15 +56,10 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     else GR_TRY(init_shared(t, gat, error));
     gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
     gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
-    gat->per_head = NULL;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->projected, t->n * layer->wide, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->alpha, entries_of(t) * heads, error));
-    for (int end = 0; end < GR_ENDS; end++) {
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->score[end], t->n * heads, error));
-    }
-    if (layer->wide > layer->out) {
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, gat->per_head, t->n * layer->wide, error));
-    }
+    layer->count[GR_ARRAY_PROJECTED] = t->n * layer->wide;
+    layer->count[GR_ARRAY_ALPHA] = entries_of(t) * heads;
+    layer->count[GR_ARRAY_SOURCE_SCORE] = layer->count[GR_ARRAY_TARGET_SCORE] = t->n * heads;
+    if (layer->wide > layer->out) layer->count[GR_ARRAY_PER_HEAD] = t->n * layer->wide;
 done:
     return rc;
 }
@@ -184,19 +179,28 @@ static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int6
     }
 }
 
-int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    struct gr_attention *gat = &layer->attention;
-    const struct pass    pass = { t, layer, gat->per_head, layer->z };
-    const graft_dense    alpha = dense(gat->alpha, entries_of(t), t->config.heads);
-    const graft_dense    z = dense(gat->projected, t->n, layer->wide);
-    const graft_dense    out = dense(gat->per_head != NULL ? gat->per_head : layer->z, t->n, layer->wide);
-    const int32_t        rc = gr_product(t, x, layer->neigh, 0, gat->projected, error);
+    const struct pass pass = { t, layer, NULL, NULL };
+    const graft_dense alpha = dense(layer->attention.alpha, entries_of(t), t->config.heads);
+    const int32_t     rc = gr_product(t, x, layer->neigh, 0, layer->attention.projected, error);
 
     if (rc < 0) return rc;
     over_vertices(&pass, score_vertices);
     over_entries(&pass, score_entries);
     gr_edge_softmax(&t->a->csr, &alpha, &alpha, t->threads);
+    return GRAFT_OK;
+}
+
+int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    const struct gr_attention *gat = &layer->attention;
+    const struct pass          pass = { t, layer, gat->per_head, layer->z };
+    const graft_dense          alpha = dense(gat->alpha, entries_of(t), t->config.heads);
+    const graft_dense          z = dense(gat->projected, t->n, layer->wide);
+    const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : layer->z, t->n, layer->wide);
+
+    (void)x, (void)error;
     gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, t->threads);
     if (gat->per_head != NULL) over_vertices(&pass, average_heads);
     return GRAFT_OK;

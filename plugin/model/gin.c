@@ -6,18 +6,17 @@
 int32_t gr_gin_init(graft_trainer *t, int32_t l, graft_error *error)
 {
     struct gr_layer *layer = &t->layers[l];
-    int32_t          rc = GRAFT_OK;
 
+    (void)error;
     layer->neigh = gr_parameter_find(t, l, "weight_1");
     layer->inner_bias = gr_parameter_find(t, l, "bias_1");
     layer->outer = gr_parameter_find(t, l, "weight_2");
     layer->bias = gr_parameter_find(t, l, "bias_2");
     layer->aggregate_first = gr_layer_aggregates_first(t, l);
-    if (layer->aggregate_first) GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->gathered, t->n * layer->in, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->inner, t->n * layer->out, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_ACTIVATIONS, layer->inner_bits, t->n * ((layer->out + 7) / 8), error));
-done:
-    return rc;
+    if (layer->aggregate_first) layer->count[GR_ARRAY_GATHERED] = t->n * layer->in;
+    layer->count[GR_ARRAY_INNER] = t->n * layer->out;
+    layer->count[GR_ARRAY_INNER_BITS] = t->n * ((layer->out + 7) / 8);
+    return GRAFT_OK;
 }
 
 /* The passes over rows behind gin's first product: bias and ReLU. */
@@ -48,7 +47,7 @@ done:
     return rc;
 }
 
-int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+int32_t gr_gin_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
     const struct gr_rows    rows = gin_inner_rows(t, layer);
     const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
@@ -61,7 +60,6 @@ int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
         GR_TRY(forward_transformed(t, layer, x, error));
     }
     gr_rows_forward(&rows);
-    rc = gr_product(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, layer->z, error);
 done:
     return rc;
 }
@@ -87,6 +85,13 @@ static int32_t backward_transformed(const graft_trainer *t, struct gr_layer *lay
     if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_in, layer->neigh, 0, dx, error);
 done:
     return rc;
+}
+
+int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+{
+    (void)x; /* what is needed of it has been gathered */
+    return gr_product(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, layer->z,
+                      error);
 }
 
 int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,

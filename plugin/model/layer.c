@@ -6,11 +6,11 @@
 #include <string.h>
 
 const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS] = {
-    [GR_MODEL_SAGE] = { "sage", 0, gr_conv_init, gr_conv_forward, gr_conv_backward },
-    [GR_MODEL_GCN] = { "gcn", 1, gr_conv_init, gr_conv_forward, gr_conv_backward },
-    [GR_MODEL_GAT] = { "gat", 1, gr_gat_init, gr_gat_forward, gr_gat_backward },
-    [GR_MODEL_GIN] = { "gin", 0, gr_gin_init, gr_gin_forward, gr_gin_backward },
-    [GR_MODEL_MLP] = { "mlp", 0, gr_conv_init, gr_conv_forward, gr_conv_backward },
+    [GR_MODEL_SAGE] = { "sage", 0, gr_conv_init, gr_conv_begin, gr_conv_forward, gr_conv_backward },
+    [GR_MODEL_GCN] = { "gcn", 1, gr_conv_init, gr_conv_begin, gr_conv_forward, gr_conv_backward },
+    [GR_MODEL_GAT] = { "gat", 1, gr_gat_init, gr_gat_begin, gr_gat_forward, gr_gat_backward },
+    [GR_MODEL_GIN] = { "gin", 0, gr_gin_init, gr_gin_begin, gr_gin_forward, gr_gin_backward },
+    [GR_MODEL_MLP] = { "mlp", 0, gr_conv_init, gr_conv_begin, gr_conv_forward, gr_conv_backward },
 };
 
 /* The passes over rows behind layer l; dropout with the bits of this epoch, none if not training. */
@@ -134,6 +134,58 @@ static void drop_input(graft_trainer *t)
                         t->threads);
 }
 
+static void add_rows(const graft_trainer *t, const struct gr_rows *rows)
+{
+    const double begin = gr_profile_begin(t);
+
+    gr_rows_forward(rows);
+    gr_profile_end(t, "rows", begin, rows_bytes(rows), 0);
+}
+
+/* A step of layer l. The arrays that it shares with other layers hold its values from now on. */
+static int32_t run_step(graft_trainer *t, int32_t l, enum gr_step step, struct gr_operand x, graft_error *error)
+{
+    const struct gr_layer_kind *kind = &gr_layer_kinds[t->config.kind];
+    const double                begin = gr_profile_begin(t);
+    const int32_t               rc = (step == GR_STEP_BEGIN ? kind->begin : kind->forward)(t, &t->layers[l], x, error);
+
+    if (t->config.kind == GR_MODEL_GAT) gr_profile_end(t, "attention", begin, 0, 0);
+    if (t->layers[l].shares[step]) t->holder[step] = l;
+    return rc;
+}
+
+static int32_t layer_forward(graft_trainer *t, int32_t l, int training, graft_error *error)
+{
+    const struct gr_rows    rows = rows_behind(t, l, training);
+    const struct gr_operand x = input_of(t, l, training);
+    int32_t                 rc = GRAFT_OK;
+
+    t->layer_now = l;
+    GR_TRY(run_step(t, l, GR_STEP_BEGIN, x, error));
+    GR_TRY(run_step(t, l, GR_STEP_Z, x, error));
+    add_rows(t, &rows);
+done:
+    return rc;
+}
+
+/* Make again what layer l had in arrays that later layers have written since. H, the bits of what got through, mean and
+ * deviation are there, so that behind Z the bias alone is missing. */
+static int32_t layer_remake(graft_trainer *t, int32_t l, graft_error *error)
+{
+    const struct gr_layer  *layer = &t->layers[l];
+    const struct gr_operand x = input_of(t, l, 1);
+    struct gr_rows          rows = rows_behind(t, l, 1);
+    int32_t                 rc = GRAFT_OK;
+
+    if (layer->shares[GR_STEP_BEGIN] && t->holder[GR_STEP_BEGIN] != l) GR_TRY(run_step(t, l, GR_STEP_BEGIN, x, error));
+    if (!layer->shares[GR_STEP_Z] || t->holder[GR_STEP_Z] == l) return GRAFT_OK;
+    GR_TRY(run_step(t, l, GR_STEP_Z, x, error));
+    rows.h = NULL;
+    add_rows(t, &rows);
+done:
+    return rc;
+}
+
 int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -142,19 +194,7 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
     t->pass_now = training ? GRAFT_PASS_FORWARD : GRAFT_PASS_EVALUATION;
     t->layer_now = -1;
     if (training && t->config.input_dropout > 0) drop_input(t);
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        const struct gr_rows rows = rows_behind(t, l, training);
-
-        const double begin = gr_profile_begin(t);
-        double       middle;
-
-        t->layer_now = l;
-        GR_TRY(gr_layer_kinds[t->config.kind].forward(t, &t->layers[l], input_of(t, l, training), error));
-        if (t->config.kind == GR_MODEL_GAT) gr_profile_end(t, "attention", begin, 0, 0);
-        middle = gr_profile_begin(t);
-        gr_rows_forward(&rows);
-        gr_profile_end(t, "rows", middle, rows_bytes(&rows), 0);
-    }
+    for (int32_t l = 0; l < t->config.n_layers; l++) GR_TRY(layer_forward(t, l, training, error));
     t->layer_now = -1;
 done:
     return rc;
@@ -175,9 +215,11 @@ int32_t gr_layers_backward(graft_trainer *t, graft_error *error)
                                                    .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                    .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
         float *const                  to = l > 0 ? dx : NULL;
-        double                        begin = gr_profile_begin(t);
+        double                        begin;
 
         t->layer_now = l;
+        GR_TRY(layer_remake(t, l, error));
+        begin = gr_profile_begin(t);
         gr_rows_backward(&rows, &gradient);
         gr_profile_end(t, "rows", begin, rows_bytes(&rows), 0);
         begin = gr_profile_begin(t);

@@ -74,12 +74,17 @@ void gr_ledger_init(graft_trainer *t)
     t->memory_limit = asked > 0 ? asked * 1000000 : available();
 }
 
+int gr_ledger_has_room(const graft_trainer *t, double wanted)
+{
+    return (double)gr_ledger_total(t) + wanted <= (double)t->memory_limit;
+}
+
 int32_t gr_ledger_check(const graft_trainer *t, double wanted, const char *name, graft_error *error)
 {
     const double used = (double)gr_ledger_total(t);
     char         text[192];
 
-    if (used + wanted <= (double)t->memory_limit) return GRAFT_OK;
+    if (gr_ledger_has_room(t, wanted)) return GRAFT_OK;
     gr_ledger_text(t, text, sizeof text);
     return gr_fail(error, GRAFT_ERR_NOMEM,
                    "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",

@@ -34,6 +34,7 @@ struct gr_config {
     int64_t            epochs, eval_every, heads;
     double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
     int norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
+    int recompute;
     enum gr_choice sparse_input;
     uint64_t       seed;
     char           order[16];
@@ -62,8 +63,31 @@ struct gr_attention {
     float               *alpha_gradient;
 };
 
+/** The forward pass of a layer has two steps: what the backward pass wants beside input and Z, and Z with its bias. */
+enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
+
+/** The arrays of a layer by number; see gr_layer and build.c, which makes them. */
+enum gr_array {
+    GR_ARRAY_GATHERED,
+    GR_ARRAY_INNER,
+    GR_ARRAY_INNER_BITS,
+    GR_ARRAY_PROJECTED,
+    GR_ARRAY_SOURCE_SCORE,
+    GR_ARRAY_TARGET_SCORE,
+    GR_ARRAY_ALPHA,
+    GR_ARRAY_Z,
+    GR_ARRAY_H,
+    GR_ARRAY_MEAN,
+    GR_ARRAY_RSTD,
+    GR_ARRAY_BITS,
+    GR_ARRAY_PER_HEAD,
+    GR_ARRAYS
+};
+
 /** One layer, its weights and what its forward pass leaves for the backward pass. n rows each. */
 struct gr_layer {
+    int64_t              count[GR_ARRAYS]; /* elements of its arrays; 0: it has none */
+    int                  shares[GR_STEPS]; /* whether arrays of the step are those of other layers too: recompute */
     int64_t              in, out;
     int64_t              wide;            /* columns of what W gives: those of all heads of gat, else out */
     int                  hidden;          /* followed by norm, ReLU and dropout */
@@ -118,9 +142,11 @@ struct gr_layer_kind {
     const char *name;       /* as in option "model" */
     int         self_loops; /* what "auto" is for it */
 
-    /** Find the weights of layer l and make the arrays that are not common to all kinds. */
+    /** Find the weights of layer l and count the elements of the arrays that are not common to all kinds. */
     int32_t (*init)(graft_trainer *trainer, int32_t l, graft_error *error);
-    /** From x to layer->z, before the bias. */
+    /** GR_STEP_BEGIN: from x to what the backward pass wants beside x and z. */
+    int32_t (*begin)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+    /** GR_STEP_Z: from x and that to layer->z, before the bias. */
     int32_t (*forward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
     /** From g, the gradient of z, which it may spoil, to the gradients of the weights and, unless NULL, dx of x. */
     int32_t (*backward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
@@ -165,6 +191,7 @@ struct graft_trainer {
     struct gr_sparse sparse;    /* the features in place of x, if they stay sparse */
 
     struct gr_layer      layers[GR_LAYERS_MAX];
+    int32_t              holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
     struct gr_parameter *parameters;
     int32_t              n_parameters;
     float               *gradient[2]; /* [n x the widest] of z and of h, taking turns */
@@ -216,6 +243,7 @@ void   *gr_ledger_new(graft_trainer *trainer, enum gr_use use, int64_t count, ui
                       graft_error *error);
 /** ERR_NOMEM with the ledger if so many bytes more are too many. */
 int32_t gr_ledger_check(const graft_trainer *trainer, double wanted, const char *name, graft_error *error);
+int     gr_ledger_has_room(const graft_trainer *trainer, double wanted);
 void    gr_ledger_init(graft_trainer *trainer);
 int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
@@ -251,7 +279,7 @@ struct gr_csr;
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** By option 'sparse_input', whether the sparse features x stay so. */
 int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
-/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken, and it is left empty. */
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken, and x left empty. */
 int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
 void    gr_sparse_fini(graft_trainer *trainer);
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */
@@ -267,14 +295,17 @@ int     gr_layer_aggregates_first(const graft_trainer *trainer, int32_t l);
 
 /* The members of gr_layer_kinds. */
 int32_t gr_conv_init(graft_trainer *trainer, int32_t l, graft_error *error);
+int32_t gr_conv_begin(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 int32_t gr_conv_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 int32_t gr_conv_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                          graft_error *error);
 int32_t gr_gin_init(graft_trainer *trainer, int32_t l, graft_error *error);
+int32_t gr_gin_begin(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 int32_t gr_gin_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 int32_t gr_gin_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 int32_t gr_gat_init(graft_trainer *trainer, int32_t l, graft_error *error);
+int32_t gr_gat_begin(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);

@@ -124,8 +124,8 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_parameters_init(t, error));
-    GR_TRY(gr_layers_init(t, error));
     GR_TRY(gr_profile_init(t, error));
+    GR_TRY(gr_layers_init(t, error));
     *trainer = t;
     t = NULL;
 done:

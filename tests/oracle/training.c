@@ -21,7 +21,7 @@ const char *training_name(const struct training_case *what)
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[256];
 
-    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s", kind_name[what->kind],
+    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s", kind_name[what->kind],
              what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
              is_sigmoid(what) ? "sigmoid" : "softmax", what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
              what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
@@ -29,7 +29,7 @@ const char *training_name(const struct training_case *what)
              what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
              what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "",
              what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
-             what->unmasked ? ", unmasked" : "");
+             what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "");
     return text;
 }
 
@@ -192,6 +192,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "dense.module", what->dense != NULL ? what->dense : "auto" },
         { "row_masks", what->unmasked ? "no" : "yes" },
         { "reuse_input", what->anew ? "no" : "yes" },
+        { "recompute", what->recompute ? "yes" : "no" },
         { "order", what->order != NULL ? what->order : "given" },
     };
     int32_t rc = GRAFT_OK;

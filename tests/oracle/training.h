@@ -27,6 +27,7 @@ struct training_case {
     const char             *dense;    /* NULL: auto */
     int                     unmasked; /* all rows in training */
     int                     anew;     /* features are aggregated in every pass */
+    int                     recompute;
 };
 
 struct training {

@@ -142,7 +142,11 @@ static void test_variants(enum oracle_kind kind)
     check_gradient(&what);
     what.anew = what.unmasked = 1;
     check_gradient(&what);
-    what.unmasked = 0;
+    what.layers = 3;
+    what.recompute = 1;
+    check_gradient(&what);
+    what.layers = 2;
+    what.recompute = what.unmasked = 0;
     what.sparse = 1;
     what.weighted = 1;
     check_gradient(&what);

@@ -181,6 +181,19 @@ def test_ledger():
     activations = 4 * N * (4 * 512 + 512 // 16 + 4 + N_FEATURES + 512 + N_CLASSES) * 1e-6
     ok(abs(total - sum(parts)) < 0.5 and abs(parts[3] - activations) < 0.1,
        "its parts are its sum, and activations are what can be told by hand", ledger.group(0), activations)
+    saved = 4 * N * 512 * 1e-6  # one of two Z of hidden layers; what was gathered is there once anyway
+    again = run(data, *wide, "recompute=yes")
+    less = re.search(r"^memory .* activations ([\d.]+), ", again.stdout, re.MULTILINE)
+    ok(less and abs(activations - saved - float(less.group(1))) < 0.1 and "\nrecompute " in again.stdout,
+       "with recompute, hidden layers have one Z", again.stdout, again.stderr)
+    ok(re.findall(r"^epoch .* loss \S+", again.stdout, re.MULTILINE) ==
+       re.findall(r"^epoch .* loss \S+", result.stdout, re.MULTILINE) != [], "and the loss is the same", again.stdout)
+    deep = [*wide, "layers=5"]
+    needed = float(re.search(r"^memory +([\d.]+) MB", run(data, *deep).stdout, re.MULTILINE).group(1))
+    limit = f"memory.limit={int(needed) - 1}"
+    refused("a model that would fit with recompute is refused with that advice", run(data, *deep, limit), 1,
+            "activations", "recompute=yes", limit.split("=")[0])
+    ok(run(data, *deep, limit, "recompute=yes").returncode == 0, "and it does fit")
     refused("a model that needs more than it may use", run(data, *wide, "memory.limit=7"), 1, "memory.limit",
             "activations", "7.0 MB that may be used")
 
