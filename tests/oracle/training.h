@@ -7,6 +7,10 @@
 #include "oracle.h"
 #include "sample.h"
 
+/** Entries of sparse features: in the order of columns, each once; from the last column to the first, every other one
+ *  twice; and that without values, with columns in 64 bits. */
+enum training_entries { TRAINING_PLAIN, TRAINING_REPEATED, TRAINING_ONES };
+
 /** What is to be trained; what is zero is the plainest. */
 struct training_case {
     enum oracle_kind        kind;
@@ -22,11 +26,15 @@ struct training_case {
     int                     prepare;  /* 1: symmetrize, self_loops, normalize_features and gin_eps */
     double                  dropout, input_dropout;
     struct oracle_optimizer optimizer;
-    const char             *kernel;   /* NULL: auto */
-    const char             *order;    /* NULL: given */
-    const char             *dense;    /* NULL: auto */
-    int                     unmasked; /* all rows in training */
-    int                     anew;     /* features are aggregated in every pass */
+    const char             *kernel;       /* NULL: auto */
+    const char             *order;        /* NULL: given */
+    const char             *dense;        /* NULL: auto */
+    int                     unmasked;     /* all rows in training */
+    int                     anew;         /* features are aggregated in every pass */
+    const char             *sparse_input; /* NULL: auto */
+    enum training_entries   entries;
+    int                     scarce;  /* few vertices are trained, so that a step needs some rows of every layer */
+    int                     threads; /* 0: 2 */
 };
 
 struct training {
