@@ -279,7 +279,7 @@ struct gr_csr;
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** By option 'sparse_input', whether the sparse features x stay so. */
 int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
-/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken, and x left empty. */
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken; it is left empty. */
 int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
 void    gr_sparse_fini(graft_trainer *trainer);
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */

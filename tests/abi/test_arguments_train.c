@@ -70,6 +70,44 @@ static void bad_dataset_arrays(graft_trainer **trainer)
 #undef BAD
 }
 
+static void bad_sparse_features(graft_trainer **trainer)
+{
+    graft_dataset d = set.dataset;
+    graft_csr     x;
+    int64_t       ends[N + 1] = { 0, 2, 2, 2, 2, 2, 2, 2, 2, 4 };
+    int32_t       columns[] = { 0, 3, 1, 1 };
+    float         values[8] = { 1, 2, 3, 4 }; /* room for four doubles */
+
+    d.features = NULL, d.sparse_features = &x;
+#define BAD(status, change, undo)                                                                                      \
+    do {                                                                                                               \
+        x = (graft_csr)GRAFT_INIT(graft_csr);                                                                          \
+        x.n_rows = N, x.n_cols = FEATURES, x.row_ptr = ends, x.col_idx = columns, x.values = values;                   \
+        x.index_type = GRAFT_I32, x.value_type = GRAFT_F32;                                                            \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "create with sparse features and %s", #change);                                         \
+        judge(status, s.train->create(s.context, &d, trainer, &error));                                                \
+        undo;                                                                                                          \
+    } while (0)
+    BAD(GRAFT_OK, (void)x, s.train->destroy(*trainer); *trainer = NULL);
+    BAD(GRAFT_OK, x.values = NULL, s.train->destroy(*trainer); *trainer = NULL);
+    BAD(GRAFT_ERR_FORMAT, values[3] = (float)NAN, values[3] = 4);
+    BAD(GRAFT_ERR_FORMAT, values[0] = -(float)INFINITY, values[0] = 1);
+    BAD(GRAFT_ERR_FORMAT, values[2] = values[3] = 3e38f, (values[2] = 3, values[3] = 4));
+    BAD(GRAFT_ERR_FORMAT, columns[3] = FEATURES, columns[3] = 1);
+    BAD(GRAFT_ERR_FORMAT, columns[0] = -1, columns[0] = 0);
+    BAD(GRAFT_ERR_FORMAT, ends[1] = 3, ends[1] = 2);
+    BAD(GRAFT_ERR_FORMAT, ends[0] = 1, ends[0] = 0);
+    BAD(GRAFT_ERR_ARG, x.value_type = GRAFT_F64, (void)0);
+    BAD(GRAFT_ERR_ARG, x.index_type = GRAFT_U8, (void)0);
+    BAD(GRAFT_ERR_ARG, x.n_rows = N - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, x.n_cols = FEATURES + 1, (void)0);
+    BAD(GRAFT_ERR_ARG, x.col_idx = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, x.row_ptr = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, x.size = 0, (void)0);
+#undef BAD
+}
+
 static const char *create_calls(const void *arg)
 {
     graft_trainer *trainer = NULL;
@@ -79,6 +117,10 @@ static const char *create_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, NULL, &trainer, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, &set.dataset, NULL, &error));
     bad_dataset_arrays(&trainer);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "sparse_input", "yes", &error));
+    bad_sparse_features(&trainer);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "sparse_input", "no", &error));
+    bad_sparse_features(&trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "8,8,8", &error));
     REFUSED(GRAFT_ERR_OPTION, s.train->create(s.context, &set.dataset, &trainer, &error));
     REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "8", &error));

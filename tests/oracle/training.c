@@ -18,18 +18,22 @@ static int is_sigmoid(const struct training_case *what)
 
 const char *training_name(const struct training_case *what)
 {
+    const char *const entries_name[] = { "", ", entries repeated", ", entries without values" };
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[256];
 
-    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s", kind_name[what->kind],
-             what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
-             is_sigmoid(what) ? "sigmoid" : "softmax", what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
+    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+             kind_name[what->kind], what->heads > 1 ? " of several heads" : "", what->layers,
+             what->layers < 2 ? "" : widths[what->growing], is_sigmoid(what) ? "sigmoid" : "softmax",
+             what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
              what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
              what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
              what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
              what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "",
              what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
-             what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "");
+             what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "",
+             what->sparse_input != NULL ? ", sparse_input " : "", what->sparse_input != NULL ? what->sparse_input : "",
+             entries_name[what->entries], what->scarce ? ", few trained" : "");
     return text;
 }
 
@@ -83,6 +87,41 @@ static void weigh_graph(struct sample_csr *graph, struct sample *sample)
     graph->csr.value_type = GRAFT_F32;
 }
 
+/** Give sparse features the entries that are asked for. */
+static void rearrange(struct sample_csr *sparse, enum training_entries entries)
+{
+    const graft_csr   old = sparse->csr;
+    const int64_t     count = old.row_ptr[old.n_rows];
+    struct sample_csr made = { .row_ptr = oracle_new(old.n_rows + 1, sizeof(int64_t)),
+                               .col_idx = oracle_new(2 * count, sizeof(int64_t)),
+                               .values = oracle_new(2 * count, sizeof(double)) };
+    int64_t           to = 0;
+
+    made.csr = old;
+    made.csr.index_type = entries == TRAINING_ONES ? GRAFT_I64 : GRAFT_I32;
+    for (int64_t v = 0; v < old.n_rows; v++) {
+        for (int64_t e = old.row_ptr[v + 1] - 1; e >= old.row_ptr[v]; e--) {
+            for (int again = 0; again < 1 + (int)(e % 2); again++) {
+                sample_put(made.values, GRAFT_F32, to, ((const float *)old.values)[e] + (float)again);
+                sample_put(made.col_idx, made.csr.index_type, to++, ((const int32_t *)old.col_idx)[e]);
+            }
+        }
+        made.row_ptr[v + 1] = to;
+    }
+    made.csr.row_ptr = made.row_ptr;
+    made.csr.col_idx = made.col_idx;
+    made.csr.values = entries == TRAINING_ONES ? NULL : made.values;
+    sample_csr_fini(sparse);
+    *sparse = made;
+}
+
+/** Train five labelled vertices, of which none gathers from all. */
+static void train_few(struct sample_dataset *set, int64_t n)
+{
+    for (int64_t v = 0; v < n; v++)
+        set->split[v] = v > 0 && v < 8 && v % 5 != 3 && v % 6 != 4 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
+}
+
 static void begin(struct training *training, const struct training_case *what, uint64_t seed)
 {
     const struct oracle_options options = options_of(what, seed);
@@ -93,6 +132,8 @@ static void begin(struct training *training, const struct training_case *what, u
     sample_dataset_init(&training->set, &sample, what->n > 0 ? what->n : 23, FEATURES, CLASSES, what->several,
                         what->sparse);
     if (what->several && what->loss != NULL) training->set.dataset.labels = training->set.labels;
+    if (what->entries != TRAINING_PLAIN) rearrange(&training->set.sparse, what->entries);
+    if (what->scarce) train_few(&training->set, training->set.dataset.n_vertices);
     if (what->weighted) weigh_graph(&training->set.graph, &sample);
     oracle_model_init(model, &options, &training->set.dataset);
     draw_weights(model, &sample);
@@ -187,12 +228,15 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "normalize_features", what->prepare ? "yes" : "no" },
         { "epochs", "3" },
         { "eval_every", "0" },
-        { "threads", "2" },
+        { "threads", what->threads == 1   ? "1"
+                     : what->threads == 3 ? "3"
+                                          : "2" },
         { "mxm.kernel", what->kernel != NULL ? what->kernel : "auto" },
         { "dense.module", what->dense != NULL ? what->dense : "auto" },
         { "row_masks", what->unmasked ? "no" : "yes" },
         { "reuse_input", what->anew ? "no" : "yes" },
         { "recompute", what->recompute ? "yes" : "no" },
+        { "sparse_input", what->sparse_input != NULL ? what->sparse_input : "auto" },
         { "order", what->order != NULL ? what->order : "given" },
     };
     int32_t rc = GRAFT_OK;

@@ -7,6 +7,10 @@
 #include "oracle.h"
 #include "sample.h"
 
+/** Entries of sparse features: in the order of columns, each once; from the last column to the first, every other one
+ *  twice; and that without values, with columns in 64 bits. */
+enum training_entries { TRAINING_PLAIN, TRAINING_REPEATED, TRAINING_ONES };
+
 /** What is to be trained; what is zero is the plainest. */
 struct training_case {
     enum oracle_kind        kind;
@@ -28,6 +32,10 @@ struct training_case {
     int                     unmasked; /* all rows in training */
     int                     anew;     /* features are aggregated in every pass */
     int                     recompute;
+    const char             *sparse_input; /* NULL: auto */
+    enum training_entries   entries;
+    int                     scarce;  /* few vertices are trained, so that a step needs some rows of every layer */
+    int                     threads; /* 0: 2 */
 };
 
 struct training {

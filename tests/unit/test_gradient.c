@@ -94,6 +94,20 @@ static void check_epoch(struct training *training, const char *name, int number)
     free(logits);
 }
 
+/** Whether sparse features stay so as the case asks, and whether steps go by some rows alone, is what explain says. */
+static void check_explained(struct training *training, const struct training_case *what)
+{
+    const int stays = strcmp(what->sparse_input, "yes") == 0;
+    char      text[2048] = "";
+
+    training->train->explain(training->trainer, text, sizeof text, NULL);
+    if (!ok((strstr(text, "multiplied as they are") != NULL) == stays &&
+                (strstr(text, "made dense") != NULL) == !stays &&
+                (!what->scarce || what->kind == ORACLE_GAT || what->unmasked || strstr(text, "a step needs") != NULL),
+            "%s: explained", training_name(what)))
+        diag("%s", text);
+}
+
 /** With dropout a second epoch too, from the same weights: it must drop others. */
 static void check_gradient(const struct training_case *what)
 {
@@ -105,6 +119,7 @@ static void check_gradient(const struct training_case *what)
         ok(0, "%s", training_name(what));
         diag("%s", error.message);
     } else {
+        if (what->sparse_input != NULL) check_explained(&training, what);
         check_epoch(&training, training_name(what), 0);
         if (what->dropout > 0 && ok(training_push(&training, NULL) == GRAFT_OK, "the same weights again"))
             check_epoch(&training, training_name(what), 1);
@@ -184,6 +199,31 @@ static void test_orders(enum oracle_kind kind)
     }
 }
 
+/** Sparse features kept so or made dense, with all that may be in their way: both are the oracle's. Two layers of 23
+ *  vertices need all features; those of more vertices, few of which are trained, do not. */
+static void test_sparse_input(enum oracle_kind kind)
+{
+    for (int which = 0; which < 24; which++) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 1 + which / 2 % 2,
+                                            .n = which / 2 % 2 ? 60 : 0,
+                                            .growing = which / 4 % 2,
+                                            .norm = which / 2 % 2,
+                                            .sparse = 1,
+                                            .sparse_input = which % 2 ? "no" : "yes",
+                                            .entries = which / 2 % 3,
+                                            .prepare = which / 8 == 1,
+                                            .scarce = which / 4 % 2 == 0,
+                                            .dropout = which / 8 > 0 ? 0.5 : 0,
+                                            .input_dropout = which / 8 > 0 ? 0.3 : 0,
+                                            .order = which / 8 == 2 ? "rcm" : NULL,
+                                            .threads = which / 2 % 2 ? 3 : 1,
+                                            .optimizer = revealing };
+
+        check_gradient(&what);
+    }
+}
+
 /** Every usable kernel and dense module. */
 static void test_modules(enum oracle_kind kind)
 {
@@ -200,8 +240,15 @@ static void test_modules(enum oracle_kind kind)
             .dense = strcmp(entry.kind, "dense") == 0 ? entry.name : NULL,
         };
 
+        struct training_case sparse = what; /* whose values change, which kernels must see */
+
+        sparse.sparse = 1;
+        sparse.entries = TRAINING_REPEATED;
+        sparse.sparse_input = "yes";
+        sparse.input_dropout = 0.3;
         if (entry.state < 0) skip(2, "%s %s cannot be used: %s", entry.kind, entry.name, entry.detail);
         else check_gradient(&what);
+        if (entry.state >= 0 && sparse.kernel != NULL) check_gradient(&sparse);
     }
 }
 
@@ -408,6 +455,8 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
                                         .layers = 3,
                                         .norm = 1,
                                         .several = several,
+                                        .sparse = several,
+                                        .sparse_input = "yes",
                                         .dropout = 0.5,
                                         .input_dropout = 0.3,
                                         .order = order,
@@ -506,6 +555,7 @@ int main(void)
         test_gradients(kind, 1);
         test_variants(kind);
         test_orders(kind);
+        test_sparse_input(kind);
         test_modules(kind);
         test_evaluation(kind, 0, NULL);
         test_evaluation(kind, 1, "degree");

@@ -239,6 +239,32 @@ def test_dense_types():
     ok(all(abs(a - b) < 0.02 * b for a, b in zip(close, losses)), "but a little", close, losses)
 
 
+def test_sparse_features():
+    """Sparse features stay so where few are there, are dense if that is asked for, and train the same model."""
+    words, each = 400, 3
+    bags = f"{base}/bags"
+    shutil.copytree(data, bags)
+    os.remove(f"{bags}/features.npy")
+    rng = random.Random(9)
+    rows = [sorted(rng.sample(range(words), each)) for v in range(N)]
+    for name, descr, code, values in (("data", "<f4", "f", [rng.random() for _ in range(each * N)]),
+                                      ("indices", "<i4", "i", [word for row in rows for word in row]),
+                                      ("indptr", "<i8", "q", range(0, each * N + 1, each)),
+                                      ("shape", "<i8", "q", [N, words])):
+        write_npy(f"{bags}/features_csr_{name}.npy", descr, code, (len(values),), values)
+    settings = [*MODEL, "--set", "epochs=3", "input_dropout=0.2", "normalize_features=yes"]
+    losses = []
+    for choice, word in (("auto", "multiplied as they are"), ("no", "made dense")):
+        path = f"{base}/sparse-{choice}.json"
+        result = run(bags, *settings, f"sparse_input={choice}", "--json", path)
+        line = re.search(r"^features +sparse, 0\.75 % filled; (.*)$", result.stdout, re.MULTILINE)
+        ok(result.returncode == 0 and line and line.group(1) == word, f"sparse_input={choice}: {word}", result.stdout,
+           result.stderr)
+        with open(path) as file:
+            losses.append([epoch["loss"] for epoch in json.load(file)["history"]])
+    ok(len(losses[0]) == 3 and all(abs(a - b) < 1e-4 for a, b in zip(*losses)), "both train the same model", losses)
+
+
 def test_profile():
     path = f"{base}/trace.json"
     result = run(data, *MODEL, "--set", "epochs=3", "eval_every=3", "--profile", path)
@@ -536,6 +562,7 @@ with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
     test_ledger()
     test_short_cuts()
     test_dense_types()
+    test_sparse_features()
     test_profile()
     test_usage()
     test_list_options()
