@@ -55,6 +55,7 @@ typedef struct graft_gemm {
     int64_t      ldb;
     float       *c;
     int64_t      ldc;
+    double      *times; /**< [threads x 3] or NULL, as in graft_mxm_args */
 } graft_gemm;
 
 /** A way to do dense products. The bits of C must not depend on gemm->threads. */
@@ -65,6 +66,9 @@ typedef struct graft_dense_ops {
     int32_t (*init)(const graft_host *host, void **state, graft_error *error);
     void (*fini)(void *state);
     int32_t (*gemm)(void *state, const graft_gemm *gemm, graft_error *error);
+
+    uint32_t gemm_size; /**< sizeof(graft_gemm) as the module knows it: no times are asked of it if they lie beyond */
+    uint32_t reserved;
 } graft_dense_ops;
 
 /** What a module is. Exactly one of the tables is not NULL. Static storage of the module. */

@@ -48,6 +48,7 @@ static const graft_dense_ops ops = {
     .init = init,
     .fini = gemm_blocks_fini,
     .gemm = gemm,
+    .gemm_size = sizeof(graft_gemm),
 };
 
 static const graft_module_table table = {

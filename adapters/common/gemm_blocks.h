@@ -5,6 +5,7 @@
 #ifndef GEMM_BLOCKS_H
 #define GEMM_BLOCKS_H
 
+#include "common/times.h"
 #include "graft_module.h"
 
 #include <limits.h>
@@ -92,12 +93,14 @@ static int gemm_blocks_by_rows(const struct gemm_blocks *s, const graft_gemm *g)
 #pragma omp parallel num_threads(g->threads) reduction(+ : faults)
     {
         gemm_blocks_stay_alone();
-#pragma omp for schedule(dynamic, 1)
+        times_begin(g->times);
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < blocks; i++) {
             const int64_t row = i * BLOCK_ROWS, m = g->m - row < BLOCK_ROWS ? g->m - row : BLOCK_ROWS;
 
             faults += gemm_blocks_part(s, g, row, m, 0, g->k);
         }
+        times_end(g->times);
     }
     return faults;
 }
@@ -123,7 +126,8 @@ static int gemm_blocks_by_depth(const struct gemm_blocks *s, const graft_gemm *g
 #pragma omp parallel num_threads(g->threads) reduction(+ : faults)
     {
         gemm_blocks_stay_alone();
-#pragma omp for schedule(dynamic, 1)
+        times_begin(g->times);
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < chunks; i++) {
             const int64_t begin = i * depth, k = g->k - begin < depth ? g->k - begin : depth;
             graft_gemm    chunk = *g;
@@ -133,7 +137,10 @@ static int gemm_blocks_by_depth(const struct gemm_blocks *s, const graft_gemm *g
             chunk.ldc = g->n;
             faults += gemm_blocks_part(s, &chunk, 0, g->m, begin, k);
         }
-#pragma omp for schedule(static)
+        times_end(g->times);
+#pragma omp barrier
+        times_begin(g->times);
+#pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < g->m; row++) {
             float *c = g->c + row * g->ldc;
 
@@ -142,6 +149,7 @@ static int gemm_blocks_by_depth(const struct gemm_blocks *s, const graft_gemm *g
                 for (int64_t j = 0; j < g->n; j++) c[j] += s->partial[i * size + row * g->n + j];
             }
         }
+        times_end(g->times);
     }
     return faults;
 }

@@ -24,7 +24,7 @@ static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *la
 {
     return (struct gr_rows){ .n = layer->rows_out,
                              .width = layer->out,
-                             .threads = t->threads,
+                             .team = gr_profile_team(t),
                              .isa = t->isa,
                              .bias = layer->inner_bias->value,
                              .z = layer->inner,
@@ -40,7 +40,7 @@ int32_t gr_gin_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     GR_TRY(gr_layer_gather(t, layer, x, error));
     GR_TRY(gr_product(t, (struct gr_operand){ layer->gathered, layer->in, layer->rows_out }, layer->neigh, 0,
                       layer->inner, error));
-    gr_rows_forward(&rows);
+    gr_layer_rows_forward(t, &rows);
 done:
     return rc;
 }
@@ -65,7 +65,7 @@ int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->inner, layer->out, layer->rows_out }, g,
                                       layer->outer, error));
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, t->scratch, error));
-    gr_rows_backward(&rows, &inner);
+    gr_layer_rows_backward(t, &rows, &inner);
     GR_TRY(gr_product_weight_gradient(t, (struct gr_operand){ layer->gathered, layer->in, layer->rows_out }, t->scratch,
                                       layer->neigh, error));
     if (dx == NULL) return rc;
