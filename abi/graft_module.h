@@ -59,7 +59,8 @@ typedef struct graft_gemm {
      *  row once, from several threads at once. It may overwrite them. */
     void (*rows_done)(void *arg, int64_t begin, int64_t end);
     void       *rows_arg;
-    graft_dtype type; /**< GRAFT_F32; GRAFT_BF16: elements of A and B are rounded to bfloat16, to the nearest, ties to
+    double     *times; /**< [threads x 3] or NULL, as in graft_mxm_args */
+    graft_dtype type;  /**< GRAFT_F32; GRAFT_BF16: elements of A and B are rounded to bfloat16, to the nearest, ties to
                            even, before they are multiplied, and added in float. Subnormals may become 0. */
     uint32_t    reserved;
 } graft_gemm;
@@ -76,6 +77,9 @@ typedef struct graft_dense_ops {
     /** Whether gemm() can multiply elements of this type on this machine: OK, or ERR_UNSUPPORTED with a clause in
      *  why[capacity] that completes "MODULE cannot: ...". GRAFT_F32 is not asked for. */
     int32_t (*supports)(void *state, graft_dtype type, char *why, uint64_t capacity);
+
+    uint32_t gemm_size; /**< sizeof(graft_gemm) as the module knows it: nothing is asked of it that lies beyond */
+    uint32_t reserved;
 } graft_dense_ops;
 
 /** What a module is. Exactly one of the tables is not NULL. Static storage of the module. */

@@ -55,7 +55,14 @@ typedef struct graft_mxm_args {
     void                 *winner;        /**< [m x n] of the index type of A, or NULL; max and min only */
     int64_t               winner_stride; /**< elements from one row of winner to the next, at least n */
     const graft_epilogue *epilogue;      /**< or NULL */
+    double               *times;         /**< out, or NULL: [threads x 3], threads being at least 1; see below */
 } graft_mxm_args;
+
+/* When each thread worked, for those who look for imbalance. Thread i of the team writes times[3*i], when it began its
+ * share, and times[3*i + 1], when it had done it, before it waited for the others, in seconds of CLOCK_MONOTONIC; and
+ * times[3*i + 2], the seconds between these two in which it waited. The caller makes all of them 0 before. They stay 0
+ * for a thread that was not needed, and for all where the kernel does not know. Where they are not 0, another product
+ * is added: begin stays, and the thread waited since its end. */
 
 typedef struct graft_mxm {
     uint32_t size;
@@ -113,7 +120,8 @@ typedef struct graft_mxm {
      * an entry, or because it is forbidden, -1.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B or each other, unknown semiring
-     *         or flags, winner with a sum; that nothing else of args overlaps what is written is not checked);
+     *         or flags, winner with a sum, times for no number of threads; that nothing else of args overlaps what is
+     *         written is not checked);
      *         ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse); ERR_OPTION (no kernel
      *         has the chosen name); ERR_NOMEM; ERR_MODULE, also when option mxm.verify finds a difference: it names
      *         element and both values. C is untouched after all but ERR_MODULE and an ERR_NOMEM from inside a foreign

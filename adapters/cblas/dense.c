@@ -55,6 +55,7 @@ static const graft_dense_ops ops = {
     .fini = fini,
     .gemm = gemm,
     .supports = module_float_alone,
+    .gemm_size = sizeof(graft_gemm),
 };
 
 static const graft_module_table table = {

@@ -5,6 +5,7 @@
 #ifndef GEMM_BLOCKS_H
 #define GEMM_BLOCKS_H
 
+#include "common/times.h"
 #include "graft_module.h"
 
 #include <limits.h>
@@ -105,13 +106,15 @@ static int gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const 
 #pragma omp parallel num_threads(g->threads) reduction(+ : faults)
     {
         gemm_blocks_stay_alone();
-#pragma omp for schedule(dynamic, 1)
+        times_begin(g->times);
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < blocks; i++) {
             const int64_t row = i * BLOCK_ROWS, m = g->m - row < BLOCK_ROWS ? g->m - row : BLOCK_ROWS;
 
             faults += gemm_blocks_part(s, serial, g, row, m, 0, g->k);
             gemm_blocks_rows_done(g, row, row + m);
         }
+        times_end(g->times);
     }
     return faults;
 }
@@ -150,7 +153,8 @@ static int gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const
 #pragma omp parallel num_threads(g->threads) reduction(+ : faults)
     {
         gemm_blocks_stay_alone();
-#pragma omp for schedule(dynamic, 1)
+        times_begin(g->times);
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < chunks; i++) {
             const int64_t begin = i * depth, k = g->k - begin < depth ? g->k - begin : depth;
             graft_gemm    chunk = *g;
@@ -160,8 +164,12 @@ static int gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const
             chunk.ldc = g->n;
             faults += gemm_blocks_part(s, serial, &chunk, 0, g->m, begin, k);
         }
-#pragma omp for schedule(static)
+        times_end(g->times);
+#pragma omp barrier
+        times_begin(g->times);
+#pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < g->m; row++) gemm_blocks_add_row(s, g, row, chunks);
+        times_end(g->times);
     }
     return faults;
 }

@@ -73,6 +73,7 @@ static const graft_dense_ops ops = {
     .fini = fini,
     .gemm = gemm,
     .supports = supports,
+    .gemm_size = sizeof(graft_gemm),
 };
 
 static const graft_module_table table = {

@@ -39,10 +39,30 @@ done:
 /** One complete event ("ph": "X"); NULL when out of memory. */
 static json_t *event_of(const graft_span *span)
 {
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:I, s:i, s:f, s:f}}", "name", span->phase, "cat",
-                     PASS[span->pass], "ph", "X", "pid", 1, "tid", 1, "ts", 1e6 * span->begin, "dur",
-                     1e6 * (span->end - span->begin), "args", "epoch", (json_int_t)span->epoch, "layer",
-                     (int)span->layer, "bytes", span->bytes, "flops", span->flops);
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:I, s:i, s:f, s:f, s:f}}", "name", span->phase, "cat",
+                     PASS[span->pass], "ph", "X", "pid", 1, "tid", 1 + (int)span->thread, "ts", 1e6 * span->begin,
+                     "dur", 1e6 * (span->end - span->begin), "args", "epoch", (json_int_t)span->epoch, "layer",
+                     (int)span->layer, "bytes", span->bytes, "flops", span->flops, "waited", 1e6 * span->waited);
+}
+
+/** The name of a row ("ph": "M"); row 0 has the phases. NULL when out of memory. */
+static json_t *name_of_row(int row)
+{
+    char name[32] = "phases";
+
+    if (row > 0) snprintf(name, sizeof name, "thread %d", row);
+    return json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", "thread_name", "ph", "M", "pid", 1, "tid", 1 + row,
+                     "args", "name", name);
+}
+
+static int row_count(const struct profile *profile)
+{
+    int rows = 1;
+
+    for (int64_t i = 0; i < profile->count; i++) {
+        if (profile->spans[i].thread >= rows) rows = profile->spans[i].thread + 1;
+    }
+    return rows;
 }
 
 int32_t profile_write(const struct profile *profile, const char *path, graft_error *error)
@@ -52,6 +72,8 @@ int32_t profile_write(const struct profile *profile, const char *path, graft_err
     int32_t            rc = GRAFT_OK;
     int                bad = events == NULL;
 
+    for (int row = 0; row < row_count(profile) && !bad; row++)
+        bad = json_array_append_new(events, name_of_row(row)) != 0;
     for (int64_t i = 0; i < profile->count && !bad; i++)
         bad = json_array_append_new(events, event_of(&profile->spans[i])) != 0;
     TRY(!bad ? GRAFT_OK : problem_memory(error, "the profile"));
@@ -71,6 +93,7 @@ struct sum {
     const char *phase;
     int32_t     pass;
     double      seconds, bytes, flops;
+    double      busy, all; /* seconds that threads worked, of those that all of them had; 0 where it is not known */
 };
 
 static int by_seconds(const void *left, const void *right)
@@ -80,7 +103,24 @@ static int by_seconds(const void *left, const void *right)
     return (a->seconds < b->seconds) - (a->seconds > b->seconds);
 }
 
-/** Sums by pass and phase; returns how many there are, at most `capacity`. Attention holds the products inside it. */
+/** Add span i, a phase, and the shares that threads had in it. */
+static void add(const struct profile *profile, int64_t i, struct sum *sum)
+{
+    const graft_span *phase = &profile->spans[i];
+    const double      seconds = phase->end - phase->begin;
+
+    sum->seconds += seconds;
+    sum->bytes += phase->bytes;
+    sum->flops += phase->flops;
+    if (i + 1 < profile->count && profile->spans[i + 1].thread > 0) sum->all += seconds * phase->threads;
+    for (i++; i < profile->count && profile->spans[i].thread > 0; i++) {
+        const graft_span *share = &profile->spans[i];
+
+        sum->busy += share->end - share->begin - share->waited;
+    }
+}
+
+/** Sums by pass and phase; returns how many there are, at most `capacity`. */
 static int add_up(const struct profile *profile, struct sum *sums, int capacity)
 {
     int count = 0;
@@ -89,12 +129,11 @@ static int add_up(const struct profile *profile, struct sum *sums, int capacity)
         const graft_span *span = &profile->spans[i];
         int               at = 0;
 
+        if (span->thread > 0) continue;
         while (at < count && (sums[at].pass != span->pass || strcmp(sums[at].phase, span->phase) != 0)) at++;
         if (at == capacity) continue;
         if (at == count) sums[count++] = (struct sum){ .phase = span->phase, .pass = span->pass };
-        sums[at].seconds += span->end - span->begin;
-        sums[at].bytes += span->bytes;
-        sums[at].flops += span->flops;
+        add(profile, i, &sums[at]);
     }
     qsort(sums, (size_t)count, sizeof *sums, by_seconds);
     return count;
@@ -107,12 +146,17 @@ void profile_print(const struct profile *profile)
     double     all = 0;
 
     for (int i = 0; i < count; i++) all += sums[i].seconds;
-    printf("\n%-10s  %-10s  %9s  %6s  %7s  %8s\n", "pass", "phase", "seconds", "share", "GB/s", "GFLOP/s");
+    printf("\n%-10s  %-10s  %9s  %6s  %7s  %8s  %7s\n", "pass", "phase", "seconds", "share", "GB/s", "GFLOP/s",
+           "balance");
     for (int i = 0; i < count; i++) {
-        printf("%-10s  %-10s  %9.4f  %5.1f%%  %7.1f  %8.1f\n", PASS[sums[i].pass], sums[i].phase, sums[i].seconds,
+        char balance[16] = "-";
+
+        if (sums[i].all > 0) snprintf(balance, sizeof balance, "%.1f%%", 100 * sums[i].busy / sums[i].all);
+        printf("%-10s  %-10s  %9.4f  %5.1f%%  %7.1f  %8.1f  %7s\n", PASS[sums[i].pass], sums[i].phase, sums[i].seconds,
                100 * sums[i].seconds / all, sums[i].bytes * 1e-9 / sums[i].seconds,
-               sums[i].flops * 1e-9 / sums[i].seconds);
+               sums[i].flops * 1e-9 / sums[i].seconds, balance);
     }
+    printf("balance: of the time that all threads had, what they worked\n");
 }
 
 void profile_fini(struct profile *profile)

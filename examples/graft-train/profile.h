@@ -6,7 +6,7 @@
 #include "library.h"
 
 struct profile {
-    graft_span *spans; /* [count] of all epochs so far */
+    graft_span *spans; /* [count] of all epochs so far; those of threads behind their phase */
     int64_t     count, capacity;
 };
 
@@ -14,10 +14,11 @@ struct profile {
 int32_t profile_take(struct profile *profile, const struct library *library, graft_trainer *trainer,
                      graft_error *error);
 
-/** Write them in the trace event format (JSON array of complete events, times in microseconds). */
+/** Write them in the trace event format (JSON array of complete events, times in microseconds): a row of the phases and
+ *  one for each thread. */
 int32_t profile_write(const struct profile *profile, const char *path, graft_error *error);
 
-/** Seconds, share, GB/s and GFLOP/s by pass and phase. */
+/** Seconds, share, GB/s, GFLOP/s and balance by pass and phase. */
 void profile_print(const struct profile *profile);
 
 void profile_fini(struct profile *profile);

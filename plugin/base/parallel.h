@@ -4,15 +4,7 @@
 #ifndef GR_PARALLEL_H
 #define GR_PARALLEL_H
 
-#include <stdint.h>
-
-/** Of `threads`, how many are worth waking for so many operations on elements: a team costs some microseconds. */
-static inline int gr_threads_worth(int threads, int64_t operations)
-{
-    const int64_t worth = 1 + operations / 65536;
-
-    return threads < worth ? threads : (int)worth;
-}
+#include "base/team.h"
 
 typedef void (*gr_chunk_fn)(void *arg, int64_t chunk, int64_t begin, int64_t end);
 
@@ -21,14 +13,22 @@ static inline int64_t gr_chunk_count(int64_t n, int64_t chunk_rows)
     return (n + chunk_rows - 1) / chunk_rows;
 }
 
-static inline void gr_parallel_chunks(int threads, int64_t n, int64_t chunk_rows, gr_chunk_fn body, void *arg)
+/** Call body(arg, chunk, begin, end) for all chunks of n rows, by as many threads as the operations are worth. */
+static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, int64_t n, int64_t chunk_rows,
+                                      gr_chunk_fn body, void *arg)
 {
     const int64_t count = gr_chunk_count(n, chunk_rows);
+    const int     threads = gr_threads_worth(team.threads, operations);
 
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (threads > 1 && count > 1)
-    for (int64_t chunk = 0; chunk < count; chunk++) {
-        const int64_t begin = chunk * chunk_rows;
-        body(arg, chunk, begin, begin + chunk_rows < n ? begin + chunk_rows : n);
+#pragma omp parallel num_threads(threads) if (threads > 1 && count > 1)
+    {
+        gr_team_begin(team.times);
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t chunk = 0; chunk < count; chunk++) {
+            const int64_t begin = chunk * chunk_rows;
+            body(arg, chunk, begin, begin + chunk_rows < n ? begin + chunk_rows : n);
+        }
+        gr_team_end(team.times);
     }
 }
 

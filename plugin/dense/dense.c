@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 
+#include "base/team.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -107,8 +109,13 @@ static void gemm_row(const graft_gemm *g, int64_t i)
 static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
 {
     (void)state, (void)error;
-#pragma omp parallel for num_threads(g->threads) schedule(static) if (g->threads > 1)
-    for (int64_t i = 0; i < g->m; i++) gemm_row(g, i);
+#pragma omp parallel num_threads(g->threads) if (g->threads > 1)
+    {
+        gr_team_begin(g->times);
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < g->m; i++) gemm_row(g, i);
+        gr_team_end(g->times);
+    }
     return GRAFT_OK;
 }
 
@@ -127,6 +134,7 @@ static const graft_dense_ops ops = {
     .fini = fini,
     .gemm = gemm,
     .supports = supports,
+    .gemm_size = sizeof(graft_gemm),
 };
 
 const graft_module_table gr_dense_reference = {

@@ -93,12 +93,13 @@ static void sddmm_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out, int threads)
+void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
+                   struct gr_team team)
 {
     struct operands o = { a, NULL, x, y, out };
     const int64_t   entries = gr_csr_entries(a);
 
-    gr_parallel_chunks(gr_threads_worth(threads, entries * x->n_cols), entries, GR_EDGE_PIECE, sddmm_chunk, &o);
+    gr_parallel_chunks(team, entries * x->n_cols, entries, GR_EDGE_PIECE, sddmm_chunk, &o);
 }
 
 /* An exponential is worth so many operations. */
@@ -113,11 +114,11 @@ static void softmax_rows(void *arg, int64_t row, int64_t row_end)
     }
 }
 
-void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, int threads)
+void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, struct gr_team team)
 {
     struct operands o = { a, NULL, s, NULL, p };
 
-    gr_edge_parallel_rows(threads, EXPONENTIAL * gr_csr_entries(a) * s->n_cols, a, softmax_rows, &o);
+    gr_edge_parallel_rows(team, EXPONENTIAL * gr_csr_entries(a) * s->n_cols, a, softmax_rows, &o);
 }
 
 static void softmax_backward_rows(void *arg, int64_t row, int64_t row_end)
@@ -131,11 +132,11 @@ static void softmax_backward_rows(void *arg, int64_t row, int64_t row_end)
 }
 
 void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp, const graft_dense *ds,
-                              int threads)
+                              struct gr_team team)
 {
     struct operands o = { a, NULL, p, dp, ds };
 
-    gr_edge_parallel_rows(threads, 4 * gr_csr_entries(a) * p->n_cols, a, softmax_backward_rows, &o);
+    gr_edge_parallel_rows(team, 4 * gr_csr_entries(a) * p->n_cols, a, softmax_backward_rows, &o);
 }
 
 static void product_rows(void *arg, int64_t row, int64_t row_end)
@@ -146,7 +147,7 @@ static void product_rows(void *arg, int64_t row, int64_t row_end)
 }
 
 void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
-                 const graft_dense *out, int threads)
+                 const graft_dense *out, struct gr_team team)
 {
     struct operands o = { a, NULL, w, y, out };
 
@@ -155,5 +156,5 @@ void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_
         o.csr = &map->csr.view;
         o.entry = map->entry;
     }
-    gr_edge_parallel_rows(threads, (gr_csr_entries(o.csr) + o.csr->n_rows) * out->n_cols, o.csr, product_rows, &o);
+    gr_edge_parallel_rows(team, (gr_csr_entries(o.csr) + o.csr->n_rows) * out->n_cols, o.csr, product_rows, &o);
 }

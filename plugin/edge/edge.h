@@ -3,6 +3,7 @@
 #ifndef GR_EDGE_H
 #define GR_EDGE_H
 
+#include "base/team.h"
 #include "graft_edge.h"
 #include "graph/csr.h"
 #include "kernel/kernel.h"
@@ -24,12 +25,13 @@ static inline int64_t gr_edge_number(const graft_index *index, int64_t i)
 /* The operators, for operands that fit together. `map` NULL: not transposed. */
 void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
 void gr_edge_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
-void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out, int threads);
-void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, int threads);
+void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
+                   struct gr_team team);
+void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, struct gr_team team);
 void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp, const graft_dense *ds,
-                              int threads);
+                              struct gr_team team);
 void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
-                 const graft_dense *out, int threads);
+                 const graft_dense *out, struct gr_team team);
 
 /* Whether they do fit together; see graft_edge.h for what is refused. */
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,

@@ -41,13 +41,12 @@ static inline void gr_edge_rows_chunk(void *arg, int64_t chunk, int64_t begin, i
 }
 
 /** Call body(arg, row, row_end) for all rows. `operations`: how many there are on elements, see gr_threads_worth(). */
-static inline void gr_edge_parallel_rows(int threads, int64_t operations, const graft_csr *csr, gr_edge_rows_fn body,
-                                         void *arg)
+static inline void gr_edge_parallel_rows(struct gr_team team, int64_t operations, const graft_csr *csr,
+                                         gr_edge_rows_fn body, void *arg)
 {
     struct gr_edge_rows rows = { csr, body, arg };
 
-    gr_parallel_chunks(gr_threads_worth(threads, operations), gr_csr_entries(csr) + csr->n_rows, GR_EDGE_PIECE,
-                       gr_edge_rows_chunk, &rows);
+    gr_parallel_chunks(team, operations, gr_csr_entries(csr) + csr->n_rows, GR_EDGE_PIECE, gr_edge_rows_chunk, &rows);
 }
 
 #endif

@@ -176,6 +176,10 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     if (args->flags & ~(GRAFT_MXM_ACCUMULATE | GRAFT_MXM_REPLACE)) {
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", args->flags);
     }
+    if (args->times != NULL && args->threads < 1) {
+        return gr_fail(error, GRAFT_ERR_ARG, "times are asked for, and threads is %d; it should say for how many",
+                       args->threads);
+    }
     GR_TRY(gr_dense_check(args->b, "B", error));
     GR_TRY(gr_dense_check(args->c, "C", error));
     GR_TRY(check_shapes(args, error));

@@ -4,6 +4,7 @@
 #include "kernel/kernel.h"
 
 #include "base/dropout.h"
+#include "base/team.h"
 #include "kernel/mask.h"
 
 #include <string.h>
@@ -117,10 +118,15 @@ static void release(void *state, void *prepared)
 static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
     (void)state, (void)prepared, (void)error;
-#pragma omp parallel for num_threads(args->threads) schedule(dynamic, 64) if (args->threads > 1)
-    for (int64_t row = 0; row < a->n_rows; row++) {
-        if (args->c->dtype == GRAFT_F32) f32_row(a, args, row);
-        else f64_row(a, args, row);
+#pragma omp parallel num_threads(args->threads) if (args->threads > 1)
+    {
+        gr_team_begin(args->times);
+#pragma omp for schedule(dynamic, 64) nowait
+        for (int64_t row = 0; row < a->n_rows; row++) {
+            if (args->c->dtype == GRAFT_F32) f32_row(a, args, row);
+            else f64_row(a, args, row);
+        }
+        gr_team_end(args->times);
     }
     return GRAFT_OK;
 }

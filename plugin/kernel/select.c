@@ -31,8 +31,9 @@ static int asks_beyond(const graft_mxm_args *args, uint32_t size)
     return 0;
 }
 
-/* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. */
-static int32_t make_ready(graft_context *context, int32_t index, const graft_mxm_args *args, void **prepared,
+/* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. Times are a
+ * wish: one that was built before them does without. */
+static int32_t make_ready(graft_context *context, int32_t index, graft_mxm_args *args, void **prepared,
                           struct reasons *reasons, graft_error *error)
 {
     struct gr_module *module = &context->modules.at[index];
@@ -44,6 +45,7 @@ static int32_t make_ready(graft_context *context, int32_t index, const graft_mxm
         add_reason(reasons, "%s is not usable: %s\n", module->name, module->detail);
         return GRAFT_ERR_UNSUPPORTED;
     }
+    if (module->table->kernel->args_size < offsetof(graft_mxm_args, times) + sizeof args->times) args->times = NULL;
     if (asks_beyond(args, module->table->kernel->args_size)) {
         add_reason(reasons, "%s cannot: it was built before something that is asked for was thought of\n",
                    module->name);
@@ -79,11 +81,12 @@ static int32_t choose(graft_context *context, const graft_mxm_args *args, int dr
     if (rc < 0) return rc;
     for (int32_t i = 0; i < count; i++) {
         const struct gr_module *module = &context->modules.at[order[i]];
+        graft_mxm_args          asked = *args;
         void                   *prepared = NULL;
 
-        rc = make_ready(context, order[i], args, &prepared, reasons, error);
+        rc = make_ready(context, order[i], &asked, &prepared, reasons, error);
         if (rc == GRAFT_OK && !dry) {
-            rc = module->table->kernel->run(module->state, prepared, &args->a->csr, args, error);
+            rc = module->table->kernel->run(module->state, prepared, &args->a->csr, &asked, error);
             if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
             if (rc == GRAFT_OK) remember(context, module, chosen, reasons);
         }

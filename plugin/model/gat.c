@@ -76,7 +76,7 @@ static void over_vertices(const struct pass *pass, gr_chunk_fn body)
 {
     const graft_trainer *t = pass->t;
 
-    gr_parallel_chunks(gr_threads_worth(t->threads, t->n * pass->layer->wide), t->n, GR_CHUNK_ROWS, body,
+    gr_parallel_chunks(gr_profile_team(t), t->n * pass->layer->wide, t->n, GR_CHUNK_ROWS, body,
                        (void *)(uintptr_t)pass);
 }
 
@@ -84,7 +84,8 @@ static void over_entries(const struct pass *pass, gr_edge_rows_fn body)
 {
     const graft_trainer *t = pass->t;
 
-    gr_edge_parallel_rows(t->threads, entries_of(t) * t->config.heads, &t->a->csr, body, (void *)(uintptr_t)pass);
+    gr_edge_parallel_rows(gr_profile_team(t), entries_of(t) * t->config.heads, &t->a->csr, body,
+                          (void *)(uintptr_t)pass);
 }
 
 /* Both scores of each vertex: products of the part of Z of each head with the vectors of that head. */
@@ -184,11 +185,14 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     const struct pass pass = { t, layer, NULL, NULL };
     const graft_dense alpha = dense(layer->attention.alpha, entries_of(t), t->config.heads);
     const int32_t     rc = gr_product(t, x, layer->neigh, 0, layer->attention.projected, error);
+    double            begin;
 
     if (rc < 0) return rc;
+    begin = gr_profile_begin(t);
     over_vertices(&pass, score_vertices);
     over_entries(&pass, score_entries);
-    gr_edge_softmax(&t->a->csr, &alpha, &alpha, t->threads);
+    gr_edge_softmax(&t->a->csr, &alpha, &alpha, gr_profile_team(t));
+    gr_profile_end(t, "attention", begin, 0, 0);
     return GRAFT_OK;
 }
 
@@ -199,10 +203,12 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     const graft_dense          alpha = dense(gat->alpha, entries_of(t), t->config.heads);
     const graft_dense          z = dense(gat->projected, t->n, layer->wide);
     const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : layer->z, t->n, layer->wide);
+    const double               begin = gr_profile_begin(t);
 
     (void)x, (void)error;
-    gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, t->threads);
+    gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, gr_profile_team(t));
     if (gat->per_head != NULL) over_vertices(&pass, average_heads);
+    gr_profile_end(t, "attention", begin, 0, 0);
     return GRAFT_OK;
 }
 
@@ -246,16 +252,17 @@ static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, cons
     const graft_dense         z = dense(gat->projected, t->n, wide), dz = dense(t->scratch, t->n, wide);
     const graft_dense         d_source = dense(gat->score_gradient[GR_SOURCE], t->n, heads);
     const graft_dense         d_target = dense(gat->score_gradient[GR_TARGET], t->n, heads);
+    const struct gr_team      team = gr_profile_team(t);
     const struct gr_edge_map *map;
     const int32_t             rc = gr_edge_map(t->a, &map, error);
 
     if (rc < 0) return rc;
-    gr_edge_sddmm(csr, g, &z, &d_alpha, t->threads);
-    gr_edge_softmax_backward(csr, &alpha, &d_alpha, &d_alpha, t->threads);
+    gr_edge_sddmm(csr, g, &z, &d_alpha, team);
+    gr_edge_softmax_backward(csr, &alpha, &d_alpha, &d_alpha, team);
     over_entries(&pass, score_entries_backward);
-    gr_edge_mxm(csr, map, &d_alpha, NULL, &d_source, t->threads);
-    gr_edge_mxm(csr, NULL, &d_alpha, NULL, &d_target, t->threads);
-    gr_edge_mxm(csr, map, &alpha, g, &dz, t->threads);
+    gr_edge_mxm(csr, map, &d_alpha, NULL, &d_source, team);
+    gr_edge_mxm(csr, NULL, &d_alpha, NULL, &d_target, team);
+    gr_edge_mxm(csr, map, &alpha, g, &dz, team);
     over_vertices(&pass, score_vertices_backward);
     for (int end = 0; end < GR_ENDS; end++)
         gr_rows_sum_chunks(t->partial + end * wide, GR_ENDS * wide, t->n, wide, gat->vector[end]->gradient);
@@ -268,10 +275,12 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     float *const      per_head = layer->attention.per_head;
     const struct pass pass = { t, layer, g, per_head };
     const graft_dense gradient = dense(per_head != NULL ? per_head : g, t->n, layer->wide);
+    const double      begin = gr_profile_begin(t);
     int32_t           rc = GRAFT_OK;
 
     if (per_head != NULL) over_vertices(&pass, average_heads_backward);
     GR_TRY(attention_backward(t, layer, &gradient, error));
+    gr_profile_end(t, "attention", begin, 0, 0);
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
     if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, dx, error);
 done:

@@ -24,7 +24,7 @@ static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *la
 {
     return (struct gr_rows){ .n = layer->rows_out,
                              .width = layer->out,
-                             .threads = t->threads,
+                             .team = gr_profile_team(t),
                              .isa = t->isa,
                              .bias = layer->inner_bias->value,
                              .z = layer->inner,
@@ -59,7 +59,7 @@ int32_t gr_gin_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     } else {
         GR_TRY(forward_transformed(t, layer, x, error));
     }
-    gr_rows_forward(&rows);
+    gr_layer_rows_forward(t, &rows);
 done:
     return rc;
 }
@@ -90,8 +90,7 @@ done:
 int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
     (void)x; /* what is needed of it has been gathered */
-    return gr_product(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, layer->z,
-                      error);
+    return gr_product(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, layer->z, error);
 }
 
 int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
@@ -106,7 +105,7 @@ int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), g, layer->outer,
                                       error));
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, t->scratch, error));
-    gr_rows_backward(&rows, &inner);
+    gr_layer_rows_backward(t, &rows, &inner);
     if (!layer->aggregate_first) return backward_transformed(t, layer, x, g, dx, error);
     GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->gathered, layer->in, layer->rows_out), t->scratch,
                                       layer->neigh, error));

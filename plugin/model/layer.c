@@ -20,7 +20,7 @@ static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int trainin
     struct gr_rows         rows = {
                 .n = layer->rows_out,
                 .width = layer->out,
-                .threads = t->threads,
+                .team = gr_profile_team(t),
                 .isa = t->isa,
                 .bias = layer->bias->value,
                 .z = layer->z,
@@ -127,14 +127,16 @@ static void drop_input(graft_trainer *t)
 {
     const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
     const uint32_t threshold = gr_dropout_threshold(t->config.input_dropout);
+    const double   begin = gr_profile_begin(t);
 
     if (t->x == NULL) gr_sparse_dropout(t, key, threshold);
     else
         gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->reach[0], t->config.width[0], key, threshold,
                         t->threads);
+    gr_profile_end(t, "rows", begin, 0, 0);
 }
 
-static void add_rows(const graft_trainer *t, const struct gr_rows *rows)
+void gr_layer_rows_forward(const graft_trainer *t, const struct gr_rows *rows)
 {
     const double begin = gr_profile_begin(t);
 
@@ -142,14 +144,20 @@ static void add_rows(const graft_trainer *t, const struct gr_rows *rows)
     gr_profile_end(t, "rows", begin, rows_bytes(rows), 0);
 }
 
+void gr_layer_rows_backward(const graft_trainer *t, const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
+{
+    const double begin = gr_profile_begin(t);
+
+    gr_rows_backward(rows, gradient);
+    gr_profile_end(t, "rows", begin, rows_bytes(rows), 0);
+}
+
 /* A step of layer l. The arrays that it shares with other layers hold its values from now on. */
 static int32_t run_step(graft_trainer *t, int32_t l, enum gr_step step, struct gr_operand x, graft_error *error)
 {
     const struct gr_layer_kind *kind = &gr_layer_kinds[t->config.kind];
-    const double                begin = gr_profile_begin(t);
     const int32_t               rc = (step == GR_STEP_BEGIN ? kind->begin : kind->forward)(t, &t->layers[l], x, error);
 
-    if (t->config.kind == GR_MODEL_GAT) gr_profile_end(t, "attention", begin, 0, 0);
     if (t->layers[l].shares[step]) t->holder[step] = l;
     return rc;
 }
@@ -163,7 +171,7 @@ static int32_t layer_forward(graft_trainer *t, int32_t l, int training, graft_er
     t->layer_now = l;
     GR_TRY(run_step(t, l, GR_STEP_BEGIN, x, error));
     GR_TRY(run_step(t, l, GR_STEP_Z, x, error));
-    add_rows(t, &rows);
+    gr_layer_rows_forward(t, &rows);
 done:
     return rc;
 }
@@ -181,7 +189,7 @@ static int32_t layer_remake(graft_trainer *t, int32_t l, graft_error *error)
     if (!layer->shares[GR_STEP_Z] || t->holder[GR_STEP_Z] == l) return GRAFT_OK;
     GR_TRY(run_step(t, l, GR_STEP_Z, x, error));
     rows.h = NULL;
-    add_rows(t, &rows);
+    gr_layer_rows_forward(t, &rows);
 done:
     return rc;
 }
@@ -215,16 +223,11 @@ int32_t gr_layers_backward(graft_trainer *t, graft_error *error)
                                                    .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                    .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
         float *const                  to = l > 0 ? dx : NULL;
-        double                        begin;
 
         t->layer_now = l;
         GR_TRY(layer_remake(t, l, error));
-        begin = gr_profile_begin(t);
-        gr_rows_backward(&rows, &gradient);
-        gr_profile_end(t, "rows", begin, rows_bytes(&rows), 0);
-        begin = gr_profile_begin(t);
+        gr_layer_rows_backward(t, &rows, &gradient);
         GR_TRY(gr_layer_kinds[t->config.kind].backward(t, layer, input_of(t, l, 1), g, to, error));
-        if (t->config.kind == GR_MODEL_GAT) gr_profile_end(t, "attention", begin, 0, 0);
         dx = g;
         g = to;
     }

@@ -88,8 +88,7 @@ double gr_loss_gradient(const graft_trainer *t, const float *logits, float *grad
     const int64_t rows = t->reach[t->config.n_layers];
     double        loss = 0;
 
-    gr_parallel_chunks(gr_threads_worth(t->threads, rows * t->data.n_classes), rows, GR_CHUNK_ROWS, gradient_chunk,
-                       &pass);
+    gr_parallel_chunks(gr_profile_team(t), rows * t->data.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += t->partial[c];
     return loss / (double)t->n_train;
 }
@@ -135,8 +134,7 @@ void gr_loss_measure(const graft_trainer *t, const float *logits, graft_metrics 
     double     *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
     double     *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
 
-    gr_parallel_chunks(gr_threads_worth(t->threads, t->n * t->data.n_classes), t->n, GR_CHUNK_ROWS, measure_chunk,
-                       &pass);
+    gr_parallel_chunks(gr_profile_team(t), t->n * t->data.n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
         for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += t->partial[c * 3 * COUNTS + i];
     }

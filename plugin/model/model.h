@@ -17,6 +17,7 @@
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/processor.h"
+#include "base/team.h"
 #include "graft_train.h"
 #include "kernel/kernel.h"
 
@@ -250,13 +251,18 @@ int64_t gr_ledger_total(const graft_trainer *trainer);
 /** "features 1.0, graph 2.0, ...", in MB. */
 void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
 
-/** Spans of time: those between begin and end, under the layer and the pass of the trainer. */
+/** Spans of time: those between begin and end, under the layer and the pass of the trainer, and in them those of each
+ *  thread that took part. Phases do not overlap, and what runs as gr_profile_team() does so inside of one. */
 int32_t gr_profile_init(graft_trainer *trainer, graft_error *error);
 double  gr_profile_begin(const graft_trainer *trainer);
 void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
-void    gr_profile_reset(const graft_trainer *trainer);
-int32_t gr_profile_span(const graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
-double  gr_seconds(void);
+/** The same for what the caller's thread did by itself. */
+void    gr_profile_end_alone(const graft_trainer *trainer, const char *phase, double begin);
+/** All threads of the trainer, with their times if a profile is recorded. */
+struct gr_team gr_profile_team(const graft_trainer *trainer);
+/** Forget all spans, and have room for those of a step on as many threads as the trainer has now. */
+int32_t        gr_profile_reset(graft_trainer *trainer, graft_error *error);
+int32_t        gr_profile_span(const graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
@@ -330,6 +336,13 @@ int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, st
 /** Of x, with as many rows as the input, zero those behind the rows that the output has. */
 void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width);
 
+struct gr_rows;
+struct gr_rows_gradient;
+/** A pass over rows of a layer, under phase "rows". */
+void gr_layer_rows_forward(const graft_trainer *trainer, const struct gr_rows *rows);
+void gr_layer_rows_backward(const graft_trainer *trainer, const struct gr_rows *rows,
+                            const struct gr_rows_gradient *gradient);
+
 /** Run all layers; with `training`, with dropout. The logits are z of the last layer. */
 int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *error);
 /** From the gradient of the logits in trainer->gradient[0] to those of all parameters. */
@@ -338,7 +351,7 @@ int32_t gr_layers_backward(graft_trainer *trainer, graft_error *error);
 /** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
 struct gr_rows {
     int64_t        n, width;
-    int            threads;
+    struct gr_team team;
     const float   *bias, *gain, *shift; /* gain NULL: no norm */
     float         *z, *h, *mean, *rstd;
     uint8_t       *bits;

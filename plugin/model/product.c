@@ -11,6 +11,8 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error
 
     g.size = sizeof g;
     g.threads = gr_threads_worth(t->threads, g.m * g.n * g.k / 16);
+    if (t->dense->table->dense->gemm_size >= offsetof(graft_gemm, times) + sizeof g.times)
+        g.times = gr_profile_team(t).times;
     g.alpha = 1;
     g.type = t->dense_type;
     rc = t->dense->table->dense->gemm(t->dense->state, &g, error);
@@ -46,7 +48,8 @@ static int32_t mxm(const graft_trainer *t, const char *phase, graft_matrix *a, c
                                   .a = a,
                                   .b = &from,
                                   .c = &to,
-                                  .row_scale = scale };
+                                  .row_scale = scale,
+                                  .times = gr_profile_team(t).times };
     const double         entries = (double)a->csr.row_ptr[a->csr.n_rows], begin = gr_profile_begin(t);
     const int            operations = a->csr.values != NULL ? 2 : 1; /* with each column of an entry */
     const int32_t        rc = gr_mxm_run(t->context, &args, error);

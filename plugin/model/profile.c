@@ -1,23 +1,38 @@
-/* Where the time of a trainer goes: spans of the thread that calls it, those of the last call.
+/* Where the time of a trainer goes: spans of the thread that calls it and of those of its team, of the last call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
-#include <time.h>
+#include <string.h>
 
-enum { SPANS_MAX = 4096 };
+/* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. */
+enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8 };
 
 struct gr_profile {
-    graft_span *spans; /* [SPANS_MAX] */
-    int64_t     count;
+    graft_span *spans; /* [capacity] */
+    int64_t     count, capacity;
     double      origin;
+    double     *times;   /* [threads x GR_TIMES] of the phase in work */
+    int         threads; /* there is room for */
 };
 
-double gr_seconds(void)
+/* Room for more threads, which the host may give at any time. What it replaces goes with the trainer. */
+static int32_t make_room(graft_trainer *t, graft_error *error)
 {
-    struct timespec now;
+    struct gr_profile *p = t->profile;
+    const int64_t      phases = (int64_t)PHASES_OF_LAYER * t->config.n_layers + PHASES_BESIDE;
+    const int64_t      capacity = phases * (1 + t->threads);
+    graft_span        *spans;
+    double            *times;
+    int32_t            rc = GRAFT_OK;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, spans, capacity, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, times, (int64_t)t->threads * GR_TIMES, error));
+    p->spans = spans;
+    p->times = times;
+    p->capacity = capacity;
+    p->threads = t->threads;
+done:
+    return rc;
 }
 
 int32_t gr_profile_init(graft_trainer *t, graft_error *error)
@@ -26,10 +41,25 @@ int32_t gr_profile_init(graft_trainer *t, graft_error *error)
 
     if (!gr_option_is(t->context, GR_OPTION_PROFILE, "yes")) return GRAFT_OK;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->profile, 1, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->profile->spans, SPANS_MAX, error));
     t->profile->origin = gr_seconds();
+    rc = make_room(t, error);
 done:
     return rc;
+}
+
+int32_t gr_profile_reset(graft_trainer *t, graft_error *error)
+{
+    struct gr_profile *p = t->profile;
+
+    if (p == NULL) return GRAFT_OK;
+    p->count = 0;
+    memset(p->times, 0, (uint64_t)p->threads * GR_TIMES * sizeof *p->times);
+    return t->threads > p->threads ? make_room(t, error) : GRAFT_OK;
+}
+
+struct gr_team gr_profile_team(const graft_trainer *t)
+{
+    return (struct gr_team){ t->threads, t->profile != NULL ? t->profile->times : NULL };
 }
 
 double gr_profile_begin(const graft_trainer *t)
@@ -37,25 +67,56 @@ double gr_profile_begin(const graft_trainer *t)
     return t->profile != NULL ? gr_seconds() : 0;
 }
 
+static void put(struct gr_profile *p, const graft_span *span)
+{
+    if (p->count < p->capacity) p->spans[p->count++] = *span;
+}
+
+/* The shares of the threads, behind the span of the phase. The times are for the next phase then. */
+static void put_threads(const graft_trainer *t, const graft_span *phase)
+{
+    struct gr_profile *p = t->profile;
+    graft_span         span = *phase;
+
+    span.bytes = span.flops = 0;
+    for (int i = 0; i < t->threads; i++) {
+        double *times = p->times + i * GR_TIMES;
+
+        if (times[GR_TIME_BEGIN] == 0) continue;
+        span.thread = i + 1;
+        span.begin = times[GR_TIME_BEGIN] - p->origin;
+        span.end = times[GR_TIME_END] - p->origin;
+        span.waited = times[GR_TIME_WAITED];
+        put(p, &span);
+        memset(times, 0, GR_TIMES * sizeof *times);
+    }
+}
+
 void gr_profile_end(const graft_trainer *t, const char *phase, double begin, double bytes, double flops)
 {
     struct gr_profile *p = t->profile;
+    graft_span         span = { .size = sizeof span,
+                                .layer = t->layer_now,
+                                .pass = t->pass_now,
+                                .phase = phase,
+                                .epoch = t->progress.epoch,
+                                .bytes = bytes,
+                                .flops = flops,
+                                .threads = t->threads };
 
-    if (p == NULL || p->count == SPANS_MAX) return;
-    p->spans[p->count++] = (graft_span){ .size = sizeof(graft_span),
-                                         .layer = t->layer_now,
-                                         .pass = t->pass_now,
-                                         .phase = phase,
-                                         .epoch = t->progress.epoch,
-                                         .begin = begin - p->origin,
-                                         .end = gr_seconds() - p->origin,
-                                         .bytes = bytes,
-                                         .flops = flops };
+    if (p == NULL) return;
+    span.begin = begin - p->origin;
+    span.end = gr_seconds() - p->origin;
+    put(p, &span);
+    put_threads(t, &span);
 }
 
-void gr_profile_reset(const graft_trainer *t)
+void gr_profile_end_alone(const graft_trainer *t, const char *phase, double begin)
 {
-    if (t->profile != NULL) t->profile->count = 0;
+    if (t->profile == NULL) return;
+    t->profile->times[GR_TIME_BEGIN] = begin;
+    t->profile->times[GR_TIME_END] = gr_seconds();
+    gr_profile_end(t, phase, begin, 0, 0);
 }
 
 int32_t gr_profile_span(const graft_trainer *t, int64_t index, graft_span *span, graft_error *error)

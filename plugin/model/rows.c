@@ -42,8 +42,7 @@ void gr_rows_forward(const struct gr_rows *rows)
 {
     struct pass pass = { rows, NULL, loops(rows->isa) };
 
-    gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, forward_chunk,
-                       &pass);
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, &pass);
 }
 
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
@@ -63,8 +62,7 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
     float *const sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
     struct pass  pass = { rows, gradient, loops(rows->isa) };
 
-    gr_parallel_chunks(gr_threads_worth(rows->threads, rows->n * rows->width), rows->n, GR_CHUNK_ROWS, backward_chunk,
-                       &pass);
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, backward_chunk, &pass);
     for (int which = 0; which < GR_PARTIALS; which++) {
         if (sums[which] == NULL) continue;
         gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,

@@ -185,10 +185,18 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     GR_TRY(gr_layers_backward(t, error));
     begin = gr_profile_begin(t);
     gr_optimizer_step(t);
-    gr_profile_end(t, "optimizer", begin, 0, 0);
+    gr_profile_end_alone(t, "optimizer", begin);
     t->progress.epoch++;
 done:
     return rc;
+}
+
+static void measure(const graft_trainer *t, graft_metrics *metrics)
+{
+    const double begin = gr_profile_begin(t);
+
+    gr_loss_measure(t, logits_of(t), metrics);
+    gr_profile_end(t, "loss", begin, 0, 0);
 }
 
 int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *error)
@@ -206,13 +214,13 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
         (double)NAN;
     t->threads = gr_threads(t->context, 0);
-    gr_profile_reset(t);
+    GR_TRY(gr_profile_reset(t, error));
     GR_TRY(step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;
     epoch->evaluated = evaluation_is_due(t);
     if (epoch->evaluated) {
         GR_TRY(gr_layers_forward(t, 0, error));
-        gr_loss_measure(t, logits_of(t), &metrics);
+        measure(t, &metrics);
         epoch->best = keep_best(t, &metrics);
     }
     epoch->train_accuracy = metrics.train_accuracy;
@@ -248,17 +256,18 @@ static void swap_best(graft_trainer *t)
 static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
 {
     const int best = weights == GRAFT_WEIGHTS_BEST && has_best(t);
-    int32_t   rc;
+    int32_t   rc = GRAFT_OK;
 
     if (weights != GRAFT_WEIGHTS_LAST && weights != GRAFT_WEIGHTS_BEST) {
         return gr_fail(error, GRAFT_ERR_ARG, "weights is %d, expected GRAFT_WEIGHTS_LAST (0) or GRAFT_WEIGHTS_BEST (1)",
                        weights);
     }
     t->threads = gr_threads(t->context, 0);
-    gr_profile_reset(t);
+    GR_TRY(gr_profile_reset(t, error));
     if (best) swap_best(t);
     rc = gr_layers_forward(t, 0, error);
     if (best) swap_best(t);
+done:
     return rc;
 }
 
@@ -268,7 +277,7 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
 
     if (t->data.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     GR_TRY(infer(t, weights, error));
-    gr_loss_measure(t, logits_of(t), metrics);
+    measure(t, metrics);
     metrics->epoch = weights == GRAFT_WEIGHTS_BEST && has_best(t) ? t->progress.best_epoch : t->progress.epoch;
 done:
     return rc;

@@ -28,6 +28,9 @@
 #ifndef MODULE_ARGS_SIZE
 #define MODULE_ARGS_SIZE sizeof(graft_mxm_args)
 #endif
+#ifndef MODULE_GEMM_SIZE
+#define MODULE_GEMM_SIZE sizeof(graft_gemm)
+#endif
 #ifndef MODULE_KERNEL
 #define MODULE_KERNEL &kernel
 #endif
@@ -139,7 +142,9 @@ SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const 
 
 SPARE static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
 {
-    (void)state, (void)g;
+    (void)state;
+    if (MODULE_GEMM_SIZE < sizeof *g && g->times != NULL)
+        return fail(error, GRAFT_ERR_MODULE, "something unknown is asked for");
     return fail(error, GRAFT_ERR_MODULE, "the sample library cannot multiply");
 }
 
@@ -170,6 +175,7 @@ SPARE static const graft_dense_ops dense = {
     .fini = fini,
     .gemm = gemm,
     .supports = multiplies,
+    .gemm_size = MODULE_GEMM_SIZE,
 };
 SPARE static const graft_module_table table = {
     .size = MODULE_TABLE_SIZE,

@@ -83,6 +83,7 @@ static struct product {
     float          b[N][WIDTH], c[N][WIDTH], scale[N];
     int32_t        winner[N][WIDTH];
     uint8_t        present[N][WIDTH];
+    double         times[3];
     graft_dense    dense_b, dense_c;
     graft_mask     mask;
     graft_mxm_args args;
@@ -131,6 +132,7 @@ static void bad_products(graft_matrix *matrix, char text[64])
     BAD(args.winner_stride, -1);
     BAD(args.winner, p.c);
     BAD(args.winner, p.b);
+    BAD(args.times, p.times); /* of how many threads? */
     BAD(mask.size, 4);
     BAD(mask.kind, 0);
     BAD(mask.kind, 4);

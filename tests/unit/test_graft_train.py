@@ -266,24 +266,47 @@ def test_sparse_features():
 
 
 def test_profile():
-    path = f"{base}/trace.json"
-    result = run(data, *MODEL, "--set", "epochs=3", "eval_every=3", "--profile", path)
+    path, wide = f"{base}/trace.json", 512  # so wide that a second thread is worth waking
+    result = run(data, "--set", "model=sage", "layers=2", f"hidden={wide}", "threads=2", "epochs=3", "eval_every=3",
+                 "--profile", path)
     if not ok(result.returncode == 0, "training with --profile ends well", result.stderr):
         return
     with open(path) as file:
         events = json.load(file)
-    seen = {(e["args"]["epoch"], e["cat"], e["name"]) for e in events}
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    events = [e for e in events if e["ph"] != "M"]
+    ok(rows == {1: "phases", 2: "thread 1", 3: "thread 2"} and {e["tid"] for e in events} == set(rows),
+       "there is a row of phases, and one for each thread", rows)
+    phases = [e for e in events if e["tid"] == 1]
+    seen = {(e["args"]["epoch"], e["cat"], e["name"]) for e in phases}
     steps = {(epoch, "forward", name) for epoch in range(3) for name in ("update", "aggregate", "rows", "loss")}
     ok(steps <= seen and (0, "backward", "optimizer") in seen and (3, "evaluation", "update") in seen,
        "every phase of every epoch is in the trace", seen)
     ok(all(e["ph"] == "X" and e["dur"] >= 0 for e in events) and
-       all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in zip(events, events[1:])),
+       all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in zip(phases, phases[1:])),
        "its events are complete, and follow one another")
-    # Layer 1 of 300 vertices: 16 columns to 3 classes, for the vertex and for its neighbours, both in a training step.
+    outside = [e for e in events if e["tid"] > 1 and not any(
+        p["ts"] - 1e-3 <= e["ts"] and e["ts"] + e["dur"] <= p["ts"] + p["dur"] + 1e-3 and
+        (p["name"], p["cat"], p["args"]["layer"]) == (e["name"], e["cat"], e["args"]["layer"]) for p in phases)]
+    ok(not outside, "what a thread did lies inside its phase", outside[:3])
+    second = {(e["cat"], e["name"]) for e in events if e["tid"] == 3}
+    ok({("forward", "update"), ("backward", "update"), ("evaluation", "update")} <= second,
+       "the second thread takes part in products", second)
+    # Layer 1 of 300 vertices: to 3 classes, for the vertex and for its neighbours, both in a training step.
     flops = sum(e["args"]["flops"] for e in events
                 if e["name"] == "update" and e["cat"] == "evaluation" and e["args"]["layer"] == 1)
-    ok(flops == 2 * 2 * N * 16 * N_CLASSES, "floating-point operations are those of the products", flops)
+    ok(flops == 2 * 2 * N * wide * N_CLASSES, "floating-point operations are those of the products", flops)
     ok("GFLOP/s" in result.stdout and path in result.stdout, "the summary is printed", result.stdout)
+    table = re.findall(r"^(\w+) +(\w+) +([\d.]+) +[\d.]+% +\S+ +\S+ +([\d.]+)%$", result.stdout, re.MULTILINE)
+    optimizer = [float(balance) for _, phase, _, balance in table if phase == "optimizer"]
+    ok(len(table) == len({(e["cat"], e["name"]) for e in phases}) and all(0 < float(row[3]) <= 100 for row in table) and
+       optimizer and 25 < optimizer[0] <= 50, "and has the balance of every phase: half, where one thread works",
+       result.stdout)
+    for _, phase, _, balance in [row for row in table if row[:2] == ("backward", "update")]:
+        mine = [e for e in events if (e["cat"], e["name"]) == ("backward", phase)]
+        busy = sum(e["dur"] - e["args"]["waited"] for e in mine if e["tid"] > 1)
+        ok(abs(float(balance) - 100 * busy / (2 * sum(e["dur"] for e in mine if e["tid"] == 1))) < 0.11,
+           "which is the time that threads worked, of that of the phase", balance)
 
 
 def test_usage():

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/processor.h"
+#include "base/team.h"
 #include "kernel/simd/rows.h"
 #include "kernel/simd/tasks.h"
 
@@ -279,10 +280,15 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     n_strips = (width + r.strip - 1) / r.strip;
 #pragma omp parallel num_threads(args->threads) if (args->threads > 1)
     {
-#pragma omp for schedule(dynamic, 1)
+        gr_team_begin(args->times);
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < p->list.n_tasks * n_strips; i++) do_task(&r, i, n_strips);
-#pragma omp for schedule(dynamic, 1)
+        gr_team_end(args->times);
+#pragma omp barrier
+        gr_team_begin(args->times);
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < p->list.n_hubs * n_strips; i++) finish_hub(&r, i, n_strips);
+        gr_team_end(args->times);
 #if defined(__x86_64__)
         /* What went past the caches is ordered before what the host does next, on whatever thread. */
         if (r.job.stream) __builtin_ia32_sfence();

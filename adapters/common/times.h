@@ -1,0 +1,36 @@
+/* When each thread of a team worked, as graft_mxm.h describes it. All inside a parallel region; NULL: not asked for.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TIMES_H
+#define TIMES_H
+
+#include <omp.h>
+#include <stddef.h>
+#include <time.h>
+
+static inline double times_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/** The thread begins its share, or goes on with it. */
+static inline void times_begin(double *times)
+{
+    double *mine, now;
+
+    if (times == NULL) return;
+    mine = times + 3 * omp_get_thread_num();
+    now = times_now();
+    if (mine[0] == 0) mine[0] = now;
+    else mine[2] += now - mine[1];
+}
+
+/** It has done it, or a part of it. */
+static inline void times_end(double *times)
+{
+    if (times != NULL) times[3 * omp_get_thread_num() + 1] = times_now();
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* A team of threads, and, where somebody wants to know, when each of them worked: see `times` of graft_mxm_args.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_TEAM_H
+#define GR_TEAM_H
+
+#include <omp.h>
+#include <stdint.h>
+#include <time.h>
+
+/** Numbers of a thread in `times`. */
+enum { GR_TIME_BEGIN, GR_TIME_END, GR_TIME_WAITED, GR_TIMES };
+
+struct gr_team {
+    int     threads; /* at most so many */
+    double *times;   /* [threads x GR_TIMES], or NULL */
+};
+
+static inline double gr_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/** A thread begins its share; what has passed since it ended the one before it waited. Inside a parallel region. */
+static inline void gr_team_begin(double *times)
+{
+    double *mine, now;
+
+    if (times == NULL) return;
+    mine = times + GR_TIMES * omp_get_thread_num();
+    now = gr_seconds();
+    if (mine[GR_TIME_BEGIN] == 0) mine[GR_TIME_BEGIN] = now;
+    else mine[GR_TIME_WAITED] += now - mine[GR_TIME_END];
+}
+
+/** It has ended it, or a part of it, and does not wait for the others yet. */
+static inline void gr_team_end(double *times)
+{
+    if (times != NULL) times[GR_TIMES * omp_get_thread_num() + GR_TIME_END] = gr_seconds();
+}
+
+/** Of `threads`, how many are worth waking for so many operations on elements: a team costs some microseconds. */
+static inline int gr_threads_worth(int threads, int64_t operations)
+{
+    const int64_t worth = 1 + operations / 65536;
+
+    return threads < worth ? threads : (int)worth;
+}
+
+#endif
