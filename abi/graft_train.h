@@ -102,20 +102,20 @@ enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 
  *  or, in those that follow it, the share that one thread of the team had in it. Phases follow one another. A thread
  *  that had no share has no span, nor have those of modules that do not say when their threads work ("graphblas"). */
 typedef struct graft_span {
-    uint32_t size;
-    int32_t  layer;  /**< -1: of none */
-    int32_t  pass;   /**< GRAFT_PASS_... */
-    int32_t  thread; /**< 0: the phase; from 1 on: the share of this thread, of which 1 is the caller's own */
-    const char
-            *phase; /**< "aggregate", "update" (products with weights), "attention", "rows" (bias, norm, ReLU, dropout),
-                            "loss" or "optimizer"; static */
-    int64_t  epoch; /**< epochs behind when it was recorded */
-    double   begin, end; /**< seconds since create() */
-    double   bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
-    double   flops;      /**< likewise; both 0 in the share of a thread */
-    double   waited;     /**< seconds between begin and end in which the thread waited for others */
-    int32_t  threads;    /**< that the trainer could use */
-    uint32_t reserved;
+    uint32_t    size;
+    int32_t     layer;  /**< -1: of none */
+    int32_t     pass;   /**< GRAFT_PASS_... */
+    int32_t     thread; /**< 0: the phase; from 1 on: the share of this thread, of which 1 is the caller's own */
+    const char *phase;  /**< "aggregate"; "update": products with weights, and the pass over rows where it follows one;
+                            "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer".
+                            Static */
+    int64_t     epoch;  /**< epochs behind when it was recorded */
+    double      begin, end; /**< seconds since create() */
+    double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
+    double      flops;      /**< likewise; both 0 in the share of a thread */
+    double      waited;     /**< seconds between begin and end in which the thread waited for others */
+    int32_t     threads;    /**< that the trainer could use */
+    uint32_t    reserved;
 } graft_span;
 
 typedef struct graft_train {

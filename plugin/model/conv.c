@@ -32,25 +32,22 @@ int32_t gr_conv_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operan
     return layer->gathered != NULL ? gr_layer_gather(t, layer, x, error) : GRAFT_OK;
 }
 
-int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                        graft_error *error)
 {
     const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
     const struct gr_operand product = gr_dense_operand(t->scratch, layer->out, layer->rows_in);
+    const struct gr_operand own = first_rows(x, layer->rows_out);
+    const int               add = layer->self != NULL;
     int32_t                 rc = GRAFT_OK;
-    int                     add = 0;
 
-    if (layer->self != NULL) {
-        GR_TRY(gr_product(t, first_rows(x, layer->rows_out), layer->self, 0, layer->z, error));
-        add = 1;
-    }
-    if (layer->neigh == NULL) return rc;
-    if (layer->aggregate_first) {
-        rc = gr_product(t, gathered, layer->neigh, (float)add, layer->z, error);
-    } else {
-        GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
-        scale_in_place(t, t->right, t->scratch, layer->rows_in, layer->out);
-        rc = gr_product_gather(t, layer->a, t->left, product, layer->out, add, layer->z, error);
-    }
+    if (layer->neigh == NULL) return gr_product_rows(t, own, layer->self, 0, rows, error);
+    if (add) GR_TRY(gr_product(t, own, layer->self, 0, layer->z, error));
+    if (layer->aggregate_first) return gr_product_rows(t, gathered, layer->neigh, (float)add, rows, error);
+    GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
+    scale_in_place(t, t->right, t->scratch, layer->rows_in, layer->out);
+    GR_TRY(gr_product_gather(t, layer->a, t->left, product, layer->out, add, layer->z, error));
+    gr_layer_rows_forward(t, rows);
 done:
     return rc;
 }

@@ -196,7 +196,8 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     return GRAFT_OK;
 }
 
-int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                       graft_error *error)
 {
     const struct gr_attention *gat = &layer->attention;
     const struct pass          pass = { t, layer, gat->per_head, layer->z };
@@ -209,6 +210,7 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, gr_profile_team(t));
     if (gat->per_head != NULL) over_vertices(&pass, average_heads);
     gr_profile_end(t, "attention", begin, 0, 0);
+    gr_layer_rows_forward(t, rows);
     return GRAFT_OK;
 }
 

@@ -49,17 +49,17 @@ done:
 
 int32_t gr_gin_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const struct gr_rows    rows = gin_inner_rows(t, layer);
+    struct gr_rows          rows = gin_inner_rows(t, layer);
     const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
     int32_t                 rc = GRAFT_OK;
 
     if (layer->aggregate_first) {
         GR_TRY(gr_layer_gather(t, layer, x, error));
-        GR_TRY(gr_product(t, gathered, layer->neigh, 0, layer->inner, error));
+        rc = gr_product_rows(t, gathered, layer->neigh, 0, &rows, error);
     } else {
         GR_TRY(forward_transformed(t, layer, x, error));
+        gr_layer_rows_forward(t, &rows);
     }
-    gr_layer_rows_forward(t, &rows);
 done:
     return rc;
 }
@@ -87,10 +87,12 @@ done:
     return rc;
 }
 
-int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                       graft_error *error)
 {
     (void)x; /* what is needed of it has been gathered */
-    return gr_product(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, layer->z, error);
+    return gr_product_rows(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, rows,
+                           error);
 }
 
 int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,

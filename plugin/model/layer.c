@@ -153,10 +153,13 @@ void gr_layer_rows_backward(const graft_trainer *t, const struct gr_rows *rows, 
 }
 
 /* A step of layer l. The arrays that it shares with other layers hold its values from now on. */
-static int32_t run_step(graft_trainer *t, int32_t l, enum gr_step step, struct gr_operand x, graft_error *error)
+static int32_t run_step(graft_trainer *t, int32_t l, enum gr_step step, struct gr_rows *rows, int training,
+                        graft_error *error)
 {
     const struct gr_layer_kind *kind = &gr_layer_kinds[t->config.kind];
-    const int32_t               rc = (step == GR_STEP_BEGIN ? kind->begin : kind->forward)(t, &t->layers[l], x, error);
+    const struct gr_operand     x = input_of(t, l, training);
+    const int32_t               rc = step == GR_STEP_BEGIN ? kind->begin(t, &t->layers[l], x, error)
+                                                           : kind->forward(t, &t->layers[l], x, rows, error);
 
     if (t->layers[l].shares[step]) t->holder[step] = l;
     return rc;
@@ -164,14 +167,12 @@ static int32_t run_step(graft_trainer *t, int32_t l, enum gr_step step, struct g
 
 static int32_t layer_forward(graft_trainer *t, int32_t l, int training, graft_error *error)
 {
-    const struct gr_rows    rows = rows_behind(t, l, training);
-    const struct gr_operand x = input_of(t, l, training);
-    int32_t                 rc = GRAFT_OK;
+    struct gr_rows rows = rows_behind(t, l, training);
+    int32_t        rc = GRAFT_OK;
 
     t->layer_now = l;
-    GR_TRY(run_step(t, l, GR_STEP_BEGIN, x, error));
-    GR_TRY(run_step(t, l, GR_STEP_Z, x, error));
-    gr_layer_rows_forward(t, &rows);
+    GR_TRY(run_step(t, l, GR_STEP_BEGIN, NULL, training, error));
+    rc = run_step(t, l, GR_STEP_Z, &rows, training, error);
 done:
     return rc;
 }
@@ -180,16 +181,14 @@ done:
  * deviation are there, so that behind Z the bias alone is missing. */
 static int32_t layer_remake(graft_trainer *t, int32_t l, graft_error *error)
 {
-    const struct gr_layer  *layer = &t->layers[l];
-    const struct gr_operand x = input_of(t, l, 1);
-    struct gr_rows          rows = rows_behind(t, l, 1);
-    int32_t                 rc = GRAFT_OK;
+    const struct gr_layer *layer = &t->layers[l];
+    struct gr_rows         rows = rows_behind(t, l, 1);
+    int32_t                rc = GRAFT_OK;
 
-    if (layer->shares[GR_STEP_BEGIN] && t->holder[GR_STEP_BEGIN] != l) GR_TRY(run_step(t, l, GR_STEP_BEGIN, x, error));
-    if (!layer->shares[GR_STEP_Z] || t->holder[GR_STEP_Z] == l) return GRAFT_OK;
-    GR_TRY(run_step(t, l, GR_STEP_Z, x, error));
     rows.h = NULL;
-    gr_layer_rows_forward(t, &rows);
+    if (layer->shares[GR_STEP_BEGIN] && t->holder[GR_STEP_BEGIN] != l)
+        GR_TRY(run_step(t, l, GR_STEP_BEGIN, NULL, 1, error));
+    if (layer->shares[GR_STEP_Z] && t->holder[GR_STEP_Z] != l) rc = run_step(t, l, GR_STEP_Z, &rows, 1, error);
 done:
     return rc;
 }

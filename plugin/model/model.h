@@ -138,6 +138,9 @@ static inline struct gr_operand gr_dense_operand(const float *data, int64_t stri
     return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
 }
 
+struct gr_rows;
+struct gr_rows_gradient;
+
 /** What sets the layers of one kind of model apart. */
 struct gr_layer_kind {
     const char *name;       /* as in option "model" */
@@ -147,8 +150,9 @@ struct gr_layer_kind {
     int32_t (*init)(graft_trainer *trainer, int32_t l, graft_error *error);
     /** GR_STEP_BEGIN: from x to what the backward pass wants beside x and z. */
     int32_t (*begin)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
-    /** GR_STEP_Z: from x and that to layer->z, before the bias. */
-    int32_t (*forward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+    /** GR_STEP_Z: from x and that to layer->z, and through the pass over rows behind it. */
+    int32_t (*forward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                       graft_error *error);
     /** From g, the gradient of z, which it may spoil, to the gradients of the weights and, unless NULL, dx of x. */
     int32_t (*backward)(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
@@ -302,23 +306,29 @@ int     gr_layer_aggregates_first(const graft_trainer *trainer, int32_t l);
 /* The members of gr_layer_kinds. */
 int32_t gr_conv_init(graft_trainer *trainer, int32_t l, graft_error *error);
 int32_t gr_conv_begin(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
-int32_t gr_conv_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+int32_t gr_conv_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                        graft_error *error);
 int32_t gr_conv_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                          graft_error *error);
 int32_t gr_gin_init(graft_trainer *trainer, int32_t l, graft_error *error);
 int32_t gr_gin_begin(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
-int32_t gr_gin_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+int32_t gr_gin_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                       graft_error *error);
 int32_t gr_gin_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 int32_t gr_gat_init(graft_trainer *trainer, int32_t l, graft_error *error);
 int32_t gr_gat_begin(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
-int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
+                       graft_error *error);
 int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 
-/** out[x.rows x w->cols] = x w + beta out, for beta 0 or 1. x may be sparse features here and in the next one. */
+/** out[x.rows x w->cols] = x w + beta out, for beta 0 or 1. x may be sparse features here and in those with x below. */
 int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
                    float *out, graft_error *error);
+/** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if it can be. */
+int32_t gr_product_rows(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
+                        struct gr_rows *rows, graft_error *error);
 /** The gradient of w in it: x^T g. */
 int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g,
                                    struct gr_parameter *w, graft_error *error);
@@ -336,8 +346,6 @@ int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, st
 /** Of x, with as many rows as the input, zero those behind the rows that the output has. */
 void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width);
 
-struct gr_rows;
-struct gr_rows_gradient;
 /** A pass over rows of a layer, under phase "rows". */
 void gr_layer_rows_forward(const graft_trainer *trainer, const struct gr_rows *rows);
 void gr_layer_rows_backward(const graft_trainer *trainer, const struct gr_rows *rows,
@@ -361,6 +369,8 @@ struct gr_rows {
     const int64_t *vertex; /* draws of row v are those of vertex[v]; NULL: of v */
 };
 void gr_rows_forward(const struct gr_rows *rows);
+/** The same for rows begin to end - 1, on the calling thread; `rows` is a struct gr_rows. */
+void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
 
 /** Backward through the same: g, the gradient of h, becomes that of z; gradients of bias, gain and shift (those not
  *  NULL) are written. `partial` has room for GR_PARTIALS * width per chunk. */

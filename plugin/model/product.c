@@ -3,22 +3,31 @@
 #include "base/parallel.h"
 #include "model/model.h"
 
-static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, graft_error *error)
+/* With `rows`, the pass over rows of C too: a module that knows how does it as blocks of C are done. */
+static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, struct gr_rows *rows, graft_error *error)
 {
-    const double begin = gr_profile_begin(t);
-    graft_gemm   g = *shape;
-    int32_t      rc;
+    const graft_dense_ops *ops = t->dense->table->dense;
+    const int              knows = ops->gemm_size >= sizeof *shape;
+    const double           begin = gr_profile_begin(t);
+    graft_gemm             g = *shape;
+    int32_t                rc;
 
     g.size = sizeof g;
     g.threads = gr_threads_worth(t->threads, g.m * g.n * g.k / 16);
-    if (t->dense->table->dense->gemm_size >= offsetof(graft_gemm, times) + sizeof g.times)
-        g.times = gr_profile_team(t).times;
     g.alpha = 1;
-    g.type = t->dense_type;
-    rc = t->dense->table->dense->gemm(t->dense->state, &g, error);
+    if (knows) {
+        g.type = t->dense_type;
+        g.times = gr_profile_team(t).times;
+    }
+    if (knows && rows != NULL) {
+        g.rows_done = gr_rows_forward_part;
+        g.rows_arg = rows;
+    }
+    rc = ops->gemm(t->dense->state, &g, error);
     gr_profile_end(t, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
                    2 * (double)g.m * (double)g.n * (double)g.k);
+    if (rc == GRAFT_OK && rows != NULL && !knows) gr_layer_rows_forward(t, rows);
     return rc;
 }
 
@@ -61,26 +70,42 @@ static int32_t mxm(const graft_trainer *t, const char *phase, graft_matrix *a, c
     return rc;
 }
 
+/* out = x w + beta out, and the pass over rows of it, if there is one. */
+static int32_t product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta,
+                       float *out, struct gr_rows *rows, graft_error *error)
+{
+    const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
+    int32_t                 rc;
+
+    if (x.sparse == NULL) {
+        return gemm(t,
+                    &(graft_gemm){ .m = x.rows,
+                                   .n = w->cols,
+                                   .k = w->rows,
+                                   .beta = beta,
+                                   .a = x.data,
+                                   .lda = x.stride,
+                                   .b = w->value,
+                                   .ldb = w->cols,
+                                   .c = out,
+                                   .ldc = w->cols },
+                    rows, error);
+    }
+    rc = mxm(t, "update", part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
+    if (rc == GRAFT_OK && rows != NULL) gr_layer_rows_forward(t, rows);
+    return rc;
+}
+
 int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
                    graft_error *error)
 {
-    if (x.sparse != NULL) {
-        const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
+    return product(t, x, w, beta, out, NULL, error);
+}
 
-        return mxm(t, "update", part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
-    }
-    return gemm(t,
-                &(graft_gemm){ .m = x.rows,
-                               .n = w->cols,
-                               .k = w->rows,
-                               .beta = beta,
-                               .a = x.data,
-                               .lda = x.stride,
-                               .b = w->value,
-                               .ldb = w->cols,
-                               .c = out,
-                               .ldc = w->cols },
-                error);
+int32_t gr_product_rows(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta,
+                        struct gr_rows *rows, graft_error *error)
+{
+    return product(t, x, w, beta, rows->z, rows, error);
 }
 
 int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, struct gr_parameter *w,
@@ -102,7 +127,7 @@ int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, 
                                .ldb = w->cols,
                                .c = w->gradient,
                                .ldc = w->cols },
-                error);
+                NULL, error);
 }
 
 int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_t rows, const struct gr_parameter *w,
@@ -120,7 +145,7 @@ int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_
                                .ldb = w->cols,
                                .c = out,
                                .ldc = w->rows },
-                error);
+                NULL, error);
 }
 
 int32_t gr_product_gather(const graft_trainer *t, graft_matrix *a, const float *scale, struct gr_operand x,

@@ -45,6 +45,13 @@ void gr_rows_forward(const struct gr_rows *rows)
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, &pass);
 }
 
+void gr_rows_forward_part(void *rows, int64_t begin, int64_t end)
+{
+    const struct gr_rows *r = rows;
+
+    loops(r->isa)->forward(r, begin, end);
+}
+
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
 {
     const int64_t chunks = gr_chunk_count(n, GR_CHUNK_ROWS);
