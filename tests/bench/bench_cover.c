@@ -47,10 +47,12 @@ static int part_of(int64_t vertex, int parts)
 static void pair_init(struct pair *pair, const struct bench_graph *graph, int parts, int receiver, int sender)
 {
     int32_t *place = bench_new((size_t)graph->n, sizeof *place, 1);
-    int64_t  entries = 0;
+    int64_t  entries = 0, room = 0;
 
+    for (int64_t row = 0; row < graph->n; row++)
+        if (part_of(row, parts) == receiver) room += graph->row_ptr[row + 1] - graph->row_ptr[row];
     *pair = (struct pair){ .row_ptr = bench_new((size_t)graph->n + 1, sizeof *pair->row_ptr, 1) };
-    pair->source = bench_new((size_t)(graph->nnz / parts) * 2, sizeof *pair->source, 1);
+    pair->source = bench_new((size_t)room, sizeof *pair->source, 1);
     for (int64_t row = 0; row < graph->n; row++) {
         if (part_of(row, parts) != receiver) continue;
         for (int64_t e = graph->row_ptr[row]; e < graph->row_ptr[row + 1]; e++) {
