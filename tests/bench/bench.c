@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ void bench_die(const char *format, ...)
     va_list list;
 
     fflush(stdout);
-    fprintf(stderr, "bench_mxm: ");
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     va_start(list, format);
     vfprintf(stderr, format, list);
     va_end(list);

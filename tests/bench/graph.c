@@ -148,12 +148,12 @@ static void copy_columns(struct bench_graph *graph, const graft_csr *csr)
 
 static void read_data(struct bench_graph *graph, const char *path, const graft_api *api, int threads)
 {
-    const graft_data_interface *data = api->get_interface(api->context, GRAFT_DATA_ID);
+    const graft_data_interface *data = api == NULL ? NULL : api->get_interface(api->context, GRAFT_DATA_ID);
     graft_data                 *set = NULL;
     graft_error                 error = GRAFT_INIT(graft_error);
     const graft_csr            *csr;
 
-    if (data == NULL) bench_die("'%s': this library reads no data sets (%s)", path, GRAFT_DATA_ID);
+    if (data == NULL) bench_die("'%s': there is no library, or it reads no data sets (%s)", path, GRAFT_DATA_ID);
     if (data->open(api->context, path, &set, &error) != GRAFT_OK) bench_die("%s", error.message);
     csr = data->view(set)->graph;
     if (csr->n_rows > INT32_MAX) bench_die("'%s' has %" PRId64 " vertices; columns here are int32", path, csr->n_rows);

@@ -42,6 +42,27 @@ void oracle_edge_softmax_backward(const graft_csr *a, const graft_dense *p, cons
 void oracle_edge_mxm(const graft_csr *a, int transposed, const graft_dense *w, const graft_dense *y, int64_t width,
                      double *out);
 
+/* -- vertex covers of bipartite graphs ---------------------------------------------------------------------------- */
+
+/** The targets with the sources of their edges, which may repeat. */
+struct oracle_bipartite {
+    int64_t        n_targets, n_sources;
+    const int64_t *row_ptr; /* [n_targets + 1] */
+    const int32_t *source;  /* [row_ptr[n_targets]] */
+};
+
+/** Pairs in a largest matching of the graph without source `absent`; -1: with all. */
+int64_t oracle_matching_size(const struct oracle_bipartite *graph, int64_t absent);
+
+/** The smallest vertex cover with the most sources; returns its size. A source is in some smallest cover if and only if
+ *  the largest matching is smaller without it; all such together are in one, with the targets that then must be. */
+int64_t oracle_cover(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in);
+
+/** The same by trying all sets of sources, of which there are less than 63; and whether several covers of that size
+ *  have so many sources. */
+int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in,
+                              int *several);
+
 /* -- models ------------------------------------------------------------------------------------------------------ */
 
 enum { ORACLE_LAYERS_MAX = 8, ORACLE_TENSORS_MAX = 48 };

@@ -216,6 +216,29 @@ static void test_edge(void)
     ok(out[0] == 1 && out[1] == 6, "sums of columns by hand");
 }
 
+/** Targets 0 and 1 gather from source 0, and target 2 from all three: sources 1, 2 cost more than target 2. And a
+ *  square, which two sources cover as well as two targets. */
+static void test_cover(void)
+{
+    const int64_t                 row_ptr[] = { 0, 1, 2, 6 }, square_ptr[] = { 0, 2, 4 };
+    const int32_t                 source[] = { 0, 0, 2, 1, 0, 2 }, square_source[] = { 0, 1, 1, 0 };
+    const struct oracle_bipartite graph = { 3, 3, row_ptr, source }, square = { 2, 2, square_ptr, square_source };
+    uint8_t                       s[3], t[3];
+    int                           several = 1;
+
+    ok(oracle_matching_size(&graph, -1) == 2 && oracle_matching_size(&graph, 0) == 1 &&
+           oracle_matching_size(&graph, 1) == 2,
+       "largest matchings by hand");
+    ok(oracle_cover(&graph, s, t) == 2 && s[0] && !s[1] && !s[2] && !t[0] && !t[1] && t[2], "cover by hand");
+    ok(oracle_cover_by_trial(&graph, s, t, &several) == 2 && s[0] && !s[1] && !s[2] && !t[0] && !t[1] && t[2] &&
+           !several,
+       "cover by trial by hand");
+    ok(oracle_cover(&square, s, t) == 2 && s[0] && s[1] && !t[0] && !t[1],
+       "of covers that are as small, that of sources");
+    ok(oracle_cover_by_trial(&square, s, t, &several) == 2 && s[0] && s[1] && !t[0] && !t[1] && !several,
+       "the same by trial");
+}
+
 static void test_forward(void)
 {
     struct oracle_options options = { .kind = ORACLE_SAGE, .layers = 1 };
@@ -343,6 +366,7 @@ int main(void)
     test_dropout();
     test_mxm();
     test_edge();
+    test_cover();
     test_forward();
     test_gat();
     test_gradient(0);

@@ -13,6 +13,7 @@ PROGRAMS = {
     "tests/test_epilogue": ["tests/graft_kernel_wrong.so"],
     "tests/unit_test_gradient": [],
     "tests/unit_test_edge": [],
+    "tests/unit_test_cover": [],
     "tests/unit_test_data": [],
     "tests/unit_test_data_mtx": [],
     "tests/abi/test_arguments_mxm": [],

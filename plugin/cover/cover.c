@@ -1,0 +1,62 @@
+/* Covers: all targets, all sources, or as few of both as can be.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cover/cover.h"
+
+#include "cover/matching.h"
+
+#include <string.h>
+
+static int64_t cover_targets(const struct gr_cut *cut, uint8_t *target_in)
+{
+    int64_t size = 0;
+
+    for (int64_t t = 0; t < cut->n_targets; t++) {
+        target_in[t] = cut->row_ptr[t] < cut->row_ptr[t + 1];
+        size += target_in[t];
+    }
+    return size;
+}
+
+static int64_t cover_sources(const struct gr_cut *cut, uint8_t *source_in)
+{
+    int64_t size = 0;
+
+    for (int64_t e = 0; e < cut->row_ptr[cut->n_targets]; e++) {
+        size += !source_in[cut->source[e]];
+        source_in[cut->source[e]] = 1;
+    }
+    return size;
+}
+
+/* Koenig: one end of every matched pair. No minimum cover has a source without a partner, so each has its targets, so
+ * none has the partners of these, and so on along all paths: of pairs that are reached so the target is taken. The
+ * sources of the others then cover the edges that are left. */
+static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *matching, uint8_t *source_in,
+                           uint8_t *target_in)
+{
+    for (int64_t s = 0; s < cut->n_sources; s++) {
+        if (matching->of_source[s] < 0) continue;
+        if (matching->level[s] > 0) target_in[matching->of_source[s]] = 1;
+        else source_in[s] = 1;
+    }
+    return matching->size;
+}
+
+int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, enum gr_cover_kind kind,
+                      uint8_t *source_in, uint8_t *target_in, int64_t *size, graft_error *error)
+{
+    struct gr_matching matching = { 0 };
+    int32_t            rc = GRAFT_OK;
+
+    if (kind == GR_COVER_HYBRID) GR_TRY(gr_matching_find(context, cut, &matching, error));
+    memset(source_in, 0, (uint64_t)cut->n_sources);
+    memset(target_in, 0, (uint64_t)cut->n_targets);
+    switch (kind) {
+    case GR_COVER_PRE: *size = cover_targets(cut, target_in); break;
+    case GR_COVER_POST: *size = cover_sources(cut, source_in); break;
+    case GR_COVER_HYBRID: *size = cover_pairs(cut, &matching, source_in, target_in); break;
+    }
+done:
+    gr_matching_fini(context, &matching);
+    return rc;
+}

@@ -1,0 +1,116 @@
+/* The heuristic of Karp and Sipser (FOCS 1981): a vertex with one possible partner left is paired with it, which is
+ * never wrong; when there is no such vertex, some target is paired with its source of the fewest possible partners.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cover/matching.h"
+
+struct greedy {
+    const struct gr_cut *cut;
+    struct gr_matching  *matching;
+    int32_t             *target_degree; /* [n_targets] its entries with sources that have no partner */
+    int32_t             *source_degree; /* [n_sources] its entries with targets that have no partner */
+    int32_t             *single;        /* [n_targets + n_sources] a stack: a target t, or ~s, whose degree fell to 1 */
+    int64_t              n_single;
+};
+
+static void leave_sources(struct greedy *g, int32_t t)
+{
+    for (int64_t e = g->cut->row_ptr[t]; e < g->cut->row_ptr[t + 1]; e++) {
+        const int32_t s = g->cut->source[e];
+
+        if (g->matching->of_source[s] >= 0) continue;
+        if (--g->source_degree[s] == 1) g->single[g->n_single++] = ~s;
+    }
+}
+
+static void leave_targets(struct greedy *g, int32_t s)
+{
+    const struct gr_matching *matching = g->matching;
+
+    for (int64_t e = matching->begin[s]; e < matching->begin[s + 1]; e++) {
+        const int32_t t = matching->target[e];
+
+        if (matching->of_target[t] >= 0) continue;
+        if (--g->target_degree[t] == 1) g->single[g->n_single++] = t;
+    }
+}
+
+static void join(struct greedy *g, int32_t t, int32_t s)
+{
+    g->matching->of_target[t] = s;
+    g->matching->of_source[s] = t;
+    g->matching->size++;
+    leave_sources(g, t);
+    leave_targets(g, s);
+}
+
+/* For a target that has a possible partner: the one that has the fewest itself. */
+static int32_t partner_of_target(const struct greedy *g, int32_t t)
+{
+    int32_t best = -1;
+
+    for (int64_t e = g->cut->row_ptr[t]; e < g->cut->row_ptr[t + 1]; e++) {
+        const int32_t s = g->cut->source[e];
+
+        if (g->matching->of_source[s] >= 0) continue;
+        if (best < 0 || g->source_degree[s] < g->source_degree[best]) best = s;
+    }
+    return best;
+}
+
+/* For a source that has a possible partner: the first. */
+static int32_t partner_of_source(const struct greedy *g, int32_t s)
+{
+    int64_t e = g->matching->begin[s];
+
+    while (g->matching->of_target[g->matching->target[e]] >= 0) e++;
+    return g->matching->target[e];
+}
+
+/* One with no partner left since it came onto the stack, or with its own, is passed over. */
+static void join_singles(struct greedy *g)
+{
+    while (g->n_single > 0) {
+        const int32_t vertex = g->single[--g->n_single];
+
+        if (vertex >= 0) {
+            if (g->matching->of_target[vertex] < 0 && g->target_degree[vertex] == 1)
+                join(g, vertex, partner_of_target(g, vertex));
+        } else if (g->matching->of_source[~vertex] < 0 && g->source_degree[~vertex] == 1) {
+            join(g, partner_of_source(g, ~vertex), ~vertex);
+        }
+    }
+}
+
+static void count_degrees(struct greedy *g)
+{
+    for (int64_t s = 0; s < g->cut->n_sources; s++) {
+        g->source_degree[s] = (int32_t)(g->matching->begin[s + 1] - g->matching->begin[s]);
+        if (g->source_degree[s] == 1) g->single[g->n_single++] = ~(int32_t)s;
+    }
+    for (int64_t t = 0; t < g->cut->n_targets; t++) {
+        g->target_degree[t] = (int32_t)(g->cut->row_ptr[t + 1] - g->cut->row_ptr[t]);
+        if (g->target_degree[t] == 1) g->single[g->n_single++] = (int32_t)t;
+    }
+}
+
+int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                           graft_error *error)
+{
+    struct greedy  g = { .cut = cut, .matching = matching };
+    struct gr_pool pool = { 0 };
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(GR_POOL_NEW(context, &pool, g.target_degree, cut->n_targets, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, g.source_degree, cut->n_sources, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, g.single, cut->n_targets + cut->n_sources, error));
+    count_degrees(&g);
+    join_singles(&g);
+    for (int64_t t = 0; t < cut->n_targets; t++) {
+        if (matching->of_target[t] >= 0 || g.target_degree[t] == 0) continue;
+        join(&g, (int32_t)t, partner_of_target(&g, (int32_t)t));
+        join_singles(&g);
+    }
+done:
+    gr_pool_fini(context, &pool);
+    return rc;
+}

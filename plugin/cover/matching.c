@@ -1,0 +1,191 @@
+/* Maximum matchings: phases of many shortest augmenting paths (Hopcroft and Karp, SIAM J. Comput. 1973), each phase
+ * followed by paths of any length through what is left (Duff and Wiberg, ACM TOMS 1988), which saves most of the
+ * phases on meshes and other graphs whose paths are long. Paths begin at sources without a partner, because the last
+ * search, which finds none, is then what the cover is read from.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cover/matching.h"
+
+/* The bound on the number of phases, 2 sqrt(T + S), is one for shortest paths alone. So only the first phases go on to
+ * paths of any length. */
+enum { DEEP_PHASES = 64 };
+
+/* What the phases work with; all [n_sources]. A phase touches no more than it reaches. */
+struct search {
+    struct gr_matching *matching;
+    int64_t            *cursor; /* the next entry of a source that this phase has not tried */
+    int32_t            *queue;  /* sources in the order they are reached; the roots, which have no partner, first */
+    int32_t            *path;   /* sources on the way from a root */
+    int64_t             n_roots, n_reached;
+    int                 deep; /* whether paths may have any length; level is then -1 where one has been */
+    int32_t             last; /* level of the first source that has an edge to a target without a partner */
+};
+
+static void reach(struct search *search, int32_t source, int32_t level)
+{
+    search->matching->level[source] = level;
+    search->cursor[source] = search->matching->begin[source];
+    search->queue[search->n_reached++] = source;
+}
+
+/* Sources without a partner that have edges. */
+static void find_roots(struct search *search, int64_t n_sources)
+{
+    const struct gr_matching *matching = search->matching;
+
+    for (int64_t s = 0; s < n_sources; s++) {
+        if (matching->of_source[s] < 0 && matching->begin[s] < matching->begin[s + 1])
+            search->queue[search->n_roots++] = (int32_t)s;
+    }
+}
+
+/* Breadth first from all roots, up to the first target without a partner. Returns whether there is one. */
+static int find_levels(struct search *search)
+{
+    const struct gr_matching *matching = search->matching;
+    const int64_t             n_roots = search->n_roots;
+
+    for (int64_t i = 0; i < search->n_reached; i++) matching->level[search->queue[i]] = 0;
+    search->n_reached = 0;
+    for (int64_t i = 0; i < n_roots; i++)
+        if (matching->of_source[search->queue[i]] < 0) reach(search, search->queue[i], 1);
+    search->n_roots = search->n_reached;
+    for (int64_t i = 0; i < search->n_reached; i++) {
+        const int32_t s = search->queue[i];
+
+        for (int64_t e = matching->begin[s]; e < matching->begin[s + 1]; e++) {
+            const int32_t next = matching->of_target[matching->target[e]];
+
+            if (next < 0) {
+                search->last = matching->level[s];
+                return 1;
+            }
+            if (matching->level[next] == 0) reach(search, next, matching->level[s] + 1);
+        }
+    }
+    return 0;
+}
+
+/* Every source of the path gets the target it was left by. */
+static void flip(struct search *search, int64_t length)
+{
+    struct gr_matching *matching = search->matching;
+
+    for (int64_t i = 0; i < length; i++) {
+        const int32_t s = search->path[i], t = matching->target[search->cursor[s] - 1];
+
+        matching->of_source[s] = t;
+        matching->of_target[t] = s;
+    }
+    matching->size++;
+}
+
+/* Whether a path may go to a source after so many others. With shortest paths it may on the next level only, and as
+ * often as it likes, for entries that were tried are not tried again in the phase. A target that got its partner in
+ * this phase leads nowhere, because that partner is a level too high; so the paths of a phase have no vertex in common.
+ * A path of any length may go where no other such path has been. */
+static int may_enter(struct search *search, int32_t source, int64_t others)
+{
+    int32_t *level = search->matching->level;
+
+    if (!search->deep) return others < search->last && level[source] == others + 1;
+    if (level[source] < 0) return 0;
+    if (level[source] == 0) search->queue[search->n_reached++] = source;
+    level[source] = -1;
+    search->cursor[source] = search->matching->begin[source];
+    return 1;
+}
+
+/* Depth first from one root, to the first target without a partner. */
+static void augment(struct search *search, int32_t root)
+{
+    const struct gr_matching *matching = search->matching;
+    int64_t                   length = 0;
+
+    if (may_enter(search, root, 0)) search->path[length++] = root;
+    while (length > 0) {
+        const int32_t s = search->path[length - 1];
+        int32_t       next;
+
+        if (search->cursor[s] == matching->begin[s + 1]) {
+            length--;
+            continue;
+        }
+        next = matching->of_target[matching->target[search->cursor[s]++]];
+        if (next < 0) {
+            flip(search, length);
+            return;
+        }
+        if (may_enter(search, next, length)) search->path[length++] = next;
+    }
+}
+
+static void augment_roots(struct search *search, int deep)
+{
+    search->deep = deep;
+    for (int64_t i = 0; i < search->n_roots; i++)
+        if (search->matching->of_source[search->queue[i]] < 0) augment(search, search->queue[i]);
+}
+
+static int32_t complete(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                        graft_error *error)
+{
+    struct search  search = { .matching = matching };
+    struct gr_pool pool = { 0 };
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->level, cut->n_sources, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, search.cursor, cut->n_sources, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, search.queue, cut->n_sources, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, search.path, cut->n_sources, error));
+    find_roots(&search, cut->n_sources);
+    for (int phase = 0; find_levels(&search); phase++) {
+        augment_roots(&search, 0);
+        if (phase < DEEP_PHASES) augment_roots(&search, 1);
+    }
+done:
+    gr_pool_fini(context, &pool);
+    return rc;
+}
+
+/* Transpose. What is counted goes two ahead, so that begin[s + 1] can move from the first entry of source s to its end
+ * while they are placed. */
+static int32_t by_source(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                         graft_error *error)
+{
+    const int64_t entries = cut->row_ptr[cut->n_targets];
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->begin, cut->n_sources + 2, error));
+    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->target, entries, error));
+    for (int64_t e = 0; e < entries; e++) matching->begin[cut->source[e] + 2]++;
+    for (int64_t s = 0; s < cut->n_sources; s++) matching->begin[s + 2] += matching->begin[s + 1];
+    for (int64_t t = 0; t < cut->n_targets; t++) {
+        for (int64_t e = cut->row_ptr[t]; e < cut->row_ptr[t + 1]; e++)
+            matching->target[matching->begin[cut->source[e] + 1]++] = (int32_t)t;
+    }
+done:
+    return rc;
+}
+
+int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                         graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *matching = (struct gr_matching){ 0 };
+    GR_TRY(by_source(context, cut, matching, error));
+    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_target, cut->n_targets, error));
+    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_source, cut->n_sources, error));
+    for (int64_t t = 0; t < cut->n_targets; t++) matching->of_target[t] = -1;
+    for (int64_t s = 0; s < cut->n_sources; s++) matching->of_source[s] = -1;
+    GR_TRY(gr_matching_greedy(context, cut, matching, error));
+    GR_TRY(complete(context, cut, matching, error));
+done:
+    return rc;
+}
+
+void gr_matching_fini(const graft_context *context, struct gr_matching *matching)
+{
+    gr_pool_fini(context, &matching->pool);
+    *matching = (struct gr_matching){ 0 };
+}
