@@ -101,9 +101,9 @@ typedef struct graft_span {
     int32_t     layer; /**< -1: of none */
     int32_t     pass;  /**< GRAFT_PASS_... */
     uint32_t    reserved;
-    const char *phase; /**< "aggregate", "update" (products with weights), "attention", "rows" (bias, norm, ReLU,
+    const char *phase;      /**< "aggregate", "update" (products with weights), "attention", "rows" (bias, norm, ReLU,
                             dropout), "loss" or "optimizer"; static */
-    int64_t     epoch; /**< epochs behind when it was recorded */
+    int64_t     epoch;      /**< epochs behind when it was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
     double      flops;      /**< likewise */
