@@ -118,6 +118,15 @@ typedef struct graft_span {
     uint32_t    reserved;
 } graft_span;
 
+/** One thing that a trainer uses memory for. */
+typedef struct graft_ledger_item {
+    uint32_t    size;
+    uint32_t    reserved;
+    const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients"; static */
+    const char *help;  /**< what that is, a line; static */
+    int64_t     bytes; /**< beside the arrays of the data set */
+} graft_ledger_item;
+
 typedef struct graft_train {
     uint32_t size;
     uint32_t reserved;
@@ -175,6 +184,11 @@ typedef struct graft_train {
      * \return OK; ERR_ARG; ERR_NOT_FOUND past the last; ERR_STATE (made without `profile`).
      * [one-caller] Not collective. Since 1. */
     int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
+
+    /** Item number `index` of what create() took memory for; option memory.limit is held against their sum. What
+     * kernels and dense modules prepare at their first run is not in it.
+     * \return OK; ERR_ARG; ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+    int32_t (*ledger_item)(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

@@ -19,6 +19,7 @@ enum {
     KEY_PROFILE,
     KEY_SAVE,
     KEY_RESUME,
+    KEY_EXPLAIN,
     KEY_LIST
 };
 
@@ -30,6 +31,9 @@ static const struct argp_option OPTIONS[] = {
     { "profile", KEY_PROFILE, "FILE", 0, "Write where the time went as a Chrome trace, and print a summary", 0 },
     { "save", KEY_SAVE, "DIR", 0, "Write DIR/checkpoint.safetensors at the end, or when interrupted", 0 },
     { "resume", KEY_RESUME, "DIR", 0, "Go on from DIR/checkpoint.safetensors; the option epochs counts in total", 0 },
+    { "explain", KEY_EXPLAIN, NULL, 0,
+      "Print what memory is for before training, and the measured peak after (to see only the first: --set epochs=0)",
+      0 },
     { "list-options", KEY_LIST, NULL, 0, "List the options of the library and exit", 0 },
     { "verbose", KEY_VERBOSE, NULL, 0, "Print what the library logs, not warnings only", 0 },
     { NULL, 0, NULL, 0, NULL, 0 },
@@ -88,6 +92,7 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     case KEY_PROFILE: arguments->profile = text; return 0;
     case KEY_SAVE: arguments->save = text; return 0;
     case KEY_RESUME: arguments->resume = text; return 0;
+    case KEY_EXPLAIN: arguments->explain = 1; return 0;
     case KEY_LIST: arguments->list_options = 1; return 0;
     case KEY_VERBOSE: arguments->verbose = 1; return 0;
     case ARGP_KEY_END:

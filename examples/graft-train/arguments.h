@@ -15,6 +15,7 @@ struct arguments {
     const char  *save;
     const char  *resume;
     int          list_options;
+    int          explain;
     int          verbose;
 };
 

@@ -3,20 +3,13 @@
 #include "report.h"
 #include "checkpoint.h"
 #include "json_text.h"
+#include "ledger.h"
 #include "output_file.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-
-static int64_t peak_bytes(void)
-{
-    struct rusage usage;
-
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
-}
 
 static int by_value(const void *left, const void *right)
 {
@@ -108,7 +101,8 @@ static json_t *build_report(const struct run *run)
     add(report, "seconds_total", number(run->seconds), &bad);
     library_kernel(&run->library, kernel, sizeof kernel);
     add(report, "kernel", json_text(kernel), &bad);
-    add(report, "peak_rss_bytes", json_integer(peak_bytes()), &bad);
+    add(report, "peak_rss_bytes", json_integer(ledger_peak()), &bad);
+    add(report, "ledger_bytes", ledger_json(run), &bad);
     add(report, "vertices", json_integer(dataset->n_vertices), &bad);
     add(report, "edges", json_integer(dataset->graph->row_ptr[dataset->n_vertices]), &bad);
     add(report, "features", json_integer(dataset->n_features), &bad);
@@ -163,7 +157,9 @@ void report_print(const struct run *run)
     if (run->n_history > 0) {
         printf("time per epoch  %.4g s (median), %.4g s in all\n", median_seconds(run), run->seconds);
     }
-    printf("peak memory     %.1f MB\n", (double)peak_bytes() / 1e6);
+    printf("peak memory     %.1f MB", (double)ledger_peak() * 1e-6);
+    if (arguments->explain) printf(", where %.1f were told", (double)ledger_told(run) * 1e-6);
+    printf("\n");
     library_kernel(&run->library, kernel, sizeof kernel);
     printf("kernel          %s\n", kernel);
     if (run->saved) printf("checkpoint      %s/" CHECKPOINT_FILE "\n", arguments->save);

@@ -3,6 +3,7 @@
 #include "run.h"
 #include "checkpoint.h"
 #include "interrupt.h"
+#include "ledger.h"
 #include "state.h"
 
 #include <inttypes.h>
@@ -63,6 +64,7 @@ static int32_t announce(struct run *run, int64_t total, graft_error *error)
 
     if (rc < 0) return rc;
     printf("%s%s", text, length > 0 && text[length - 1] != '\n' ? "\n" : "");
+    if (run->arguments->explain) ledger_print(run);
     if (run->arguments->resume != NULL && is_trainable(run)) {
         printf("resumed from '%s' after epoch %" PRId64 " of %" PRId64 "%s\n", run->arguments->resume, run->epochs,
                total, run->epochs >= total ? ": nothing left to train" : "");

@@ -7,29 +7,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ARRAY(field)                                                                                                   \
+#define ARRAY(field, use)                                                                                              \
     {                                                                                                                  \
-#field, offsetof(struct gr_layer, field), sizeof *((struct gr_layer *)0)->field                                \
+#field, offsetof(struct gr_layer, field), sizeof *((struct gr_layer *)0)->field, use                           \
     }
 
 static const struct {
     const char *name;
     size_t      at; /* of its pointer in the layer */
     uint64_t    element_bytes;
+    enum gr_use use;
 } arrays[GR_ARRAYS] = {
-    [GR_ARRAY_GATHERED] = ARRAY(gathered),
-    [GR_ARRAY_INNER] = ARRAY(inner),
-    [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits),
-    [GR_ARRAY_PROJECTED] = ARRAY(attention.projected),
-    [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE]),
-    [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET]),
-    [GR_ARRAY_ALPHA] = ARRAY(attention.alpha),
-    [GR_ARRAY_Z] = ARRAY(z),
-    [GR_ARRAY_H] = ARRAY(h),
-    [GR_ARRAY_MEAN] = ARRAY(mean),
-    [GR_ARRAY_RSTD] = ARRAY(rstd),
-    [GR_ARRAY_BITS] = ARRAY(bits),
-    [GR_ARRAY_PER_HEAD] = ARRAY(attention.per_head),
+    [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_INNER] = ARRAY(inner, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits, GR_USE_MASKS),
+    [GR_ARRAY_PROJECTED] = ARRAY(attention.projected, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE], GR_USE_ACTIVATIONS),
+    [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET], GR_USE_ACTIVATIONS),
+    [GR_ARRAY_ALPHA] = ARRAY(attention.alpha, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS),
+    [GR_ARRAY_PER_HEAD] = ARRAY(attention.per_head, GR_USE_ACTIVATIONS),
 };
 
 /* Whether the layer need not keep this array, for it can be made again. H is kept, as the next layer's input; so are
@@ -97,8 +98,8 @@ static int32_t make_array(graft_trainer *t, int which, graft_error *error)
 
         if (layer->count[which] == 0) continue;
         if (made == NULL || !remade)
-            made = gr_ledger_new(t, GR_USE_ACTIVATIONS, remade ? most : layer->count[which],
-                                 arrays[which].element_bytes, arrays[which].name, error);
+            made = gr_ledger_new(t, arrays[which].use, remade ? most : layer->count[which], arrays[which].element_bytes,
+                                 arrays[which].name, error);
         if (made == NULL) return GRAFT_ERR_NOMEM;
         if (remade) {
             shared = made;

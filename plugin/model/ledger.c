@@ -8,7 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const use_name[GR_USES] = { "features", "graph", "weights", "activations", "gradients" };
+static const struct {
+    const char *name, *help;
+} uses[GR_USES] = {
+    [GR_USE_FEATURES] = { "features", "copies of the features: in order, sparse, with dropout" },
+    [GR_USE_GRAPH] = { "graph", "copies of the graph and the labels: symmetric, in order, transposed" },
+    [GR_USE_WEIGHTS] = { "weights", "weights and their gradients" },
+    [GR_USE_OPTIMISER] = { "optimiser", "moments, and the best weights so far" },
+    [GR_USE_ACTIVATIONS] = { "activations", "what the forward pass leaves for the backward pass" },
+    [GR_USE_MASKS] = { "masks", "bits of what ReLU and dropout let through" },
+    [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with" },
+};
 
 int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
 {
@@ -30,12 +40,22 @@ int64_t gr_ledger_total(const graft_trainer *t)
     return bytes;
 }
 
+int32_t gr_ledger_item(const graft_trainer *t, int32_t index, graft_ledger_item *item, graft_error *error)
+{
+    if (index < 0 || index >= GR_USES)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no ledger item %d, there are %d", index, GR_USES);
+    item->name = uses[index].name;
+    item->help = uses[index].help;
+    item->bytes = gr_ledger_bytes(t, (enum gr_use)index);
+    return GRAFT_OK;
+}
+
 void gr_ledger_text(const graft_trainer *t, char *text, uint64_t capacity)
 {
     uint64_t at = 0;
 
     for (int use = 0; use < GR_USES && at < capacity; use++) {
-        at += (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", use > 0 ? ", " : "", use_name[use],
+        at += (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", use > 0 ? ", " : "", uses[use].name,
                                  (double)gr_ledger_bytes(t, (enum gr_use)use) * 1e-6);
     }
 }
@@ -96,7 +116,7 @@ void *gr_ledger_new(graft_trainer *t, enum gr_use use, int64_t count, uint64_t e
 {
     char what[96];
 
-    snprintf(what, sizeof what, "%s (%s)", use_name[use], name);
+    snprintf(what, sizeof what, "%s (%s)", uses[use].name, name);
     if (gr_ledger_check(t, (double)count * (double)element_bytes, what, error) < 0) return NULL;
     return gr_pool_new(t->context, &t->pool[use], count, element_bytes, name, error);
 }

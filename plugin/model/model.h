@@ -159,9 +159,17 @@ struct gr_layer_kind {
 };
 extern const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS];
 
-/** What memory is used for: copies of features, of the graph and the labels; weights with all that the optimiser keeps;
- *  what the forward pass leaves for the backward pass; what that works with. */
-enum gr_use { GR_USE_FEATURES, GR_USE_GRAPH, GR_USE_WEIGHTS, GR_USE_ACTIVATIONS, GR_USE_GRADIENTS, GR_USES };
+/** What memory is used for; ledger.c says it in words. */
+enum gr_use {
+    GR_USE_FEATURES,
+    GR_USE_GRAPH,
+    GR_USE_WEIGHTS,
+    GR_USE_OPTIMISER,
+    GR_USE_ACTIVATIONS,
+    GR_USE_MASKS,
+    GR_USE_GRADIENTS,
+    GR_USES
+};
 
 struct gr_progress {
     int64_t epoch, best_epoch;
@@ -253,6 +261,7 @@ void    gr_ledger_init(graft_trainer *trainer);
 int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
 /** "features 1.0, graph 2.0, ...", in MB. */
+int32_t gr_ledger_item(const graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
 void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
 
 /** Spans of time: those between begin and end, under the layer and the pass of the trainer, and in them those of each

@@ -66,9 +66,9 @@ static int32_t add(graft_trainer *t, int32_t layer, const struct shape_row *shap
     p->cols = cols;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->value, count, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->gradient, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->best, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->m, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->v, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->best, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->m, count, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->v, count, error));
 done:
     return rc;
 }

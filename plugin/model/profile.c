@@ -25,8 +25,8 @@ static int32_t make_room(graft_trainer *t, graft_error *error)
     double            *times;
     int32_t            rc = GRAFT_OK;
 
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, spans, capacity, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, times, (int64_t)t->threads * GR_TIMES, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, spans, capacity, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, times, (int64_t)t->threads * GR_TIMES, error));
     p->spans = spans;
     p->times = times;
     p->capacity = capacity;
@@ -40,7 +40,7 @@ int32_t gr_profile_init(graft_trainer *t, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     if (!gr_option_is(t->context, GR_OPTION_PROFILE, "yes")) return GRAFT_OK;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->profile, 1, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->profile, 1, error));
     t->profile->origin = gr_seconds();
     rc = make_room(t, error);
 done:

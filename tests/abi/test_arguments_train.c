@@ -169,6 +169,8 @@ static const char *trainer_calls(const void *arg)
     graft_trainer *trainer = NULL;
     char           text[32];
 
+    graft_ledger_item use = GRAFT_INIT(graft_ledger_item);
+
     (void)arg;
     if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
     REFUSED(GRAFT_ERR_ARG, s.train->epoch(NULL, &epoch, &error));
@@ -192,6 +194,10 @@ static const char *trainer_calls(const void *arg)
 #undef BAD
     REFUSED(GRAFT_ERR_ARG, s.train->span(NULL, 0, &span, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->span(trainer, 0, &span, &error)); /* made without profile */
+    REFUSED(GRAFT_ERR_ARG, s.train->ledger_item(NULL, 0, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->ledger_item(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, -1, &use, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, 1000, &use, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

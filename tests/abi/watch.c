@@ -457,6 +457,16 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
     return rc;
 }
 
+static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error)
+{
+    const graft_ledger_item copy = item != NULL ? *item : (graft_ledger_item){ 0 };
+    int32_t                 rc;
+
+    WATCHED("graft.train/1 ledger_item", error, train->ledger_item(trainer, index, item, error),
+            same(item, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -468,6 +478,7 @@ static const graft_train watched_train = {
     .explain = train_explain,
     .destroy = train_destroy,
     .span = train_span,
+    .ledger_item = train_ledger_item,
 };
 
 /* Blame a table of ours that lacks a call: the interface has grown, and this file has not. */

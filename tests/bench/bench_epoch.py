@@ -15,9 +15,10 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# Graft as it comes, and without each of its exact short cuts.
+# Graft as it comes, without each of its exact short cuts, and with the one that rounds.
 VARIANTS = {"graft": [], "graft, all rows": ["row_masks=no"],
-            "graft, all rows, features aggregated anew": ["row_masks=no", "reuse_input=no"]}
+            "graft, all rows, features aggregated anew": ["row_masks=no", "reuse_input=no"],
+            "graft, products of bfloat16": ["dense.type=bf16"]}
 
 
 def arguments():

@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import pty
-import random
 import re
 import resource
 import shutil
@@ -13,25 +12,12 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
+from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, labels,  # noqa: E402
+                        make_dataset, n_edges, program, refused, run, split)
 from tap import done, ok, skip  # noqa: E402
-
-N_CLASSES, N_EACH, N_FEATURES = 3, 100, 8
-N = N_CLASSES * N_EACH
-MODEL = ["--set", "model=sage", "layers=2", "hidden=16", "lr=0.02"]
-TIMEOUT = 120
-
-
-def write_npy(path, descr, code, shape, values):
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        file.write(struct.pack(f"<{len(values)}{code}", *values))
 
 
 def read_npy(path):
@@ -44,29 +30,6 @@ def read_npy(path):
     head = eval(data[10:end], {"__builtins__": {}})
     assert not head["fortran_order"]
     return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}i", data[end:])
-
-
-def make_dataset(folder, with_split=True):
-    """Three communities; the features of a vertex say little, those of its neighbours together say a lot."""
-    rng = random.Random(5)
-    labels = [v % N_CLASSES for v in range(N)]
-    edges = set()
-    for v in range(N):
-        for _ in range(5):
-            near = rng.random() < 0.95
-            u = rng.randrange(N_EACH) * N_CLASSES + labels[v] if near else rng.randrange(N)
-            if u != v:
-                edges |= {(u, v), (v, u)}
-    edges = sorted(edges)
-    features = [rng.gauss(1.5 if f == labels[v] else 0, 1) for v in range(N) for f in range(N_FEATURES)]
-    os.mkdir(folder)
-    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, len(edges)), [e[0] for e in edges] + [e[1] for e in edges])
-    write_npy(f"{folder}/features.npy", "<f4", "f", (N, N_FEATURES), features)
-    write_npy(f"{folder}/labels.npy", "<i4", "i", (N,), labels)
-    split = [rng.choice((1, 2, 3)) for _ in range(N)]
-    if with_split:
-        write_npy(f"{folder}/split.npy", "|u1", "B", (N,), split)
-    return labels, split, len(edges)
 
 
 def read_safetensors(path):
@@ -88,22 +51,6 @@ def read_safetensors(path):
         expected = end
     assert start + expected == len(data)
     return metadata, tensors
-
-
-def run(*args, env=None, **options):
-    options.setdefault("stdout", subprocess.PIPE)
-    environment = dict(os.environ, LC_ALL="C", **(env or {}))
-    return subprocess.run([program, *args], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                          timeout=TIMEOUT, env=environment, **options)
-
-
-def refused(name, result, code, *words):
-    """It ended with `code` after one line "graft-train: ..." that holds all the words. Warnings may come before: of a
-    library without BLAS, for one."""
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("graft-train: warning: ")]
-    fine = result.returncode == code and len(lines) == 1 and lines[0].startswith("graft-train: ")
-    fine = fine and all(word in lines[0] for word in words)
-    return ok(fine, name, f"exit {result.returncode}, expected {code} with {words}", result.stderr)
 
 
 def test_training():
@@ -167,146 +114,6 @@ def test_rare_evaluation():
         report = json.load(file)
     ok(result.returncode == 0 and report["kernel"] == "none", "a model without a graph runs no kernel",
        report["kernel"], result.stderr)
-
-
-def test_ledger():
-    wide = ["--set", "model=sage", "layers=3", "hidden=512", "epochs=1"]
-    result = run(data, *wide)
-    ledger = re.search(r"^memory +([\d.]+) MB beside the data set: features ([\d.]+), graph ([\d.]+), "
-                       r"weights ([\d.]+), activations ([\d.]+), gradients ([\d.]+)$", result.stdout, re.MULTILINE)
-    if not ok(result.returncode == 0 and ledger, "the ledger is shown before training", result.stdout, result.stderr):
-        return
-    total, *parts = map(float, ledger.groups())
-    # Z, H, their bits, mean and deviation of two hidden layers; what three gathered; logits; 4 bytes each.
-    activations = 4 * N * (4 * 512 + 512 // 16 + 4 + N_FEATURES + 512 + N_CLASSES) * 1e-6
-    ok(abs(total - sum(parts)) < 0.5 and abs(parts[3] - activations) < 0.1,
-       "its parts are its sum, and activations are what can be told by hand", ledger.group(0), activations)
-    saved = 4 * N * 512 * 1e-6  # one of two Z of hidden layers; what was gathered is there once anyway
-    again = run(data, *wide, "recompute=yes")
-    less = re.search(r"^memory .* activations ([\d.]+), ", again.stdout, re.MULTILINE)
-    ok(less and abs(activations - saved - float(less.group(1))) < 0.1 and "\nrecompute " in again.stdout,
-       "with recompute, hidden layers have one Z", again.stdout, again.stderr)
-    ok(re.findall(r"^epoch .* loss \S+", again.stdout, re.MULTILINE) ==
-       re.findall(r"^epoch .* loss \S+", result.stdout, re.MULTILINE) != [], "and the loss is the same", again.stdout)
-    deep = [*wide, "layers=5"]
-    needed = float(re.search(r"^memory +([\d.]+) MB", run(data, *deep).stdout, re.MULTILINE).group(1))
-    limit = f"memory.limit={int(needed) - 1}"
-    refused("a model that would fit with recompute is refused with that advice", run(data, *deep, limit), 1,
-            "activations", "recompute=yes", limit.split("=")[0])
-    ok(run(data, *deep, limit, "recompute=yes").returncode == 0, "and it does fit")
-    refused("a model that needs more than it may use", run(data, *wide, "memory.limit=7"), 1, "memory.limit",
-            "activations", "7.0 MB that may be used")
-
-
-def test_short_cuts():
-    """What saves work is on, says so, and is gone when switched off; the graph stays symmetric in any order."""
-    few = 20  # training vertices, so that a step does not need all of the 300
-    scarce = f"{base}/scarce"
-    shutil.copytree(data, scarce)
-    write_npy(f"{scarce}/split.npy", "|u1", "B", f"({N},)", [1] * few + [3] * (N - few))
-    short = ["--set", "model=sage", "layers=2", "hidden=16", "epochs=1"]
-    on, off = run(scarce, *short, "order=rcm"), run(scarce, *short, "row_masks=no", "reuse_input=no")
-    rows = re.search(r"^rows +a step needs (\d+) (\d+) of", on.stdout, re.MULTILINE)
-    ok(rows and int(rows.group(2)) == few < int(rows.group(1)) <= N, "explain says how many rows a step needs",
-       on.stdout, on.stderr)
-    ok("features are aggregated once" in on.stdout and " symmetric" in on.stdout and "not symmetric" not in on.stdout,
-       "features are aggregated once, and an order keeps the graph symmetric", on.stdout)
-    ok(off.returncode == 0 and "a step needs" not in off.stdout and "aggregated once" not in off.stdout,
-       "both can be switched off", off.stdout, off.stderr)
-
-
-def test_dense_types():
-    """Products of bfloat16 where the processor has them; where a module has none, float and one warning."""
-    def epochs(*settings):
-        result = run(data, *MODEL, "--set", "epochs=5", *settings)
-        return result, [float(loss) for loss in re.findall(r"loss ([\d.]+)", result.stdout)]
-
-    plain, losses = epochs("dense.module=cblas")
-    if plain.returncode != 0:
-        skip(4, "there is no module cblas")
-        return
-    made_do, same = epochs("dense.module=cblas", "dense.type=bf16")
-    ok(same == losses and len(losses) >= 5 and made_do.stderr.count("done in float") == 1,
-       "without bfloat16 it runs in float, and says so once", made_do.stderr, same, losses)
-    refused("with option strict it is refused", run(data, "--set", "dense.module=cblas", "dense.type=bf16",
-                                                    "strict=yes"), 1, "dense.type", "strict", "cblas")
-    half, close = epochs("dense.type=bf16")
-    if "products of bfloat16" not in half.stdout:
-        ok("done in float" in half.stderr, "what cannot multiply bfloat16 says so", half.stdout, half.stderr)
-        skip(1, "no module multiplies bfloat16 here")
-        return
-    ok(close != losses, "products of bfloat16 round", close)
-    ok(all(abs(a - b) < 0.02 * b for a, b in zip(close, losses)), "but a little", close, losses)
-
-
-def test_sparse_features():
-    """Sparse features stay so where few are there, are dense if that is asked for, and train the same model."""
-    words, each = 400, 3
-    bags = f"{base}/bags"
-    shutil.copytree(data, bags)
-    os.remove(f"{bags}/features.npy")
-    rng = random.Random(9)
-    rows = [sorted(rng.sample(range(words), each)) for v in range(N)]
-    for name, descr, code, values in (("data", "<f4", "f", [rng.random() for _ in range(each * N)]),
-                                      ("indices", "<i4", "i", [word for row in rows for word in row]),
-                                      ("indptr", "<i8", "q", range(0, each * N + 1, each)),
-                                      ("shape", "<i8", "q", [N, words])):
-        write_npy(f"{bags}/features_csr_{name}.npy", descr, code, (len(values),), values)
-    settings = [*MODEL, "--set", "epochs=3", "input_dropout=0.2", "normalize_features=yes"]
-    losses = []
-    for choice, word in (("auto", "multiplied as they are"), ("no", "made dense")):
-        path = f"{base}/sparse-{choice}.json"
-        result = run(bags, *settings, f"sparse_input={choice}", "--json", path)
-        line = re.search(r"^features +sparse, 0\.75 % filled; (.*)$", result.stdout, re.MULTILINE)
-        ok(result.returncode == 0 and line and line.group(1) == word, f"sparse_input={choice}: {word}", result.stdout,
-           result.stderr)
-        with open(path) as file:
-            losses.append([epoch["loss"] for epoch in json.load(file)["history"]])
-    ok(len(losses[0]) == 3 and all(abs(a - b) < 1e-4 for a, b in zip(*losses)), "both train the same model", losses)
-
-
-def test_profile():
-    path, wide = f"{base}/trace.json", 512  # so wide that a second thread is worth waking
-    result = run(data, "--set", "model=sage", "layers=2", f"hidden={wide}", "threads=2", "epochs=3", "eval_every=3",
-                 "--profile", path)
-    if not ok(result.returncode == 0, "training with --profile ends well", result.stderr):
-        return
-    with open(path) as file:
-        events = json.load(file)
-    rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
-    events = [e for e in events if e["ph"] != "M"]
-    ok(rows == {1: "phases", 2: "thread 1", 3: "thread 2"} and {e["tid"] for e in events} == set(rows),
-       "there is a row of phases, and one for each thread", rows)
-    phases = [e for e in events if e["tid"] == 1]
-    seen = {(e["args"]["epoch"], e["cat"], e["name"]) for e in phases}
-    steps = {(epoch, "forward", name) for epoch in range(3) for name in ("update", "aggregate", "rows", "loss")}
-    ok(steps <= seen and (0, "backward", "optimizer") in seen and (3, "evaluation", "update") in seen,
-       "every phase of every epoch is in the trace", seen)
-    ok(all(e["ph"] == "X" and e["dur"] >= 0 for e in events) and
-       all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in zip(phases, phases[1:])),
-       "its events are complete, and follow one another")
-    outside = [e for e in events if e["tid"] > 1 and not any(
-        p["ts"] - 1e-3 <= e["ts"] and e["ts"] + e["dur"] <= p["ts"] + p["dur"] + 1e-3 and
-        (p["name"], p["cat"], p["args"]["layer"]) == (e["name"], e["cat"], e["args"]["layer"]) for p in phases)]
-    ok(not outside, "what a thread did lies inside its phase", outside[:3])
-    second = {(e["cat"], e["name"]) for e in events if e["tid"] == 3}
-    ok({("forward", "update"), ("backward", "update"), ("evaluation", "update")} <= second,
-       "the second thread takes part in products", second)
-    # Layer 1 of 300 vertices: to 3 classes, for the vertex and for its neighbours, both in a training step.
-    flops = sum(e["args"]["flops"] for e in events
-                if e["name"] == "update" and e["cat"] == "evaluation" and e["args"]["layer"] == 1)
-    ok(flops == 2 * 2 * N * wide * N_CLASSES, "floating-point operations are those of the products", flops)
-    ok("GFLOP/s" in result.stdout and path in result.stdout, "the summary is printed", result.stdout)
-    table = re.findall(r"^(\w+) +(\w+) +([\d.]+) +[\d.]+% +\S+ +\S+ +([\d.]+)%$", result.stdout, re.MULTILINE)
-    optimizer = [float(balance) for _, phase, _, balance in table if phase == "optimizer"]
-    ok(len(table) == len({(e["cat"], e["name"]) for e in phases}) and all(0 < float(row[3]) <= 100 for row in table) and
-       optimizer and 25 < optimizer[0] <= 50, "and has the balance of every phase: half, where one thread works",
-       result.stdout)
-    for _, phase, _, balance in [row for row in table if row[:2] == ("backward", "update")]:
-        mine = [e for e in events if (e["cat"], e["name"]) == ("backward", phase)]
-        busy = sum(e["dur"] - e["args"]["waited"] for e in mine if e["tid"] > 1)
-        ok(abs(float(balance) - 100 * busy / (2 * sum(e["dur"] for e in mine if e["tid"] == 1))) < 0.11,
-           "which is the time that threads worked, of that of the phase", balance)
 
 
 def test_usage():
@@ -573,26 +380,14 @@ def test_interrupt():
        "resumed, it gives the bits of a run that was not interrupted", *[step.stderr for step in steps])
 
 
-if len(sys.argv) != 2 or not os.access(sys.argv[1], os.X_OK):
-    print("Bail out! the path of graft-train is expected")
-    sys.exit(1)
-program = os.path.abspath(sys.argv[1])
-with tempfile.TemporaryDirectory(prefix="graft-train-") as base:
-    data = f"{base}/data"
-    labels, split, n_edges = make_dataset(data)
-    test_training()
-    test_rare_evaluation()
-    test_ledger()
-    test_short_cuts()
-    test_dense_types()
-    test_sparse_features()
-    test_profile()
-    test_usage()
-    test_list_options()
-    if test_resume():
-        test_bad_checkpoints()
-        test_prediction_only()
-        test_unwritable()
-    test_terminal()
-    test_interrupt()
+test_training()
+test_rare_evaluation()
+test_usage()
+test_list_options()
+if test_resume():
+    test_bad_checkpoints()
+    test_prediction_only()
+    test_unwritable()
+test_terminal()
+test_interrupt()
 done()

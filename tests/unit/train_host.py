@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of graft-train share: the program, which is their argument, a small data set, and a folder that is
+removed at the end."""
+import atexit
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
+from tap import ok  # noqa: E402
+
+N_CLASSES, N_EACH, N_FEATURES = 3, 100, 8
+N = N_CLASSES * N_EACH
+MODEL = ["--set", "model=sage", "layers=2", "hidden=16", "lr=0.02"]
+TIMEOUT = 120
+
+
+def write_npy(path, descr, code, shape, values):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        file.write(struct.pack(f"<{len(values)}{code}", *values))
+
+
+def make_dataset(folder, with_split=True):
+    """Three communities; the features of a vertex say little, those of its neighbours together say a lot."""
+    rng = random.Random(5)
+    labels = [v % N_CLASSES for v in range(N)]
+    edges = set()
+    for v in range(N):
+        for _ in range(5):
+            near = rng.random() < 0.95
+            u = rng.randrange(N_EACH) * N_CLASSES + labels[v] if near else rng.randrange(N)
+            if u != v:
+                edges |= {(u, v), (v, u)}
+    edges = sorted(edges)
+    features = [rng.gauss(1.5 if f == labels[v] else 0, 1) for v in range(N) for f in range(N_FEATURES)]
+    os.mkdir(folder)
+    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, len(edges)), [e[0] for e in edges] + [e[1] for e in edges])
+    write_npy(f"{folder}/features.npy", "<f4", "f", (N, N_FEATURES), features)
+    write_npy(f"{folder}/labels.npy", "<i4", "i", (N,), labels)
+    split = [rng.choice((1, 2, 3)) for _ in range(N)]
+    if with_split:
+        write_npy(f"{folder}/split.npy", "|u1", "B", (N,), split)
+    return labels, split, len(edges)
+
+
+def run(*args, env=None, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    environment = dict(os.environ, LC_ALL="C", **(env or {}))
+    return subprocess.run([program, *args], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          timeout=TIMEOUT, env=environment, **options)
+
+
+def refused(name, result, code, *words):
+    """It ended with `code` after one line "graft-train: ..." that holds all the words. Warnings may come before: of a
+    library without BLAS, for one."""
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("graft-train: warning: ")]
+    fine = result.returncode == code and len(lines) == 1 and lines[0].startswith("graft-train: ")
+    fine = fine and all(word in lines[0] for word in words)
+    return ok(fine, name, f"exit {result.returncode}, expected {code} with {words}", result.stderr)
+
+
+if len(sys.argv) != 2 or not os.access(sys.argv[1], os.X_OK):
+    print("Bail out! the path of graft-train is expected")
+    sys.exit(1)
+program = os.path.abspath(sys.argv[1])
+folder = tempfile.TemporaryDirectory(prefix="graft-train-")
+atexit.register(folder.cleanup)
+base = folder.name
+data = f"{base}/data"
+labels, split, n_edges = make_dataset(data)
