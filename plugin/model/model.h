@@ -198,7 +198,6 @@ double  gr_profile_begin(const graft_trainer *trainer);
 void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
 void    gr_profile_reset(const graft_trainer *trainer);
 int32_t gr_profile_span(const graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
-double  gr_seconds(void);
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 

@@ -1,8 +1,7 @@
 /* Where the time of a trainer goes: spans of the thread that calls it, those of the last call.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "model/model.h"
-
-#include <time.h>
 
 enum { SPANS_MAX = 4096 };
 
@@ -11,14 +10,6 @@ struct gr_profile {
     int64_t     count;
     double      origin;
 };
-
-double gr_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 int32_t gr_profile_init(graft_trainer *t, graft_error *error)
 {

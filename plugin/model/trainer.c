@@ -1,5 +1,6 @@
 /* A trainer from create to destroy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "dense/dense.h"
 #include "graph/csr.h"
 #include "model/model.h"
