@@ -73,7 +73,7 @@ int32_t gr_comm_create(const graft_context *context, const graft_transport *tran
 
     if (transport != NULL) GR_TRY(transport_read(&ours, transport, error));
     rc = make(context, &ours, timeout, &made, error);
-    if (rc < 0 && ours.n_ranks > 1) gr_control_announce(&ours, timeout, error);
+    if (rc < 0 && ours.n_ranks > 1) rc = gr_control_announce(&ours, timeout, error);
     GR_TRY(rc);
     GR_TRY(gr_comm_compare(made, NULL, NULL, 0, error));
     *comm = made;

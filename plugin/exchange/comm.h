@@ -40,7 +40,7 @@ struct gr_comm {
  *  and cannot be used again after a failure. Collective: the ranks find out whether they run the same release.
  *  \param[in] transport  NULL: one rank. The struct is copied.
  *  \param[in] timeout    Seconds that a rank waits for another, option "halo.timeout".
- *  \return OK; ERR_ARG (alone: a transport that cannot be one); ERR_NOMEM (this rank; ERR_PEER on the others);
+ *  \return OK; ERR_ARG (this rank alone: a transport that cannot be one); ERR_NOMEM (if there is one rank);
  *          ERR_VERSION; ERR_PEER. */
 int32_t gr_comm_create(const graft_context *context, const graft_transport *transport, double timeout,
                        struct gr_comm **comm, graft_error *error);

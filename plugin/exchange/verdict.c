@@ -321,7 +321,7 @@ int32_t gr_control_stop(struct gr_comm *comm, enum gr_complaint complaint, int32
     return GRAFT_ERR_PEER;
 }
 
-void gr_control_announce(const graft_transport *t, double timeout, const graft_error *error)
+int32_t gr_control_announce(const graft_transport *t, double timeout, graft_error *error)
 {
     const double end = gr_seconds() + grace(timeout);
     struct note  note[2];
@@ -344,4 +344,8 @@ void gr_control_announce(const graft_transport *t, double timeout, const graft_e
         /* One that has not left by now reads what will be in this place, and fails its CRC. */
         if (!done) t->give_up(t->self, request);
     }
+    prefixed.code = GRAFT_ERR_PEER;
+    prefixed.rank = t->rank;
+    *error = prefixed;
+    return GRAFT_ERR_PEER;
 }
