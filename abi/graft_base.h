@@ -56,7 +56,8 @@ GRAFT_EXTERN_C_BEGIN
     X(ERR_OPTION, -8, "an option is unknown or its value is out of range")                                             \
     X(ERR_STATE, -9, "the call does not fit the state of the object")                                                  \
     X(ERR_FORKED, -10, "the process was forked after the context was opened")                                          \
-    X(ERR_MODULE, -11, "a module, or the library behind it, failed")
+    X(ERR_MODULE, -11, "a module, or the library behind it, failed")                                                   \
+    X(ERR_PEER, -12, "a rank failed, or did not answer in time")
 
 #define GRAFT_STATUS_ENUM(name, value, text) GRAFT_##name = (value),
 enum { GRAFT_STATUS_MAP(GRAFT_STATUS_ENUM) GRAFT_STATUS_END = 1 };

@@ -51,7 +51,7 @@ typedef struct graft_option {
 typedef struct graft_module_entry {
     uint32_t    size;
     int32_t     state;  /**< 1 loaded, 0 found and not needed so far, negative: the status why it is not usable */
-    const char *kind;   /**< "kernel" or "dense" */
+    const char *kind;   /**< "kernel", "dense" or "transport" */
     const char *name;   /**< "reference", "graphblas", "cblas", ... */
     const char *path;   /**< the file it comes from, empty for what is built in */
     const char *detail; /**< when loaded, what it is; when not usable, the sentence that says why */

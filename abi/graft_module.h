@@ -1,10 +1,11 @@
-/* Graft modules: what a kernel or dense module offers to the library. A module is a shared library named
+/* Graft modules: what a kernel, dense or transport module offers to the library. A module is a shared library named
  * graft_KIND_NAME.so that exports one function, graft_module(). Hosts do not need this header.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MODULE_H
 #define GRAFT_MODULE_H
 
 #include "graft_mxm.h"
+#include "graft_transport.h"
 
 GRAFT_EXTERN_C_BEGIN
 
@@ -82,14 +83,27 @@ typedef struct graft_dense_ops {
     uint32_t reserved;
 } graft_dense_ops;
 
+/** A way to move bytes between ranks. */
+typedef struct graft_transport_ops {
+    uint32_t    size;
+    uint32_t    reserved;
+    const char *description;
+
+    /** Do what graft_transports.open() promises. `communicator` is complete; *transport is zero but for its size. The
+     *  functions of `host` stay valid until close(). */
+    int32_t (*open)(const graft_host *host, const graft_communicator *communicator, graft_transport *transport,
+                    graft_error *error);
+} graft_transport_ops;
+
 /** What a module is. Exactly one of the tables is not NULL. Static storage of the module. */
 typedef struct graft_module_table {
-    uint32_t               size;
-    uint32_t               abi;  /**< the version of the contract it will be driven by */
-    const char            *kind; /**< "kernel" or "dense", as in the file name */
-    const char            *name; /**< as in the file name */
-    const graft_kernel    *kernel;
-    const graft_dense_ops *dense;
+    uint32_t                   size;
+    uint32_t                   abi;  /**< the version of the contract it will be driven by */
+    const char                *kind; /**< "kernel", "dense" or "transport", as in the file name */
+    const char                *name; /**< as in the file name */
+    const graft_kernel        *kernel;
+    const graft_dense_ops     *dense;
+    const graft_transport_ops *transport;
 } graft_module_table;
 
 /** The type of graft_module(), the only function a module exports. The library gives the range of versions it can

@@ -6,10 +6,12 @@
 #include "graft_edge.h"
 #include "graft_mxm.h"
 #include "graft_train.h"
+#include "graft_transport.h"
 
 extern const graft_mxm            gr_interface_mxm;
 extern const graft_edge           gr_interface_edge;
 extern const graft_data_interface gr_interface_data;
 extern const graft_train          gr_interface_train;
+extern const graft_transports     gr_interface_transport;
 
 #endif

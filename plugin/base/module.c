@@ -28,7 +28,7 @@ static struct gr_module *append(graft_context *context, const char *kind, const 
     return module;
 }
 
-static struct gr_module *find(graft_context *context, const char *kind, const char *name)
+struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name)
 {
     for (int32_t i = 0; i < context->modules.count; i++) {
         struct gr_module *module = &context->modules.at[i];
@@ -43,7 +43,7 @@ static int split_file_name(const char *file, char kind[16], char name[32])
     int used = 0;
 
     return sscanf(file, "graft_%15[a-z]_%31[a-z0-9].so%n", kind, name, &used) == 2 && used > 0 && file[used] == '\0' &&
-           (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0);
+           (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0);
 }
 
 /* List the modules of one folder, by absolute paths: the host may change its directory before one is loaded. A folder
@@ -59,7 +59,7 @@ static int32_t scan_folder(graft_context *context, const char *folder, graft_err
         char              path[PATH_MAX], kind[16], name[32];
         struct gr_module *module;
 
-        if (!split_file_name(entry->d_name, kind, name) || find(context, kind, name) != NULL) continue;
+        if (!split_file_name(entry->d_name, kind, name) || gr_module_find(context, kind, name) != NULL) continue;
         if (snprintf(path, sizeof path, "%s/%s", real, entry->d_name) >= (int)sizeof path) continue;
         module = append(context, kind, name, error);
         if (module == NULL) {
@@ -125,10 +125,20 @@ static graft_module_fn own_entry(void *library, const char *path)
     return entry;
 }
 
+/* The last member came later than the others. */
+const graft_transport_ops *gr_module_transport(const graft_module_table *table)
+{
+    return table->size >= sizeof *table ? table->transport : NULL;
+}
+
 static int table_is_whole(const graft_module_table *table)
 {
-    if (table == NULL || table->size < sizeof *table || table->kind == NULL || table->name == NULL) return 0;
-    if ((table->kernel == NULL) == (table->dense == NULL)) return 0;
+    const uint32_t             least = offsetof(graft_module_table, transport);
+    const graft_transport_ops *t;
+
+    if (table == NULL || table->size < least || table->kind == NULL || table->name == NULL) return 0;
+    t = gr_module_transport(table);
+    if ((table->kernel != NULL) + (table->dense != NULL) + (t != NULL) != 1) return 0;
     if (strcmp(table->kind, "kernel") == 0) {
         const graft_kernel *k = table->kernel;
         return k != NULL && k->size >= sizeof *k && k->description && k->init && k->fini && k->supports && k->prepare &&
@@ -138,6 +148,7 @@ static int table_is_whole(const graft_module_table *table)
         const graft_dense_ops *d = table->dense;
         return d != NULL && d->size >= sizeof *d && d->description && d->init && d->fini && d->gemm && d->supports;
     }
+    if (strcmp(table->kind, "transport") == 0) return t != NULL && t->size >= sizeof *t && t->description && t->open;
     return 0;
 }
 
@@ -181,7 +192,8 @@ static int32_t init_state(graft_context *context, struct gr_module *module, graf
     const graft_module_table *table = module->table;
 
     if (table->kernel != NULL) return table->kernel->init(&context->host, &module->state, error);
-    return table->dense->init(&context->host, &module->state, error);
+    if (table->dense != NULL) return table->dense->init(&context->host, &module->state, error);
+    return GRAFT_OK;
 }
 
 static void fini_state(struct gr_module *module)
@@ -189,6 +201,12 @@ static void fini_state(struct gr_module *module)
     if (module->status != 1) return;
     if (module->table->kernel != NULL) module->table->kernel->fini(module->state);
     if (module->table->dense != NULL) module->table->dense->fini(module->state);
+}
+
+static const char *description(const graft_module_table *table)
+{
+    if (table->kernel != NULL) return table->kernel->description;
+    return table->dense != NULL ? table->dense->description : table->transport->description;
 }
 
 int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error)
@@ -204,8 +222,7 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     }
     GR_TRY(init_state(context, module, error));
     module->status = 1;
-    snprintf(module->detail, sizeof module->detail, "%s",
-             module->table->kernel != NULL ? module->table->kernel->description : module->table->dense->description);
+    snprintf(module->detail, sizeof module->detail, "%s", description(module->table));
     gr_log(context, GRAFT_LOG_DEBUG, "using %s '%s': %s", module->kind, module->name, module->detail);
 done:
     if (rc < 0) {
@@ -229,7 +246,7 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
     GR_TRY(load_table(real, &table, error));
     GR_TRY(gr_text_copy(context, &copy, real, error));
-    module = find(context, table->kind, table->name);
+    module = gr_module_find(context, table->kind, table->name);
     if (module != NULL && module->status == 1 && module->path != NULL && strcmp(module->path, real) == 0) goto done;
     if (module != NULL && module->status == 1) {
         rc = gr_fail(error, GRAFT_ERR_STATE, "%s '%s' is in use already, from '%.150s'", table->kind, table->name,
@@ -304,7 +321,8 @@ static const char *name_of_kind(const void *arg, int32_t index)
 static int32_t preference(const struct gr_module *module)
 {
     if (module->table == NULL) return 1;
-    return module->table->kernel != NULL ? module->table->kernel->preference : module->table->dense->preference;
+    if (module->table->kernel != NULL) return module->table->kernel->preference;
+    return module->table->dense != NULL ? module->table->dense->preference : 0;
 }
 
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
@@ -315,7 +333,7 @@ int32_t gr_modules_order(graft_context *context, const char *kind, const char *c
     const char  *near;
     int32_t      found = 0;
 
-    if (!automatic && find(context, kind, chosen) == NULL) {
+    if (!automatic && gr_module_find(context, kind, chosen) == NULL) {
         near = gr_nearest(chosen, name_of_kind, &names);
         if (near == NULL) near = name_of_kind(&names, 0);
         return gr_fail(error, GRAFT_ERR_OPTION, "there is no %s module '%.60s'; did you mean '%s'?", kind, chosen,

@@ -32,6 +32,12 @@ int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *e
 /** Load a file the host names. */
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error);
 
+/** The module of this kind and name, or NULL. */
+struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name);
+
+/** What a table offers as a transport, or NULL. */
+const graft_transport_ops *gr_module_transport(const graft_module_table *table);
+
 /** Make a module ready: load it if need be and create its state. After a failure the reason stays in the module. */
 int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error);
 

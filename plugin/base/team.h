@@ -3,9 +3,10 @@
 #ifndef GR_TEAM_H
 #define GR_TEAM_H
 
+#include "base/clock.h"
+
 #include <omp.h>
 #include <stdint.h>
-#include <time.h>
 
 /** Numbers of a thread in `times`. */
 enum { GR_TIME_BEGIN, GR_TIME_END, GR_TIME_WAITED, GR_TIMES };
@@ -14,14 +15,6 @@ struct gr_team {
     int     threads; /* at most so many */
     double *times;   /* [threads x GR_TIMES], or NULL */
 };
-
-static inline double gr_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /** A thread begins its share; what has passed since it ended the one before it waited. Inside a parallel region. */
 static inline void gr_team_begin(double *times)

@@ -12,7 +12,8 @@ import tap  # noqa: E402
 
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
 # Tables that others fill for the library; their calls are described by the struct, and have no status of the library.
-FILLED_BY_OTHERS = {"graft_host", "graft_kernel", "graft_dense_ops", "graft_gemm"}
+FILLED_BY_OTHERS = {"graft_host", "graft_kernel", "graft_dense_ops", "graft_gemm", "graft_transport",
+                    "graft_transport_ops"}
 FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
 THREAD_WORDS = re.compile(r"^ \* (?:Threads +)?\s*\[([a-z-]+)\] ", re.MULTILINE)
 
@@ -78,7 +79,8 @@ def check_ids(found):
     wrong = [f"{name} is {text}" for name, text in ids if not re.fullmatch(r"graft\.[a-z]+/\d+", text)]
     tap.ok(ids and not wrong and len({text for _, text in ids}) == len(ids), "ids are NAME/REVISION, each given once",
            *wrong)
-    tables = {header.path: [name for name, fields in header.structs.items() if any(f.is_function for f in fields)]
+    tables = {header.path: [name for name, fields in header.structs.items()
+                            if name not in FILLED_BY_OTHERS and any(f.is_function for f in fields)]
               for header in found if header.ids}
     several = [f"{path}: {', '.join(names)}" for path, names in tables.items() if len(names) != 1]
     tap.ok(not several, "a header with an id has one table", *several)

@@ -1,5 +1,5 @@
-/* What graft.data/1 and graft.train/1 must refuse: each call gets what it cannot use, and returns the status that its
- * header gives for it.
+/* What graft.data/1, graft.train/1 and graft.transport/1 must refuse: each call gets what it cannot use, and returns
+ * the status that its header gives for it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
@@ -234,13 +234,49 @@ static const char *spent_trainer(const void *arg)
     return end_of_group();
 }
 
+static const char *transport_calls(const void *arg)
+{
+    graft_transport    ranks[3] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport),
+                                    GRAFT_INIT(graft_transport) };
+    graft_communicator communicator = GRAFT_INIT(graft_communicator);
+    char               byte = 0;
+    graft_request     *request;
+
+    (void)arg;
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(NULL, 2, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(s.context, 2, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(s.context, 0, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(s.context, -1, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(s.context, INT32_MAX, ranks, &error));
+    ranks[2].size = 8;
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(s.context, 3, ranks, &error));
+    ranks[2].size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.transport->threads(s.context, 3, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->open(NULL, "auto", NULL, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->open(s.context, NULL, NULL, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->open(s.context, "auto", NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->open(s.context, "auto", NULL, &ranks[2], &error));
+    communicator.size = 4;
+    REFUSED(GRAFT_ERR_ARG, s.transport->open(s.context, "auto", &communicator, ranks, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.transport->open(s.context, "auto", NULL, ranks, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.transport->open(s.context, "", NULL, ranks, &error));
+    REFUSED(GRAFT_ERR_STATE, s.transport->open(s.context, "openmpi", NULL, ranks, &error));
+    REFUSED(GRAFT_ERR_STATE, s.transport->open(s.context, "mpich", NULL, ranks, &error));
+    REFUSED(GRAFT_OK, s.transport->threads(s.context, 2, ranks, &error));
+    REFUSED(GRAFT_ERR_ARG, ranks[0].send(ranks[0].self, 0, 1, &byte, 1, &request, &error));
+    REFUSED(GRAFT_ERR_ARG, ranks[0].send(ranks[0].self, 2, 1, &byte, 1, &request, &error));
+    REFUSED(GRAFT_ERR_ARG, ranks[0].receive(ranks[0].self, -1, 1, &byte, 1, &request, &error));
+    REFUSED(GRAFT_ERR_ARG, ranks[0].receive(ranks[0].self, 1, -1, &byte, 1, &request, &error));
+    for (int i = 0; i < 2; i++) ranks[i].close(ranks[i].self);
+    return end_of_group();
+}
+
 int main(void)
 {
     static const struct group groups[] = {
-        { "data sets", data_calls, NULL },
-        { "create of a trainer", create_calls, NULL },
-        { "a trainer", trainer_calls, NULL },
-        { "a trainer that has nothing to train", spent_trainer, NULL },
+        { "data sets", data_calls, NULL },       { "create of a trainer", create_calls, NULL },
+        { "a trainer", trainer_calls, NULL },    { "a trainer that has nothing to train", spent_trainer, NULL },
+        { "transports", transport_calls, NULL },
     };
 
     return run_groups(groups, NUMBER(groups));

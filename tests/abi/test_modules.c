@@ -30,6 +30,7 @@ static const struct module modules[] = {
       "versions 1 to 1, this sample knows 2 to 3" },
     { "kernel", "laterabi", GRAFT_ERR_VERSION, GRAFT_ERR_VERSION, GRAFT_OK, "2" },
     { "kernel", "shorttable", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "too short" },
+    { "kernel", "oldtable", GRAFT_OK, 1, GRAFT_OK, "sums of neighbours" },
     { "kernel", "notable", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
     { "kernel", "nokernel", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
     { "kernel", "bothtables", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },

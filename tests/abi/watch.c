@@ -13,6 +13,7 @@ static const graft_mxm            *mxm;
 static const graft_edge           *edge;
 static const graft_data_interface *data;
 static const graft_train          *train;
+static const graft_transports     *transport;
 
 enum { ERRNO_MARK = 0x5a };
 enum { MAY_KEEP = 1, NOT_TWICE = 2 }; /* after want of memory: what modules made may stay; the call is not made again */
@@ -481,6 +482,34 @@ static const graft_train watched_train = {
     .ledger_item = train_ledger_item,
 };
 
+static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_transport *transports,
+                                 graft_error *error)
+{
+    const graft_transport copy = transports != NULL ? *transports : (graft_transport){ 0 };
+    int32_t               rc;
+
+    WATCHED("graft.transport/1 threads", error, transport->threads(context, n_ranks, transports, error),
+            same(transports, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
+                              graft_transport *out, graft_error *error)
+{
+    const graft_transport copy = out != NULL ? *out : (graft_transport){ 0 };
+    int32_t               rc;
+
+    WATCHED("graft.transport/1 open", error, transport->open(context, module, communicator, out, error),
+            same(out, &copy, sizeof copy), MAY_KEEP);
+    return rc;
+}
+
+static const graft_transports watched_transport = {
+    .size = sizeof watched_transport,
+    .threads = transport_threads,
+    .open = transport_open,
+};
+
 /* Blame a table of ours that lacks a call: the interface has grown, and this file has not. */
 static void check_whole(const char *id, const void *table, size_t size)
 {
@@ -505,6 +534,7 @@ int32_t subject_open(struct subject *subject, graft_error *error)
     edge = api.get_interface(api.context, GRAFT_EDGE_ID);
     data = api.get_interface(api.context, GRAFT_DATA_ID);
     train = api.get_interface(api.context, GRAFT_TRAIN_ID);
+    transport = api.get_interface(api.context, GRAFT_TRANSPORT_ID);
     subject->context = api.context;
     subject->api = api;
     subject->api.close = api_close;
@@ -517,10 +547,12 @@ int32_t subject_open(struct subject *subject, graft_error *error)
     subject->edge = &watched_edge;
     subject->data = &watched_data;
     subject->train = &watched_train;
+    subject->transport = &watched_transport;
     check_whole(GRAFT_MXM_ID, &watched_mxm, sizeof watched_mxm);
     check_whole(GRAFT_EDGE_ID, &watched_edge, sizeof watched_edge);
     check_whole(GRAFT_DATA_ID, &watched_data, sizeof watched_data);
     check_whole(GRAFT_TRAIN_ID, &watched_train, sizeof watched_train);
+    check_whole(GRAFT_TRANSPORT_ID, &watched_transport, sizeof watched_transport);
     return GRAFT_OK;
 }
 

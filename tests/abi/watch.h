@@ -9,8 +9,8 @@
 #include "strict_host.h"
 
 struct watch {
-    struct strict_host *host;        /* NULL: no memory is watched */
-    void (*before)(void);            /* called around every call of the library; NULL: not */
+    struct strict_host *host; /* NULL: no memory is watched */
+    void (*before)(void);     /* called around every call of the library; NULL: not */
     void (*after)(const char *call);
     int     retry; /* make a call again that failed for want of memory: it must succeed then */
     int64_t calls;
@@ -33,6 +33,7 @@ struct subject {
     const graft_edge           *edge;
     const graft_data_interface *data;
     const graft_train          *train;
+    const graft_transports     *transport;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

@@ -94,6 +94,7 @@ def check_rules(root):
                ("plugin/graph/x.c", '"', "kernel/kernel.h"), ("plugin/model/x.c", '"', "data/data.h"),
                ("plugin/cover/x.c", '"', "graph/csr.h"), ("plugin/cover/x.c", '"', "kernel/kernel.h"),
                ("plugin/graph/x.c", '"', "cover/cover.h"), ("plugin/kernel/x.c", '"', "cover/cover.h"),
+               ("plugin/exchange/x.c", '"', "kernel/kernel.h"), ("plugin/exchange/x.c", "<", "mpi.h"),
                ("plugin/kernel/x.c", '"', "graph/csr.h"), ("plugin/model/x.c", "<", "cblas.h"),
                ("plugin/base/x.c", "<", "GraphBLAS.h"), ("abi/graft_base.h", "<", "stdbool.h"),
                ("abi/graft_load.h", "<", "stdlib.h"), ("adapters/cblas/x.c", '"', "base/error.h"),

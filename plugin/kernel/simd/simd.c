@@ -316,8 +316,8 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
         .run = run,                                                                                                    \
     };                                                                                                                 \
     static const graft_module_table table_##isa[2] = {                                                                 \
-        { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd", &kernel_##isa, NULL },                      \
-        { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd." suffix, &kernel_##isa, NULL },              \
+        { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd", &kernel_##isa, NULL, NULL },                \
+        { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd." suffix, &kernel_##isa, NULL, NULL },        \
     };
 
 #if defined(__x86_64__)

@@ -1,0 +1,94 @@
+/* Whether all ranks are told the same.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "exchange/calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SAME = -1, RELEASE = -2, COUNT = -3 };
+
+/* What a rank says of itself, and the first difference that was found below it in the tree. */
+struct record {
+    int32_t  rank;
+    int32_t  count;
+    int32_t  item; /* one of the above, or the item that differs, between: */
+    int32_t  rank_of[2];
+    int32_t  reserved;
+    char     release[32];
+    char     release_of[2][32];
+    uint64_t value[GR_COMPARE_MAX];
+    uint64_t value_of[2];
+};
+
+_Static_assert(2 * sizeof(struct record) <= GR_SCRATCH_LEAST, "comparison allocates nothing");
+
+static void note_difference(struct record *a, const struct record *b, int32_t item, uint64_t value_a, uint64_t value_b)
+{
+    a->item = item;
+    a->rank_of[0] = a->rank;
+    a->rank_of[1] = b->rank;
+    a->value_of[0] = value_a;
+    a->value_of[1] = value_b;
+    memcpy(a->release_of[0], a->release, sizeof a->release);
+    memcpy(a->release_of[1], b->release, sizeof b->release);
+}
+
+static void take_difference(void *value, const void *incoming, uint64_t bytes)
+{
+    struct record       *a = value;
+    const struct record *b = incoming;
+
+    (void)bytes;
+    if (a->item != SAME) return;
+    if (b->item != SAME) {
+        a->item = b->item;
+        memcpy(a->rank_of, b->rank_of, sizeof a->rank_of);
+        memcpy(a->value_of, b->value_of, sizeof a->value_of);
+        memcpy(a->release_of, b->release_of, sizeof a->release_of);
+        return;
+    }
+    if (memcmp(a->release, b->release, sizeof a->release) != 0) note_difference(a, b, RELEASE, 0, 0);
+    else if (a->count != b->count) note_difference(a, b, COUNT, (uint64_t)a->count, (uint64_t)b->count);
+    for (int32_t i = 0; i < a->count && a->item == SAME; i++)
+        if (a->value[i] != b->value[i]) note_difference(a, b, i, a->value[i], b->value[i]);
+}
+
+static int32_t difference(const struct record *r, const char *const *names, graft_error *error)
+{
+    const unsigned long long a = r->value_of[0], b = r->value_of[1];
+
+    if (r->item == SAME) return GRAFT_OK;
+    if (r->item == RELEASE) {
+        gr_fail(error, GRAFT_ERR_VERSION, "rank %d runs release %.31s, rank %d release %.31s; all must run the same",
+                r->rank_of[0], r->release_of[0], r->rank_of[1], r->release_of[1]);
+    } else {
+        gr_fail(error, GRAFT_ERR_ARG,
+                "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d",
+                r->item == COUNT ? "the number of items" : names[r->item], a, a, r->rank_of[0], b, b, r->rank_of[1]);
+    }
+    error->rank = r->rank_of[1];
+    return error->code;
+}
+
+int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
+                        graft_error *error)
+{
+    struct record *mine, *incoming;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    if (comm->n_ranks == 1) goto done;
+    mine = comm->calls->scratch;
+    incoming = mine + 1;
+    memset(mine, 0, sizeof *mine);
+    mine->rank = comm->rank;
+    mine->count = count;
+    mine->item = SAME;
+    snprintf(mine->release, sizeof mine->release, "%s", GRAFT_RELEASE);
+    if (count > 0) memcpy(mine->value, values, (size_t)count * sizeof *values);
+    GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
+    GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
+    rc = difference(mine, names, error);
+done:
+    return rc;
+}

@@ -1,0 +1,64 @@
+/* Frames: filling and checking.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "exchange/frame.h"
+
+#include "base/error.h"
+#include "exchange/crc.h"
+
+_Static_assert(sizeof(struct gr_frame) == 64, "a frame has no padding: all of it is in the CRC");
+
+static uint32_t crc_of(const struct gr_frame *frame, const void *payload)
+{
+    struct gr_frame without = *frame;
+    uint32_t        crc;
+
+    without.crc = 0;
+    crc = gr_crc(0, &without, sizeof without);
+    return frame->bytes > 0 ? gr_crc(crc, payload, frame->bytes) : crc;
+}
+
+void gr_frame_seal(struct gr_frame *frame, const void *payload)
+{
+    frame->magic = GR_FRAME_MAGIC;
+    frame->abi = GRAFT_ABI_VERSION;
+    frame->crc = crc_of(frame, payload);
+}
+
+static int32_t differs(const struct gr_frame *expected, const char *what, int64_t found, int64_t wanted,
+                       graft_error *error)
+{
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "the message from rank %d says %s %lld, expected %lld (epoch %lld, layer %d, %s)", expected->from,
+                   what, (long long)found, (long long)wanted, (long long)expected->epoch, expected->layer,
+                   expected->direction == GR_FORWARD ? "forward" : "backward");
+}
+
+int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft_error *error)
+{
+    if (f->magic != GR_FRAME_MAGIC)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "the message from rank %d begins with 0x%08x, expected 0x%08x", e->from,
+                       f->magic, (unsigned)GR_FRAME_MAGIC);
+    if (f->abi != GRAFT_ABI_VERSION) return differs(e, "version of the contract", f->abi, GRAFT_ABI_VERSION, error);
+    if (f->channel != e->channel) return differs(e, "channel", f->channel, e->channel, error);
+    if (f->from != e->from) return differs(e, "sender", f->from, e->from, error);
+    if (f->epoch != e->epoch) return differs(e, "epoch", f->epoch, e->epoch, error);
+    if (f->layer != e->layer) return differs(e, "layer", f->layer, e->layer, error);
+    if (f->direction != e->direction) return differs(e, "direction", f->direction, e->direction, error);
+    if (f->rows != e->rows) return differs(e, "rows", f->rows, e->rows, error);
+    if (f->width != e->width) return differs(e, "width", f->width, e->width, error);
+    if (f->bits != e->bits) return differs(e, "bits", f->bits, e->bits, error);
+    if (f->bytes != e->bytes) return differs(e, "bytes", (int64_t)f->bytes, (int64_t)e->bytes, error);
+    return GRAFT_OK;
+}
+
+int32_t gr_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error)
+{
+    const uint32_t crc = crc_of(found, payload);
+
+    if (crc == found->crc) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "the message from rank %d was changed on its way: its CRC32C is 0x%08x, expected 0x%08x "
+                   "(epoch %lld, layer %d, %llu bytes)",
+                   found->from, crc, found->crc, (long long)found->epoch, found->layer,
+                   (unsigned long long)found->bytes);
+}

@@ -1,0 +1,137 @@
+/* A transport with faults.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "faulty.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *const fault_name[FAULTS] = { "nothing", "error", "late error", "delay", "truncate",
+                                         "flip",    "drop",  "stop",       "die" };
+
+struct graft_request {
+    graft_request *inner; /* NULL: the message is lost */
+    void          *copy;  /* of the bytes, changed */
+    int32_t        is_send;
+    int32_t        is_broken;
+};
+
+static int32_t refuse(graft_error *error, const char *sentence)
+{
+    error->code = GRAFT_ERR_MODULE;
+    error->native_code = 77;
+    error->rank = 0;
+    snprintf(error->message, sizeof error->message, "%s", sentence);
+    return GRAFT_ERR_MODULE;
+}
+
+static void sleep_for(double seconds)
+{
+    struct timespec time = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+
+    nanosleep(&time, NULL);
+}
+
+/* Whether this call is the one that goes wrong. What a call can fail by at once is done here. */
+static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error)
+{
+    *now = f->calls++ == f->at && (is_send || (f->kind != FAULT_TRUNCATE && f->kind != FAULT_FLIP));
+    if (*now) f->is_hit = 1;
+    if (*now && (f->kind == FAULT_DELAY || f->kind == FAULT_STOP)) sleep_for(f->seconds);
+    if (*now && f->kind == FAULT_DIE) f->is_dead = 1;
+    if (f->is_dead) return refuse(error, "this rank is dead");
+    return *now && f->kind == FAULT_ERROR ? refuse(error, "the network is down") : GRAFT_OK;
+}
+
+static int32_t faulty_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                           graft_request **request, graft_error *error)
+{
+    struct faulty *f = self;
+    graft_request *made;
+    int            now;
+    int32_t        rc = begin(f, 1, &now, error);
+
+    if (rc < 0) return rc;
+    made = calloc(1, sizeof *made);
+    made->is_send = 1;
+    made->is_broken = now && f->kind == FAULT_LATER;
+    if (now && f->kind == FAULT_TRUNCATE) bytes /= 2;
+    if (now && f->kind == FAULT_FLIP && bytes > 0) {
+        made->copy = malloc(bytes);
+        memcpy(made->copy, data, bytes);
+        ((unsigned char *)made->copy)[bytes * 2 / 3] ^= 4;
+        data = made->copy;
+    }
+    if (!now || f->kind != FAULT_DROP) rc = f->inner.send(f->inner.self, to, tag, data, bytes, &made->inner, error);
+    if (rc < 0) free(made);
+    else *request = made;
+    return rc;
+}
+
+static int32_t faulty_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
+                              graft_request **request, graft_error *error)
+{
+    struct faulty *f = self;
+    graft_request *made;
+    int            now;
+    int32_t        rc = begin(f, 0, &now, error);
+
+    if (rc < 0) return rc;
+    made = calloc(1, sizeof *made);
+    made->is_broken = now && f->kind == FAULT_LATER;
+    if (!now || f->kind != FAULT_DROP)
+        rc = f->inner.receive(f->inner.self, from, tag, data, bytes, &made->inner, error);
+    if (rc < 0) free(made);
+    else *request = made;
+    return rc;
+}
+
+static void release(graft_request *request)
+{
+    free(request->copy);
+    free(request);
+}
+
+static int32_t faulty_test(void *self, graft_request *request, int32_t *done, graft_error *error)
+{
+    struct faulty *f = self;
+    int32_t        rc = GRAFT_OK;
+
+    *done = 0;
+    if (f->is_dead) return refuse(error, "this rank is dead");
+    if (request->is_broken) return refuse(error, "the network lost a message");
+    if (request->inner != NULL) rc = f->inner.test(f->inner.self, request->inner, done, error);
+    else *done = request->is_send;
+    if (rc == GRAFT_OK && *done) release(request);
+    return rc;
+}
+
+static int32_t faulty_give_up(void *self, graft_request *request)
+{
+    struct faulty *f = self;
+    const int32_t  rc = request->inner != NULL ? f->inner.give_up(f->inner.self, request->inner) : 1;
+
+    release(request);
+    return rc;
+}
+
+static void faulty_close(void *self)
+{
+    struct faulty *f = self;
+
+    f->inner.close(f->inner.self);
+}
+
+graft_transport faulty_wrap(struct faulty *faulty)
+{
+    graft_transport wrapped = faulty->inner;
+
+    wrapped.self = faulty;
+    wrapped.send = faulty_send;
+    wrapped.receive = faulty_receive;
+    wrapped.test = faulty_test;
+    wrapped.give_up = faulty_give_up;
+    wrapped.close = faulty_close;
+    return wrapped;
+}

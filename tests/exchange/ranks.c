@@ -1,0 +1,117 @@
+/* Ranks as threads of the test.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ranks.h"
+
+#include "base/clock.h"
+#include "exchange/threads.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+{
+    struct ranks *ranks = self;
+
+    if (atomic_load(&ranks->fail_at) >= 0 && atomic_fetch_sub(&ranks->fail_at, 1) == 0) return NULL;
+    atomic_fetch_add(&ranks->live_bytes, (int64_t)bytes);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    struct ranks *ranks = self;
+
+    (void)alignment;
+    atomic_fetch_sub(&ranks->live_bytes, (int64_t)bytes);
+    free(memory);
+}
+
+int rank_blame(struct rank *rank, const char *format, ...)
+{
+    va_list list;
+
+    if (rank->fault[0] != '\0') return 0;
+    va_start(list, format);
+    vsnprintf(rank->fault, sizeof rank->fault, format, list);
+    va_end(list);
+    return 0;
+}
+
+static void must(int32_t rc, const graft_error *error)
+{
+    if (rc == GRAFT_OK) return;
+    printf("Bail out! %s\n", error->message);
+    exit(2);
+}
+
+void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*body)(struct rank *rank), void *arg)
+{
+    graft_transport transports[RANKS_MOST];
+    graft_host      host = GRAFT_INIT(graft_host);
+    graft_error     error = GRAFT_INIT(graft_error);
+
+    memset(ranks, 0, sizeof *ranks);
+    ranks->n_ranks = n_ranks;
+    ranks->timeout = timeout;
+    ranks->body = body;
+    ranks->arg = arg;
+    atomic_store(&ranks->fail_at, -1);
+    host.self = ranks;
+    host.allocate = allocate;
+    host.deallocate = deallocate;
+    must(gr_rank_threads_create(&host, n_ranks, transports, &error), &error);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        struct rank *rank = &ranks->at[i];
+
+        must(gr_context_create(&host, &rank->context, &error), &error);
+        rank->all = ranks;
+        rank->rank = i;
+        rank->n_ranks = n_ranks;
+        rank->transport = transports[i];
+        rank->error.size = sizeof rank->error;
+    }
+}
+
+static void *run_body(void *arg)
+{
+    struct rank *rank = arg;
+    const double begin = gr_seconds();
+
+    rank->rc = rank->all->body(rank);
+    rank->seconds = gr_seconds() - begin;
+    return NULL;
+}
+
+void ranks_run(struct ranks *ranks)
+{
+    pthread_t thread[RANKS_MOST];
+
+    for (int32_t i = 0; i < ranks->n_ranks; i++) {
+        if (pthread_create(&thread[i], NULL, run_body, &ranks->at[i]) == 0) continue;
+        printf("Bail out! no thread\n");
+        exit(2);
+    }
+    for (int32_t i = 0; i < ranks->n_ranks; i++) pthread_join(thread[i], NULL);
+}
+
+const char *ranks_fini(struct ranks *ranks)
+{
+    static char fault[640];
+
+    fault[0] = '\0';
+    for (int32_t i = 0; i < ranks->n_ranks; i++) gr_comm_destroy(ranks->at[i].comm);
+    for (int32_t i = 0; i < ranks->n_ranks; i++) {
+        struct rank *rank = &ranks->at[i];
+
+        rank->transport.close(rank->transport.self);
+        gr_context_destroy(rank->context);
+        if (rank->fault[0] != '\0' && fault[0] == '\0')
+            snprintf(fault, sizeof fault, "rank %d of %d: %s", i, ranks->n_ranks, rank->fault);
+    }
+    if (fault[0] == '\0' && atomic_load(&ranks->live_bytes) != 0)
+        snprintf(fault, sizeof fault, "%lld bytes are left", (long long)atomic_load(&ranks->live_bytes));
+    return fault[0] != '\0' ? fault : NULL;
+}

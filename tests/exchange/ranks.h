@@ -1,0 +1,51 @@
+/* Ranks as threads of the test: each with a context, a transport and what the test makes of them. The memory of all is
+ * counted.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RANKS_H
+#define RANKS_H
+
+#include "exchange/collective.h"
+
+#include <stdatomic.h>
+
+enum { RANKS_MOST = 8 };
+
+struct ranks;
+
+/** One rank, as its thread sees it. */
+struct rank {
+    struct ranks   *all;
+    int32_t         rank, n_ranks;
+    graft_context  *context;
+    graft_transport transport; /* its own, or one that wraps it */
+    struct gr_comm *comm;      /* made by the body, destroyed behind it */
+    graft_error     error;
+    int32_t         rc;         /* of the body */
+    double          seconds;    /* that the body took */
+    char            fault[512]; /* what is wrong, in words; empty if nothing is */
+};
+
+struct ranks {
+    int32_t n_ranks;
+    double  timeout;
+    int32_t (*body)(struct rank *rank);
+    void           *arg;
+    struct rank     at[RANKS_MOST];
+    _Atomic int64_t live_bytes; /* of the host's memory */
+    _Atomic int64_t fail_at;    /* the allocation that fails, counted down; negative: none */
+    _Atomic int32_t finished;   /* ranks whose bodies said so */
+};
+
+/** Give every rank a context and a transport; nothing runs yet. */
+void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*body)(struct rank *rank), void *arg);
+
+/** Run the bodies, each on a thread, and wait for them. */
+void ranks_run(struct ranks *ranks);
+
+/** Close everything, and return the first fault, or NULL. Bytes that are left are one. */
+const char *ranks_fini(struct ranks *ranks);
+
+/** Note a fault of this rank. Returns 0. */
+int rank_blame(struct rank *rank, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,387 @@
+/* Ranks that talk: checks of bytes, frames, the transport of threads, and what all ranks do together against plain
+ * loops over what each has put in.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/ranks.h"
+#include "../tap.h"
+#include "exchange/crc.h"
+#include "exchange/frame.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER = 200000, COUNTS = 7 };
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* CRC32C bit by bit, from its definition. */
+static uint32_t crc_by_bits(const unsigned char *data, uint64_t bytes)
+{
+    uint32_t crc = 0xFFFFFFFFu;
+
+    for (uint64_t i = 0; i < bytes; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0x82F63B78u : crc >> 1;
+    }
+    return ~crc;
+}
+
+static void test_crc(void)
+{
+    static unsigned char data[BUFFER];
+    static const int     lengths[] = { 0, 1, 7, 8, 9, 64, 511, 512, 1000, 24575, 24576, 24583, 99999, BUFFER };
+    uint32_t             state = 1, wrong = 0;
+
+    for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)next_random(&state);
+    ok(gr_crc(0, "123456789", 9) == 0xE3069283u && gr_crc_plain(0, "123456789", 9) == 0xE3069283u,
+       "the check value of CRC32C");
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const int      length = lengths[i], cut = length / 3;
+        const uint32_t crc = crc_by_bits(data, (uint64_t)length);
+
+        wrong += gr_crc(0, data, (uint64_t)length) != crc;
+        wrong += gr_crc_plain(0, data, (uint64_t)length) != crc;
+        wrong += gr_crc(gr_crc(0, data, (uint64_t)cut), data + cut, (uint64_t)(length - cut)) != crc;
+        wrong += gr_crc_join(gr_crc(0, data, (uint64_t)cut), gr_crc(0, data + cut, (uint64_t)(length - cut)),
+                             (uint64_t)(length - cut)) != crc;
+    }
+    ok(wrong == 0, "of any length, in pieces, and joined: that of the definition (%u wrong)", wrong);
+}
+
+static void test_frames(void)
+{
+    unsigned char         payload[48] = "some rows", bytes[sizeof(struct gr_frame)];
+    const struct gr_frame sent = { .channel = 24,
+                                   .from = 3,
+                                   .layer = 1,
+                                   .direction = GR_BACKWARD,
+                                   .bits = 8,
+                                   .epoch = 17,
+                                   .rows = 4,
+                                   .width = 12,
+                                   .bytes = sizeof payload };
+    struct gr_frame       frame = sent, late = sent;
+    graft_error           error = GRAFT_INIT(graft_error);
+    int                   passed = 0;
+
+    gr_frame_seal(&frame, payload);
+    ok(gr_frame_check(&frame, &sent, &error) == GRAFT_OK && gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
+       "a frame passes");
+    for (size_t bit = 0; bit < 8 * sizeof frame; bit++) {
+        struct gr_frame flipped;
+
+        memcpy(bytes, &frame, sizeof frame);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        memcpy(&flipped, bytes, sizeof frame);
+        passed += gr_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
+                  gr_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
+    }
+    ok(passed == 0, "with any bit flipped it does not (%d do)", passed);
+    for (size_t bit = 0; bit < 8 * sizeof payload; bit++) {
+        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        passed += gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
+        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    ok(passed == 0 && strstr(error.message, "rank 3") != NULL && strstr(error.message, "CRC32C") != NULL,
+       "nor with any bit of what it carries: %s", error.message);
+    late.epoch = 16;
+    gr_frame_seal(&late, payload);
+    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
+           strstr(error.message, "epoch 16, expected 17") != NULL,
+       "one of another epoch: %s", error.message);
+    late = sent;
+    late.bytes = sizeof payload - 8;
+    gr_frame_seal(&late, payload);
+    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
+       "one that is cut: %s", error.message);
+}
+
+/* What rank `r` puts in as element `i`: of magnitudes so different that the order of a sum shows. */
+static float element(int32_t r, int64_t i)
+{
+    uint32_t    state = (uint32_t)(r * 7919 + i * 104729 + 1);
+    const float mantissa = (float)next_random(&state) / 16777216.0f - 0.5f;
+
+    return mantissa * (float)(1 << (next_random(&state) % 24));
+}
+
+static int64_t integer(int32_t r, int64_t i)
+{
+    uint32_t state = (uint32_t)(r * 31 + i * 17);
+
+    return ((int64_t)next_random(&state) - (1 << 23)) * 1000003;
+}
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) return rc;                                                                                         \
+    } while (0)
+
+/* Sums of `count` elements: the same bits as a plain sum in double, in the order of ranks. */
+static int32_t check_sums(struct rank *r, int64_t count)
+{
+    float  *single = calloc((size_t)count + 1, sizeof *single);
+    double *wide = calloc((size_t)count + 1, sizeof *wide);
+    int32_t rc;
+
+    for (int64_t i = 0; i < count; i++) {
+        single[i] = element(r->rank, i);
+        wide[i] = (double)element(r->rank, i) / 3;
+    }
+    rc = gr_comm_sum_f32(r->comm, single, count, &r->error);
+    if (rc == GRAFT_OK) rc = gr_comm_sum_f64(r->comm, wide, count, &r->error);
+    for (int64_t i = 0; i < count && rc == GRAFT_OK; i++) {
+        double total = 0, thirds = 0;
+
+        for (int32_t p = 0; p < r->n_ranks; p++) {
+            total += (double)element(p, i);
+            thirds += (double)element(p, i) / 3;
+        }
+        if (single[i] != (float)total || wide[i] != thirds)
+            rank_blame(r, "element %lld of a sum of %lld is %.9g, expected %.9g", (long long)i, (long long)count,
+                       (double)single[i], total);
+    }
+    free(single);
+    free(wide);
+    return rc;
+}
+
+static int32_t check_gathers(struct rank *r)
+{
+    int64_t mine[3], all[RANKS_MOST][3], out[RANKS_MOST], in[RANKS_MOST];
+    int32_t rc;
+
+    for (int i = 0; i < 3; i++) mine[i] = integer(r->rank, i);
+    TRY(gr_comm_allgather(r->comm, mine, sizeof mine, all, &r->error));
+    for (int32_t p = 0; p < r->n_ranks; p++) out[p] = integer(r->rank, p);
+    TRY(gr_comm_alltoall(r->comm, out, sizeof out[0], in, &r->error));
+    for (int32_t p = 0; p < r->n_ranks; p++) {
+        for (int i = 0; i < 3; i++)
+            if (all[p][i] != integer(p, i)) rank_blame(r, "allgather: item of rank %d", p);
+        if (in[p] != integer(p, r->rank)) rank_blame(r, "alltoall: item of rank %d", p);
+    }
+    return rc;
+}
+
+/* Rank r sends p bytes more than r * 1000 to rank p, and none from 3 to 1. */
+static int64_t length(int32_t from, int32_t to)
+{
+    return from == 3 && to == 1 ? 0 : (int64_t)from * 1000 + to;
+}
+
+static int32_t check_alltoallv(struct rank *r)
+{
+    static _Thread_local unsigned char out[80000], in[80000];
+    int64_t                            out_start[RANKS_MOST + 1] = { 0 }, in_start[RANKS_MOST + 1] = { 0 };
+    int32_t                            rc;
+
+    for (int32_t p = 0; p < r->n_ranks; p++) {
+        out_start[p + 1] = out_start[p] + length(r->rank, p);
+        in_start[p + 1] = in_start[p] + length(p, r->rank);
+        for (int64_t i = out_start[p]; i < out_start[p + 1]; i++)
+            out[i] = (unsigned char)(r->rank * 31 + p * 7 + (i - out_start[p]));
+    }
+    TRY(gr_comm_alltoallv(r->comm, out, out_start, in, in_start, &r->error));
+    for (int32_t p = 0; p < r->n_ranks; p++)
+        for (int64_t i = in_start[p]; i < in_start[p + 1]; i++)
+            if (in[i] != (unsigned char)(p * 31 + r->rank * 7 + (i - in_start[p])))
+                return rank_blame(r, "alltoallv: byte %lld", (long long)i);
+    return rc;
+}
+
+static int32_t check_extrema(struct rank *r)
+{
+    int64_t low[COUNTS], high[COUNTS];
+    char    text[100];
+    int32_t rc;
+
+    for (int i = 0; i < COUNTS; i++) low[i] = high[i] = integer(r->rank, i);
+    TRY(gr_comm_min(r->comm, low, COUNTS, &r->error));
+    TRY(gr_comm_max(r->comm, high, COUNTS, &r->error));
+    for (int i = 0; i < COUNTS; i++) {
+        int64_t lowest = INT64_MAX, highest = INT64_MIN;
+
+        for (int32_t p = 0; p < r->n_ranks; p++) {
+            lowest = integer(p, i) < lowest ? integer(p, i) : lowest;
+            highest = integer(p, i) > highest ? integer(p, i) : highest;
+        }
+        if (low[i] != lowest || high[i] != highest) rank_blame(r, "minimum or maximum %d", i);
+    }
+    for (int32_t root = 0; root < r->n_ranks; root++) {
+        snprintf(text, sizeof text, "this is what rank %d says", r->rank == root ? root : -1);
+        TRY(gr_comm_broadcast(r->comm, root, text, sizeof text, &r->error));
+        if (strtol(text + 18, NULL, 10) != root) rank_blame(r, "broadcast of rank %d: %s", root, text);
+    }
+    return rc;
+}
+
+/* One rank after the other fails, then two at once: all say the same, and go on. */
+static int32_t check_agreement(struct rank *r)
+{
+    for (int32_t bad = 0; bad <= r->n_ranks; bad++) {
+        const int32_t second = bad == r->n_ranks ? 0 : bad, mine = r->rank == bad || r->rank >= second ? -1 : 0;
+        int32_t       rc = GRAFT_OK;
+
+        if (mine < 0) rc = gr_fail(&r->error, GRAFT_ERR_FORMAT - r->rank, "bad line %d", r->rank);
+        rc = gr_comm_agree(r->comm, rc, &r->error);
+        if (rc != GRAFT_ERR_FORMAT - second || r->error.rank != (r->n_ranks > 1 ? second : 0))
+            rank_blame(r, "agreed on %d of rank %d, expected rank %d", rc, r->error.rank, second);
+        rc = gr_comm_agree(r->comm, GRAFT_OK, &r->error);
+        if (rc != GRAFT_OK) rank_blame(r, "the comm does not go on: %s", r->error.message);
+    }
+    return gr_comm_barrier(r->comm, &r->error);
+}
+
+static int32_t check_comparison(struct rank *r)
+{
+    static const char *const names[] = { "the number of vertices", "option 'seed'", "the fingerprint of the graph" };
+    uint64_t                 values[] = { 5, 6, 0xABCDEF };
+    int32_t                  rc;
+
+    TRY(gr_comm_compare(r->comm, names, values, 3, &r->error));
+    for (int32_t odd = 0; odd < r->n_ranks && r->n_ranks > 1; odd++) {
+        values[1] = r->rank == odd ? 7 : 6;
+        rc = gr_comm_compare(r->comm, names, values, 3, &r->error);
+        if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "option 'seed'") == NULL ||
+            strstr(r->error.message, "7 (0x7)") == NULL || strstr(r->error.message, "6 (0x6)") == NULL)
+            rank_blame(r, "a disagreement gave %d: %s", rc, r->error.message);
+        values[1] = 6;
+    }
+    rc = gr_comm_compare(r->comm, names, values, r->rank > 0 ? 2 : 3, &r->error);
+    return r->n_ranks == 1 || rc == GRAFT_ERR_ARG ? GRAFT_OK : rank_blame(r, "another number of items passed");
+}
+
+static int32_t everything(struct rank *r)
+{
+    static const int64_t counts[] = { 0, 1, 2, 5, 6, 37, 10007 };
+    int32_t              rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    for (int i = 0; i < COUNTS; i++) {
+        usleep((useconds_t)(next_random(&(uint32_t){ (uint32_t)(r->rank * 100 + i) }) % 2000));
+        TRY(check_sums(r, counts[i]));
+    }
+    TRY(check_gathers(r));
+    TRY(check_alltoallv(r));
+    TRY(check_extrema(r));
+    TRY(check_agreement(r));
+    TRY(check_comparison(r));
+    return check_sums(r, 100);
+}
+
+static void test_collectives(void)
+{
+    static struct ranks ranks;
+
+    for (int32_t n = 1; n <= 7; n++) {
+        const char *fault;
+
+        ranks_init(&ranks, n, 30, everything, NULL);
+        ranks_run(&ranks);
+        for (int32_t i = 0; i < n; i++)
+            if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
+        fault = ranks_fini(&ranks);
+        if (!ok(fault == NULL, "%d ranks: sums, gathers, exchanges, extrema, agreement, comparison", n))
+            diag("%s", fault);
+    }
+}
+
+/* A comm over no transport, for one rank. */
+static void test_alone(void)
+{
+    graft_context  *context = NULL;
+    struct gr_comm *comm = NULL;
+    graft_error     error = GRAFT_INIT(graft_error);
+    float           value = 2.5f;
+    int32_t         rc = gr_context_create(NULL, &context, &error);
+
+    if (rc == GRAFT_OK) rc = gr_comm_create(context, NULL, 1, &comm, &error);
+    if (rc == GRAFT_OK) rc = gr_comm_sum_f32(comm, &value, 1, &error);
+    ok(rc == GRAFT_OK && value == 2.5f && comm->n_ranks == 1, "one rank needs no transport");
+    rc = gr_comm_agree(comm, gr_fail(&error, GRAFT_ERR_IO, "no disk"), &error);
+    ok(rc == GRAFT_ERR_IO && strcmp(error.message, "no disk") == 0, "and agrees with itself");
+    gr_comm_destroy(comm);
+    gr_context_destroy(context);
+}
+
+/* Ranks that are in different calls, or in the same one with other lengths. */
+static int32_t lost(struct rank *r)
+{
+    float   values[100] = { 0 };
+    int32_t rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    if (*(int *)r->all->arg) return gr_comm_sum_f32(r->comm, values, r->rank == 1 ? 96 : 99, &r->error);
+    if (r->rank == 1) return gr_comm_barrier(r->comm, &r->error);
+    return gr_comm_allgather(r->comm, values, 4, values + 10, &r->error);
+}
+
+static void test_lost(int lengths, const char *words)
+{
+    static struct ranks ranks;
+    int                 same = 1;
+    const char         *fault;
+
+    ranks_init(&ranks, 3, 5, lost, &lengths);
+    ranks_run(&ranks);
+    for (int i = 0; i < 3; i++)
+        same &= ranks.at[i].rc == GRAFT_ERR_PEER && strstr(ranks.at[i].error.message, words) != NULL &&
+                strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0 &&
+                ranks.at[i].error.rank == ranks.at[0].error.rank;
+    ok(same, "ranks that lost one another say the same: %s", ranks.at[0].error.message);
+    for (int i = 0; i < 3; i++) /* one that heard of it while it made its comm has none */
+        if (ranks.at[i].comm != NULL && gr_comm_barrier(ranks.at[i].comm, &ranks.at[i].error) != GRAFT_ERR_PEER)
+            same = 0;
+    fault = ranks_fini(&ranks);
+    ok(same && fault == NULL, "and go on saying it, until all memory is given back%s", fault != NULL ? fault : "");
+}
+
+/* An allocation fails on one rank while the comm is made: all say so. */
+static int32_t make_comm(struct rank *r)
+{
+    return gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
+}
+
+static void test_memory(void)
+{
+    static struct ranks ranks;
+    int                 failed = 0, wrong = 0;
+    const char         *fault = NULL;
+
+    for (int64_t k = 0; k < 200 && fault == NULL; k++) {
+        int peers = 0, made = 0;
+
+        ranks_init(&ranks, 3, 5, make_comm, NULL);
+        atomic_store(&ranks.fail_at, k);
+        ranks_run(&ranks);
+        for (int i = 0; i < 3; i++) {
+            made += ranks.at[i].rc == GRAFT_OK; /* before it could hear of it */
+            peers += ranks.at[i].rc == GRAFT_ERR_PEER && strstr(ranks.at[i].error.message, "no memory for") != NULL;
+            wrong += ranks.at[i].seconds > 4;
+        }
+        failed += atomic_load(&ranks.fail_at) < 0;
+        wrong += peers + made != 3 || (atomic_load(&ranks.fail_at) < 0) != (made < 3);
+        if (wrong == 1) diag("allocation %lld: %s", (long long)k, ranks.at[0].error.message);
+        fault = ranks_fini(&ranks);
+        if (atomic_load(&ranks.fail_at) >= 0) break;
+    }
+    ok(failed > 10 && wrong == 0 && fault == NULL,
+       "each of %d allocations may fail on one rank: the others hear why %s", failed, fault != NULL ? fault : "");
+}
+
+int main(void)
+{
+    alarm(100);
+    test_crc();
+    test_frames();
+    test_alone();
+    test_collectives();
+    test_lost(0, "all ranks must call the same");
+    test_lost(1, ", expected ");
+    test_memory();
+    return done();
+}
