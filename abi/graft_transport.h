@@ -50,6 +50,10 @@ typedef struct graft_transport {
 
     /** Free it; no request is left. May be called after the library behind it has ended. */
     void (*close)(void *self);
+
+    /** Or NULL. The ranks have parted after a failure: messages may be on their way that nobody will receive. Only
+     *  give_up() and close() follow. What tells these messages from those of others must not be used again. */
+    void (*abandon)(void *self);
 } graft_transport;
 
 /** The host's communicator, for a transport that comes from a module: the address of a variable of type MPI_Comm. The

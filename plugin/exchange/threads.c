@@ -165,6 +165,7 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
 {
     struct endpoint *me = self;
     graft_request   *mine = NULL, *message;
+    int              is_ours;
     const int32_t    rc = fill(me, from, tag, &mine, error);
 
     if (rc < 0) return rc;
@@ -175,9 +176,11 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     message = queue_take(&me->messages, from, tag);
     if (message == NULL) queue_append(&me->receives, mine);
     else deliver(mine, message->from, message->bytes);
-    if (message != NULL && !message->eager) atomic_store_explicit(&message->state, DONE, memory_order_release);
+    is_ours = message != NULL && message->eager;
+    /* The sender has his request back with this. */
+    if (message != NULL && !is_ours) atomic_store_explicit(&message->state, DONE, memory_order_release);
     pthread_mutex_unlock(&me->lock);
-    if (message != NULL && message->eager) recycle(me, message);
+    if (is_ours) recycle(me, message);
     *request = mine;
     return GRAFT_OK;
 }

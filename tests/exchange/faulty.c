@@ -133,5 +133,6 @@ graft_transport faulty_wrap(struct faulty *faulty)
     wrapped.test = faulty_test;
     wrapped.give_up = faulty_give_up;
     wrapped.close = faulty_close;
+    wrapped.abandon = NULL;
     return wrapped;
 }

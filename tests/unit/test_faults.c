@@ -48,7 +48,8 @@ static int32_t small_calls(struct rank *r)
     return rc;
 }
 
-/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to go without the receiver. */
+/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to leave without the
+ * receiver. */
 static int32_t rows(struct rank *r)
 {
     struct message {
@@ -98,12 +99,11 @@ static int32_t script_and_more(struct rank *r)
     struct run *run = r->all->arg;
     int32_t     rc = script(r);
 
+    if (rc < 0 && !(run->faulty.is_dead && r->rank == run->bad_rank)) atomic_fetch_add(&r->all->failed, 1);
     atomic_fetch_add(&r->all->finished, 1);
     if (rc < 0 || run->faulty.kind == FAULT_NONE) return rc;
     while (atomic_load(&r->all->finished) < r->n_ranks) usleep(1000);
-    for (int32_t i = 0; i < r->n_ranks; i++)
-        if ((i != run->bad_rank || !run->faulty.is_dead) && r->all->at[i].error.code < 0)
-            return gr_comm_barrier(r->comm, &r->error);
+    if (atomic_load(&r->all->failed) > 0) rc = gr_comm_barrier(r->comm, &r->error);
     return rc;
 }
 
