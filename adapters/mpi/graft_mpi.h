@@ -380,8 +380,8 @@ GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, g
  * \param[out] error  Optional.
  * \return OK; ERR_ARG (null; MPI_COMM_NULL; two groups); ERR_STATE (MPI has not started, or has ended; another thread);
  *         ERR_NOMEM; ERR_PEER (that on another rank); ERR_MODULE (MPI failed).
- * Collective over comm, and so is close(), unless a rank has failed: MPI_Finalize() may wait for that one for ever then,
- * as MPI says; end the process without it. Since 1. */
+ * Collective over comm, and so is close(), unless a rank has failed: MPI_Finalize() may wait for that one for ever
+ * then, as MPI says; end the process without it. Since 1. */
 GRAFT_MPI_INLINE int32_t graft_mpi_transport(MPI_Comm comm, graft_transport *out, graft_error *error)
 {
     if (out == NULL || out->size < sizeof *out)

@@ -13,6 +13,10 @@
 /* How often the others' complaints and the clock are looked at while waiting. */
 static const double LISTEN_SECONDS = 1e-3;
 
+/* The most that counts as waited between two looks at the clock: a job that was stopped, and goes on an hour later, has
+ * not waited for an hour. */
+static const double STEP_SECONDS = 0.1;
+
 void gr_rest(struct gr_rest *rest)
 {
     enum { SPINS = 64, YIELDS = 256, SLEEP_FIRST = 20000, SLEEP_MOST = 300000 };
@@ -219,8 +223,7 @@ static int32_t too_late(struct gr_comm *comm, int32_t peer, graft_error *error)
 
 int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t count, graft_error *error)
 {
-    const double   begin = gr_seconds();
-    double         listened = begin;
+    double         listened = gr_seconds(), waited = 0;
     struct gr_rest rest = { 0 };
     int64_t        left, before = count;
     int32_t        rc = gr_comm_poll(comm, requests, count, &left, error);
@@ -231,8 +234,9 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
         if (now - listened > LISTEN_SECONDS) {
             const int32_t peer = first_peer(requests, count);
 
+            waited += now - listened < STEP_SECONDS ? now - listened : STEP_SECONDS;
             rc = hear(comm, peer, error);
-            if (rc == GRAFT_OK && now - begin > comm->timeout) rc = too_late(comm, peer, error);
+            if (rc == GRAFT_OK && waited > comm->timeout) rc = too_late(comm, peer, error);
             if (rc < 0) break;
             listened = now;
         }

@@ -1,6 +1,6 @@
-/* Ranks over MPI: run by an mpiexec, as "test_mpi header" with the transport compiled in here, or "test_mpi module" with
- * one from the library. Every call of MPI passes through this file, which sees to it that the communicators of the host
- * are left alone and that nothing is left behind.
+/* Ranks over MPI: run by an mpiexec, as "test_mpi header" with the transport compiled in here, or "test_mpi module"
+ * with one from the library. Every call of MPI passes through this file, which sees to it that the communicators of the
+ * host are left alone and that nothing is left behind.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
 #include "exchange/collective.h"
