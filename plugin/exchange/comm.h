@@ -11,7 +11,7 @@
 #include "graft_transport.h"
 
 /** A message on its way, in storage of the caller, zero at first and when it has arrived. It stays where it is while it
- *  is on its way. */
+ *  is on its way. An object that is destroyed in between calls gr_comm_fail() before. */
 struct gr_request {
     graft_request      *handle;
     struct gr_request  *next;
@@ -32,7 +32,7 @@ struct gr_comm {
     int64_t            channels; /* given so far */
     struct gr_request *pending;
     struct gr_control *control;   /* of verdict.c */
-    struct gr_calls   *calls;     /* of collective.c */
+    struct gr_calls   *calls;     /* of calls.c */
     int32_t            dead;      /* 0, or ERR_PEER */
     int32_t            is_unsafe; /* bytes of messages that were given up may still be touched */
     graft_error        cause;     /* of death */
