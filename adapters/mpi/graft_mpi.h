@@ -37,6 +37,7 @@ typedef struct graft_mpi {
     int                keyval;
     int                is_closing;
     int                has_ended;    /* MPI has: nothing of it may be called any more */
+    int                is_over;      /* the ranks have parted: nothing more is sent */
     int                is_abandoned; /* messages may be left: another communicator could get them if this was freed */
     int                is_spoiled;   /* MPI may still touch memory that we lent it */
     graft_mpi_request *live;
@@ -152,6 +153,9 @@ GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag
     graft_mpi_request *r;
 
     if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI has ended");
+    if (m->is_over)
+        return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
+                              "the ranks have parted after a failure; this transport is of no more use");
     r = graft_mpi_take(m, bytes);
     if (r == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a message of MPI");
     r->peer = peer;
@@ -246,7 +250,9 @@ GRAFT_MPI_INLINE void graft_mpi_leave(graft_mpi *m)
 
 GRAFT_MPI_INLINE void graft_mpi_abandon(void *self)
 {
-    ((graft_mpi *)self)->is_abandoned = 1;
+    graft_mpi *m = (graft_mpi *)self;
+
+    m->is_over = m->is_abandoned = 1;
 }
 
 /* MPI_Finalize() begins with taking the attributes from MPI_COMM_SELF, and MPI still works then. */

@@ -130,7 +130,7 @@ static int32_t talk(struct gr_comm *comm, graft_error *error)
 }
 
 /* All of it over one communicator. */
-static int32_t talk_over(MPI_Comm mpi, const graft_context *context, graft_error *error)
+static int32_t talk_over(MPI_Comm mpi, graft_context *context, graft_error *error)
 {
     graft_transport transport = GRAFT_INIT(graft_transport);
     struct gr_comm *comm = NULL;
@@ -198,7 +198,7 @@ static void test_lengths(graft_error *error)
 }
 
 /* The first rank sleeps longer than the others wait. */
-static void test_stop(const graft_context *context, graft_error *error)
+static void test_stop(graft_context *context, graft_error *error)
 {
     graft_transport transport = GRAFT_INIT(graft_transport);
     struct gr_comm *comm = NULL;
@@ -218,7 +218,7 @@ static void test_stop(const graft_context *context, graft_error *error)
     transport.close(transport.self);
 }
 
-static void test_communicators(const graft_context *context, graft_error *error)
+static void test_communicators(graft_context *context, graft_error *error)
 {
     MPI_Comm  part;
     const int rank = world_rank();
