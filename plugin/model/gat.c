@@ -184,7 +184,7 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
 {
     const struct pass pass = { t, layer, NULL, NULL };
     const graft_dense alpha = dense(layer->attention.alpha, entries_of(t), t->config.heads);
-    const int32_t     rc = gr_product(t, x, layer->neigh, 0, layer->attention.projected, error);
+    const int32_t     rc = gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error);
     double            begin;
 
     if (rc < 0) return rc;
@@ -284,7 +284,7 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     GR_TRY(attention_backward(t, layer, &gradient, error));
     gr_profile_end(t, "attention", begin, 0, 0);
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, dx, error);
+    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, NULL, dx, error);
 done:
     return rc;
 }
