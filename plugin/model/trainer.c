@@ -181,7 +181,7 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
     *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
-    gr_profile_end(t, "loss", begin, 0, 0);
+    gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
     GR_TRY(gr_layers_backward(t, error));
     begin = gr_profile_begin(t);
     gr_optimizer_step(t);
