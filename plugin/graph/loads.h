@@ -41,8 +41,8 @@ int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHA
 int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
                          const int64_t weight[GR_SHARES], const int32_t *owner);
 
-/** Move vertices out of parts that have more than is allowed, as long as that makes what all parts have over it less, or
- *  for a fixed number of passes over the slice. No part loses its last vertex. */
+/** Move vertices out of parts that have more than is allowed, as long as that makes what all parts have over it less,
+ *  or for a fixed number of passes over the slice. No part loses its last vertex. */
 void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *owner);
 
 #endif

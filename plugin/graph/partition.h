@@ -53,8 +53,8 @@ void gr_partition_hash(int64_t first, int64_t count, int32_t parts, int32_t *min
 /** Vertices one after the other, each to the part with the most of its neighbours, weighed by the room there: linear
  *  deterministic greedy (Stanton and Kliot, KDD 2012) with the fullest of vertices, entries and training vertices as
  *  the load; then some times again from empty parts, with the owners of the time before where the new ones are not
- *  known yet (Nishimura and Ugander, KDD 2013). Where a vertex fits nowhere it goes to the part that it overfills least,
- *  and in the end parts with too much are relieved as by gr_partition_repair(): a part has at most
+ *  known yet (Nishimura and Ugander, KDD 2013). Where a vertex fits nowhere it goes to the part that it overfills
+ *  least, and in the end parts with too much are relieved as by gr_partition_repair(): a part has at most
  *  GR_PARTITION_LIMIT times the mean of anything, and in graphs of few or heavy vertices up to one vertex more.
  *
  *  The mean is that of this slice, so every slice deals its own vertices evenly, and all together are even too. Only

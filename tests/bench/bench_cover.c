@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cover/cover.h"
 #include "graft_data.h"
-#include "graph/partition.h"
+#include "graph/metis.h"
 
 #include <inttypes.h>
 #include <omp.h>
@@ -16,7 +16,7 @@
 
 static const char usage[] =
     "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES|DATASET PARTS [METHOD [THREADS]]\n"
-    "METHOD is hash (the default), block or stream. With 1 part the whole matrix is one cut, of rows and columns.";
+    "METHOD is hash (the default), block, stream or metis. With 1 part the whole matrix is one cut, of rows and columns.";
 
 /* What one part gathers from another. */
 struct pair {
@@ -62,6 +62,7 @@ static void cut(struct partition *partition, const graft_context *context, const
     if (strcmp(method, "hash") == 0) gr_partition_hash(0, partition->graph.n, parts, partition->owner);
     else if (strcmp(method, "block") == 0) gr_partition_block(&slice, before, total, parts, partition->owner);
     else if (strcmp(method, "stream") == 0) rc = gr_partition_stream(context, &slice, parts, partition->owner, &error);
+    else if (strcmp(method, "metis") == 0) rc = gr_partition_metis(context, &slice, parts, partition->owner, &error);
     else bench_die("%s", usage);
     if (rc < 0) bench_die("%s", error.message);
 }
