@@ -22,7 +22,7 @@ struct gr_child {
  *  ERR_NOT_FOUND if it cannot be run, ERR_IO if the system gives no process or pipe. */
 int32_t gr_child_start(struct gr_child *child, const char *program, double timeout, graft_error *error);
 
-/** Where the bytes for the program come from: fill `to` with the next, at most `room`; returns how many, 0 at the end. */
+/** Where the bytes for it come from: fill `to` with the next, at most `room`. Returns how many, 0 at the end. */
 typedef int64_t (*gr_child_source)(void *arg, char *to, int64_t room);
 
 /** Feed the program, and fill output[bytes] with what it writes, both at once, for it may write before it has read all.

@@ -13,12 +13,12 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
  *  by gr_partition_repair().
  * \param[in]  slice  All vertices: first is 0, n_rows is n_cols.
  * \param[out] owner  [n_rows]
- * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (more than 2^31-1 entries); ERR_MODULE (it failed, died, wrote
- *         nonsense, or did not end within option "metis.timeout"; the message has what it said); ERR_IO (no process or
- *         pipe to be had); ERR_NOMEM. Owners are as they were on failure.
- * Memory: 8 bytes per vertex here, and what the repair takes; the program has 8 bytes per row, and up to 20 per entry besides what METIS
- * takes. The program is a child of the host's process, which is told of its end by SIGCHLD; no handler or mask of the
- * host is touched, and no process is left. */
+ * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (more than 2^31-1 entries); ERR_MODULE (it failed, died,
+ *         wrote nonsense, or did not end within option "metis.timeout"; the message has what it said); ERR_IO (no
+ *         process or pipe to be had); ERR_NOMEM. Owners are as they were on failure.
+ * Memory: 8 bytes per vertex here, and what the repair takes; the program has 8 bytes per row and up to 20 per entry
+ * beside what METIS takes. The program is a child of the host's process, which is told of its end by SIGCHLD; no
+ * handler and no mask of the host is touched, and no process is left. */
 int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *owner,
                            graft_error *error);
 
