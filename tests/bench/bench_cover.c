@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cover/cover.h"
 #include "graft_data.h"
-#include "graph/metis.h"
+#include "graph/choose.h"
 
 #include <inttypes.h>
 #include <omp.h>
@@ -16,7 +16,7 @@
 
 static const char usage[] =
     "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES|DATASET PARTS [METHOD [THREADS]]\n"
-    "METHOD is hash (the default), block, stream or metis. With 1 part the whole matrix is one cut, of rows and columns.";
+    "METHOD is hash (the default), block, stream, metis, or auto. With 1 part the whole matrix is one cut, of rows and columns.";
 
 /* What one part gathers from another. */
 struct pair {
@@ -49,22 +49,26 @@ static void read_trained(struct partition *partition, const char *what, const gr
     data->close(api->context, set);
 }
 
+/* Of a layer of width 128 on some processor with a network of 1 Gbit/s, for the choice of "auto". */
+static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 128 * 1e-11, 8 * 128 / 125e6 };
+
 static void cut(struct partition *partition, const graft_context *context, const char *method)
 {
-    const struct gr_slice slice = { &partition->rows, 0, partition->trained };
-    const int64_t         before[GR_SHARES] = { 0 };
-    const int             parts = partition->parts;
-    int64_t               total[GR_SHARES];
-    graft_error           error = GRAFT_INIT(graft_error);
-    int32_t               rc = GRAFT_OK;
+    static const char *const   names[] = { "block", "hash", "stream", "metis", "auto" };
+    const struct gr_slice      slice = { &partition->rows, 0, partition->trained };
+    struct gr_partition_choice choice;
+    graft_error                error = GRAFT_INIT(graft_error);
+    double                     seconds;
+    int                        which = 0;
 
-    gr_slice_total(&slice, total);
-    if (strcmp(method, "hash") == 0) gr_partition_hash(0, partition->graph.n, parts, partition->owner);
-    else if (strcmp(method, "block") == 0) gr_partition_block(&slice, before, total, parts, partition->owner);
-    else if (strcmp(method, "stream") == 0) rc = gr_partition_stream(context, &slice, parts, partition->owner, &error);
-    else if (strcmp(method, "metis") == 0) rc = gr_partition_metis(context, &slice, parts, partition->owner, &error);
-    else bench_die("%s", usage);
-    if (rc < 0) bench_die("%s", error.message);
+    while (which <= GR_PARTITION_AUTO && strcmp(method, names[which]) != 0) which++;
+    if (which > GR_PARTITION_AUTO) bench_die("%s", usage);
+    seconds = -bench_seconds();
+    if (gr_partition_choose(context, &slice, partition->parts, (enum gr_partition_method)which, &some_cost,
+                            partition->owner, &choice, &error) < 0)
+        bench_die("%s", error.message);
+    seconds += bench_seconds();
+    printf("%d parts by %s in %.3f seconds; %s\n", partition->parts, method, seconds, choice.why);
 }
 
 static void print_measure(const struct partition *partition, const graft_context *context)
@@ -86,8 +90,6 @@ static void print_measure(const struct partition *partition, const graft_context
 static void partition_init(struct partition *partition, const char *what, int parts, const char *method,
                            const graft_api *api, int threads)
 {
-    double seconds;
-
     *partition = (struct partition){ .parts = parts };
     bench_graph_init(&partition->graph, what, api, threads);
     partition->rows = (graft_csr){ .size = sizeof(graft_csr),
@@ -98,10 +100,7 @@ static void partition_init(struct partition *partition, const char *what, int pa
                                    .col_idx = partition->graph.col_idx };
     partition->owner = bench_new((size_t)partition->graph.n, sizeof *partition->owner, 1);
     read_trained(partition, what, api);
-    seconds = -bench_seconds();
     cut(partition, api->context, method);
-    seconds += bench_seconds();
-    printf("%d parts by %s in %.3f seconds\n", parts, method, seconds);
     print_measure(partition, api->context);
 }
 

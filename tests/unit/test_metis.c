@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "draft/graft_partitioner.h"
 #include "graph/child.h"
+#include "graph/choose.h"
 #include "graph/metis.h"
 
 #include <dirent.h>
@@ -397,6 +398,74 @@ static void test_metis_input(const char *program)
 #undef REFUSES
 }
 
+/* -- choice ------------------------------------------------------------------------------------------------------- */
+
+/* The time of an epoch by plain counts: rows of a pair are those of its smaller side. */
+static double seconds_of(const struct graph *graph, const int32_t *owner, int32_t parts,
+                         const struct gr_partition_cost *cost)
+{
+    graft_error                 error = GRAFT_INIT(graft_error);
+    struct gr_partition_measure measure;
+    double                      seconds;
+
+    if (gr_partition_measure_init(context, &measure, &graph->slice, parts, owner, &error) < 0) abort();
+    if (graph_measure_fault(graph, &measure, owner) != NULL) abort();
+    seconds = gr_partition_seconds(&measure, cost);
+    gr_partition_measure_fini(context, &measure);
+    return seconds;
+}
+
+/* What is wrong with what was chosen, of methods that can be had; NULL if nothing is. */
+static const char *choice_fault(const struct graph *graph, int32_t parts, const struct gr_partition_cost *cost,
+                                int with_metis)
+{
+    const int64_t              n = graph->rows.n_rows;
+    int32_t                   *owner = oracle_new(n, sizeof *owner), *one = oracle_new(n, sizeof *one);
+    struct gr_partition_choice choice, alone;
+    graft_error                error = GRAFT_INIT(graft_error);
+    const char                *fault = NULL;
+
+    if (gr_partition_choose(context, &graph->slice, parts, GR_PARTITION_AUTO, cost, owner, &choice, &error) < 0)
+        fault = "it failed";
+    for (int k = 0; k < GR_PARTITION_METHODS && fault == NULL; k++) {
+        const enum gr_partition_method method = (enum gr_partition_method)k;
+        const int32_t rc = gr_partition_choose(context, &graph->slice, parts, method, cost, one, &alone, &error);
+
+        if (method == GR_PARTITION_METIS && !with_metis) {
+            if (rc != GRAFT_ERR_NOT_FOUND || choice.seconds[k] >= 0) fault = "metis is not there";
+            continue;
+        }
+        if (rc != GRAFT_OK || alone.method != method) fault = "a method alone failed";
+        if (alone.seconds[k] != seconds_of(graph, one, parts, cost)) fault = "the predicted time is another";
+        if (choice.seconds[k] != alone.seconds[k]) fault = "alone it is predicted another time";
+        if (choice.seconds[k] < choice.seconds[choice.method]) fault = "another method is better";
+        if (method == choice.method && memcmp(one, owner, (size_t)n * sizeof *one) != 0) fault = "not its owners";
+    }
+    if (fault == NULL && strstr(choice.why, "chosen: ") == NULL) fault = "it does not say so";
+    if (fault != NULL) diag("%s in %d: %s; %s; %s", graph->name, parts, fault, choice.why, error.message);
+    free(owner);
+    free(one);
+    return fault;
+}
+
+static void test_choice(const char *program)
+{
+    static const struct gr_partition_cost costs[] = { { 1e-9, 1e-6, 1e-5 }, { 1, 0, 0 }, { 0, 0, 1 }, { 0, 0, 0 } };
+
+    choose(program != NULL ? program : "/no/such/program", "60", "");
+    for (int which = 0; which < GRAPHS; which++) {
+        struct graph graph;
+        const char  *fault = NULL, *found;
+
+        graph_init(&graph, which);
+        for (int i = 0; i < 8; i++)
+            if ((found = choice_fault(&graph, i < 4 ? 4 : 7, &costs[i % 4], program != NULL)) != NULL) fault = found;
+        ok(fault == NULL, "%s metis, %s: the best of all is chosen%s%s", program != NULL ? "with" : "without",
+           graph.name, fault ? ": " : "", fault ? fault : "");
+        graph_fini(&graph);
+    }
+}
+
 static void test_data_sets(const char *program)
 {
     static const char *const names[] = { "cora", "citeseer", "amazon_photo" };
@@ -442,7 +511,9 @@ int main(int argc, char **argv)
     test_hosts(&large, argv[1]);
     test_no_memory(argv[1]);
     graph_fini(&large);
+    test_choice(NULL);
     if (argc > 2) {
+        test_choice(argv[2]);
         test_metis(argv[2]);
         test_metis_quality(argv[2]);
         test_metis_input(argv[2]);
