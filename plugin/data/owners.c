@@ -37,10 +37,10 @@ static uint32_t crc_of(const struct head *head, const int32_t *owner)
 /* -- writing ------------------------------------------------------------------------------------------------------ */
 
 /* 0, or -1 with errno. */
-static int write_bytes(int fd, const void *from, int64_t bytes)
+static int write_bytes(int fd, int64_t offset, const void *from, int64_t bytes)
 {
     for (int64_t done = 0; done < bytes;) {
-        const ssize_t more = write(fd, (const char *)from + done, (size_t)(bytes - done));
+        const ssize_t more = pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
 
         if (more < 0 && errno != EINTR) return -1;
         if (more > 0) done += more;
@@ -81,8 +81,8 @@ static int write_file(const char *path, const struct head *head, const int32_t *
     unlink(path); /* of a process that died and had our number */
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
-    if (check_limit((int64_t)sizeof *head + bytes) == 0 && write_bytes(fd, head, sizeof *head) == 0 &&
-        write_bytes(fd, owner, bytes) == 0 && fsync(fd) == 0)
+    if (check_limit((int64_t)sizeof *head + bytes) == 0 && write_bytes(fd, 0, head, sizeof *head) == 0 &&
+        write_bytes(fd, sizeof *head, owner, bytes) == 0 && fsync(fd) == 0)
         return close(fd);
     code = errno;
     close(fd);

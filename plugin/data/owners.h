@@ -13,14 +13,14 @@
 
 #include "base/context.h"
 
-/** What a graph is known by, however its rows are sliced: gr_slice_fingerprint() of graph/partition.h, of all slices. */
+/** What a graph is known by, however its rows are sliced: gr_slice_fingerprint() of graph/partition.h, summed. */
 struct gr_graph_identity {
     int64_t  n_vertices, n_entries;
     uint64_t fingerprint;
 };
 
-/** Write a partition. There is the whole file or, on failure, what was there before: it is written beside, and takes its
- *  name when it is on the disk.
+/** Write a partition. There is the whole file or, on failure, what was there before: it is written beside, and takes
+ *  its name when it is on the disk.
  * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
                         graft_error *error);

@@ -22,8 +22,8 @@ struct gr_partition_choice {
 
 /** Partition all vertices of a graph: `first` of the slice is 0, and n_rows is n_cols.
  *
- *  AUTO tries all methods and takes the one with the smallest gr_partition_seconds(), the first of equal ones: fewer cut
- *  entries can mean more rows to send, and an even number of vertices an uneven number of entries. METIS counts if it
+ *  AUTO tries all methods and takes the one with the smallest gr_partition_seconds(), the first of equal ones: fewer
+ *  cut entries can mean more rows to send, and even numbers of vertices uneven numbers of entries. METIS counts if it
  *  can be had; the line says why if not.
  * \param[in]  cost    Of what the graph is for.
  * \param[out] owner   [n_rows]

@@ -38,8 +38,8 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
 # In a parallel region this sets the number for that region alone; test_manners sees to it that the host's stays.
 # The process whose team of threads a child by fork() has not got: OpenMP cannot be asked for that.
 KEPT = {"gr_team_owner"}
-# graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is ended
-# if it does not end by itself. test_metis sees to it that nothing of the host changes.
+# graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
+# ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
 ALLOWED_IN_CORE = {"posix_spawn", "kill"}
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES|DATASET PARTS [METHOD [THREADS]]\n"
-    "METHOD is hash (the default), block, stream, metis, or auto. With 1 part the whole matrix is one cut, of rows and columns.";
+static const char usage[] = "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES|DATASET PARTS [METHOD [THREADS]]\n"
+                            "METHOD is hash (the default), block, stream, metis, or auto.\n"
+                            "With 1 part the whole matrix is one cut, of rows and columns.";
 
 /* What one part gathers from another. */
 struct pair {
