@@ -94,6 +94,8 @@ int main(void)
     write_bytes(output, &head, sizeof head);
     write_bytes(output, owner, head.n_vertices * (int64_t)sizeof *owner);
     free(owner);
+    free(input.row_ptr);
+    free(input.column);
     free(input.weight);
     return GRAFT_PARTITIONER_OK;
 }

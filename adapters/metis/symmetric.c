@@ -61,6 +61,8 @@ void metis_symmetrize(struct metis_graph *graph, struct metis_input *input)
 
     free(input->row_ptr);
     free(input->column);
+    input->row_ptr = NULL;
+    input->column = NULL;
     sorted = sort_rows(placed, begin, n);
     free(placed);
     graph->begin = metis_new(n + 1, sizeof *graph->begin);

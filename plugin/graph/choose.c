@@ -29,9 +29,9 @@ static int32_t partition(const graft_context *context, const struct gr_slice *sl
 }
 
 /* Partition, and predict the time of an epoch. */
-static int32_t try(const graft_context *context, const struct gr_slice *slice, int32_t parts,
-                   enum gr_partition_method method, const struct gr_partition_cost *cost, int32_t *owner,
-                   double *seconds, graft_error *error)
+static int32_t attempt(const graft_context *context, const struct gr_slice *slice, int32_t parts,
+                       enum gr_partition_method method, const struct gr_partition_cost *cost, int32_t *owner,
+                       double *seconds, graft_error *error)
 {
     struct gr_partition_measure measure;
     int32_t                     rc = partition(context, slice, parts, method, owner, error);
@@ -61,7 +61,7 @@ static int32_t try_next(const graft_context *context, const struct gr_slice *sli
 {
     graft_error   refusal = GRAFT_INIT(graft_error);
     double       *seconds = &choice->seconds[method];
-    const int32_t rc = try(context, slice, parts, method, cost, owner, seconds, &refusal);
+    const int32_t rc = attempt(context, slice, parts, method, cost, owner, seconds, &refusal);
 
     if (rc < 0 && method == GR_PARTITION_METIS && rc != GRAFT_ERR_NOMEM) {
         say(choice, ", metis not (%.80s)", refusal.message);
@@ -88,7 +88,7 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
     GR_TRY(GR_NEW(context, best, n, error));
     if (method != GR_PARTITION_AUTO) {
         made.method = method;
-        GR_TRY(try(context, slice, parts, method, cost, best, &made.seconds[method], error));
+        GR_TRY(attempt(context, slice, parts, method, cost, best, &made.seconds[method], error));
         say(&made, " %s %.3g s", names[method], made.seconds[method]);
     } else {
         for (int k = 0; k < GR_PARTITION_METHODS; k++)

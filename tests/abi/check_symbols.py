@@ -42,6 +42,9 @@ KEPT = {"gr_team_owner"}
 # ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
 ALLOWED_IN_CORE = {"posix_spawn", "kill"}
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
+# Only for a host that asks for it: graft_communicator.start.
+ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),
+                         {"MPI_Init_thread", "MPI_Initialized", "MPI_Finalize", "MPI_Finalized"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
 
 

@@ -34,6 +34,8 @@ struct ranks {
     _Atomic int64_t live_bytes; /* of the host's memory */
     _Atomic int64_t fail_at;    /* the allocation that fails, counted down; negative: none */
     _Atomic int32_t finished;   /* ranks whose bodies said so */
+    _Atomic int32_t failed;     /* of those, how many had to say that something failed */
+    char            fault[640];
 };
 
 /** Give every rank a context and a transport; nothing runs yet. */

@@ -71,7 +71,7 @@ int main(void)
     read_rest();
     if (is("talks"))
         for (int i = 0; i < 20000; i++) fprintf(stderr, "step %d of many\n", i);
-    if (is("dies")) raise(SIGSEGV);
+    if (is("dies")) raise(SIGKILL);
     if (is("fails")) fprintf(stderr, "metis: out of\tluck\n");
     if (is("fails")) return 4;
     if (is("sleeps")) sleep(100);

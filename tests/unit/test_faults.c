@@ -8,7 +8,9 @@
 #include "exchange/frame.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WORKERS = 24, ROWS = 300 };
@@ -48,7 +50,8 @@ static int32_t small_calls(struct rank *r)
     return rc;
 }
 
-/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to go without the receiver. */
+/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to leave without the
+ * receiver. */
 static int32_t rows(struct rank *r)
 {
     struct message {
@@ -98,12 +101,11 @@ static int32_t script_and_more(struct rank *r)
     struct run *run = r->all->arg;
     int32_t     rc = script(r);
 
+    if (rc < 0 && !(run->faulty.is_dead && r->rank == run->bad_rank)) atomic_fetch_add(&r->all->failed, 1);
     atomic_fetch_add(&r->all->finished, 1);
     if (rc < 0 || run->faulty.kind == FAULT_NONE) return rc;
     while (atomic_load(&r->all->finished) < r->n_ranks) usleep(1000);
-    for (int32_t i = 0; i < r->n_ranks; i++)
-        if ((i != run->bad_rank || !run->faulty.is_dead) && r->all->at[i].error.code < 0)
-            return gr_comm_barrier(r->comm, &r->error);
+    if (atomic_load(&r->all->failed) > 0) rc = gr_comm_barrier(r->comm, &r->error);
     return rc;
 }
 
@@ -228,11 +230,39 @@ static int64_t count_calls(int32_t n_ranks, int32_t rank)
     return run.faulty.calls;
 }
 
+/* A process whose ranks all sleep for longer than they would wait. */
+static void test_stopped_job(void)
+{
+    static struct run run;
+    int               status = -1;
+    pid_t             child;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        run.n_ranks = 3;
+        run.bad_rank = 1;
+        run.faulty.kind = FAULT_DELAY;
+        run.faulty.at = 20;
+        run.faulty.seconds = 4.5 * TIMEOUT; /* of which the others wait half a second */
+        run_one(&run);
+        for (int32_t i = 0; i < run.n_ranks; i++)
+            if (run.ranks.at[i].rc < 0) _exit(1);
+        _exit(0);
+    }
+    usleep((useconds_t)(0.2e6 * TIMEOUT));
+    kill(child, SIGSTOP);
+    usleep((useconds_t)(4e6 * TIMEOUT));
+    kill(child, SIGCONT);
+    ok(waitpid(child, &status, 0) == child && status == 0, "a job that was stopped for a while goes on");
+}
+
 int main(void)
 {
     const int64_t calls = count_calls(3, 1), calls_of_first = count_calls(4, 0);
 
     alarm(110);
+    test_stopped_job();
     for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
         test_series(kind, 3, 1, 1, calls);
         test_series(kind, 4, 0, kind >= FAULT_DROP ? 5 : 2, calls_of_first);

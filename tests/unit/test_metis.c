@@ -135,7 +135,7 @@ static void test_bad(const struct graph *graph, const char *program)
         { "negative", { "vertex 0 is in part -1", "0 to 7" } },
         { "magic", { "begins with 0000000000000007", "314f507466617267" } },
         { "vertices", { "for 200001 vertices", "for 200000" } },
-        { "dies", { "signal 11" } },
+        { "dies", { "signal 9" } },
         { "fails", { "exit code 4", "it said 'metis: out of luck'" } },
         { "answers and fails", { "exit code 3" } },
         { "sleeps", { "not ended after 1 seconds", "metis.timeout" } },
