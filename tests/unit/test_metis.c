@@ -448,6 +448,33 @@ static const char *choice_fault(const struct graph *graph, int32_t parts, const 
     return fault;
 }
 
+static void test_choice_no_memory(void)
+{
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    struct gr_partition_choice     choice = { .why = "untouched" };
+    graft_error                    error = GRAFT_INIT(graft_error);
+    struct graph                   graph;
+    int32_t                        owner[400];
+    int                            clean = 1, calls = 0;
+
+    choose("/no/such/program", "60", "");
+    graph_init(&graph, 0);
+    memset(owner, 0x55, sizeof owner);
+    for (;; calls++) {
+        const int64_t blocks = host.live_blocks;
+        int32_t       rc;
+
+        strict_host_fail(&host, calls, 0);
+        rc = gr_partition_choose(context, &graph.slice, 4, GR_PARTITION_AUTO, &cost, owner, &choice, &error);
+        if (host.failed == 0) break;
+        clean = clean && rc == GRAFT_ERR_NOMEM && host.live_blocks == blocks && owner[0] == 0x55555555 &&
+                memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0 && strcmp(choice.why, "untouched") == 0;
+    }
+    strict_host_fail(&host, -1, 0);
+    ok(clean && calls > 10, "a choice: each of %d allocations fails in turn, outputs as they were", calls);
+    graph_fini(&graph);
+}
+
 static void test_choice(const char *program)
 {
     static const struct gr_partition_cost costs[] = { { 1e-9, 1e-6, 1e-5 }, { 1, 0, 0 }, { 0, 0, 1 }, { 0, 0, 0 } };
@@ -512,6 +539,7 @@ int main(int argc, char **argv)
     test_no_memory(argv[1]);
     graph_fini(&large);
     test_choice(NULL);
+    test_choice_no_memory();
     if (argc > 2) {
         test_choice(argv[2]);
         test_metis(argv[2]);
