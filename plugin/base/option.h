@@ -44,6 +44,8 @@
     X(DENSE_TYPE, "dense.type", 0, "f32|bf16", "f32", "", "what dense products multiply; they add in float")           \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \
       "seconds that a rank waits for another before all give up")                                                      \
+    X(METIS_PROGRAM, "metis.program", 1, "text", "auto", "", "program that METIS partitions with; auto: graft-metis")  \
+    X(METIS_TIMEOUT, "metis.timeout", 1, "number", "600", "1..1000000000", "seconds that it may take")                 \
     X(STRICT, "strict", 1, "yes|no", "no", "", "fail where something else would stand in for what an option names")    \
     X(MODULE_PATH, "module.path", 1, "text", "", "", "folders, parted by ':', searched for modules first")             \
     X(LOG_LEVEL, "log.level", 1, "debug|info|warning|error", "info", "", "least important lines the log receives")
