@@ -84,9 +84,9 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG (null, unknown flags, dtype or width; values of another type than dtype; ranks that
      *         disagree); ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_NOMEM; ERR_PEER. See
      *         graft_graphs for what ranks agree on.
-     * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it works at most 64 bytes for each cut entry
-     * of the rank, 8 for each vertex it owns and 32 for each row sent, beside what stays. Source: SuperGCN, Algorithm 2.
-     * Since 1. */
+     * [one-caller] [starts-openmp]. Collective. Memory: see info(); what stays and what is needed while it works are
+     * together at most 64 bytes for each cut entry of the rank and 24 for each vertex it owns, without values, buffers
+     * and what transposed passes need. Source: SuperGCN, Algorithm 2. Since 1. */
     int32_t (*create)(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error);
 
     /** Begin a pass, which computes for the rows of all ranks together
