@@ -1,6 +1,6 @@
-/* Runs in which one rank has a transport with one fault, at each of its sends and receives in turn. Either all results are
- * right, or all ranks that live return the same error within the deadline; never a wrong number, never a hang. Many such
- * runs go on at once, for most of their time they wait.
+/* Runs in which one rank has a transport with one fault, at each of its sends and receives in turn. Either all results
+ * are right, or all ranks that live return the same error within the deadline; never a wrong number, never a hang. Many
+ * such runs go on at once, for most of their time they wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FAULT_RUNS_H
 #define FAULT_RUNS_H
