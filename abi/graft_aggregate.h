@@ -127,7 +127,8 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG. [one-caller] Not collective. Since 1. */
     int32_t (*explain)(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error);
 
-    /** Free it. NULL is legal. Sends nothing; between begin() and end() it makes the graph useless to all ranks.
+    /** Free it. NULL is legal. Sends nothing; between begin() and end() it makes the transport useless to all
+     *  ranks.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_plan *plan);
 } graft_aggregate;

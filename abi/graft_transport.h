@@ -29,8 +29,8 @@ typedef struct graft_transport {
      *  one tag arrive in the order in which they were begun. `data` must stay as it is until test() says done. Messages
      *  of up to 1024 bytes must get through although the other rank never asks for them before this one ends.
      *  \param[out] request  Until test() says done, or give_up().
-     *  \return OK; ERR_ARG (no such rank or tag); ERR_NOMEM; ERR_STATE (the library behind it has ended); ERR_MODULE
-     *          (the message tells what that library said). */
+     *  \return OK; ERR_ARG (no such rank or tag); ERR_NOMEM; ERR_STATE (the library behind it has ended, or
+     *          abandon() was called); ERR_MODULE (the message tells what that library said). */
     int32_t (*send)(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
                     graft_error *error);
 
@@ -50,6 +50,11 @@ typedef struct graft_transport {
 
     /** Free it; no request is left. May be called after the library behind it has ended. */
     void (*close)(void *self);
+
+    /** Or NULL. The ranks have parted after a failure: messages may be on their way that nobody will receive. Only
+     *  give_up() and close() are of use then, send() and receive() answer ERR_STATE. What tells these messages from
+     *  those of others must not be used again. */
+    void (*abandon)(void *self);
 } graft_transport;
 
 /** The host's communicator, for a transport that comes from a module: the address of a variable of type MPI_Comm. The

@@ -15,6 +15,7 @@ struct graft_context {
     pid_t             owner;
     struct gr_options options;
     struct gr_modules modules;
+    struct gr_comm   *comms;          /* of exchange/, one for each transport in use */
     uint64_t          verified;       /* products of which rows were verified: the key of the next sample */
     char              last_run[1024]; /* which kernel ran last, for explain */
 };

@@ -13,6 +13,10 @@
 /* How often the others' complaints and the clock are looked at while waiting. */
 static const double LISTEN_SECONDS = 1e-3;
 
+/* The most that counts as waited between two looks at the clock: a job that was stopped, and goes on an hour later, has
+ * not waited for an hour. */
+static const double STEP_SECONDS = 0.1;
+
 void gr_rest(struct gr_rest *rest)
 {
     enum { SPINS = 64, YIELDS = 256, SLEEP_FIRST = 20000, SLEEP_MOST = 300000 };
@@ -43,14 +47,17 @@ static int32_t transport_read(graft_transport *ours, const graft_transport *thei
     return GRAFT_OK;
 }
 
-static int32_t make(const graft_context *context, const graft_transport *transport, double timeout,
-                    struct gr_comm **comm, graft_error *error)
+static int32_t make(graft_context *context, const graft_transport *transport, double timeout, struct gr_comm **comm,
+                    graft_error *error)
 {
     int32_t         rc = GRAFT_OK;
     struct gr_comm *made;
 
     GR_TRY(GR_NEW(context, made, 1, error));
     made->context = context;
+    made->uses = 1;
+    made->next = context->comms;
+    context->comms = made;
     made->transport = *transport;
     made->rank = transport->rank;
     made->n_ranks = transport->n_ranks;
@@ -64,17 +71,28 @@ done:
     return rc;
 }
 
-int32_t gr_comm_create(const graft_context *context, const graft_transport *transport, double timeout,
-                       struct gr_comm **comm, graft_error *error)
+static struct gr_comm *find(const graft_context *context, const graft_transport *transport)
+{
+    struct gr_comm *comm = context->comms;
+
+    while (comm != NULL && (transport->n_ranks == 1 || comm->transport.self != transport->self)) comm = comm->next;
+    return comm;
+}
+
+int32_t gr_comm_create(graft_context *context, const graft_transport *transport, double timeout, struct gr_comm **comm,
+                       graft_error *error)
 {
     int32_t         rc = GRAFT_OK;
     graft_transport ours = { .n_ranks = 1, .tag_max = INT32_MAX };
     struct gr_comm *made = NULL;
 
     if (transport != NULL) GR_TRY(transport_read(&ours, transport, error));
-    rc = make(context, &ours, timeout, &made, error);
+    made = find(context, &ours);
+    if (made != NULL) made->uses++;
+    else rc = make(context, &ours, timeout, &made, error);
     if (rc < 0 && ours.n_ranks > 1) rc = gr_control_announce(&ours, timeout, error);
     GR_TRY(rc);
+    made->timeout = timeout;
     GR_TRY(gr_comm_compare(made, NULL, NULL, 0, error));
     *comm = made;
     made = NULL;
@@ -100,9 +118,25 @@ void gr_comm_give_up(struct gr_comm *comm)
     }
 }
 
+void gr_comm_abandon(struct gr_comm *comm, const char *reason)
+{
+    if (comm->dead || comm->n_ranks == 1) return;
+    gr_comm_give_up(comm);
+    gr_control_destroy(comm);
+    comm->dead = GRAFT_ERR_PEER;
+    comm->cause.size = sizeof comm->cause;
+    gr_fail(&comm->cause, GRAFT_ERR_PEER, "rank %d: %s", comm->rank, reason);
+    comm->cause.rank = comm->rank;
+    if (comm->transport.abandon != NULL) comm->transport.abandon(comm->transport.self);
+}
+
 void gr_comm_destroy(struct gr_comm *comm)
 {
-    if (comm == NULL) return;
+    struct gr_comm **link;
+
+    if (comm == NULL || --comm->uses > 0) return;
+    for (link = &comm->context->comms; *link != comm; link = &(*link)->next) continue;
+    *link = comm->next;
     gr_comm_give_up(comm);
     gr_control_destroy(comm);
     gr_calls_destroy(comm);
@@ -219,8 +253,7 @@ static int32_t too_late(struct gr_comm *comm, int32_t peer, graft_error *error)
 
 int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t count, graft_error *error)
 {
-    const double   begin = gr_seconds();
-    double         listened = begin;
+    double         listened = gr_seconds(), waited = 0;
     struct gr_rest rest = { 0 };
     int64_t        left, before = count;
     int32_t        rc = gr_comm_poll(comm, requests, count, &left, error);
@@ -231,8 +264,9 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
         if (now - listened > LISTEN_SECONDS) {
             const int32_t peer = first_peer(requests, count);
 
+            waited += now - listened < STEP_SECONDS ? now - listened : STEP_SECONDS;
             rc = hear(comm, peer, error);
-            if (rc == GRAFT_OK && now - begin > comm->timeout) rc = too_late(comm, peer, error);
+            if (rc == GRAFT_OK && waited > comm->timeout) rc = too_late(comm, peer, error);
             if (rc < 0) break;
             listened = now;
         }

@@ -11,7 +11,7 @@
 #include "graft_transport.h"
 
 /** A message on its way, in storage of the caller, zero at first and when it has arrived. It stays where it is while it
- *  is on its way. */
+ *  is on its way. An object that is destroyed in between calls gr_comm_fail() before. */
 struct gr_request {
     graft_request      *handle;
     struct gr_request  *next;
@@ -22,30 +22,33 @@ struct gr_request {
 enum { GR_TAG_CONTROL = 0, GR_TAG_COLLECTIVE = 1, GR_TAG_FIRST = 16, GR_CHANNEL_TAGS = 8 };
 
 struct gr_comm {
-    const graft_context *context; /* lends memory */
-    graft_transport      transport;
-    int32_t              rank;
-    int32_t              n_ranks;
-    double               timeout;  /* seconds */
-    int64_t              channels; /* given so far */
-    struct gr_request   *pending;
-    struct gr_control   *control;   /* of verdict.c */
-    struct gr_calls     *calls;     /* of collective.c */
-    int32_t              dead;      /* 0, or ERR_PEER */
-    int32_t              is_unsafe; /* bytes of messages that were given up may still be touched */
-    graft_error          cause;     /* of death */
+    graft_context     *context; /* lends memory */
+    struct gr_comm    *next;    /* of the context */
+    int32_t            uses;
+    graft_transport    transport;
+    int32_t            rank;
+    int32_t            n_ranks;
+    double             timeout;  /* seconds */
+    int64_t            channels; /* given so far */
+    struct gr_request *pending;
+    struct gr_control *control;   /* of verdict.c */
+    struct gr_calls   *calls;     /* of calls.c */
+    int32_t            dead;      /* 0, or ERR_PEER */
+    int32_t            is_unsafe; /* bytes of messages that were given up may still be touched */
+    graft_error        cause;     /* of death */
 };
 
-/** Make a comm of all ranks of a transport, which stays the host's: it must live longer, serve nothing else meanwhile,
- *  and cannot be used again after a failure. Collective: the ranks find out whether they run the same release.
+/** Make a comm of all ranks of a transport, or take the one that the context has for it already; each create() has its
+ *  destroy(). The transport stays the host's: it must live longer, serve no other context meanwhile, and cannot be used
+ *  again after a failure. Collective: the ranks find out whether they run the same release.
  *  \param[in] transport  NULL: one rank. The struct is copied.
  *  \param[in] timeout    Seconds that a rank waits for another, option "halo.timeout".
  *  \return OK; ERR_ARG (this rank alone: a transport that cannot be one); ERR_NOMEM (if there is one rank);
  *          ERR_VERSION; ERR_PEER. */
-int32_t gr_comm_create(const graft_context *context, const graft_transport *transport, double timeout,
-                       struct gr_comm **comm, graft_error *error);
+int32_t gr_comm_create(graft_context *context, const graft_transport *transport, double timeout, struct gr_comm **comm,
+                       graft_error *error);
 
-/** Not collective, sends nothing. Messages on their way are given up. */
+/** Not collective, sends nothing. With the last use, messages on their way are given up. */
 void gr_comm_destroy(struct gr_comm *comm);
 
 /** The first of GR_CHANNEL_TAGS tags for an object. Objects are made in the same order on all ranks, so that they get
@@ -77,6 +80,10 @@ void gr_comm_free(const struct gr_comm *comm, void *memory);
 
 /** Forget all messages on their way. The others will wait for them: for the end of a comm. */
 void gr_comm_give_up(struct gr_comm *comm);
+
+/** Part from the other ranks without a word, where an object is destroyed that they are still busy with: every later call
+ *  returns ERR_PEER with `reason`. The others find out when they have waited long enough. */
+void gr_comm_abandon(struct gr_comm *comm, const char *reason);
 
 /** Short rests in a loop that polls: the first turns none, then other threads get their turn, then it sleeps. */
 struct gr_rest {

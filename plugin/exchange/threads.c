@@ -36,7 +36,8 @@ struct endpoint {
     pthread_mutex_t lock;
     struct queue    messages; /* that came and nobody has asked for yet; under the lock */
     struct queue    receives; /* that were asked for and have not come; under the lock */
-    graft_request  *spare;    /* touched by the thread of this rank alone */
+    graft_request  *spare;    /* this and the next touched by the thread of this rank alone */
+    int32_t         is_over;  /* the ranks have parted */
     int32_t         rank;
     struct hub     *hub;
 };
@@ -102,6 +103,9 @@ static int32_t fill(struct endpoint *me, int32_t peer, int32_t tag, graft_reques
     if (peer < 0 || peer >= me->hub->n_ranks || peer == me->rank || tag < 0)
         return gr_fail(error, GRAFT_ERR_ARG, "rank %d, tag %d, asked for by rank %d: there is none such", peer, tag,
                        me->rank);
+    if (me->is_over)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "the ranks have parted after a failure; this transport is of no more use");
     *request = take(me, error);
     if (*request == NULL) return GRAFT_ERR_NOMEM;
     (*request)->peer = peer;
@@ -165,6 +169,7 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
 {
     struct endpoint *me = self;
     graft_request   *mine = NULL, *message;
+    int              is_ours;
     const int32_t    rc = fill(me, from, tag, &mine, error);
 
     if (rc < 0) return rc;
@@ -175,9 +180,11 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     message = queue_take(&me->messages, from, tag);
     if (message == NULL) queue_append(&me->receives, mine);
     else deliver(mine, message->from, message->bytes);
-    if (message != NULL && !message->eager) atomic_store_explicit(&message->state, DONE, memory_order_release);
+    is_ours = message != NULL && message->eager;
+    /* The sender has his request back with this. */
+    if (message != NULL && !is_ours) atomic_store_explicit(&message->state, DONE, memory_order_release);
     pthread_mutex_unlock(&me->lock);
-    if (message != NULL && message->eager) recycle(me, message);
+    if (is_ours) recycle(me, message);
     *request = mine;
     return GRAFT_OK;
 }
@@ -208,6 +215,11 @@ static int32_t threads_give_up(void *self, graft_request *request)
     pthread_mutex_unlock(&box->lock);
     recycle(me, request);
     return 1;
+}
+
+static void threads_abandon(void *self)
+{
+    ((struct endpoint *)self)->is_over = 1;
 }
 
 static void free_list(const graft_host *host, graft_request *request)
@@ -264,7 +276,8 @@ int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_tr
                                            .receive = threads_receive,
                                            .test = threads_test,
                                            .give_up = threads_give_up,
-                                           .close = threads_close };
+                                           .close = threads_close,
+                                           .abandon = threads_abandon };
     }
     return GRAFT_OK;
 }

@@ -316,6 +316,7 @@ int32_t gr_control_stop(struct gr_comm *comm, enum gr_complaint complaint, int32
     comm->cause.size = sizeof comm->cause;
     gr_fail_native(&comm->cause, GRAFT_ERR_PEER, control->agreed.native_code, "%s", control->agreed.sentence);
     comm->cause.rank = control->agreed.blamed;
+    if (comm->transport.abandon != NULL) comm->transport.abandon(comm->transport.self);
     gr_control_destroy(comm);
     *error = comm->cause;
     return GRAFT_ERR_PEER;

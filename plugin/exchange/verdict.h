@@ -25,7 +25,7 @@ int gr_control_heard(struct gr_comm *comm);
  *  Returns ERR_PEER with the agreed sentence in `error`, which gives the reason of this rank before. */
 int32_t gr_control_stop(struct gr_comm *comm, enum gr_complaint complaint, int32_t blamed, graft_error *error);
 
-/** What a rank does that cannot even make a comm: tell the others so. Returns ERR_PEER and, in `error`, what they say. */
+/** What a rank does that cannot even make a comm: tell the others. Returns ERR_PEER, with what they say in `error`. */
 int32_t gr_control_announce(const graft_transport *transport, double timeout, graft_error *error);
 
 #endif

@@ -125,14 +125,21 @@ int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct g
 
 static void drop_input(graft_trainer *t)
 {
-    const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0);
-    const uint32_t threshold = gr_dropout_threshold(t->config.input_dropout);
-    const double   begin = gr_profile_begin(t);
+    const double        begin = gr_profile_begin(t);
+    struct gr_rows_drop rows = { .n = t->reach[0],
+                                 .width = t->config.width[0],
+                                 .x_stride = t->x_stride,
+                                 .team = gr_profile_team(t),
+                                 .x = t->x,
+                                 .out = t->x_dropped,
+                                 .key =
+                                     gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0),
+                                 .threshold = gr_dropout_threshold(t->config.input_dropout),
+                                 .isa = t->isa,
+                                 .vertex = t->vertex };
 
-    if (t->x == NULL) gr_sparse_dropout(t, key, threshold);
-    else
-        gr_rows_dropout(t->x, t->x_stride, t->vertex, t->x_dropped, t->reach[0], t->config.width[0], key, threshold,
-                        t->threads);
+    if (t->x == NULL) gr_sparse_dropout(t, rows.key, rows.threshold);
+    else gr_rows_dropout(&rows);
     gr_profile_end(t, "rows", begin, 0, 0);
 }
 

@@ -393,9 +393,18 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
 /** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j below width. */
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
 
-/** out[n x width] = dropout(x), or x as it is with threshold 0; the draws are those of `vertex`, as above. */
-void gr_rows_dropout(const float *x, int64_t x_stride, const int64_t *vertex, float *out, int64_t n, int64_t width,
-                     uint64_t key, uint32_t threshold, int threads);
+/** out[n x width] = dropout(x); the draws are those of `vertex`, as above. */
+struct gr_rows_drop {
+    int64_t        n, width, x_stride;
+    struct gr_team team;
+    const float   *x;
+    float         *out;
+    uint64_t       key;
+    uint32_t       threshold;
+    enum gr_isa    isa;
+    const int64_t *vertex;
+};
+void gr_rows_dropout(struct gr_rows_drop *rows);
 /** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
 void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
                    int64_t width, int threads);

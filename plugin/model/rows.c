@@ -1,7 +1,6 @@
 /* Passes over rows: bias, layer norm, ReLU and dropout in one, forward and backward. A row is a few cache lines, so all
  * steps on it are done while it is near.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/dropout.h"
 #include "base/parallel.h"
 #include "model/rows_loops.h"
 
@@ -77,22 +76,17 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
     }
 }
 
-void gr_rows_dropout(const float *x, int64_t x_stride, const int64_t *vertex, float *out, int64_t n, int64_t width,
-                     uint64_t key, uint32_t threshold, int threads)
+static void drop_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const float scale = (float)gr_dropout_scale(threshold);
+    const struct gr_rows_drop *rows = arg;
 
-    threads = gr_threads_worth(threads, n * width);
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-    for (int64_t row = 0; row < n; row++) {
-        for (int64_t j0 = 0; j0 < width; j0 += 8) {
-            const unsigned kept = gr_dropout_kept(key, gr_vertex(vertex, row), j0 / 8, threshold);
+    (void)chunk;
+    loops(rows->isa)->drop(rows, begin, end);
+}
 
-            for (int64_t j = j0; j < width && j < j0 + 8; j++) {
-                out[row * width + j] = kept >> (j - j0) & 1 ? x[row * x_stride + j] * scale : 0;
-            }
-        }
-    }
+void gr_rows_dropout(struct gr_rows_drop *rows)
+{
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, drop_chunk, rows);
 }
 
 void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,

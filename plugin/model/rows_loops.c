@@ -160,4 +160,24 @@ static void backward(const struct gr_rows *r, float *gradient, double *partial, 
     }
 }
 
-const struct gr_rows_loops JOIN(gr_rows_, ISA) = { forward, backward };
+static void drop_row(const struct gr_rows_drop *r, int64_t vertex, const float *x, float *out)
+{
+    const float    scale = (float)gr_dropout_scale(r->threshold);
+    const uint16_t threshold = (uint16_t)r->threshold;
+    uint16_t       draws[BLOCKS * 8];
+
+    for (int64_t begin = 0; begin < r->width; begin += BLOCKS * 8) {
+        const int64_t left = r->width - begin, count = left < BLOCKS * 8 ? left : BLOCKS * 8;
+
+        draw(r->key, vertex, begin / 8, (int)(count + 7) / 8, draws);
+        for (int64_t j = 0; j < count; j++) out[begin + j] = draws[j] >= threshold ? x[begin + j] * scale : 0;
+    }
+}
+
+static void drop(const struct gr_rows_drop *r, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++)
+        drop_row(r, gr_vertex(r->vertex, row), r->x + row * r->x_stride, r->out + row * r->width);
+}
+
+const struct gr_rows_loops JOIN(gr_rows_, ISA) = { forward, backward, drop };

@@ -39,6 +39,9 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
 # The process whose team of threads a child by fork() has not got: OpenMP cannot be asked for that.
 KEPT = {"gr_team_owner"}
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
+# Only for a host that asks for it: graft_communicator.start.
+ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),
+                         {"MPI_Init_thread", "MPI_Initialized", "MPI_Finalize", "MPI_Finalized"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
 
 

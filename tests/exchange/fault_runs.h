@@ -8,6 +8,8 @@
 #include "faulty.h"
 #include "ranks.h"
 
+#define RUN_TIMEOUT 1.0 /* seconds that ranks wait for one another */
+
 /** One run; the arg of its ranks. */
 struct run {
     struct ranks  ranks;
@@ -20,6 +22,9 @@ struct run {
 /** At the end of a body, with its status: whether all must come together once more, because a rank that came to its end
  *  before another failed must hear of it in its next call. */
 int run_goes_on(struct rank *rank, int32_t rc);
+
+/** Run the bodies and judge what came out; run->fault receives what is wrong. */
+void run_one(struct run *run, int32_t (*body)(struct rank *rank));
 
 /** A run in which nothing goes wrong, and how many calls the rank makes. Returns what is wrong, or NULL. */
 const char *run_well(int32_t (*body)(struct rank *rank), int32_t n_ranks, int32_t rank, int64_t *calls);

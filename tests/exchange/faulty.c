@@ -116,6 +116,13 @@ static int32_t faulty_give_up(void *self, graft_request *request)
     return rc;
 }
 
+static void faulty_abandon(void *self)
+{
+    struct faulty *f = self;
+
+    f->inner.abandon(f->inner.self);
+}
+
 static void faulty_close(void *self)
 {
     struct faulty *f = self;
@@ -133,5 +140,6 @@ graft_transport faulty_wrap(struct faulty *faulty)
     wrapped.test = faulty_test;
     wrapped.give_up = faulty_give_up;
     wrapped.close = faulty_close;
+    wrapped.abandon = faulty_abandon;
     return wrapped;
 }

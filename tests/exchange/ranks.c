@@ -117,9 +117,8 @@ void ranks_run(struct ranks *ranks)
 
 const char *ranks_fini(struct ranks *ranks)
 {
-    static char fault[640];
+    char *const fault = ranks->fault;
 
-    fault[0] = '\0';
     for (int32_t i = 0; i < ranks->n_ranks; i++) gr_comm_destroy(ranks->at[i].comm);
     for (int32_t i = 0; i < ranks->n_ranks; i++) {
         struct rank *rank = &ranks->at[i];
@@ -127,9 +126,9 @@ const char *ranks_fini(struct ranks *ranks)
         rank->transport.close(rank->transport.self);
         gr_context_destroy(rank->context);
         if (rank->fault[0] != '\0' && fault[0] == '\0')
-            snprintf(fault, sizeof fault, "rank %d of %d: %s", i, ranks->n_ranks, rank->fault);
+            snprintf(fault, sizeof ranks->fault, "rank %d of %d: %s", i, ranks->n_ranks, rank->fault);
     }
     if (fault[0] == '\0' && atomic_load(&ranks->live_bytes) != 0)
-        snprintf(fault, sizeof fault, "%lld bytes are left", (long long)atomic_load(&ranks->live_bytes));
+        snprintf(fault, sizeof ranks->fault, "%lld bytes are left", (long long)atomic_load(&ranks->live_bytes));
     return fault[0] != '\0' ? fault : NULL;
 }

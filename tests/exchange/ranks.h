@@ -37,6 +37,8 @@ struct ranks {
     _Atomic int64_t fail_at;     /* the allocation that fails, counted down; negative: none */
     int32_t         fail_rank;   /* of this rank, by the thread of its body; negative: of any */
     _Atomic int32_t finished;    /* ranks whose bodies said so */
+    _Atomic int32_t failed;      /* of those, how many had to say that something failed */
+    char            fault[640];
 };
 
 /** Give every rank a context and a transport; nothing runs yet. */

@@ -16,6 +16,8 @@ PROGRAMS = {
     "tests/unit_test_cover": [],
     "tests/unit_test_data": [],
     "tests/unit_test_data_mtx": [],
+    "tests/unit_test_exchange": [],
+    "tests/unit_test_faults": [],
     "tests/abi/test_arguments_mxm": [],
     "tests/abi/test_arguments_train": [],
     "tests/abi/test_sizes": [],

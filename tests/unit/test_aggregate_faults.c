@@ -64,6 +64,7 @@ struct input {
     graft_aggregate_args args;
     int64_t              width;
     int                  stays_away; /* from the pass */
+    int                  leaves;     /* in the middle of it */
 };
 
 struct dispute {
@@ -93,6 +94,24 @@ static void input_init(struct input *in, int32_t rank)
     in->args.semiring = GRAFT_PLUS_TIMES;
     in->args.epoch = 17;
     in->plan.flags = GRAFT_PLAN_TRANSPOSED;
+}
+
+/* Begin a pass, and destroy the plan. What comes later fails, on all ranks. */
+static int32_t leave(struct rank *r, graft_graph *made, graft_plan **plan, struct input *in)
+{
+    float             out[N * WIDE];
+    const graft_dense dense_x = { sizeof dense_x, GRAFT_F32, EACH, in->width, WIDE, x + r->rank * EACH * WIDE };
+    const graft_dense dense_out = { sizeof dense_out, GRAFT_F32, EACH, in->width, WIDE, out };
+    int32_t           rc;
+
+    in->args.x = &dense_x;
+    in->args.out = &dense_out;
+    TRY(gr_interface_aggregate.begin(*plan, &in->args, &r->error));
+    gr_interface_aggregate.destroy(*plan);
+    *plan = NULL;
+    rc = gr_comm_barrier(made->comm, &r->error);
+done:
+    return rc;
 }
 
 static int32_t pass(struct rank *r, graft_plan *plan, struct input *in, graft_error *error)
@@ -139,13 +158,16 @@ static int32_t dispute_body(struct rank *r)
         else if (pass(r, plan, &good, &second) < 0) rank_blame(r, "the pass behind it: %s", second.message);
         goto done;
     }
+    if (in.leaves) TRY(leave(r, made, &plan, &in));
     if (!in.stays_away) TRY(pass(r, plan, &in, &r->error));
-    if (in.stays_away) rc = gr_comm_barrier(made->comm, &r->error);
+    rc = gr_comm_barrier(made->comm, &r->error);
 done:
     gr_interface_aggregate.destroy(plan);
     gr_interface_graph.destroy(made);
     return rc;
 }
+
+static void gone(struct input *in);
 
 static void check_dispute(const struct dispute *dispute)
 {
@@ -156,7 +178,8 @@ static void check_dispute(const struct dispute *dispute)
     ranks_init(&ranks, RANKS, 1, dispute_body, (void *)(uintptr_t)dispute);
     ranks_run(&ranks);
     for (int32_t i = 0; i < RANKS; i++)
-        good = good && ranks.at[i].rc == dispute->status && strcmp(ranks.at[i].error.message, message) == 0;
+        good = good && ranks.at[i].rc == dispute->status &&
+               (strcmp(ranks.at[i].error.message, message) == 0 || (dispute->change == gone && i == 1));
     for (int i = 0; i < 2; i++) good = good && strstr(message, dispute->words[i]) != NULL;
     fault = ranks_fini(&ranks);
     if (ok(good && fault == NULL, "%s: %s", dispute->name, message)) return;
@@ -189,6 +212,7 @@ CHANGE(other_epoch, 1, in->args.epoch = 16)
 CHANGE(other_layer, 2, in->args.layer = 2)
 CHANGE(other_direction, 1, in->args.flags = GRAFT_AGGREGATE_TRANSPOSE)
 CHANGE(no_pass, 1, in->stays_away = 1)
+CHANGE(gone, 1, in->leaves = 1)
 
 static void bad_owner(struct input *in)
 {
@@ -217,6 +241,7 @@ static void test_disputes(void)
         { "another epoch", other_epoch, GRAFT_ERR_PEER, { "epoch 1", "expected 1" } },
         { "another layer", other_layer, GRAFT_ERR_PEER, { "layer", "expected" } },
         { "another direction", other_direction, GRAFT_ERR_PEER, { "rank", "expected" } },
+        { "a rank that leaves in the middle", gone, GRAFT_ERR_PEER, { "rank 1", "" } },
         { "a rank that does not come", no_pass, GRAFT_ERR_PEER, { "waited", "rank 1" } },
     };
 

@@ -308,6 +308,47 @@ static void test_alone(void)
     gr_context_destroy(context);
 }
 
+/* Two objects over one transport share the comm; after a failure the transport cannot be had again. */
+static int32_t share(struct rank *r)
+{
+    struct gr_comm *second = NULL;
+    int32_t         rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &second, &r->error));
+    if (second != r->comm) rank_blame(r, "two comms over one transport");
+    if (gr_comm_channel(second) == gr_comm_channel(r->comm)) rank_blame(r, "one channel for two objects");
+    gr_comm_destroy(second);
+    TRY(gr_comm_barrier(r->comm, &r->error));
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    rc = gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
+    if (rc == GRAFT_OK && r->rank > 0) rc = gr_comm_barrier(r->comm, &r->error);
+    if (rc == GRAFT_OK) {
+        gr_fail(&r->error, GRAFT_ERR_IO, "no disk");
+        rc = gr_comm_fail(r->comm, &r->error);
+    }
+    if (rc != GRAFT_ERR_PEER || r->error.rank != 0) rank_blame(r, "the failure of rank 0 gave %d", rc);
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    rc = gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
+    return rc == GRAFT_ERR_PEER && strstr(r->error.message, "parted") != NULL ? GRAFT_OK
+                                                                              : rank_blame(r, "it was had again");
+}
+
+static void test_share(void)
+{
+    static struct ranks ranks;
+    const char         *fault;
+
+    ranks_init(&ranks, 3, 5, share, NULL);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < 3; i++)
+        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
+    fault = ranks_fini(&ranks);
+    ok(fault == NULL, "two objects share a comm, and none is made after a failure%s", fault != NULL ? fault : "");
+}
+
 /* Ranks that are in different calls, or in the same one with other lengths. */
 static int32_t lost(struct rank *r)
 {
@@ -380,6 +421,7 @@ int main(void)
     test_frames();
     test_alone();
     test_collectives();
+    test_share();
     test_lost(0, "all ranks must call the same");
     test_lost(1, ", expected ");
     test_memory();

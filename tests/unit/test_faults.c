@@ -6,7 +6,9 @@
 #include "../tap.h"
 #include "exchange/frame.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ROWS = 300 };
@@ -36,7 +38,8 @@ static int32_t small_calls(struct rank *r)
     return rc;
 }
 
-/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to go without the receiver. */
+/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to leave without the
+ * receiver. */
 static int32_t rows(struct rank *r)
 {
     struct message {
@@ -107,11 +110,39 @@ static int64_t count_calls(int32_t n_ranks, int32_t rank)
     return calls;
 }
 
+/* A process whose ranks all sleep for longer than they would wait. */
+static void test_stopped_job(void)
+{
+    static struct run run;
+    int               status = -1;
+    pid_t             child;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        run.n_ranks = 3;
+        run.bad_rank = 1;
+        run.faulty.kind = FAULT_DELAY;
+        run.faulty.at = 20;
+        run.faulty.seconds = 4.5 * RUN_TIMEOUT; /* of which the others wait half a second */
+        run_one(&run, script_and_more);
+        for (int32_t i = 0; i < run.n_ranks; i++)
+            if (run.ranks.at[i].rc < 0) _exit(1);
+        _exit(0);
+    }
+    usleep((useconds_t)(0.2e6 * RUN_TIMEOUT));
+    kill(child, SIGSTOP);
+    usleep((useconds_t)(4e6 * RUN_TIMEOUT));
+    kill(child, SIGCONT);
+    ok(waitpid(child, &status, 0) == child && status == 0, "a job that was stopped for a while goes on");
+}
+
 int main(void)
 {
     const int64_t calls = count_calls(3, 1), calls_of_first = count_calls(4, 0);
 
     alarm(110);
+    test_stopped_job();
     for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
         test_series(kind, 3, 1, 1, calls);
         test_series(kind, 4, 0, kind >= FAULT_DROP ? 5 : 2, calls_of_first);

@@ -1,0 +1,398 @@
+/* A transport over MPI, for a host to compile in one of its own files, with its own mpi.h: so the library never meets
+ * an MPI_Comm, and one libgraft.so serves every MPI, also one that is linked statically. In C or C++; MPI 3.0 or later.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_MPI_H
+#define GRAFT_MPI_H
+
+#include "graft_transport.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of one message of MPI at most, whose counts are ints; tests make it small. What is sent are bytes / chunk
+ * messages of this length, and one that is shorter, perhaps empty: so a length that differs is always noticed. */
+#ifndef GRAFT_MPI_CHUNK
+#define GRAFT_MPI_CHUNK 0x40000000
+#endif
+
+#define GRAFT_MPI_INLINE static inline __attribute__((unused))
+
+/* One send or receive; `chunk` has as many as it needs. */
+typedef struct graft_mpi_request {
+    struct graft_mpi_request  *next;
+    struct graft_mpi_request **link; /* what points at it in the list of those on their way */
+    uint64_t                   bytes;
+    uint64_t                   n_chunks;
+    uint64_t                   n_done; /* chunks */
+    int                        peer;
+    int                        is_send;
+    MPI_Request                chunk[1];
+} graft_mpi_request;
+
+typedef struct graft_mpi {
+    MPI_Comm           comm; /* ours, a copy */
+    int                keyval;
+    int                is_closing;
+    int                has_ended;    /* MPI has: nothing of it may be called any more */
+    int                is_over;      /* the ranks have parted: nothing more is sent */
+    int                is_abandoned; /* messages may be left: another communicator could get them if this was freed */
+    int                is_spoiled;   /* MPI may still touch memory that we lent it */
+    graft_mpi_request *live;
+    graft_mpi_request *spare; /* of one chunk each */
+    graft_host         host;  /* without allocate: the C library */
+} graft_mpi;
+
+GRAFT_MPI_INLINE int32_t graft_mpi_fail(graft_error *error, int32_t code, int native, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int  length = 0;
+
+    if (error == NULL || error->size < sizeof *error) return code;
+    if (native != MPI_SUCCESS) MPI_Error_string(native, text, &length);
+    error->code = code;
+    error->native_code = native;
+    error->rank = 0;
+    snprintf(error->message, sizeof error->message, "%.150s%s%.250s", what, length > 0 ? ": " : "", text);
+    return code;
+}
+
+GRAFT_MPI_INLINE void *graft_mpi_allocate(const graft_host *host, uint64_t bytes)
+{
+    void *memory = host->allocate != NULL ? host->allocate(host->self, bytes, 64) : malloc((size_t)bytes);
+
+    if (memory != NULL) memset(memory, 0, (size_t)bytes);
+    return memory;
+}
+
+GRAFT_MPI_INLINE void graft_mpi_deallocate(const graft_host *host, void *memory, uint64_t bytes)
+{
+    if (memory == NULL) return;
+    if (host->deallocate != NULL) host->deallocate(host->self, memory, bytes, 64);
+    else free(memory);
+}
+
+GRAFT_MPI_INLINE uint64_t graft_mpi_request_bytes(uint64_t n_chunks)
+{
+    return sizeof(graft_mpi_request) + (n_chunks - 1) * sizeof(MPI_Request);
+}
+
+GRAFT_MPI_INLINE graft_mpi_request *graft_mpi_take(graft_mpi *m, uint64_t bytes)
+{
+    const uint64_t     n_chunks = bytes / GRAFT_MPI_CHUNK + 1;
+    graft_mpi_request *r = n_chunks == 1 ? m->spare : NULL;
+
+    if (r != NULL) m->spare = r->next;
+    else r = (graft_mpi_request *)graft_mpi_allocate(&m->host, graft_mpi_request_bytes(n_chunks));
+    if (r == NULL) return NULL;
+    r->bytes = bytes;
+    r->n_chunks = n_chunks;
+    r->n_done = 0;
+    for (uint64_t i = 0; i < n_chunks; i++) r->chunk[i] = MPI_REQUEST_NULL;
+    r->next = m->live;
+    r->link = &m->live;
+    if (r->next != NULL) r->next->link = &r->next;
+    m->live = r;
+    return r;
+}
+
+GRAFT_MPI_INLINE void graft_mpi_release(graft_mpi *m, graft_mpi_request *r)
+{
+    *r->link = r->next;
+    if (r->next != NULL) r->next->link = r->link;
+    if (r->n_chunks > 1) {
+        graft_mpi_deallocate(&m->host, r, graft_mpi_request_bytes(r->n_chunks));
+        return;
+    }
+    r->next = m->spare;
+    m->spare = r;
+}
+
+GRAFT_MPI_INLINE int graft_mpi_length(const graft_mpi_request *r, uint64_t chunk)
+{
+    return chunk + 1 < r->n_chunks ? GRAFT_MPI_CHUNK : (int)(r->bytes % GRAFT_MPI_CHUNK);
+}
+
+/* Whether the memory of all chunks is MPI's no more. A receive can be taken back; a send cannot. */
+GRAFT_MPI_INLINE int graft_mpi_withdraw(graft_mpi_request *r)
+{
+    enum { TRIES = 100 };
+    int left = 0;
+
+    for (uint64_t i = r->n_done; i < r->n_chunks; i++) {
+        int done = r->chunk[i] == MPI_REQUEST_NULL;
+
+        if (!done && !r->is_send && MPI_Cancel(&r->chunk[i]) != MPI_SUCCESS) {
+            left++;
+            continue;
+        }
+        for (int tries = 0; !done && tries < TRIES; tries++)
+            if (MPI_Test(&r->chunk[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+        left += !done && r->chunk[i] != MPI_REQUEST_NULL;
+    }
+    return left == 0;
+}
+
+GRAFT_MPI_INLINE int32_t graft_mpi_give_up(void *self, graft_request *request)
+{
+    graft_mpi         *m = (graft_mpi *)self;
+    graft_mpi_request *r = (graft_mpi_request *)(void *)request;
+    const int          is_clean = m->has_ended || graft_mpi_withdraw(r);
+
+    if (!is_clean) m->is_spoiled = 1;
+    graft_mpi_release(m, r);
+    return is_clean;
+}
+
+/* Begin a send of `out`, or a receive into `in`. */
+GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag, const void *out, void *in,
+                                         uint64_t bytes, graft_request **request, graft_error *error)
+{
+    graft_mpi_request *r;
+
+    if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI has ended");
+    if (m->is_over)
+        return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
+                              "the ranks have parted after a failure; this transport is of no more use");
+    r = graft_mpi_take(m, bytes);
+    if (r == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a message of MPI");
+    r->peer = peer;
+    r->is_send = in == NULL;
+    for (uint64_t i = 0; i < r->n_chunks; i++) {
+        const uint64_t at = i * GRAFT_MPI_CHUNK;
+        const int      length = graft_mpi_length(r, i);
+        const int      rc = in == NULL
+                                ? MPI_Isend((const char *)out + at, length, MPI_BYTE, peer, tag, m->comm, &r->chunk[i])
+                                : MPI_Irecv((char *)in + at, length, MPI_BYTE, peer, tag, m->comm, &r->chunk[i]);
+
+        if (rc == MPI_SUCCESS) continue;
+        graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, in == NULL ? "MPI_Isend failed" : "MPI_Irecv failed");
+        m->is_abandoned = 1;
+        r->chunk[i] = MPI_REQUEST_NULL;
+        graft_mpi_give_up(m, (graft_request *)(void *)r);
+        return GRAFT_ERR_MODULE;
+    }
+    *request = (graft_request *)(void *)r;
+    return GRAFT_OK;
+}
+
+GRAFT_MPI_INLINE int32_t graft_mpi_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                                        graft_request **request, graft_error *error)
+{
+    return graft_mpi_begin((graft_mpi *)self, to, tag, data != NULL ? data : "", NULL, bytes, request, error);
+}
+
+GRAFT_MPI_INLINE int32_t graft_mpi_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
+                                           graft_request **request, graft_error *error)
+{
+    return graft_mpi_begin((graft_mpi *)self, from, tag, NULL, data != NULL ? data : self, bytes, request, error);
+}
+
+/* What a chunk that has arrived with this outcome means. */
+GRAFT_MPI_INLINE int32_t graft_mpi_judge(const graft_mpi_request *r, int rc, const MPI_Status *status,
+                                         graft_error *error)
+{
+    int  found = 0, error_class = MPI_SUCCESS;
+    char text[128];
+
+    if (rc != MPI_SUCCESS) MPI_Error_class(rc, &error_class);
+    if (error_class == MPI_ERR_TRUNCATE) {
+        snprintf(text, sizeof text, "rank %d sent more than the %llu bytes expected", r->peer,
+                 (unsigned long long)r->bytes);
+        return graft_mpi_fail(error, GRAFT_ERR_FORMAT, rc, text);
+    }
+    if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Test failed");
+    if (r->is_send) return GRAFT_OK;
+    MPI_Get_count(status, MPI_BYTE, &found);
+    if (found == graft_mpi_length(r, r->n_done)) return GRAFT_OK;
+    snprintf(text, sizeof text, "rank %d sent %llu bytes, expected %llu", r->peer,
+             (unsigned long long)(r->n_done * GRAFT_MPI_CHUNK + (uint64_t)found), (unsigned long long)r->bytes);
+    return graft_mpi_fail(error, GRAFT_ERR_FORMAT, MPI_SUCCESS, text);
+}
+
+GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int32_t *done, graft_error *error)
+{
+    graft_mpi         *m = (graft_mpi *)self;
+    graft_mpi_request *r = (graft_mpi_request *)(void *)request;
+
+    *done = 0;
+    if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI has ended");
+    while (r->n_done < r->n_chunks) {
+        MPI_Status status;
+        int        flag = 0;
+        const int  rc = MPI_Test(&r->chunk[r->n_done], &flag, &status);
+        int32_t    outcome;
+
+        if (rc == MPI_SUCCESS && !flag) return GRAFT_OK;
+        outcome = graft_mpi_judge(r, rc, &status, error);
+        if (rc != MPI_SUCCESS) r->chunk[r->n_done] = MPI_REQUEST_NULL;
+        if (outcome < 0) {
+            m->is_abandoned = 1;
+            return outcome;
+        }
+        r->n_done++;
+    }
+    *done = 1;
+    graft_mpi_release(m, r);
+    return GRAFT_OK;
+}
+
+/* Leave MPI: no request of ours is left in it, nor the communicator if that is safe. */
+GRAFT_MPI_INLINE void graft_mpi_leave(graft_mpi *m)
+{
+    for (graft_mpi_request *r = m->live; r != NULL; r = r->next)
+        if (!graft_mpi_withdraw(r)) m->is_spoiled = 1;
+    if (!m->is_spoiled && !m->is_abandoned && m->comm != MPI_COMM_NULL) MPI_Comm_free(&m->comm);
+    m->has_ended = 1;
+}
+
+GRAFT_MPI_INLINE void graft_mpi_abandon(void *self)
+{
+    graft_mpi *m = (graft_mpi *)self;
+
+    m->is_over = m->is_abandoned = 1;
+}
+
+/* MPI_Finalize() begins with taking the attributes from MPI_COMM_SELF, and MPI still works then. */
+GRAFT_MPI_INLINE int graft_mpi_at_end(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    graft_mpi *m = (graft_mpi *)value;
+
+    (void)comm, (void)keyval, (void)extra;
+    if (!m->is_closing) graft_mpi_leave(m);
+    return MPI_SUCCESS;
+}
+
+GRAFT_MPI_INLINE void graft_mpi_close(void *self)
+{
+    graft_mpi       *m = (graft_mpi *)self;
+    const graft_host host = m->host;
+
+    m->is_closing = 1;
+    if (!m->has_ended) {
+        MPI_Comm_delete_attr(MPI_COMM_SELF, m->keyval);
+        MPI_Comm_free_keyval(&m->keyval);
+        graft_mpi_leave(m);
+    }
+    while (m->live != NULL) graft_mpi_release(m, m->live);
+    while (m->spare != NULL) {
+        graft_mpi_request *next = m->spare->next;
+
+        graft_mpi_deallocate(&host, m->spare, graft_mpi_request_bytes(1));
+        m->spare = next;
+    }
+    graft_mpi_deallocate(&host, m, sizeof *m);
+}
+
+/* Whether MPI can be called, here and now, and the communicator be used. */
+GRAFT_MPI_INLINE int32_t graft_mpi_check(const MPI_Comm *comm, graft_error *error)
+{
+    int started = 0, ended = 0, level = MPI_THREAD_SINGLE, is_main = 0, is_inter = 0;
+
+    MPI_Initialized(&started);
+    if (started) MPI_Finalized(&ended);
+    if (!started || ended)
+        return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
+                              started ? "MPI has ended" : "MPI has not started: call MPI_Init_thread() before");
+    MPI_Query_thread(&level);
+    MPI_Is_thread_main(&is_main);
+    if (level < MPI_THREAD_SERIALIZED && !is_main)
+        return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
+                              "MPI was started for calls from its main thread alone, and this is another one");
+    if (comm == NULL) return GRAFT_OK;
+    if (*comm == MPI_COMM_NULL)
+        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, "the communicator is MPI_COMM_NULL");
+    MPI_Comm_test_inter(*comm, &is_inter);
+    if (is_inter)
+        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS,
+                              "the communicator is one between two groups, expected one of one group");
+    return GRAFT_OK;
+}
+
+/* The copy, and a hook for the end of MPI; all ranks learn whether it worked out on each. */
+GRAFT_MPI_INLINE int32_t graft_mpi_join(graft_mpi *m, MPI_Comm copy, graft_error *error)
+{
+    int mine = m != NULL, all = 0, rc;
+
+    if (m != NULL)
+        mine = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, graft_mpi_at_end, &m->keyval, NULL) == MPI_SUCCESS &&
+               MPI_Comm_set_attr(MPI_COMM_SELF, m->keyval, m) == MPI_SUCCESS;
+    rc = MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, copy);
+    if (m == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a transport over MPI");
+    if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Allreduce failed");
+    if (!mine) return graft_mpi_fail(error, GRAFT_ERR_MODULE, MPI_SUCCESS, "MPI gives no attribute of MPI_COMM_SELF");
+    if (!all) return graft_mpi_fail(error, GRAFT_ERR_PEER, MPI_SUCCESS, "another rank could not make its transport");
+    return GRAFT_OK;
+}
+
+GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
+{
+    int rank = 0, n_ranks = 1, flag = 0, *tag_max = NULL;
+
+    MPI_Comm_rank(m->comm, &rank);
+    MPI_Comm_size(m->comm, &n_ranks);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_max, &flag);
+    out->rank = rank;
+    out->n_ranks = n_ranks;
+    out->tag_max = flag ? *tag_max : 32767;
+    out->name = "mpi";
+    out->self = m;
+    out->send = graft_mpi_send;
+    out->receive = graft_mpi_receive;
+    out->test = graft_mpi_test;
+    out->give_up = graft_mpi_give_up;
+    out->close = graft_mpi_close;
+    out->abandon = graft_mpi_abandon;
+}
+
+/* As graft_mpi_transport(), with memory from a host, or from the C library if that is NULL. */
+GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, graft_transport *out, graft_error *error)
+{
+    MPI_Comm   copy = MPI_COMM_NULL;
+    graft_host lent;
+    graft_mpi *m;
+    int32_t    rc = graft_mpi_check(&comm, error);
+    int        native;
+
+    if (rc < 0) return rc;
+    memset(&lent, 0, sizeof lent);
+    if (host != NULL) lent = *host;
+    native = MPI_Comm_dup(comm, &copy);
+    if (native != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, native, "MPI_Comm_dup failed");
+    MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+    m = (graft_mpi *)graft_mpi_allocate(&lent, sizeof *m);
+    if (m != NULL) {
+        m->host = lent;
+        m->comm = copy;
+        m->keyval = MPI_KEYVAL_INVALID;
+    }
+    rc = graft_mpi_join(m, copy, error);
+    if (rc == GRAFT_OK) graft_mpi_fill(m, out);
+    else if (m != NULL) graft_mpi_close(m);
+    else MPI_Comm_free(&copy);
+    return rc;
+}
+
+/** A transport over a communicator of MPI, which is duplicated: the host's own gets no message, no error handler and no
+ *  attribute from this. Never starts or ends MPI. Calls MPI from the thread that calls Graft, and from no other: with
+ *  MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED that must be the main thread.
+ *
+ * \param[in]  comm   Of one group; a part of MPI_COMM_WORLD will do.
+ * \param[out] out    A struct with its size set. Untouched on failure. out->close() frees the copy; it may be called
+ *                    after MPI_Finalize(), which takes the copy away by itself; all calls but close() answer ERR_STATE
+ *                    then. After a failure the copy stays, lest a later communicator gets messages meant for it.
+ * \param[out] error  Optional.
+ * \return OK; ERR_ARG (null; MPI_COMM_NULL; two groups); ERR_STATE (MPI has not started, or has ended; another thread);
+ *         ERR_NOMEM; ERR_PEER (that on another rank); ERR_MODULE (MPI failed).
+ * Collective over comm, and so is close(), unless a rank has failed: MPI_Finalize() may then wait for it for ever,
+ * as MPI says; end the process without it. Since 1. */
+GRAFT_MPI_INLINE int32_t graft_mpi_transport(MPI_Comm comm, graft_transport *out, graft_error *error)
+{
+    if (out == NULL || out->size < sizeof *out)
+        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, "the transport is null or has no size");
+    return graft_mpi_open(comm, NULL, out, error);
+}
+
+#endif

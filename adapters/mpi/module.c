@@ -1,0 +1,96 @@
+/* Transport modules "openmpi" and "mpich": this file, compiled with the mpi.h of each. Unlike the header, a module may
+ * start MPI and end it, for a host that has no MPI code and asks for it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "common/module.h"
+
+#include "mpi/graft_mpi.h"
+
+#include <time.h>
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* End MPI where all ranks have come to end it. If one does not come, MPI_Finalize() would wait for ever; the launcher
+ * sees that this process leaves without it. */
+static void close_and_end(void *self)
+{
+    const struct timespec rest = { 0, 1000000 };
+    const double          end = seconds() + 10;
+    graft_mpi            *m = self;
+    MPI_Request           together = MPI_REQUEST_NULL;
+    int                   done = 0, ended = 1;
+
+    if (m->has_ended) {
+        graft_mpi_close(self);
+        return;
+    }
+    if (MPI_Ibarrier(m->comm, &together) == MPI_SUCCESS) {
+        while (MPI_Test(&together, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && seconds() < end)
+            nanosleep(&rest, NULL);
+    }
+    if (!done) m->is_spoiled = 1;
+    done = !m->is_spoiled;
+    graft_mpi_close(self);
+    MPI_Finalized(&ended);
+    if (done && !ended) MPI_Finalize();
+}
+
+static int32_t start_mpi(const graft_communicator *c, int *started_here, graft_error *error)
+{
+    int started = 0, level, rc;
+
+    MPI_Initialized(&started);
+    if (started || !c->start) return GRAFT_OK;
+    if (c->handle != NULL)
+        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, "a communicator of an MPI that has not started");
+    rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Init_thread failed");
+    *started_here = 1;
+    return GRAFT_OK;
+}
+
+static int32_t open_transport(const graft_host *host, const graft_communicator *c, graft_transport *transport,
+                              graft_error *error)
+{
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int      started_here = 0;
+    char     text[128];
+    int32_t  rc;
+
+    if (c->handle != NULL && c->bytes != sizeof comm) {
+        snprintf(text, sizeof text, "sizeof(MPI_Comm) is %u, expected %zu: the communicator is that of another MPI",
+                 c->bytes, sizeof comm);
+        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, text);
+    }
+    rc = start_mpi(c, &started_here, error);
+    if (rc < 0) return rc;
+    if (c->handle != NULL) memcpy(&comm, c->handle, sizeof comm);
+    rc = graft_mpi_open(comm, host, transport, error);
+    if (started_here && rc < 0) MPI_Finalize();
+    if (started_here && rc == GRAFT_OK) transport->close = close_and_end;
+    return rc;
+}
+
+static const graft_transport_ops ops = {
+    .size = sizeof ops,
+    .description = "MPI: " GRAFT_MPI_TITLE,
+    .open = open_transport,
+};
+
+static const graft_module_table table = {
+    .size = sizeof table,
+    .abi = GRAFT_ABI_VERSION,
+    .kind = "transport",
+    .name = GRAFT_MPI_NAME,
+    .transport = &ops,
+};
+
+int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_table **out, graft_error *error)
+{
+    return module_give(&table, abi_min, abi_max, out, error);
+}

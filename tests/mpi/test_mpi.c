@@ -1,0 +1,326 @@
+/* Ranks over MPI: run by mpiexec, as "test_mpi header" with the transport compiled in here, or "test_mpi module" with
+ * one from the library. Every call of MPI passes through this file, which sees to it that the communicators of the host
+ * are left alone and that nothing is left behind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../tap.h"
+#include "exchange/collective.h"
+#include "graft_load.h"
+#include "mpi/graft_mpi.h"
+
+#include <unistd.h>
+
+enum { LARGE = 123457 };
+
+static int dups, frees, inits, finalizes; /* calls of MPI */
+static int sends, receives, cancels;      /* messages begun, and receives that were taken back */
+static int on_foreign;                    /* messages on another communicator than a copy */
+static int counting = 1;
+
+static const graft_api *api;
+static int              by_module;
+static const char      *module_name = "auto";
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
+{
+    dups += counting;
+    return PMPI_Comm_dup(comm, copy);
+}
+
+int MPI_Comm_free(MPI_Comm *comm)
+{
+    frees += counting;
+    return PMPI_Comm_free(comm);
+}
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    sends += counting;
+    on_foreign += counting && comm == MPI_COMM_WORLD;
+    return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    receives += counting;
+    on_foreign += counting && comm == MPI_COMM_WORLD;
+    return PMPI_Irecv(data, count, type, from, tag, comm, request);
+}
+
+int MPI_Cancel(MPI_Request *request)
+{
+    cancels += counting;
+    return PMPI_Cancel(request);
+}
+
+int MPI_Init_thread(int *count, char ***arguments, int wanted, int *given)
+{
+    inits++;
+    return PMPI_Init_thread(count, arguments, wanted, given);
+}
+
+int MPI_Finalize(void)
+{
+    finalizes++;
+    return PMPI_Finalize();
+}
+
+static int world_rank(void)
+{
+    int rank = 0;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+/* One check of all ranks, told by the first. */
+static int ok_all(int condition, const char *name, const graft_error *error)
+{
+    int all = 0;
+
+    if (!condition) fprintf(stderr, "rank %d: %s: %s\n", world_rank(), name, error != NULL ? error->message : "");
+    PMPI_Allreduce(&condition, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return world_rank() == 0 ? ok(all, "%s", name) : all;
+}
+
+static int32_t open_transport(MPI_Comm comm, graft_transport *transport, graft_error *error)
+{
+    const graft_transports *transports;
+    graft_communicator      communicator = GRAFT_INIT(graft_communicator);
+
+    if (!by_module) return graft_mpi_transport(comm, transport, error);
+    transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    communicator.handle = &comm;
+    communicator.bytes = sizeof comm;
+    return transports->open(api->context, module_name, &communicator, transport, error);
+}
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) return rc;                                                                                         \
+    } while (0)
+
+/* Sums, gathers and large messages, each with its own right answer. */
+static int32_t talk(struct gr_comm *comm, graft_error *error)
+{
+    static float   sum[LARGE];
+    static int32_t out[LARGE], in[LARGE];
+    int64_t        all[64], mine = 1000 + comm->rank, start[65];
+    int32_t        rc, n = comm->n_ranks;
+
+    for (int i = 0; i < LARGE; i++) sum[i] = (float)(i % 1000 * (comm->rank + 1));
+    TRY(gr_comm_sum_f32(comm, sum, LARGE, error));
+    for (int i = 0; i < LARGE; i++)
+        if (sum[i] != (float)(i % 1000 * n * (n + 1) / 2)) return gr_fail(error, GRAFT_ERR_FORMAT, "a wrong sum");
+    TRY(gr_comm_allgather(comm, &mine, sizeof mine, all, error));
+    for (int32_t p = 0; p < n; p++) {
+        if (all[p] != 1000 + p) return gr_fail(error, GRAFT_ERR_FORMAT, "a wrong item");
+        start[p + 1] = (p + 1) * (int64_t)(LARGE / n) * 4;
+    }
+    start[0] = 0;
+    for (int i = 0; i < LARGE; i++) out[i] = comm->rank * LARGE + i;
+    TRY(gr_comm_alltoallv(comm, out, start, in, start, error));
+    for (int32_t p = 0; p < n; p++)
+        for (int i = 0; i < LARGE / n; i++)
+            if (in[p * (LARGE / n) + i] != p * LARGE + comm->rank * (LARGE / n) + i)
+                return gr_fail(error, GRAFT_ERR_FORMAT, "a wrong element");
+    rc = gr_comm_agree(comm, comm->rank == n - 1 ? gr_fail(error, GRAFT_ERR_IO, "no disk") : GRAFT_OK, error);
+    if (rc != GRAFT_ERR_IO || (n > 1 && error->rank != n - 1)) return gr_fail(error, GRAFT_ERR_FORMAT, "no agreement");
+    return gr_comm_barrier(comm, error);
+}
+
+/* All of it over one communicator. */
+static int32_t talk_over(MPI_Comm mpi, graft_context *context, graft_error *error)
+{
+    graft_transport transport = GRAFT_INIT(graft_transport);
+    struct gr_comm *comm = NULL;
+    int32_t         rc = open_transport(mpi, &transport, error);
+
+    if (rc < 0) return rc;
+    rc = gr_comm_create(context, &transport, 30, &comm, error);
+    if (rc == GRAFT_OK) rc = talk(comm, error);
+    gr_comm_destroy(comm);
+    transport.close(transport.self);
+    return rc;
+}
+
+static int32_t pass(graft_transport *t, uint64_t bytes, uint64_t expected, graft_error *error)
+{
+    static char    out[LARGE], in[LARGE];
+    graft_request *request[2];
+    int32_t        done[2] = { 0, 0 }, rc;
+
+    for (uint64_t i = 0; i < bytes; i++) out[i] = (char)(i * 7 + (uint64_t)t->rank);
+    TRY(t->receive(t->self, 1 - t->rank, 9, in, expected, &request[0], error));
+    TRY(t->send(t->self, 1 - t->rank, 9, out, bytes, &request[1], error));
+    while (!done[0] || !done[1]) {
+        if (!done[1]) TRY(t->test(t->self, request[1], &done[1], error));
+        if (done[0]) continue;
+        rc = t->test(t->self, request[0], &done[0], error);
+        if (rc == GRAFT_OK) continue;
+        while (!done[1]) TRY(t->test(t->self, request[1], &done[1], error));
+        t->give_up(t->self, request[0]);
+        return error->code;
+    }
+    for (uint64_t i = 0; i < bytes; i++)
+        if (in[i] != (char)(i * 7 + 1 - (uint64_t)t->rank)) return gr_fail(error, GRAFT_ERR_IO, "a wrong byte");
+    return rc;
+}
+
+/* Messages of lengths around the chunk, right and wrong, between two ranks. */
+static void test_lengths(graft_error *error)
+{
+    static const uint64_t length[] = { 0, 1, 999, 1000, 1001, 1999, 2000, 5000, LARGE };
+    graft_transport       t = GRAFT_INIT(graft_transport);
+    MPI_Comm              pair;
+    int                   good = 1, noticed = 1;
+
+    PMPI_Comm_split(MPI_COMM_WORLD, world_rank() < 2 ? 0 : MPI_UNDEFINED, 0, &pair);
+    if (pair != MPI_COMM_NULL) {
+        int32_t rc = open_transport(pair, &t, error);
+
+        for (size_t i = 0; i < sizeof length / sizeof *length && rc == GRAFT_OK; i++)
+            if (pass(&t, length[i], length[i], error) != GRAFT_OK) good = 0;
+        if (rc == GRAFT_OK) t.close(t.self);
+        for (size_t i = 1; i + 1 < sizeof length / sizeof *length && rc == GRAFT_OK; i++) {
+            for (int shift = -1; shift <= 1; shift += 2) {
+                rc = open_transport(pair, &t, error); /* what does not fit stays in the old one */
+                if (rc == GRAFT_OK && pass(&t, length[i], length[i + (size_t)shift], error) != GRAFT_ERR_FORMAT)
+                    noticed = 0;
+                if (rc == GRAFT_OK) t.close(t.self);
+            }
+        }
+        if (rc < 0) good = 0;
+        PMPI_Comm_free(&pair);
+    }
+    ok_all(good, "messages of many lengths arrive", error);
+    ok_all(noticed, "of another length than expected, they are refused", error);
+}
+
+/* The first rank sleeps longer than the others wait. */
+static void test_stop(graft_context *context, graft_error *error)
+{
+    graft_transport transport = GRAFT_INIT(graft_transport);
+    struct gr_comm *comm = NULL;
+    const double    begin = MPI_Wtime();
+    int32_t         rc = open_transport(MPI_COMM_WORLD, &transport, error);
+    char            first[448];
+
+    if (rc == GRAFT_OK) rc = gr_comm_create(context, &transport, 1, &comm, error);
+    if (world_rank() == 0) sleep(3);
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(comm, error);
+    ok_all(rc == GRAFT_ERR_PEER && error->rank == 0 && MPI_Wtime() - begin < 6, "a rank that sleeps is blamed by all",
+           error);
+    memcpy(first, error->message, sizeof first);
+    PMPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    ok_all(strcmp(first, error->message) == 0, "in the same words", error);
+    gr_comm_destroy(comm);
+    transport.close(transport.self);
+}
+
+static void test_communicators(graft_context *context, graft_error *error)
+{
+    MPI_Comm  part;
+    const int rank = world_rank();
+    int       n, balance[2], sum[2] = { 0, 0 };
+
+    PMPI_Comm_size(MPI_COMM_WORLD, &n);
+    ok_all(talk_over(MPI_COMM_WORLD, context, error) == GRAFT_OK, "ranks talk over MPI_COMM_WORLD", error);
+    PMPI_Comm_split(MPI_COMM_WORLD, rank % 2, n - rank, &part);
+    ok_all(talk_over(part, context, error) == GRAFT_OK, "over parts of it, in reverse order", error);
+    PMPI_Comm_free(&part);
+    ok_all(talk_over(MPI_COMM_SELF, context, error) == GRAFT_OK, "over MPI_COMM_SELF", error);
+    balance[0] = sends;
+    balance[1] = receives - cancels;
+    PMPI_Allreduce(balance, sum, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    ok_all(sum[0] == sum[1] && (n == 1 || sum[0] > 0), "every message that was sent was received", NULL);
+    ok_all(dups == 3 && frees == 3, "copies of communicators are given back", NULL);
+}
+
+static void test_refusals(graft_error *error)
+{
+    graft_transport    t = GRAFT_INIT(graft_transport), copy = t;
+    graft_communicator c = GRAFT_INIT(graft_communicator);
+    MPI_Comm           none = MPI_COMM_NULL;
+
+    ok_all(open_transport(none, &t, error) == GRAFT_ERR_ARG, "no communicator is refused", error);
+    if (by_module) {
+        const graft_transports *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+        const char *const       other = sizeof none == 4 ? "openmpi" : "mpich";
+
+        ok_all(transports->open(api->context, other, NULL, &t, error) == GRAFT_ERR_STATE &&
+                   strstr(error->message, sizeof none == 4 ? "has MPICH" : "has Open MPI") != NULL,
+               "the module of another MPI is refused", error);
+        c.handle = &none;
+        c.bytes = 12 - sizeof none;
+        ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
+                   strstr(error->message, "sizeof(MPI_Comm)") != NULL,
+               "a communicator of another size is refused", error);
+    }
+    ok_all(memcmp(&t, &copy, sizeof t) == 0, "and leaves the transport as it was", NULL);
+}
+
+/* A transport that is open, with a receive under way, when MPI ends. */
+static void test_end(graft_error *error)
+{
+    graft_transport t = GRAFT_INIT(graft_transport);
+    graft_request  *request = NULL, *another = NULL;
+    char            byte = 0;
+    int32_t         rc = open_transport(MPI_COMM_WORLD, &t, error), later, done;
+    const int       rank = world_rank();
+
+    if (rc == GRAFT_OK && t.n_ranks > 1) rc = t.receive(t.self, (t.rank + 1) % t.n_ranks, 5, &byte, 1, &request, error);
+    MPI_Finalize();
+    later = t.send(t.self, (t.rank + 1) % t.n_ranks, 5, &byte, 1, &another, error);
+    if (request != NULL && t.test(t.self, request, &done, error) != GRAFT_ERR_STATE) rc = -1;
+    if (request != NULL && t.give_up(t.self, request) != 1) rc = -1;
+    t.close(t.self);
+    if (rank > 0) return;
+    ok(rc == GRAFT_OK && later == GRAFT_ERR_STATE, "after MPI_Finalize() calls say that it has ended");
+    ok(open_transport(MPI_COMM_NULL, &t, error) == GRAFT_ERR_STATE, "and no transport can be made: %s", error->message);
+    ok(dups == frees && finalizes == 1 && inits == 1, "copies are given back then, too");
+}
+
+static void on_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm, (void)code;
+}
+
+int main(int count, char **arguments)
+{
+    graft_error     error = GRAFT_INIT(graft_error);
+    graft_transport t = GRAFT_INIT(graft_transport);
+    graft_context  *context = NULL;
+    MPI_Errhandler  handler, found;
+    MPI_Request     own;
+    int             level, before, got = 0, given, wrong;
+
+    alarm(100);
+    by_module = count > 1 && strcmp(arguments[1], "module") == 0;
+    if (by_module && graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) return 2;
+    before = open_transport(MPI_COMM_WORLD, &t, &error);
+    MPI_Init_thread(&count, &arguments, MPI_THREAD_FUNNELED, &level);
+    ok_all(before == GRAFT_ERR_STATE, "before MPI_Init_thread() it says that MPI has not started", &error);
+    if (gr_context_create(NULL, &context, &error) < 0) return 2;
+    /* The host has an error handler of its own, and waits for a message that anybody may send him. */
+    PMPI_Comm_create_errhandler(on_error, &handler);
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    PMPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &own);
+    test_communicators(context, &error);
+    test_refusals(&error);
+    PMPI_Comm_size(MPI_COMM_WORLD, &wrong);
+    if (wrong > 1) test_lengths(&error);
+    if (wrong > 1) test_stop(context, &error);
+    PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &found);
+    given = 4711;
+    PMPI_Send(&given, 1, MPI_INT, world_rank(), 3, MPI_COMM_WORLD);
+    PMPI_Wait(&own, MPI_STATUS_IGNORE);
+    ok_all(found == handler && got == given && on_foreign == 0, "the host's communicator is left alone", NULL);
+    PMPI_Errhandler_free(&found);
+    PMPI_Errhandler_free(&handler);
+    frees = dups = 0;
+    gr_context_destroy(context);
+    test_end(&error);
+    if (api != NULL) api->close(api->context);
+    return tap_count > 0 ? done() : 0;
+}
