@@ -1,5 +1,5 @@
-/* Rows of a sparse matrix from entries in any order: a stable counting sort by row, then each row by its columns, so that
- * these come in order, and equal places side by side. Nothing here is as long as the matrix is wide.
+/* Rows of a sparse matrix from entries in any order: a stable counting sort by row, then each row by its columns, so
+ * that these come in order, and equal places side by side. Nothing here is as long as the matrix is wide.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr_build.h"
 

@@ -14,7 +14,7 @@ PARTS = [
     (r"abi/", ["abi"]),
     (r"plugin/entry\w*\.[ch]", ["abi", "plugin"]),
     (r"plugin/base/", ["abi", "plugin/base"]),
-    (r"plugin/data/", ["abi", "plugin/base", "plugin/graph", "plugin/data"]),
+    (r"plugin/data/", ["abi", "plugin/base", "plugin/graph", "plugin/exchange", "plugin/data"]),
     (r"plugin/edge/", ["abi", "plugin/base", "plugin/graph", "plugin/kernel", "plugin/edge"]),
     (r"plugin/model/", ["abi", "plugin/base", "plugin/kernel", "plugin/graph", "plugin/edge", "plugin/dense",
                         "plugin/model"]),
