@@ -195,15 +195,17 @@ int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *
 int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error)
 {
     char        names[GR_PART_COUNT][64];
-    const char *name[GR_PART_COUNT];
-    uint64_t    size[GR_PART_COUNT];
+    const char *name[GR_PART_COUNT + 1];
+    uint64_t    value[GR_PART_COUNT + 1];
 
     for (int i = 0; i < GR_PART_COUNT; i++) {
         snprintf(names[i], sizeof names[i], "the size of %s (none: 2^64 - 1)", parts[i].name);
         name[i] = names[i];
-        size[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
+        value[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
     }
-    return gr_comm_compare(comm, name, size, GR_PART_COUNT, error);
+    name[GR_PART_COUNT] = "the number of vertices";
+    value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
+    return gr_comm_compare(comm, name, value, GR_PART_COUNT + 1, error);
 }
 
 void gr_folder_close(struct gr_folder *folder)
