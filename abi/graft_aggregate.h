@@ -60,11 +60,11 @@ typedef struct graft_plan_info {
     int64_t  halo_rows_if_post; /**< halo_rows, if none were partial results; with halo.cover = post */
     int64_t  halo_rows_if_pre;  /**< if all were; with halo.cover = pre */
     int64_t  messages;          /**< ranks from which rows come; all: the sum */
-    int64_t  bytes;             /**< that the plan holds beside the graph, without what kernels prepared */
-    int64_t  passes;            /**< that have ended. This and what follows: of the asking rank, else 0. */
-    double   wait_seconds;      /**< in which end() did nothing but wait, in all passes */
-    double   exchange_seconds;  /**< from the first send in begin() until all messages were there, in all passes */
-    double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of the exchange that other work
+    int64_t  bytes;  /**< that the plan holds beside the graph, without what kernels prepared; of others as made */
+    int64_t  passes; /**< that have ended. This and what follows: of the asking rank, else 0. */
+    double   wait_seconds;     /**< in which end() did nothing but wait, in all passes */
+    double   exchange_seconds; /**< from the first send in begin() until all messages were there, in all passes */
+    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds: the share of the exchange that other work
                                      hid; 0 before there was one */
 } graft_plan_info;
 

@@ -187,6 +187,10 @@ static const char *check_rows(const struct world *w, const struct spread *s, int
         return "info of the plan counts other rows";
     if (s->plan_info[n_ranks].halo_rows_if_post != all.sources || s->plan_info[n_ranks].halo_rows_if_pre != all.targets)
         return "info of the plan has other rows by post and pre";
+    if (s->plan_info[0].passes != s->n_passes || !(s->plan_info[0].wait_seconds >= 0) ||
+        !(s->plan_info[0].exchange_seconds >= s->plan_info[0].wait_seconds) ||
+        !(s->plan_info[0].overlap_fraction >= 0 && s->plan_info[0].overlap_fraction <= 1))
+        return "info of the plan tells another number of passes, or times that cannot be";
     if (s->graph_info[n_ranks].n_owned != w->n || s->graph_info[n_ranks].n_slice != w->n ||
         s->graph_info[n_ranks].n_entries != (w->n > 0 ? w->graph.csr.row_ptr[w->n] : 0))
         return "info of the graph counts other vertices or entries";
