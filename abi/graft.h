@@ -22,9 +22,11 @@
 #ifndef GRAFT_H
 #define GRAFT_H
 
+#include "graft_aggregate.h" /* graft.aggregate/1: products over ranks: plan, begin, end */
 #include "graft_base.h"      /* versions, sizes, status codes, errors, the words of the comments */
 #include "graft_data.h"      /* graft.data/1: data sets from files */
 #include "graft_edge.h"      /* graft.edge/1: rows by index, attention on the entries of a matrix */
+#include "graft_graph.h"     /* graft.graph/1: a graph over ranks, each vertex with its owner */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */

@@ -56,6 +56,9 @@ typedef struct graft_mxm_args {
     int64_t               winner_stride; /**< elements from one row of winner to the next, at least n */
     const graft_epilogue *epilogue;      /**< or NULL */
     double               *times;         /**< out, or NULL: [threads x 3], threads being at least 1; see below */
+    void (*poll)(void *arg); /**< or NULL: called with poll_arg by the calling thread, from time to time while it works,
+                                  so that messages move on. A kernel that does not know it does without. */
+    void *poll_arg;
 } graft_mxm_args;
 
 /* When each thread worked, for those who look for imbalance. Thread i of the team writes times[3*i], when it began its

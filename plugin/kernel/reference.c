@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { STRIP = 64 };
+enum { STRIP = 64, ROWS_AT_ONCE = 64 };
 
 static int64_t column(const graft_csr *a, int64_t e)
 {
@@ -121,8 +121,9 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 #pragma omp parallel num_threads(args->threads) if (args->threads > 1)
     {
         gr_team_begin(args->times);
-#pragma omp for schedule(dynamic, 64) nowait
+#pragma omp for schedule(dynamic, ROWS_AT_ONCE) nowait
         for (int64_t row = 0; row < a->n_rows; row++) {
+            if (args->poll != NULL && row % ROWS_AT_ONCE == 0 && omp_get_thread_num() == 0) args->poll(args->poll_arg);
             if (args->c->dtype == GRAFT_F32) f32_row(a, args, row);
             else f64_row(a, args, row);
         }

@@ -31,8 +31,17 @@ static int asks_beyond(const graft_mxm_args *args, uint32_t size)
     return 0;
 }
 
-/* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. Times are a
- * wish: one that was built before them does without. */
+/* Times and polls are wishes: a kernel that was built before them does without. */
+static void drop_wishes(graft_mxm_args *args, uint32_t size)
+{
+    if (size < offsetof(graft_mxm_args, times) + sizeof args->times) args->times = NULL;
+    if (size < offsetof(graft_mxm_args, poll_arg) + sizeof args->poll_arg) {
+        args->poll = NULL;
+        args->poll_arg = NULL;
+    }
+}
+
+/* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. */
 static int32_t make_ready(graft_context *context, int32_t index, graft_mxm_args *args, void **prepared,
                           struct reasons *reasons, graft_error *error)
 {
@@ -45,7 +54,7 @@ static int32_t make_ready(graft_context *context, int32_t index, graft_mxm_args 
         add_reason(reasons, "%s is not usable: %s\n", module->name, module->detail);
         return GRAFT_ERR_UNSUPPORTED;
     }
-    if (module->table->kernel->args_size < offsetof(graft_mxm_args, times) + sizeof args->times) args->times = NULL;
+    drop_wishes(args, module->table->kernel->args_size);
     if (asks_beyond(args, module->table->kernel->args_size)) {
         add_reason(reasons, "%s cannot: it was built before something that is asked for was thought of\n",
                    module->name);

@@ -210,6 +210,12 @@ static void do_task(const struct run *r, int64_t number, int64_t n_strips)
     }
 }
 
+/* Tasks are of about equal work, some tenths of a millisecond, so the calling thread polls between them. */
+static void poll(const graft_mxm_args *args)
+{
+    if (args->poll != NULL && omp_get_thread_num() == 0) args->poll(args->poll_arg);
+}
+
 /* The segments of a hub, in order, and then the row as any other. */
 static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
 {
@@ -282,7 +288,10 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     {
         gr_team_begin(args->times);
 #pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < p->list.n_tasks * n_strips; i++) do_task(&r, i, n_strips);
+        for (int64_t i = 0; i < p->list.n_tasks * n_strips; i++) {
+            do_task(&r, i, n_strips);
+            poll(args);
+        }
         gr_team_end(args->times);
 #pragma omp barrier
         gr_team_begin(args->times);

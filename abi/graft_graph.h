@@ -1,0 +1,115 @@
+/* "graft.graph/1": a graph over the ranks of a transport. Each rank brings a slice of rows; then each vertex has an
+ * owner, which has its row.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRAPH_H
+#define GRAFT_GRAPH_H
+
+#include "graft_matrix.h"
+#include "graft_transport.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_GRAPH_ID "graft.graph/1"
+
+typedef struct graft_graph graft_graph;
+
+/** What one rank brings of a graph: rows first_row to first_row + m - 1. The slices of all ranks, in the order of
+ *  ranks, are the graph: each begins where the one before ends. One rank may bring it all, and others nothing. */
+typedef struct graft_slice {
+    uint32_t         size;
+    uint32_t         reserved;
+    int64_t          n_vertices; /**< of the whole graph; the same on all ranks */
+    int64_t          first_row;
+    const graft_csr *rows;  /**< [m x n_vertices] row i holds what vertex first_row + i gathers from; NULL: m is 0.
+                                 The type of values, or that there are none, is the same wherever there are entries. */
+    const int32_t   *owner; /**< [m] rank that shall own each vertex, or NULL: as option "partition" says. All ranks
+                                 give it, or none; one without rows need not. */
+} graft_slice;
+
+/** What a rank has, or all of them together. Entries are those of the rows that are owned. */
+typedef struct graft_graph_info {
+    uint32_t size;
+    int32_t  rank;       /**< -1: all ranks */
+    int64_t  n_vertices; /**< of the whole graph */
+    int64_t  n_slice;    /**< vertices in the slice of the rank; all: n_vertices */
+    int64_t  n_owned;    /**< vertices it owns; all: n_vertices */
+    int64_t  n_entries;
+    int64_t  n_cut;            /**< entries whose column has another owner than their row */
+    int64_t  n_halo;           /**< distinct vertices of others that its rows gather from; all: the sum */
+    double   vertex_imbalance; /**< n_owned over its mean over ranks; all: the largest. 1 is even; of no vertices: 1 */
+    double   entry_imbalance;  /**< the same of n_entries */
+} graft_graph_info;
+
+/** Which way rows go; see move(). */
+enum {
+    GRAFT_TO_OWNERS = 1, /**< from the order of slices to that of owners: features, labels */
+    GRAFT_TO_SLICES = 2  /**< back: predictions */
+};
+
+/** Rows of bytes, one for each vertex. */
+typedef struct graft_move {
+    uint32_t    size;
+    int32_t     direction;   /**< GRAFT_TO_OWNERS or GRAFT_TO_SLICES; the same on all ranks */
+    int64_t     row_bytes;   /**< that are moved of each row; the same on all ranks */
+    const void *from;        /**< [n_slice], or [n_owned] on the way back. NULL if there are no rows. */
+    int64_t     from_stride; /**< bytes from one row to the next, at least row_bytes */
+    void       *to;          /**< [n_owned], or [n_slice] on the way back. Written; must not overlap `from`. */
+    int64_t     to_stride;
+} graft_move;
+
+/* Errors of collective calls. What all ranks come by is agreed on: when one rank fails, all return its status and its
+ * sentence, with its rank in it and in error->rank, and may go on. When a rank dies, stops for longer than option
+ * "halo.timeout", or says something else than it should, all that live return ERR_PEER, with one sentence; the graph,
+ * its plans and the transport are of no use then, but to be destroyed and closed. */
+typedef struct graft_graphs {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Make a graph over ranks: owners are found, rows sent to them, and the columns they name asked for, each once.
+     *  No rank needs memory for more than its slice, what it owns, and what its rows gather from.
+     *
+     *  Owners are, by slice->owner, or else by option "partition",
+     *      given   the rank that has the row in its slice: what is spread already stays where it is
+     *      block   ranges of vertices in the order they have, of about the same sum of 1 + entries
+     *      hash    pseudo-random
+     *
+     * \param[in]  transport  Borrowed until destroy(), for this graph alone. NULL: one rank.
+     * \param[in]  slice      Read during the call.
+     * \param[out] graph      Untouched on failure.
+     * \return OK; ERR_ARG (null; slices that overlap, leave a hole or do not reach n_vertices; ranks that disagree on
+     *         n_vertices, types, options; an owner that is no rank); ERR_FORMAT (as graft_mxm.matrix_create());
+     *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices); ERR_NOMEM;
+     *         ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for a context or a
+     *         transport that cannot be one are of this rank alone.
+     * [one-caller] [starts-openmp]. Collective over the transport. Memory, with E entries of V value bytes in n owned
+     * rows: 16 n + E (4 + V) + 12 for each vertex of the slice and 4 for each of the halo; while it works up to
+     * E (40 + 2 V) more. Since 1. */
+    int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
+                      graft_graph **graph, graft_error *error);
+
+    /** Count what rank `rank` has, or with -1 all of them together. All ranks know it of all.
+     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Since 1. */
+    int32_t (*info)(const graft_graph *graph, int32_t rank, graft_graph_info *info, graft_error *error);
+
+    /** The vertices that this rank owns, rising: [n_owned], owned by the graph. Row i of what is in the order of owners
+     *  belongs to the i-th. \return NULL for NULL. [one-caller] Not collective. Since 1. */
+    const int64_t *(*owned)(const graft_graph *graph);
+
+    /** Move rows that belong to vertices from the order of slices to that of owners, or back. Bits are not looked at.
+     * \return OK; ERR_ARG (null, an unknown direction, a stride below row_bytes, overlap, ranks that disagree);
+     *         ERR_NOMEM; ERR_PEER, after which `to` may have been written.
+     * [one-caller]. Collective. Memory while it works: all of it, but not more than 64 MiB, or 64 bytes for each row
+     * of `from` and `to`. Since 1. */
+    int32_t (*move)(graft_graph *graph, const graft_move *move, graft_error *error);
+
+    /** Print a table of all ranks into text[capacity], cut if it is too short.
+     * \return OK; ERR_ARG. [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(const graft_graph *graph, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free it; a graph that has plans goes with the last of them. NULL is legal. Sends nothing.
+     *  [one-caller] Not collective. Since 1. */
+    void (*destroy)(graft_graph *graph);
+} graft_graphs;
+
+GRAFT_EXTERN_C_END
+#endif

@@ -1,0 +1,65 @@
+/* What a plan does, rank by rank.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/plan.h"
+#include "base/text.h"
+
+#include <stdio.h>
+
+static void add(graft_plan_info *info, const struct gr_flow *flow)
+{
+    info->n_cut += flow->n_cut;
+    info->halo_rows += flow->in;
+    info->halo_rows_sent += flow->out;
+    info->halo_rows_raw += flow->raw;
+    info->halo_rows_if_post += flow->if_post;
+    info->halo_rows_if_pre += flow->if_pre;
+    info->messages += flow->messages;
+    info->bytes += flow->bytes;
+}
+
+int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
+{
+    const int32_t n_ranks = plan->comm->n_ranks;
+
+    if (rank < -1 || rank >= n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, n_ranks - 1);
+    *info = (graft_plan_info){ .size = sizeof *info, .rank = rank };
+    for (int32_t p = 0; p < n_ranks; p++)
+        if (rank < 0 || rank == p) add(info, &plan->flow[p]);
+    if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
+    info->passes = plan->passes;
+    info->wait_seconds = plan->wait_seconds;
+    info->exchange_seconds = plan->exchange_seconds;
+    if (plan->exchange_seconds > 0) info->overlap_fraction = 1 - plan->wait_seconds / plan->exchange_seconds;
+    return GRAFT_OK;
+}
+
+static void line(struct gr_text *text, const char *name, const graft_plan_info *i)
+{
+    gr_text_add(text, "%-6s %12lld %12lld %12lld %12lld %12lld %12lld %8lld %10.1f\n", name, (long long)i->n_cut,
+                (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_raw,
+                (long long)i->halo_rows_if_post, (long long)i->halo_rows_if_pre, (long long)i->messages,
+                (double)i->bytes / 1e6);
+}
+
+void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
+{
+    struct gr_text  t = { text, capacity };
+    graft_error     none = { .size = sizeof none };
+    graft_plan_info info;
+    char            name[16];
+
+    gr_text_add(&t,
+                "rows that come to each rank in a pass, and go from it\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n",
+                "rank", "cut", "rows", "sent", "raw", "if post", "if pre", "messages", "MB");
+    for (int32_t p = 0; p < plan->comm->n_ranks; p++) {
+        gr_plan_info(plan, p, &info, &none);
+        snprintf(name, sizeof name, "%d", p);
+        line(&t, name, &info);
+    }
+    gr_plan_info(plan, -1, &info, &none);
+    line(&t, "all", &info);
+    if (info.passes == 0) return;
+    gr_text_add(&t, "%lld passes of this rank: %.3f s of exchange, %.3f s of them only waited, %.0f %% hidden\n",
+                (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);
+}

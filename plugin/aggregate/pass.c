@@ -1,0 +1,327 @@
+/* A pass over a plan: rows are made and sent, the local part of the product is done while they travel, and what came is
+ * aggregated.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/plan.h"
+#include "base/clock.h"
+
+#include <math.h>
+
+static int is_sum(graft_semiring semiring)
+{
+    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
+}
+
+static int is_max(graft_semiring semiring)
+{
+    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
+}
+
+/* Whether the flags and the semiring are something that this plan can do. */
+static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
+{
+    const int transposed = (a->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
+
+    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE))
+        return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
+    if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
+        return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
+    if (a->row_scale != NULL && !is_sum(a->semiring))
+        return gr_fail(error, GRAFT_ERR_ARG, "row_scale is for sums, and semiring %d is a maximum or minimum",
+                       a->semiring);
+    if (a->times != NULL && a->threads < 1)
+        return gr_fail(error, GRAFT_ERR_ARG, "times are asked for, and threads is %d; it should say for how many",
+                       a->threads);
+    if (transposed && !is_sum(a->semiring))
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "only sums have a transposed pass, and semiring %d is none",
+                       a->semiring);
+    if (transposed && plan->receive_transpose == NULL)
+        return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without GRAFT_PLAN_TRANSPOSED");
+    return GRAFT_OK;
+}
+
+static int32_t check_matrices(const graft_plan *plan, const graft_dense *x, const graft_dense *out, graft_error *error)
+{
+    const int64_t n = plan->part->n_owned;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_dense_check(x, "x", error));
+    GR_TRY(gr_dense_check(out, "out", error));
+    if (x->n_rows != n || out->n_rows != n || x->n_cols != out->n_cols)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "x is %lld x %lld and out %lld x %lld; both should have %lld rows, the vertices that the rank "
+                       "owns, and the same columns",
+                       (long long)x->n_rows, (long long)x->n_cols, (long long)out->n_rows, (long long)out->n_cols,
+                       (long long)n);
+    if (x->dtype != out->dtype || x->dtype == GRAFT_BF16 || (plan->value_type != 0 && plan->value_type != x->dtype))
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "types differ: x has dtype %d, out %d, the values of the graph %d (0: none); all must be "
+                       "GRAFT_F32 (1), or all GRAFT_F64 (2)",
+                       x->dtype, out->dtype, plan->value_type);
+    if (gr_dense_overlap(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
+done:
+    return rc;
+}
+
+/* Begin the record of a pass: which way rows go, and between which ranks. */
+static void start(graft_plan *plan, const graft_aggregate_args *args)
+{
+    struct gr_pass *pass = &plan->pass;
+    const int       transposed = (args->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
+
+    *pass = (struct gr_pass){ .begun = 1, .args = *args, .x = *args->x, .out = *args->out };
+    pass->error.size = sizeof pass->error;
+    pass->sends = transposed ? GR_SIDE_IN : GR_SIDE_OUT;
+    pass->gets = transposed ? GR_SIDE_OUT : GR_SIDE_IN;
+    pass->element = args->x->dtype == GRAFT_F64 ? 8 : 4;
+    for (int32_t q = 0; q < plan->comm->n_ranks; q++) {
+        if (plan->side[pass->gets].start[q] < plan->side[pass->gets].start[q + 1]) plan->from[pass->n_in++] = q;
+        if (plan->side[pass->sends].start[q] < plan->side[pass->sends].start[q + 1]) plan->to[pass->n_out++] = q;
+    }
+}
+
+/* The rows to or from rank `q`, which lie in a buffer, and the frame of their message. */
+static char *rows_of(const graft_plan *plan, int32_t side, int32_t q, int32_t sender, struct gr_frame *frame)
+{
+    const struct gr_pass *pass = &plan->pass;
+    const int64_t         first = plan->side[side].start[q], row_bytes = pass->x.n_cols * pass->element;
+
+    *frame = (struct gr_frame){ .channel = (uint32_t)plan->channel,
+                                .from = sender,
+                                .layer = pass->args.layer,
+                                .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
+                                .bits = (int32_t)pass->element * 8,
+                                .epoch = pass->args.epoch,
+                                .rows = plan->side[side].start[q + 1] - first,
+                                .width = pass->x.n_cols };
+    frame->bytes = (uint64_t)(frame->rows * row_bytes);
+    return (char *)plan->side[side].buffer + first * row_bytes;
+}
+
+static int32_t post_receives(graft_plan *plan, graft_error *error)
+{
+    const struct gr_pass *pass = &plan->pass;
+    int32_t               rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < pass->n_in; i++) {
+        struct gr_request *request = &plan->requests[i];
+        const int32_t      q = plan->from[i];
+        struct gr_frame    expected;
+        char              *rows = rows_of(plan, pass->gets, q, q, &expected);
+
+        GR_TRY(
+            gr_comm_receive(plan->comm, q, plan->channel, &plan->frame_in[i], sizeof *plan->frame_in, request, error));
+        if (expected.bytes > 0)
+            GR_TRY(gr_comm_receive(plan->comm, q, plan->channel, rows, expected.bytes, request + pass->n_in, error));
+    }
+done:
+    return rc;
+}
+
+static int32_t post_sends(graft_plan *plan, graft_error *error)
+{
+    const struct gr_pass *pass = &plan->pass;
+    int32_t               rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < pass->n_out; i++) {
+        struct gr_request *request = &plan->requests[2 * pass->n_in + i];
+        struct gr_frame   *frame = &plan->frame_out[i];
+        const int32_t      q = plan->to[i];
+        const char        *rows = rows_of(plan, pass->sends, q, plan->comm->rank, frame);
+
+        gr_frame_seal(frame, rows);
+        GR_TRY(gr_comm_send(plan->comm, q, plan->channel, frame, sizeof *frame, request, error));
+        if (frame->bytes > 0)
+            GR_TRY(gr_comm_send(plan->comm, q, plan->channel, rows, frame->bytes, request + pass->n_out, error));
+    }
+done:
+    return rc;
+}
+
+static int64_t request_count(const struct gr_pass *pass)
+{
+    return 2 * (int64_t)pass->n_in + 2 * (int64_t)pass->n_out;
+}
+
+/* What came must be what this rank is waiting for; looked at before the rows behind it, whose length it tells. */
+static int32_t check_frames(graft_plan *plan, graft_error *error)
+{
+    struct gr_pass *pass = &plan->pass;
+
+    for (int32_t i = 0; i < pass->n_in; i++) {
+        struct gr_frame expected;
+
+        rows_of(plan, pass->gets, plan->from[i], plan->from[i], &expected);
+        if (gr_frame_check(&plan->frame_in[i], &expected, error) < 0) return gr_comm_fail(plan->comm, error);
+    }
+    pass->checked = 1;
+    return GRAFT_OK;
+}
+
+static int32_t check_rows(graft_plan *plan, graft_error *error)
+{
+    const struct gr_pass *pass = &plan->pass;
+
+    for (int32_t i = 0; i < pass->n_in; i++) {
+        struct gr_frame expected;
+        const char     *rows = rows_of(plan, pass->gets, plan->from[i], plan->from[i], &expected);
+
+        if (gr_frame_check_payload(&plan->frame_in[i], rows, error) < 0) return gr_comm_fail(plan->comm, error);
+    }
+    return GRAFT_OK;
+}
+
+static void note_arrival(graft_plan *plan)
+{
+    plan->pass.arrived = 1;
+    if (request_count(&plan->pass) > 0) plan->exchange_seconds += gr_seconds() - plan->pass.began;
+}
+
+/* Let messages move; called by the local product, so that it must keep what fails. */
+static void poll(void *arg)
+{
+    graft_plan     *plan = arg;
+    struct gr_pass *pass = &plan->pass;
+    int64_t         left = 0;
+
+    if (pass->rc < 0 || pass->arrived) return;
+    if (!pass->checked) {
+        pass->rc = gr_comm_poll(plan->comm, plan->requests, pass->n_in, &left, &pass->error);
+        if (pass->rc == GRAFT_OK && left == 0) pass->rc = check_frames(plan, &pass->error);
+    }
+    if (pass->rc < 0 || !pass->checked) return;
+    pass->rc = gr_comm_poll(plan->comm, plan->requests, request_count(pass), &left, &pass->error);
+    if (pass->rc == GRAFT_OK && left == 0) note_arrival(plan);
+}
+
+/* The rows to or from others as a matrix. */
+static graft_dense buffer_of(const graft_plan *plan, int32_t side)
+{
+    const graft_dense *x = &plan->pass.x;
+
+    return (graft_dense){ .size = sizeof(graft_dense),
+                          .dtype = x->dtype,
+                          .n_rows = plan->side[side].start[plan->comm->n_ranks],
+                          .n_cols = x->n_cols,
+                          .stride = x->n_cols,
+                          .data = plan->side[side].buffer };
+}
+
+static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, const graft_dense *c, uint32_t flags,
+                       const void *row_scale, void (*poll_fn)(void *), graft_error *error)
+{
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = plan->pass.args.semiring,
+                                  .flags = flags,
+                                  .threads = plan->pass.args.threads,
+                                  .a = a,
+                                  .b = b,
+                                  .c = c,
+                                  .row_scale = row_scale,
+                                  .times = plan->pass.args.times,
+                                  .poll = poll_fn,
+                                  .poll_arg = poll_fn != NULL ? plan : NULL };
+
+    return gr_mxm_run(plan->context, &args, error);
+}
+
+/* Rows without entries of their own are 0 so far, which would take part in a maximum or minimum. */
+static void clear_bare(const graft_plan *plan)
+{
+    const struct gr_pass *pass = &plan->pass;
+    const double          none = is_max(pass->args.semiring) ? -INFINITY : INFINITY;
+
+    if (is_sum(pass->args.semiring) || pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
+    for (int64_t i = 0; i < plan->n_bare; i++) {
+        const int64_t at = plan->bare[i] * pass->out.stride;
+
+        for (int64_t j = 0; j < pass->out.n_cols; j++) {
+            if (pass->element == 4) ((float *)pass->out.data)[at + j] = (float)none;
+            else ((double *)pass->out.data)[at + j] = none;
+        }
+    }
+}
+
+/* All of a pass that happens before end(). What fails here has others waiting. */
+static int32_t run(graft_plan *plan, graft_error *error)
+{
+    struct gr_pass   *pass = &plan->pass;
+    const int         transposed = pass->gets == GR_SIDE_OUT;
+    const uint32_t    flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
+    const graft_dense sent = buffer_of(plan, pass->sends);
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(post_receives(plan, error));
+    if (pass->n_out > 0)
+        GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
+    pass->began = gr_seconds();
+    GR_TRY(post_sends(plan, error));
+    GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
+                   pass->args.row_scale, poll, error));
+    clear_bare(plan);
+done:
+    return rc;
+}
+
+int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    int64_t left;
+    int32_t rc = GRAFT_OK;
+
+    if (plan->pass.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    GR_TRY(check_kind(plan, args, error));
+    GR_TRY(check_matrices(plan, args->x, args->out, error));
+    GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
+    start(plan, args);
+    rc = gr_plan_reserve(plan, args->x->n_cols, plan->pass.element, error);
+    if (rc == GRAFT_OK) rc = run(plan, error);
+    if (rc < 0) {
+        plan->pass.begun = 0;
+        error->code = rc;
+        rc = gr_comm_fail(plan->comm, error);
+    }
+done:
+    return rc;
+}
+
+static int32_t wait_for_all(graft_plan *plan, graft_error *error)
+{
+    struct gr_pass *pass = &plan->pass;
+    const double    begin = gr_seconds();
+    int32_t         rc = pass->rc;
+
+    if (rc < 0) *error = pass->error;
+    if (rc < 0 || pass->arrived) return rc;
+    if (!pass->checked) {
+        GR_TRY(gr_comm_wait(plan->comm, plan->requests, pass->n_in, error));
+        GR_TRY(check_frames(plan, error));
+    }
+    GR_TRY(gr_comm_wait(plan->comm, plan->requests, request_count(pass), error));
+    note_arrival(plan);
+    if (request_count(pass) > 0) plan->wait_seconds += gr_seconds() - begin;
+done:
+    return rc;
+}
+
+int32_t gr_pass_end(graft_plan *plan, graft_error *error)
+{
+    struct gr_pass *pass = &plan->pass;
+    const int       transposed = pass->gets == GR_SIDE_OUT;
+    graft_dense     received;
+    int32_t         rc = GRAFT_OK;
+
+    if (!pass->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
+    pass->begun = 0;
+    GR_TRY(wait_for_all(plan, error));
+    GR_TRY(check_rows(plan, error));
+    received = buffer_of(plan, pass->gets);
+    if (pass->n_in > 0)
+        rc = product(plan, transposed ? plan->send_transpose : plan->receive, &received, &pass->out,
+                     GRAFT_MXM_ACCUMULATE, pass->args.row_scale, NULL, error);
+    if (rc < 0) {
+        error->code = rc;
+        rc = gr_comm_fail(plan->comm, error);
+    }
+    plan->passes += rc == GRAFT_OK;
+done:
+    return rc;
+}

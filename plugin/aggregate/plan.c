@@ -1,0 +1,189 @@
+/* Making plans.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/plan.h"
+#include "base/memory.h"
+
+enum gr_cover_kind gr_plan_cover(const graft_context *context)
+{
+    if (gr_option_is(context, GR_OPTION_HALO_COVER, "pre")) return GR_COVER_PRE;
+    if (gr_option_is(context, GR_OPTION_HALO_COVER, "post")) return GR_COVER_POST;
+    return GR_COVER_HYBRID;
+}
+
+static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+{
+    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post)", "GRAFT_PLAN_TRANSPOSED",
+                                         "width of the plan", "dtype of the plan", "the type of values" };
+    const uint64_t           values[] = { (uint64_t)wish->cover, (uint64_t)wish->transposed, (uint64_t)wish->width,
+                                          (uint64_t)wish->dtype, (uint64_t)plan->value_type };
+
+    return gr_comm_compare(plan->comm, names, values, 5, error);
+}
+
+static int32_t allocate(graft_plan *plan, graft_error *error)
+{
+    const int64_t n_ranks = plan->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    for (int side = 0; side < GR_SIDES; side++)
+        GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
+    GR_TRY(GR_NEW(plan->context, plan->frame_in, n_ranks, error));
+    GR_TRY(GR_NEW(plan->context, plan->frame_out, n_ranks, error));
+    GR_TRY(GR_NEW(plan->context, plan->from, n_ranks, error));
+    GR_TRY(GR_NEW(plan->context, plan->to, n_ranks, error));
+    GR_TRY(GR_NEW(plan->context, plan->requests, 4 * n_ranks, error));
+done:
+    return rc;
+}
+
+static int is_bare(const struct gr_part *part, int64_t row)
+{
+    return part->local.row_ptr[row] == part->local.row_ptr[row + 1] &&
+           part->remote.row_ptr[row] < part->remote.row_ptr[row + 1];
+}
+
+static int32_t list_bare(graft_plan *plan, graft_error *error)
+{
+    const struct gr_part *part = plan->part;
+
+    for (int64_t row = 0; row < part->n_owned; row++) plan->n_bare += is_bare(part, row);
+    if (GR_NEW(plan->context, plan->bare, plan->n_bare, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int64_t row = 0, put = 0; row < part->n_owned; row++)
+        if (is_bare(part, row)) plan->bare[put++] = (int32_t)row;
+    return GRAFT_OK;
+}
+
+int32_t gr_plan_reserve(graft_plan *plan, int64_t width, int64_t element_bytes, graft_error *error)
+{
+    for (int i = 0; i < GR_SIDES; i++) {
+        const int64_t rows = plan->side[i].start[plan->comm->n_ranks];
+        int64_t       bytes;
+        void         *larger;
+
+        if (__builtin_mul_overflow(rows * element_bytes, width, &bytes)) bytes = INT64_MAX;
+        if (bytes <= plan->buffer_bytes[i]) continue;
+        larger = gr_new(plan->context, bytes, 1, "rows of messages", error);
+        if (larger == NULL) return GRAFT_ERR_NOMEM;
+        gr_comm_free(plan->comm, plan->side[i].buffer);
+        plan->side[i].buffer = larger;
+        plan->buffer_bytes[i] = bytes;
+    }
+    return GRAFT_OK;
+}
+
+/* What this rank alone has to do when the lists are there. */
+static int32_t complete(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+{
+    graft_context *context = plan->context;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_matrix_create(context, &plan->part->local, &plan->local, error));
+    if (wish->transposed) {
+        GR_TRY(gr_transpose_matrix(context, plan->local, &plan->local_transpose, error));
+        GR_TRY(gr_transpose_matrix(context, plan->send, &plan->send_transpose, error));
+        GR_TRY(gr_transpose_matrix(context, plan->receive, &plan->receive_transpose, error));
+    }
+    GR_TRY(list_bare(plan, error));
+    rc = gr_plan_reserve(plan, wish->width, wish->dtype == GRAFT_F64 ? 8 : 4, error);
+done:
+    return rc;
+}
+
+/* Bytes that the plan holds now. */
+static int64_t bytes_of(const graft_plan *plan)
+{
+    const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
+                                             plan->receive_transpose };
+    const int64_t             each_rank = 2 * (int64_t)sizeof *plan->frame_in + 2 * (int64_t)sizeof *plan->from +
+                              4 * (int64_t)sizeof *plan->requests + (int64_t)sizeof *plan->flow +
+                              GR_SIDES * (int64_t)sizeof *plan->side[0].start;
+    int64_t bytes = (int64_t)sizeof *plan + plan->comm->n_ranks * each_rank;
+
+    bytes += plan->n_bare * (int64_t)sizeof *plan->bare + plan->buffer_bytes[0] + plan->buffer_bytes[1];
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        if (matrices[i] != NULL) bytes += matrices[i]->owned_bytes;
+    return bytes;
+}
+
+static int32_t share_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
+{
+    const int32_t  n_ranks = plan->comm->n_ranks;
+    const int64_t *in = plan->side[GR_SIDE_IN].start;
+    struct gr_flow mine = { .n_cut = cuts->edge_start[n_ranks],
+                            .in = in[n_ranks],
+                            .out = plan->side[GR_SIDE_OUT].start[n_ranks],
+                            .raw = plan->flow[plan->comm->rank].raw,
+                            .if_post = cuts->n_sources,
+                            .if_pre = cuts->target_start[n_ranks],
+                            .bytes = bytes_of(plan) };
+
+    for (int32_t q = 0; q < n_ranks; q++) mine.messages += in[q] < in[q + 1];
+    return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);
+}
+
+static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+{
+    struct gr_cuts cuts = { 0 };
+    int32_t        rc = allocate(plan, error);
+
+    if (rc == GRAFT_OK) rc = gr_cuts_find(plan->context, plan->part, plan->comm->n_ranks, wish->cover, &cuts, error);
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY(gr_lists_make(plan, &cuts, error));
+    rc = complete(plan, wish, error);
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    rc = share_flow(plan, &cuts, error);
+done:
+    gr_cuts_fini(plan->context, &cuts);
+    return rc;
+}
+
+int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struct gr_part *part, graft_graph *graph,
+                       const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error)
+{
+    graft_plan *made = NULL;
+    int32_t     rc = GR_NEW(context, made, 1, error);
+
+    if (rc == GRAFT_OK) {
+        made->context = context;
+        made->comm = comm;
+    }
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    made->part = part;
+    made->value_type = part->local.values != NULL ? part->local.value_type : 0;
+    made->channel = gr_comm_channel(comm);
+    made->graph = graph;
+    if (graph != NULL) graph->references++;
+    GR_TRY(compare(made, wish, error));
+    GR_TRY(make(made, wish, error));
+    *plan = made;
+    made = NULL;
+done:
+    gr_plan_destroy(made);
+    return rc;
+}
+
+void gr_plan_destroy(graft_plan *plan)
+{
+    if (plan == NULL) return;
+    if (plan->pass.begun) gr_comm_give_up(plan->comm);
+    gr_matrix_destroy(plan->local);
+    gr_matrix_destroy(plan->send);
+    gr_matrix_destroy(plan->receive);
+    gr_matrix_destroy(plan->local_transpose);
+    gr_matrix_destroy(plan->send_transpose);
+    gr_matrix_destroy(plan->receive_transpose);
+    for (int side = 0; side < GR_SIDES; side++) {
+        gr_free(plan->context, plan->side[side].start);
+        gr_comm_free(plan->comm, plan->side[side].buffer);
+    }
+    gr_comm_free(plan->comm, plan->frame_in);
+    gr_comm_free(plan->comm, plan->frame_out);
+    gr_free(plan->context, plan->from);
+    gr_free(plan->context, plan->to);
+    gr_free(plan->context, plan->requests);
+    gr_free(plan->context, plan->bare);
+    gr_free(plan->context, plan->flow);
+    gr_graph_destroy(plan->graph);
+    gr_free(plan->context, plan);
+}

@@ -1,0 +1,20 @@
+/* Text that grows in storage that does not.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void gr_text_add(struct gr_text *text, const char *format, ...)
+{
+    va_list list;
+    int     length;
+
+    va_start(list, format);
+    length = vsnprintf(text->at, text->left, format, list);
+    va_end(list);
+    if (length < 0 || text->left == 0) return;
+    if ((uint64_t)length >= text->left) length = (int)text->left - 1;
+    text->at += length;
+    text->left -= (uint64_t)length;
+}

@@ -1,0 +1,185 @@
+/* Graphs over ranks, for tests.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "spread.h"
+
+#include "base/option.h"
+#include "kernel/simd/simd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+void spread_slice(enum slicing slicing, int64_t n, int32_t n_ranks, int32_t rank, int64_t *first, int64_t *end)
+{
+    const int64_t odd = n_ranks / 2;
+
+    *first = *end = 0;
+    switch (slicing) {
+    case SLICE_EVEN: *first = n * rank / n_ranks, *end = n * (rank + 1) / n_ranks; break;
+    case SLICE_FIRST: *first = rank == 0 ? 0 : n, *end = n; break;
+    case SLICE_LAST: *first = 0, *end = rank == n_ranks - 1 ? n : 0; break;
+    default: /* those of odd ranks; of one rank all */
+        *first = odd > 0 ? n * (rank / 2) / odd : 0;
+        *end = odd == 0 ? n : rank % 2 == 1 ? n * (rank / 2 + 1) / odd : *first;
+        if (*first > n) *first = *end = n;
+    }
+}
+
+int32_t spread_setup(struct rank *r, const struct spread *s)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++)
+        TRY(gr_module_register(r->context, gr_kernel_simd(i), &r->error));
+    TRY(gr_module_register(r->context, &gr_kernel_reference, &r->error));
+    TRY(gr_option_set(r->context, "partition", s->partition, &r->error));
+    TRY(gr_option_set(r->context, "halo.cover", s->cover, &r->error));
+    TRY(gr_option_set(r->context, "threads", s->threads, &r->error));
+done:
+    return rc;
+}
+
+int32_t spread_graph(struct rank *r, const struct spread *s, graft_graph **graph)
+{
+    const int64_t entry = s->graph->index_type == GRAFT_I32 ? 4 : 8;
+    graft_slice   slice = GRAFT_INIT(graft_slice);
+    graft_csr     rows = *s->graph;
+    int64_t      *row_ptr, first, end;
+    int32_t       rc;
+
+    spread_slice(s->slicing, s->graph->n_rows, r->n_ranks, r->rank, &first, &end);
+    row_ptr = calloc((size_t)(end - first) + 1, sizeof *row_ptr);
+    for (int64_t i = 0; i <= end - first; i++) row_ptr[i] = s->graph->row_ptr[first + i] - s->graph->row_ptr[first];
+    rows.n_rows = end - first;
+    rows.row_ptr = row_ptr;
+    rows.col_idx = (const char *)s->graph->col_idx + s->graph->row_ptr[first] * entry;
+    if (rows.values != NULL)
+        rows.values = (const char *)rows.values + (uint64_t)s->graph->row_ptr[first] * gr_value_bytes(rows.value_type);
+    slice.n_vertices = s->graph->n_rows;
+    slice.first_row = first;
+    slice.rows = end > first || r->rank % 2 == 0 ? &rows : NULL;
+    slice.owner = s->owner != NULL ? s->owner + first : NULL;
+    rc = gr_interface_graph.create(r->context, r->n_ranks > 1 ? &r->transport : NULL, &slice, graph, &r->error);
+    free(row_ptr);
+    return rc;
+}
+
+static graft_dense dense(const struct spread *s, void *data, int64_t rows, int64_t width, int64_t stride)
+{
+    return (graft_dense){ sizeof(graft_dense), s->dtype, rows, width, stride, data };
+}
+
+/* What a rank has in the order of owners. */
+struct owned {
+    int64_t n, first, element;
+    char   *x, *out, *scale;
+};
+
+static int32_t move(struct rank *r, graft_graph *graph, int32_t direction, int64_t row_bytes, const void *from,
+                    void *to)
+{
+    graft_move move = { sizeof move, direction, row_bytes, from, row_bytes, to, row_bytes };
+
+    return gr_interface_graph.move(graph, &move, &r->error);
+}
+
+static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *graph, graft_plan *plan, struct owned *o,
+                       int number)
+{
+    const struct spread_pass *p = &s->pass[number];
+    const int64_t             row = p->width * o->element;
+    const graft_dense         x = dense(s, o->x, o->n, p->width, s->x_width);
+    const graft_dense         out = dense(s, o->out, o->n, p->width, p->width);
+    graft_aggregate_args      args = GRAFT_INIT(graft_aggregate_args);
+    int32_t                   rc;
+
+    args.semiring = p->semiring;
+    args.flags = p->flags;
+    args.x = &x;
+    args.out = &out;
+    args.row_scale = p->scaled ? o->scale : NULL;
+    args.epoch = number / 4;
+    args.layer = number % 4;
+    TRY(move(r, graph, GRAFT_TO_OWNERS, row, p->out + o->first * row, o->out));
+    TRY(gr_interface_aggregate.begin(plan, &args, &r->error));
+    TRY(gr_interface_aggregate.end(plan, &r->error));
+    TRY(move(r, graph, GRAFT_TO_SLICES, row, o->out, p->out + o->first * row));
+done:
+    return rc;
+}
+
+/* The rows of x of the vertices that this rank owns must be theirs. */
+static void check_owned(struct rank *r, struct spread *s, const graft_graph *graph, const struct owned *o)
+{
+    const int64_t *vertex = gr_interface_graph.owned(graph);
+    const int64_t  row = s->x_width * o->element;
+
+    for (int64_t i = 0; i < o->n; i++) {
+        if (memcmp(o->x + i * row, s->x + vertex[i] * row, (size_t)row) != 0)
+            rank_blame(r, "the row of vertex %lld is not its", (long long)vertex[i]);
+        if (i > 0 && vertex[i] <= vertex[i - 1]) rank_blame(r, "owned vertices do not rise");
+        if (s->owner != NULL && s->owner[vertex[i]] != r->rank) rank_blame(r, "another owner than was asked for");
+        s->found[vertex[i]] = r->rank;
+    }
+}
+
+static void record(struct rank *r, struct spread *s, const graft_graph *graph, const graft_plan *plan)
+{
+    const int64_t *in = plan->side[GR_SIDE_IN].start;
+
+    for (int32_t q = 0; q < r->n_ranks; q++) s->rows[q][r->rank] = in[q + 1] - in[q];
+    if (r->rank != 0) return;
+    for (int32_t p = 0; p <= r->n_ranks; p++) {
+        s->graph_info[p] = GRAFT_INIT(graft_graph_info);
+        s->plan_info[p] = GRAFT_INIT(graft_plan_info);
+        gr_interface_graph.info(graph, p < r->n_ranks ? p : -1, &s->graph_info[p], NULL);
+        gr_interface_aggregate.info(plan, p < r->n_ranks ? p : -1, &s->plan_info[p], NULL);
+    }
+}
+
+int32_t spread_body(struct rank *r)
+{
+    struct spread   *s = r->all->arg;
+    graft_graph     *graph = NULL;
+    graft_plan      *plan = NULL;
+    graft_plan_args  args = GRAFT_INIT(graft_plan_args);
+    graft_graph_info info = GRAFT_INIT(graft_graph_info);
+    struct owned     o = { .element = s->dtype == GRAFT_F64 ? 8 : 4 };
+    int64_t          end;
+    int32_t          rc;
+
+    TRY(spread_setup(r, s));
+    TRY(spread_graph(r, s, &graph));
+    TRY(gr_interface_graph.info(graph, r->rank, &info, &r->error));
+    spread_slice(s->slicing, s->graph->n_rows, r->n_ranks, r->rank, &o.first, &end);
+    o.n = info.n_owned;
+    o.x = calloc((size_t)(o.n * s->x_width) + 1, (size_t)o.element);
+    o.out = calloc((size_t)(o.n * s->x_width) + 1, (size_t)o.element);
+    o.scale = calloc((size_t)o.n + 1, (size_t)o.element);
+    args.flags = GRAFT_PLAN_TRANSPOSED;
+    args.width = s->reserved;
+    args.dtype = s->dtype;
+    TRY(gr_interface_aggregate.create(graph, &args, &plan, &r->error));
+    TRY(move(r, graph, GRAFT_TO_OWNERS, s->x_width * o.element, s->x + o.first * s->x_width * o.element, o.x));
+    TRY(move(r, graph, GRAFT_TO_OWNERS, o.element, s->scale + o.first * o.element, o.scale));
+    check_owned(r, s, graph, &o);
+    for (int i = 0; i < s->n_passes; i++) TRY(do_pass(r, s, graph, plan, &o, i));
+    record(r, s, graph, plan);
+done:
+    free(o.x);
+    free(o.out);
+    free(o.scale);
+    if (r->rank % 2 == 0) { /* in any order */
+        gr_interface_graph.destroy(graph);
+        gr_interface_aggregate.destroy(plan);
+    } else {
+        gr_interface_aggregate.destroy(plan);
+        gr_interface_graph.destroy(graph);
+    }
+    return rc;
+}

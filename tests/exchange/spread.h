@@ -1,0 +1,55 @@
+/* A graph and matrices of the test, spread over ranks: each rank takes its slice, passes are made through the tables of
+ * graft.graph/1 and graft.aggregate/1, and what comes out is put together again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPREAD_H
+#define SPREAD_H
+
+#include "../oracle/sample.h"
+#include "aggregate/plan.h"
+#include "entry.h"
+#include "ranks.h"
+
+enum slicing { SLICE_EVEN, SLICE_FIRST, SLICE_LAST, SLICE_ODD, SLICINGS };
+
+enum { PASSES_MOST = 16 };
+
+/** One pass over the whole graph. */
+struct spread_pass {
+    graft_semiring semiring;
+    uint32_t       flags;
+    int64_t        width;
+    int            scaled;
+    char          *out; /* [n x width] before, and after */
+};
+
+struct spread {
+    const graft_csr   *graph;
+    graft_dtype        dtype;
+    const char        *x; /* [n x x_width], of which a pass takes the first columns */
+    int64_t            x_width;
+    const char        *scale; /* [n] */
+    enum slicing       slicing;
+    const char        *partition, *cover, *threads;
+    const int32_t     *owner; /* [n], or NULL */
+    int                n_passes;
+    struct spread_pass pass[PASSES_MOST];
+    int64_t            reserved;                     /* columns that the plan is made for */
+    int32_t            found[4096];                  /* the owner of each vertex as it came out */
+    int64_t            rows[RANKS_MOST][RANKS_MOST]; /* that go from one rank to another */
+    graft_graph_info   graph_info[RANKS_MOST + 1];   /* as rank 0 sees them; the last one is that of all */
+    graft_plan_info    plan_info[RANKS_MOST + 1];
+};
+
+/** Rows first to end - 1 are those of the slice of a rank. */
+void spread_slice(enum slicing slicing, int64_t n, int32_t n_ranks, int32_t rank, int64_t *first, int64_t *end);
+
+/** Make the kernels known to the context of a rank, and set its options. */
+int32_t spread_setup(struct rank *rank, const struct spread *spread);
+
+/** The graph of a rank from its slice. */
+int32_t spread_graph(struct rank *rank, const struct spread *spread, graft_graph **graph);
+
+/** A body for ranks_init() whose arg is a spread: all passes. */
+int32_t spread_body(struct rank *rank);
+
+#endif
