@@ -3,8 +3,8 @@
 #ifndef GRAFT_DATA_H
 #define GRAFT_DATA_H
 
+#include "graft_graph.h"
 #include "graft_host.h"
-#include "graft_matrix.h"
 
 GRAFT_EXTERN_C_BEGIN
 
@@ -26,6 +26,8 @@ typedef struct graft_dataset {
     const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, several classes at once; or NULL. Given both,
                                              softmax goes by the labels and sigmoid by the targets. */
     const uint8_t     *split;           /**< [n] GRAFT_SPLIT_...; or NULL: nothing to train on, prediction only */
+    graft_graph       *over; /**< NULL: all is here. Else the graph, over ranks: `graph` is not looked at, and
+                                             n in the arrays above stands for the vertices of this rank's slice */
 } graft_dataset;
 
 /** A data set that was read from files. */

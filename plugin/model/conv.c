@@ -46,7 +46,8 @@ int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     if (layer->aggregate_first) return gr_product_rows(t, gathered, layer->neigh, (float)add, rows, error);
     GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
     scale_in_place(t, t->right, t->scratch, layer->rows_in, layer->out);
-    GR_TRY(gr_product_gather(t, layer->a, t->left, product, layer->out, add, layer->z, error));
+    GR_TRY(
+        gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, t->left, product, layer->out, add, layer->z }, error));
     gr_layer_rows_forward(t, rows);
 done:
     return rc;
@@ -61,7 +62,7 @@ static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const
 
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->scratch, error));
     scale_in_place(t, t->left, t->scratch, layer->rows_out, layer->in);
-    rc = gr_product_gather(t, layer->a_transpose, t->right, gradient, layer->in, add, dx, error);
+    rc = gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->in, add, dx }, error);
 done:
     return rc;
 }
@@ -86,7 +87,8 @@ int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_ope
         if (dx != NULL) rc = backward_gathered(t, layer, g, add, dx, error);
     } else {
         scale_in_place(t, t->left, g, layer->rows_out, layer->out);
-        GR_TRY(gr_product_gather(t, layer->a_transpose, t->right, gradient, layer->out, 0, t->scratch, error));
+        GR_TRY(gr_product_gather(t, layer,
+                                 &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->out, 0, t->scratch }, error));
         GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
         if (dx != NULL)
             rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, dx, error);

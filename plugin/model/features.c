@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static int32_t check_dense(const graft_trainer *t, graft_error *error)
+int32_t gr_model_features_check(const graft_trainer *t, graft_error *error)
 {
     const graft_dense *f = &t->features;
     int64_t            bad = INT64_MAX;
@@ -24,7 +24,8 @@ static int32_t check_dense(const graft_trainer *t, graft_error *error)
         }
     }
     if (bad == INT64_MAX) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite", (long long)bad);
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite",
+                   (long long)(t->first + bad));
 }
 
 static void normalize_row(float *x, int64_t count)
@@ -70,7 +71,7 @@ static int32_t fill_from_host(const graft_trainer *t, struct gr_csr *x, int64_t 
     int32_t rc = GRAFT_OK;
 
     for (int64_t row = 0; row < t->n; row++) {
-        const int64_t v = gr_vertex(t->vertex, row), begin = x->row_ptr[row];
+        const int64_t v = gr_vertex(t->row, row), begin = x->row_ptr[row];
 
         x->row_ptr[row + 1] = copy_row(&t->sparse_features, v, x, begin, place);
         GR_TRY(check_sums(x, row, v, error));
@@ -122,9 +123,12 @@ static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
     struct gr_csr sparse = { 0 };
     float        *x = NULL;
     int32_t       rc = GRAFT_OK;
+    int           stays;
 
-    GR_TRY(read_sparse(t, &sparse, error));
-    if (gr_sparse_is_better(t, &sparse.view)) {
+    GR_TRY(gr_ranks_agree(t, read_sparse(t, &sparse, error), error));
+    stays = gr_sparse_is_better(t, &sparse.view);
+    GR_TRY(gr_ranks_any(t, &stays, error));
+    if (stays) {
         rc = gr_sparse_init(t, &sparse, error);
     } else {
         GR_TRY(new_dense(t, &x, error));
@@ -147,13 +151,12 @@ static int32_t init_from_dense(graft_trainer *t, graft_error *error)
     float        *x = NULL;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(check_dense(t, error));
     t->x = given;
     t->x_stride = stride;
-    if (!t->config.normalize_features && t->vertex == NULL) return GRAFT_OK;
+    if (!t->config.normalize_features && t->row == NULL) return GRAFT_OK;
     GR_TRY(new_dense(t, &x, error));
     for (int64_t row = 0; row < t->n; row++) {
-        memcpy(x + row * width, given + gr_vertex(t->vertex, row) * stride, (uint64_t)width * sizeof *x);
+        memcpy(x + row * width, given + gr_vertex(t->row, row) * stride, (uint64_t)width * sizeof *x);
         if (t->config.normalize_features) normalize_row(x + row * width, width);
     }
     t->x = x;

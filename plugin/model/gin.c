@@ -42,7 +42,7 @@ static int32_t forward_transformed(const graft_trainer *t, struct gr_layer *laye
 
     GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
     gr_rows_scale(t->scratch, layer->out, NULL, factor, layer->inner, layer->rows_out, layer->out, t->threads);
-    rc = gr_product_gather(t, layer->a, NULL, product, layer->out, 1, layer->inner, error);
+    rc = gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, NULL, product, layer->out, 1, layer->inner }, error);
 done:
     return rc;
 }
@@ -70,8 +70,9 @@ static int32_t scatter(const graft_trainer *t, const struct gr_layer *layer, con
 {
     gr_rows_scale(g, width, NULL, (float)(1 + t->config.gin_eps), to, layer->rows_out, width, t->threads);
     gr_layer_clear_rest(layer, to, width);
-    return gr_product_gather(t, layer->a_transpose, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to,
-                             error);
+    return gr_product_gather(
+        t, layer, &(struct gr_sum){ GR_SCATTER, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to },
+        error);
 }
 
 /* From t->scratch, the gradient of layer->inner before its bias. What g was is no longer needed. */

@@ -18,11 +18,18 @@ static const struct {
     [GR_USE_ACTIVATIONS] = { "activations", "what the forward pass leaves for the backward pass" },
     [GR_USE_MASKS] = { "masks", "bits of what ReLU and dropout let through" },
     [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with" },
+    [GR_USE_MESSAGES] = { "messages", "over ranks: which rows go, and those on their way" },
 };
 
 int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
 {
-    int64_t bytes = t->pool[use].bytes;
+    int64_t         bytes = t->pool[use].bytes;
+    graft_plan_info plan = { .size = sizeof plan };
+
+    if (use == GR_USE_MESSAGES && t->ranks.plan != NULL &&
+        gr_plan_info(t->ranks.plan, t->over->comm->rank, &plan, &(graft_error){ .size = sizeof(graft_error) }) ==
+            GRAFT_OK)
+        return plan.bytes;
 
     if (use == GR_USE_FEATURES) bytes += gr_sparse_bytes(t);
     if (use != GR_USE_GRAPH) return bytes;
