@@ -90,8 +90,7 @@ done:
     return rc;
 }
 
-/* Bytes that the plan holds now. */
-static int64_t bytes_of(const graft_plan *plan)
+int64_t gr_plan_bytes(const graft_plan *plan)
 {
     const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
                                              plan->receive_transpose };
@@ -116,7 +115,7 @@ static int32_t share_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_er
                             .raw = plan->flow[plan->comm->rank].raw,
                             .if_post = cuts->n_sources,
                             .if_pre = cuts->target_start[n_ranks],
-                            .bytes = bytes_of(plan) };
+                            .bytes = gr_plan_bytes(plan) };
 
     for (int32_t q = 0; q < n_ranks; q++) mine.messages += in[q] < in[q + 1];
     return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);

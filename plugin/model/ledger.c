@@ -23,16 +23,12 @@ static const struct {
 
 int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
 {
-    int64_t         bytes = t->pool[use].bytes;
-    graft_plan_info plan = { .size = sizeof plan };
-
-    if (use == GR_USE_MESSAGES && t->ranks.plan != NULL &&
-        gr_plan_info(t->ranks.plan, t->over->comm->rank, &plan, &(graft_error){ .size = sizeof(graft_error) }) ==
-            GRAFT_OK)
-        return plan.bytes;
+    int64_t bytes = t->pool[use].bytes;
 
     if (use == GR_USE_FEATURES) bytes += gr_sparse_bytes(t);
+    if (use == GR_USE_MESSAGES && t->ranks.plan != NULL) bytes += gr_plan_bytes(t->ranks.plan);
     if (use != GR_USE_GRAPH) return bytes;
+    bytes += gr_ranks_graph_bytes(t);
     bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);
     for (int32_t l = 0; l < t->config.n_layers; l++)
         bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);

@@ -311,6 +311,7 @@ int32_t gr_model_graph_mask(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
 /** Whether dense features are what they should be. */
 int32_t gr_model_features_check(const graft_trainer *trainer, graft_error *error);
+/** Collective, of trainers over ranks: they agree on what fails in it. */
 int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
 
 struct gr_csr;
@@ -439,9 +440,8 @@ void gr_rows_dropout(struct gr_rows_drop *rows);
 void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
                    int64_t width, int threads);
 
-/** Mean loss over the training vertices and, in gradient, its gradient by the logits. */
 /* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
- * for gr_ranks_fini(). */
+ * where they say that they are not. */
 /** Make one outcome of those of all ranks. */
 int32_t gr_ranks_agree(const graft_trainer *trainer, int32_t rc, graft_error *error);
 /** Tell the others of a failure that this rank has alone, where they wait for it. */
@@ -454,14 +454,19 @@ int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error
 /** Compare what must be the same, and move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
+/** Not collective: memory for all messages of a step, when it is known how the layers work. */
+int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
+/** Not collective: bytes of what it has of the graph beside the graph over ranks. */
+int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
 void    gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
 int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
-/** Logits of the owned vertices, or the classes they say, to the slices of all ranks; each of the outputs may be NULL.
- *  */
+/** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);
 
+/** Mean loss over the training vertices and, in gradient, its gradient by the logits; over ranks, the part that this
+ *  rank has in the mean. */
 double  gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);
 /** Loss and accuracy of all splits. */
 int32_t gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics, graft_error *error);

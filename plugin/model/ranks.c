@@ -57,6 +57,23 @@ static uint64_t widths_of(const struct gr_config *config)
     return sum;
 }
 
+/* What one process can do, and ranks cannot. */
+static int32_t check_options(const graft_trainer *t, graft_error *error)
+{
+    if (t->config.kind == GR_MODEL_GAT)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "model gat does not train over ranks");
+    if (t->config.symmetrize)
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "option 'symmetrize' is yes, and a graph over ranks is taken as it is; give the slices each edge "
+            "in both directions");
+    if (strcmp(t->config.order, "given") != 0)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'order' is %s, and vertices over ranks keep the order they have; expected given",
+                       t->config.order);
+    return GRAFT_OK;
+}
+
 /* All that must be the same for ranks to train one model. */
 static int32_t compare(const graft_trainer *t, graft_error *error)
 {
@@ -247,6 +264,7 @@ int32_t gr_ranks_take(graft_trainer *t, graft_error *error)
     int32_t     rc = GRAFT_OK;
 
     GR_TRY(compare(t, error));
+    GR_TRY(gr_ranks_agree(t, check_options(t, error), error));
     GR_TRY(gr_ranks_any(t, &sparse, error));
     if (sparse != (t->data.sparse_features != NULL))
         rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, and those of other ranks are sparse");
@@ -285,18 +303,42 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
     struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .cover = gr_plan_cover(t->context) };
     int32_t             rc = GRAFT_OK;
 
-    for (int32_t l = 0; l <= t->config.n_layers; l++) {
-        t->reach[l] = t->n;
-        if (t->config.width[l] > wish.width) wish.width = t->config.width[l];
-    }
+    for (int32_t l = 0; l <= t->config.n_layers; l++) t->reach[l] = t->n;
     t->vertex = t->over->vertex;
     if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
-    if (t->config.kind == GR_MODEL_GAT)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "model gat does not train over ranks");
     GR_TRY(gr_ranks_agree(t, make_part(t, error), error));
     rc = gr_plan_create(t->context, t->over->comm, &t->ranks.part, t->over, &wish, &t->ranks.plan, error);
 done:
     return rc;
+}
+
+int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
+{
+    graft_plan *plan = t->ranks.plan;
+    int64_t     widest = 0, rows;
+    int32_t     rc = GRAFT_OK;
+
+    if (t->over == NULL) return GRAFT_OK;
+    GR_TRY(gr_comm_reserve(t->over->comm, (uint64_t)t->n_weights * sizeof *t->gradients, error));
+    if (plan == NULL) return GRAFT_OK;
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        const int64_t width = t->layers[l].aggregate_first ? t->layers[l].in : t->layers[l].out;
+
+        if (width > widest) widest = width;
+    }
+    rows = plan->side[GR_SIDE_IN].start[t->over->comm->n_ranks] + plan->side[GR_SIDE_OUT].start[t->over->comm->n_ranks];
+    GR_TRY(gr_ledger_check(t, 4.0 * (double)rows * (double)widest, "messages (rows of others)", error));
+    rc = gr_plan_reserve(plan, widest, sizeof(float), error);
+done:
+    return rc;
+}
+
+int64_t gr_ranks_graph_bytes(const graft_trainer *t)
+{
+    const graft_csr *csr = &t->ranks.looped.view;
+
+    if (csr->row_ptr == NULL) return 0;
+    return 8 * (csr->n_rows + 1) + gr_csr_entries(csr) * (csr->values != NULL ? 8 : 4);
 }
 
 void gr_ranks_fini(graft_trainer *t)
@@ -331,10 +373,15 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_sum *sum, graft_
                                         .out = &out,
                                         .row_scale = sum->scale,
                                         .times = gr_profile_team(t).times };
+    const struct gr_part      *part = &t->ranks.part;
+    const double               entries = (double)(gr_csr_entries(&part->local) + gr_csr_entries(&part->remote));
+    const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
     GR_TRY(gr_pass_begin(t->ranks.plan, &args, error));
-    rc = gr_pass_end(t->ranks.plan, error);
+    GR_TRY(gr_pass_end(t->ranks.plan, error));
+    gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)t->n) * (double)sum->width + entries),
+                   entries * (double)sum->width);
 done:
     return rc;
 }

@@ -58,6 +58,8 @@ done:
 static int32_t check_graph(const graft_trainer *t, graft_error *error)
 {
     if (t->over != NULL) {
+        if (t->over->context != t->context)
+            return gr_fail(error, GRAFT_ERR_ARG, "the graph over ranks was made in another context");
         if (t->over->n_vertices == t->data.n_vertices && t->over->value_type != GRAFT_F64) return GRAFT_OK;
         return gr_fail(
             error, GRAFT_ERR_ARG,
@@ -155,7 +157,8 @@ static int32_t finish(graft_trainer *t, graft_error *error)
     GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_profile_init(t, error));
-    rc = gr_layers_init(t, error);
+    GR_TRY(gr_layers_init(t, error));
+    rc = gr_ranks_reserve(t, error);
 done:
     return rc;
 }
@@ -189,9 +192,8 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     if (t->over != NULL) GR_TRY(gr_ranks_take(t, error));
     GR_TRY(count_trained(t, error));
     GR_TRY(gr_model_graph_init(t, error));
-    rc = gr_model_features_init(t, error);
-    if (rc == GRAFT_OK) rc = finish(t, error);
-    GR_TRY(rc != GRAFT_ERR_PEER ? gr_ranks_agree(t, rc, error) : rc);
+    GR_TRY(gr_model_features_init(t, error));
+    GR_TRY(gr_ranks_agree(t, finish(t, error), error));
     *trainer = t;
     t = NULL;
 done:
