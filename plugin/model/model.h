@@ -227,8 +227,9 @@ struct graft_trainer {
     float               *scratch;     /* [n x the widest] */
     double              *partial;     /* sums over chunks of rows */
     struct gr_progress   progress;
-    struct gr_profile   *profile;   /* NULL: nothing is recorded */
-    int32_t              layer_now; /* what a span is recorded under */
+    int                  state_is_set; /* over ranks: since all had the same */
+    struct gr_profile   *profile;      /* NULL: nothing is recorded */
+    int32_t              layer_now;    /* what a span is recorded under */
     int32_t              pass_now;
     int                  threads;
     enum gr_isa          isa; /* that the loops over rows use */
@@ -451,6 +452,8 @@ int32_t gr_ranks_sum(const graft_trainer *trainer, double *values, int64_t count
 int32_t gr_ranks_sum_gradients(const graft_trainer *trainer, graft_error *error);
 /** *here becomes whether it is not 0 on any rank. */
 int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error);
+/** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
+int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 /** Compare what must be the same, and move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);

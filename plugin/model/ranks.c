@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
 #include "base/parallel.h"
+#include "exchange/crc.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -36,6 +37,36 @@ int32_t gr_ranks_any(const graft_trainer *t, int *here, graft_error *error)
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(gr_comm_max(t->over->comm, &value, 1, error));
     *here = value != 0;
+done:
+    return rc;
+}
+
+static uint64_t digest_of(graft_trainer *t)
+{
+    graft_error      error = { .size = sizeof error };
+    graft_state_item item = { .size = sizeof item };
+    uint32_t         crc = 0;
+
+    for (int32_t i = 0; gr_trainer_state_item(t, i, &item, &error) == GRAFT_OK; i++) {
+        const int64_t elements = item.shape[0] * (item.n_dims == 2 ? item.shape[1] : 1);
+
+        crc = gr_crc(crc, item.data, (uint64_t)elements * (item.dtype == GRAFT_F32 ? 4 : 8));
+    }
+    return crc;
+}
+
+int32_t gr_ranks_compare_state(graft_trainer *t, graft_error *error)
+{
+    static const char *const names[] = { "the number of epochs behind", "whether state_set() was called",
+                                         "the state (by its CRC32C) after state_set()" };
+    int32_t                  rc = GRAFT_OK;
+
+    if (t->over == NULL || t->over->comm->n_ranks == 1) return GRAFT_OK;
+    GR_TRY(gr_comm_compare(t->over->comm, names,
+                           (const uint64_t[]){ (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
+                                               t->state_is_set ? digest_of(t) : 0 },
+                           3, error));
+    t->state_is_set = 0;
 done:
     return rc;
 }

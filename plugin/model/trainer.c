@@ -275,8 +275,9 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
 {
     graft_metrics metrics = { .size = sizeof metrics };
     const double  begin = gr_seconds();
-    int32_t       rc = GRAFT_OK;
+    int32_t       rc = gr_ranks_compare_state(t, error);
 
+    if (rc < 0) return rc;
     if (t->n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= t->config.epochs) {
@@ -352,6 +353,7 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
 
     if (t->data.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     rc = gr_ranks_agree(t, check_weights(weights, error), error);
+    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     GR_TRY(measure(t, metrics, error));
@@ -381,6 +383,7 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
 
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_ranks_agree(t, rc, error);
+    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     if (t->over != NULL) return gr_ranks_give(t, logits_of(t), labels, logits, error);
