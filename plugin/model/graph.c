@@ -116,6 +116,7 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     const graft_csr *csr = &t->graph;
     int32_t          rc = GRAFT_OK;
 
+    t->n_seen = t->n;
     if (t->over != NULL) return gr_ranks_graph_init(t, error);
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
     GR_TRY(gr_ledger_check(t, copies(t), "graph (its copies while they are made)", error));

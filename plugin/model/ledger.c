@@ -26,7 +26,7 @@ int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
     int64_t bytes = t->pool[use].bytes;
 
     if (use == GR_USE_FEATURES) bytes += gr_sparse_bytes(t);
-    if (use == GR_USE_MESSAGES && t->ranks.plan != NULL) bytes += gr_plan_bytes(t->ranks.plan);
+    if (use == GR_USE_MESSAGES) bytes += gr_ranks_message_bytes(t);
     if (use != GR_USE_GRAPH) return bytes;
     bytes += gr_ranks_graph_bytes(t);
     bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);

@@ -15,6 +15,7 @@
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
 
+#include "aggregate/halo.h"
 #include "aggregate/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
@@ -176,9 +177,10 @@ enum gr_use {
 
 /** What a trainer over ranks has besides. */
 struct gr_ranks {
-    graft_plan    *plan;
-    struct gr_part part; /* that the plan is for */
-    struct gr_csr  looped;
+    graft_plan         *plan;
+    struct gr_part      part; /* that the plan is for */
+    struct gr_csr       looped;
+    struct gr_halo_rows halo_rows; /* gat has this in place of a plan */
 };
 
 struct gr_progress {
@@ -200,13 +202,14 @@ struct graft_trainer {
     graft_graph    *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
     struct gr_ranks ranks;
     int64_t         n;
-    int64_t         first;   /* vertex of the first row of the host's arrays, while they are looked at */
-    int64_t         n_train; /* training vertices that have a label, of all ranks */
-    const int64_t  *vertex;  /* [n] what the host calls vertex v; NULL: v */
-    const int64_t  *row;     /* [n] row of the host's arrays that vertex v has; NULL: v */
+    int64_t        n_seen; /* of gat over ranks, n and the vertices of others that its layers see behind them; else n */
+    int64_t        first;  /* vertex of the first row of the host's arrays, while they are looked at */
+    int64_t        n_train; /* training vertices that have a label, of all ranks */
+    const int64_t *vertex;  /* [n] what the host calls vertex v; NULL: v */
+    const int64_t *row;     /* [n] row of the host's arrays that vertex v has; NULL: v */
     /* A step of training needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]: those of labelled training vertices come first, then what they gather from, and so on. */
-    int64_t         reach[GR_LAYERS_MAX + 1];
+    int64_t        reach[GR_LAYERS_MAX + 1];
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
     graft_matrix    *a, *a_transpose;
@@ -459,11 +462,15 @@ int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: bytes of what it has of the graph beside the graph over ranks. */
+/** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
+int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
 void    gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
 int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
+/** Of gat, for x[n_seen x width]: fill the rows of others in; or add those rows to the owners' own, as gradients. */
+int32_t gr_ranks_halo_get(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
+int32_t gr_ranks_halo_give(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
 /** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);

@@ -91,8 +91,6 @@ static uint64_t widths_of(const struct gr_config *config)
 /* What one process can do, and ranks cannot. */
 static int32_t check_options(const graft_trainer *t, graft_error *error)
 {
-    if (t->config.kind == GR_MODEL_GAT)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "model gat does not train over ranks");
     if (t->config.symmetrize)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
@@ -329,6 +327,66 @@ done:
     return rc;
 }
 
+/* For gat, entries of all owned rows as one matrix, whose columns are the owned vertices and those of the halo behind
+ * them. */
+static int32_t make_joined(graft_trainer *t, graft_error *error)
+{
+    const struct gr_part *part = &t->ranks.part;
+    const graft_csr      *parts[] = { &part->local, &part->remote };
+    const graft_csr       like = { .size = sizeof like, .index_type = GRAFT_I32 };
+    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
+    struct gr_csr         joined = { 0 };
+    int64_t               at = 0;
+    int32_t               rc = GRAFT_OK;
+
+    if (t->n_seen > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
+                       (long long)t->n, (long long)part->halo.count);
+    GR_TRY(gr_csr_init(t->context, &joined, &like, t->n, t->n_seen, entries, error));
+    for (int64_t row = 0; row < t->n; row++) {
+        for (int i = 0; i < 2; i++) {
+            for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
+                ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? t->n : 0));
+        }
+        joined.row_ptr[row + 1] = at;
+    }
+    rc = gr_model_wrap(t->context, &joined, &t->a, error);
+done:
+    gr_csr_fini(t->context, &joined);
+    return rc;
+}
+
+static int64_t widest_attention(const graft_trainer *t)
+{
+    int64_t widest = 0;
+
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        if (gr_config_wide(&t->config, l) > widest) widest = gr_config_wide(&t->config, l);
+    return widest;
+}
+
+static int32_t init_attention(graft_trainer *t, graft_error *error)
+{
+    const struct gr_halo *halo = &t->ranks.part.halo;
+    int32_t               rc = GRAFT_OK;
+
+    t->n_seen = t->n + halo->count;
+    GR_TRY(gr_ranks_agree(t, make_joined(t, error), error));
+    rc = gr_halo_rows_init(t->context, t->over->comm, halo, widest_attention(t), &t->ranks.halo_rows, error);
+done:
+    return rc;
+}
+
+int32_t gr_ranks_halo_get(graft_trainer *t, float *x, int64_t width, graft_error *error)
+{
+    return t->over != NULL ? gr_halo_rows_get(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error) : GRAFT_OK;
+}
+
+int32_t gr_ranks_halo_give(graft_trainer *t, float *x, int64_t width, graft_error *error)
+{
+    return t->over != NULL ? gr_halo_rows_give(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error) : GRAFT_OK;
+}
+
 int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
 {
     struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .cover = gr_plan_cover(t->context) };
@@ -338,6 +396,7 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
     t->vertex = t->over->vertex;
     if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
     GR_TRY(gr_ranks_agree(t, make_part(t, error), error));
+    if (t->config.kind == GR_MODEL_GAT) return init_attention(t, error);
     rc = gr_plan_create(t->context, t->over->comm, &t->ranks.part, t->over, &wish, &t->ranks.plan, error);
 done:
     return rc;
@@ -364,6 +423,13 @@ done:
     return rc;
 }
 
+int64_t gr_ranks_message_bytes(const graft_trainer *t)
+{
+    if (t->over == NULL) return 0;
+    return (t->ranks.plan != NULL ? gr_plan_bytes(t->ranks.plan) : 0) +
+           gr_halo_rows_bytes(&t->ranks.halo_rows, t->over->comm->n_ranks, widest_attention(t));
+}
+
 int64_t gr_ranks_graph_bytes(const graft_trainer *t)
 {
     const graft_csr *csr = &t->ranks.looped.view;
@@ -375,6 +441,7 @@ int64_t gr_ranks_graph_bytes(const graft_trainer *t)
 void gr_ranks_fini(graft_trainer *t)
 {
     gr_plan_destroy(t->ranks.plan);
+    if (t->over != NULL) gr_halo_rows_fini(t->context, t->over->comm, &t->ranks.halo_rows);
     gr_csr_fini(t->context, &t->ranks.looped);
     if (t->over != NULL) gr_graph_destroy(t->over);
 }

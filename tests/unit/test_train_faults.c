@@ -123,6 +123,12 @@ static void spoil_lr(struct host *host, struct host_slice *s)
     host_set(host->api, "lr=0.5");
 }
 
+static void spoil_model(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "model=gat");
+}
+
 static void spoil_symmetrize(struct host *host, struct host_slice *s)
 {
     (void)s;
@@ -180,6 +186,7 @@ static void test_create(void)
         const char *word, *other, *name;
     } cases[] = {
         { spoil_lr, 1, GRAFT_ERR_ARG, "option lr", "on rank 1", "a rank with another learning rate" },
+        { spoil_model, 1, GRAFT_ERR_ARG, "option model", "on rank 1", "a rank with another model" },
         { spoil_features, 1, GRAFT_ERR_ARG, "the number of features", "on rank 1", "a rank with other features" },
         { spoil_symmetrize, 1, GRAFT_ERR_OPTION, "rank 1: option 'symmetrize'", "both directions", "symmetrize" },
         { spoil_order, 1, GRAFT_ERR_OPTION, "rank 1: option 'order' is degree", "given", "order" },
@@ -206,25 +213,6 @@ static void test_create(void)
     plot.spoil = spoil_lr;
     plot.again = 1;
     play(&plot, settings, GRAFT_ERR_ARG, "option lr", "on rank 1", "the same of a rank without vertices");
-}
-
-static void spoil_model(struct host *host, struct host_slice *s)
-{
-    (void)s;
-    host_set(host->api, "model=gat");
-}
-
-static void test_gat(void)
-{
-    static const char *const gat[] = { "layers=2", "hidden=8", "model=gat", "halo.timeout=20", NULL };
-    struct plot              plot;
-
-    plot_init(&plot);
-    play(&plot, gat, GRAFT_ERR_UNSUPPORTED, "model gat", "over ranks", "model gat is refused");
-    plot_init(&plot);
-    plot.spoil = spoil_model;
-    plot.again = 1;
-    play(&plot, settings, GRAFT_ERR_ARG, "option model", "on rank 1", "a rank with another model");
 }
 
 /* --- between calls --- */
@@ -408,12 +396,15 @@ int main(void)
                                        "halo.timeout=20", "threads=1", "input_dropout=0.2", "sparse_input=yes",
                                        "partition=hash",  NULL };
 
+    static const char *const gat[] = { "layers=2",        "hidden=8",  "epochs=9", "model=gat",
+                                       "halo.timeout=20", "threads=1", "heads=2",  NULL };
+
     alarm(110);
     test_create();
-    test_gat();
     test_between();
     test_late();
     test_memory("sage", settings, 0);
     test_memory("gcn with sparse features", gcn, 1);
+    test_memory("gat", gat, 0);
     return done();
 }
