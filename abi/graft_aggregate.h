@@ -60,11 +60,11 @@ typedef struct graft_plan_info {
     int64_t  halo_rows_if_post; /**< halo_rows, if none were partial results; with halo.cover = post */
     int64_t  halo_rows_if_pre;  /**< if all were; with halo.cover = pre */
     int64_t  messages;          /**< ranks from which rows come; all: the sum */
-    int64_t  bytes;             /**< that the plan holds beside the graph, without what kernels prepared */
-    int64_t  passes;            /**< that have ended. This and what follows: of the asking rank, else 0. */
-    double   wait_seconds;      /**< in which end() did nothing but wait, in all passes */
-    double   exchange_seconds;  /**< from the first send in begin() until all messages were there, in all passes */
-    double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of the exchange that other work
+    int64_t  bytes;  /**< that the plan holds beside the graph, without what kernels prepared; of others as made */
+    int64_t  passes; /**< that have ended. This and what follows: of the asking rank, else 0. */
+    double   wait_seconds;     /**< in which end() did nothing but wait, in all passes */
+    double   exchange_seconds; /**< from the first send in begin() until all messages were there, in all passes */
+    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds: the share of the exchange that other work
                                      hid; 0 before there was one */
 } graft_plan_info;
 
@@ -84,9 +84,9 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG (null, unknown flags, dtype or width; values of another type than dtype; ranks that
      *         disagree); ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_NOMEM; ERR_PEER. See
      *         graft_graphs for what ranks agree on.
-     * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it works at most 64 bytes for each cut entry
-     * of the rank, 8 for each vertex it owns and 32 for each row sent, beside what stays. Source: SuperGCN, Algorithm 2.
-     * Since 1. */
+     * [one-caller] [starts-openmp]. Collective. Memory: see info(); what stays and what is needed while it works are
+     * together at most 64 bytes for each cut entry of the rank and 24 for each vertex it owns, without values, buffers
+     * and what transposed passes need. Source: SuperGCN, Algorithm 2. Since 1. */
     int32_t (*create)(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error);
 
     /** Begin a pass, which computes for the rows of all ranks together
@@ -127,7 +127,8 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG. [one-caller] Not collective. Since 1. */
     int32_t (*explain)(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error);
 
-    /** Free it. NULL is legal. Sends nothing; between begin() and end() it makes the graph useless to all ranks.
+    /** Free it. NULL is legal. Sends nothing; between begin() and end() it makes the transport useless to all
+     *  ranks.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_plan *plan);
 } graft_aggregate;

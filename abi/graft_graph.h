@@ -73,7 +73,7 @@ typedef struct graft_graphs {
      *      block   ranges of vertices in the order they have, of about the same sum of 1 + entries
      *      hash    pseudo-random
      *
-     * \param[in]  transport  Borrowed until destroy(), for this graph alone. NULL: one rank.
+     * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.
      * \param[out] graph      Untouched on failure.
      * \return OK; ERR_ARG (null; slices that overlap, leave a hole or do not reach n_vertices; ranks that disagree on
@@ -82,8 +82,8 @@ typedef struct graft_graphs {
      *         ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for a context or a
      *         transport that cannot be one are of this rank alone.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory, with E entries of V value bytes in n owned
-     * rows: 16 n + E (4 + V) + 12 for each vertex of the slice and 4 for each of the halo; while it works up to
-     * E (40 + 2 V) more. Since 1. */
+     * rows: 24 n + E (4 + V) + 12 for each vertex of the slice and 4 for each of the halo; while it works up to
+     * E (32 + 2 V) more, and as much for the entries of the slice. Since 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                       graft_graph **graph, graft_error *error);
 

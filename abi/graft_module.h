@@ -73,6 +73,8 @@ typedef struct graft_dense_ops {
     const char *description;
     int32_t (*init)(const graft_host *host, void **state, graft_error *error);
     void (*fini)(void *state);
+    /** Do it. \return OK; ERR_NOMEM; ERR_MODULE; ERR_UNSUPPORTED (rows longer than it can say; of bfloat16, an alpha
+     *  other than 1 or a beta other than 0 and 1), and C is as it was then. */
     int32_t (*gemm)(void *state, const graft_gemm *gemm, graft_error *error);
 
     /** Whether gemm() can multiply elements of this type on this machine: OK, or ERR_UNSUPPORTED with a clause in

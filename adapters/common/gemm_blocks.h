@@ -16,8 +16,8 @@
 /* Rows of C in a block; the depth of a chunk of a deep product, how many there may be, and elements of each at most. */
 enum { BLOCK_ROWS = 512, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
 
-/** A whole product on one thread, number `thread` of the team; safe to call from several at once. OK, or a status of no
- *  meaning beyond failure. rows_done is not for it. */
+/** A whole product on one thread, number `thread` of the team; safe to call from several at once. OK, ERR_NOMEM or
+ *  ERR_MODULE. rows_done is not for it. */
 typedef int32_t (*gemm_serial)(void *module, int thread, const graft_gemm *gemm);
 
 /** What a dense module keeps between products; the first member of its state. */
@@ -70,8 +70,8 @@ static void gemm_blocks_scale_row(const graft_gemm *g, float *c)
 }
 
 /* Part of a product: rows of op(A) and C from `row`, `m` of them; depth from `depth`, `k` of it. */
-static int gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *whole, int64_t row, int64_t m,
-                            int64_t depth, int64_t k)
+static int32_t gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *whole, int64_t row,
+                                int64_t m, int64_t depth, int64_t k)
 {
     graft_gemm g = *whole;
 
@@ -83,7 +83,7 @@ static int gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const gra
     g.threads = 1;
     /* Of products without depth not every library writes C. */
     for (int64_t i = 0; i < m && k == 0; i++) gemm_blocks_scale_row(&g, g.c + i * g.ldc);
-    return k > 0 && serial(s, omp_get_thread_num(), &g) < 0;
+    return k > 0 ? serial(s, omp_get_thread_num(), &g) : GRAFT_OK;
 }
 
 static void gemm_blocks_rows_done(const graft_gemm *g, int64_t begin, int64_t end)
@@ -98,12 +98,12 @@ static void gemm_blocks_stay_alone(void)
     omp_set_num_threads(1);
 }
 
-static int gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g)
+static int32_t gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g)
 {
     const int64_t blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    int           faults = 0;
+    int32_t       worst = GRAFT_OK;
 
-#pragma omp parallel num_threads(g->threads) reduction(+ : faults)
+#pragma omp parallel num_threads(g->threads) reduction(min : worst)
     {
         gemm_blocks_stay_alone();
         times_begin(g->times);
@@ -111,12 +111,14 @@ static int gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const 
         for (int64_t i = 0; i < blocks; i++) {
             const int64_t row = i * BLOCK_ROWS, m = g->m - row < BLOCK_ROWS ? g->m - row : BLOCK_ROWS;
 
-            faults += gemm_blocks_part(s, serial, g, row, m, 0, g->k);
+            const int32_t rc = gemm_blocks_part(s, serial, g, row, m, 0, g->k);
+
+            if (rc < worst) worst = rc;
             gemm_blocks_rows_done(g, row, row + m);
         }
         times_end(g->times);
     }
-    return faults;
+    return worst;
 }
 
 static int32_t gemm_blocks_reserve(struct gemm_blocks *s, uint64_t bytes, graft_error *error)
@@ -145,12 +147,12 @@ static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g
 }
 
 /* Weight gradients are small and deep: X^T G over all vertices. The depth is cut, and the parts are added in order. */
-static int gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, int64_t chunks)
+static int32_t gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, int64_t chunks)
 {
     const int64_t depth = (g->k + chunks - 1) / chunks;
-    int           faults = 0;
+    int32_t       worst = GRAFT_OK;
 
-#pragma omp parallel num_threads(g->threads) reduction(+ : faults)
+#pragma omp parallel num_threads(g->threads) reduction(min : worst)
     {
         gemm_blocks_stay_alone();
         times_begin(g->times);
@@ -158,11 +160,13 @@ static int gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const
         for (int64_t i = 0; i < chunks; i++) {
             const int64_t begin = i * depth, k = g->k - begin < depth ? g->k - begin : depth;
             graft_gemm    chunk = *g;
+            int32_t       rc;
 
             chunk.beta = 0;
             chunk.c = s->partial + i * g->m * g->n;
             chunk.ldc = g->n;
-            faults += gemm_blocks_part(s, serial, &chunk, 0, g->m, begin, k);
+            rc = gemm_blocks_part(s, serial, &chunk, 0, g->m, begin, k);
+            if (rc < worst) worst = rc;
         }
         times_end(g->times);
 #pragma omp barrier
@@ -171,35 +175,45 @@ static int gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const
         for (int64_t row = 0; row < g->m; row++) gemm_blocks_add_row(s, g, row, chunks);
         times_end(g->times);
     }
-    return faults;
+    return worst;
+}
+
+static int64_t gemm_blocks_longest_row(const graft_gemm *g)
+{
+    const int64_t ab = g->lda > g->ldb ? g->lda : g->ldb;
+
+    return ab > g->ldc ? ab : g->ldc;
 }
 
 /** Do a whole product, each block of it by serial(). */
 static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, graft_error *error)
 {
     int64_t chunks = g->k / CHUNK_DEPTH;
-    int     faults;
+    int32_t rc;
 
     if (g->m == 0 || g->n == 0) return GRAFT_OK;
-    if (g->n > INT_MAX || g->lda > INT_MAX || g->ldb > INT_MAX || g->ldc > INT_MAX)
+    if (gemm_blocks_longest_row(g) > INT_MAX)
         return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED,
-                                "rows are longer than its integers can say, columns", g->n);
+                                "rows are longer than its integers can say, elements", gemm_blocks_longest_row(g));
     if (g->k / CHUNKS_MAX > INT_MAX)
         return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
     if (chunks > CHUNKS_MAX) chunks = CHUNKS_MAX;
     if (chunks > 1 && g->m * g->n <= PARTIAL_MAX) {
         const uint64_t bytes = ((uint64_t)(chunks * g->m * g->n) * sizeof(float) + 63) / 64 * 64;
-        const int32_t  rc = gemm_blocks_reserve(s, bytes, error);
 
+        rc = gemm_blocks_reserve(s, bytes, error);
         if (rc < 0) return rc;
-        faults = gemm_blocks_by_depth(s, serial, g, chunks);
+        rc = gemm_blocks_by_depth(s, serial, g, chunks);
     } else {
         if (g->k > INT_MAX)
             return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
-        faults = gemm_blocks_by_rows(s, serial, g);
+        rc = gemm_blocks_by_rows(s, serial, g);
     }
-    if (faults == 0) return GRAFT_OK;
-    return gemm_blocks_fail(s->name, error, GRAFT_ERR_MODULE, "blocks of a product that failed", faults);
+    if (rc == GRAFT_OK) return GRAFT_OK;
+    return gemm_blocks_fail(s->name, error, rc,
+                            rc == GRAFT_ERR_NOMEM ? "no memory for blocks of a product, rows of C"
+                                                  : "the library failed in a product, rows of C",
+                            g->m);
 }
 
 #endif

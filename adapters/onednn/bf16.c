@@ -169,8 +169,10 @@ int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads)
     memset(bf16->threads, 0, (uint64_t)threads * sizeof *bf16->threads);
     bf16->n_threads = threads;
     for (int i = 0; i < threads; i++) {
-        if (dnnl_stream_create(&bf16->threads[i].stream, bf16->engine, dnnl_stream_default_flags) != dnnl_success)
-            return GRAFT_ERR_MODULE;
+        if (dnnl_stream_create(&bf16->threads[i].stream, bf16->engine, dnnl_stream_default_flags) == dnnl_success)
+            continue;
+        drop_threads(bf16);
+        return GRAFT_ERR_MODULE;
     }
     return GRAFT_OK;
 }
@@ -230,10 +232,12 @@ static int32_t multiply_piece(struct bf16 *bf16, struct bf16_thread *t, const gr
     const uint64_t          a_bytes = 2 * PIECE * PIECE, b_bytes = (2 * PIECE * (uint64_t)g->n + 63) / 64 * 64;
     const dnnl_primitive_t  code = code_for(bf16, &shape);
     char                   *block = code != NULL ? block_of(bf16, t, a_bytes + b_bytes + scratch_bytes(code)) : NULL;
-    void                   *data[4] = { block, block + a_bytes, g->c, block + a_bytes + b_bytes };
+    void                   *data[4] = { block, NULL, g->c, NULL };
 
     if (code == NULL) return GRAFT_ERR_MODULE;
     if (block == NULL) return GRAFT_ERR_NOMEM;
+    data[1] = block + a_bytes;
+    data[3] = block + a_bytes + b_bytes;
     round_piece(g->a, g->lda, g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k, block);
     round_piece(g->b, g->ldb, g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n, block + a_bytes);
     return execute(bf16, t, code, data) == dnnl_success ? GRAFT_OK : GRAFT_ERR_MODULE;

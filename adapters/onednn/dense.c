@@ -47,7 +47,7 @@ static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capac
 {
     if (type != GRAFT_BF16) return module_float_alone(state, type, why, capacity);
     if (bf16_is_there()) return GRAFT_OK;
-    snprintf(why, capacity, "the processor does not multiply bfloat16");
+    snprintf(why, capacity, "here it has no instructions for bfloat16 (AVX-512 BF16 or AMX)");
     return GRAFT_ERR_UNSUPPORTED;
 }
 
@@ -59,7 +59,7 @@ static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
     if (g->type != GRAFT_BF16) return gemm_blocks_gemm(&onednn->blocks, serial, g, error);
     if (g->alpha != 1 || (g->beta != 0 && g->beta != 1))
         return gemm_blocks_fail("onednn", error, GRAFT_ERR_UNSUPPORTED,
-                                "products of bfloat16 are with alpha 1 and beta 0 or 1 alone, columns", g->n);
+                                "products of bfloat16 have alpha 1 and beta 0 or 1; rows of C", g->m);
     rc = bf16_reserve(&onednn->bf16, onednn->blocks.host, g->threads);
     if (rc < 0) return gemm_blocks_fail("onednn", error, rc, "no state for so many threads", g->threads);
     return gemm_blocks_gemm(&onednn->blocks, serial_bf16, g, error);

@@ -228,7 +228,18 @@ done:
     return rc;
 }
 
-/** Options of the trainer that are not what they were when the file was written, but for the number of epochs. */
+/** Whether a run goes on otherwise with another value of this option. */
+static int matters(const char *key)
+{
+    static const char *const without[] = { "epochs", "profile", "memory.limit", "recompute" };
+
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++) {
+        if (strcmp(key, without[i]) == 0) return 0;
+    }
+    return 1;
+}
+
+/** Options of the trainer that are not what they were when the file was written, of those that matter. */
 static void describe_differences(const struct checkpoint *checkpoint, const struct library *library, char *text,
                                  size_t capacity)
 {
@@ -242,8 +253,7 @@ static void describe_differences(const struct checkpoint *checkpoint, const stru
     for (int32_t i = 0; library->api->option_info(library->api->context, i, &option, &ignored) >= 0; i++) {
         snprintf(key, sizeof key, CHECKPOINT_OPTION "%s", option.key);
         const char *then = json_string_value(json_object_get(metadata, key));
-        if (then != NULL && !option.live && strcmp(option.key, "epochs") != 0 && strcmp(then, option.value) != 0 &&
-            used < capacity) {
+        if (then != NULL && !option.live && matters(option.key) && strcmp(then, option.value) != 0 && used < capacity) {
             used += (size_t)snprintf(text + used, capacity - used, "%s%s=%.32s (now %.32s)", used > 0 ? ", " : "",
                                      option.key, then, option.value);
         }

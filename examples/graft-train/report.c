@@ -101,6 +101,7 @@ static json_t *build_report(const struct run *run)
     add(report, "seconds_total", number(run->seconds), &bad);
     library_kernel(&run->library, kernel, sizeof kernel);
     add(report, "kernel", json_text(kernel), &bad);
+    add(report, "explain", json_text(run->explained), &bad);
     add(report, "peak_rss_bytes", json_integer(ledger_peak()), &bad);
     add(report, "ledger_bytes", ledger_json(run), &bad);
     add(report, "vertices", json_integer(dataset->n_vertices), &bad);

@@ -58,12 +58,11 @@ done:
 /** Say what will be trained, and from where. */
 static int32_t announce(struct run *run, int64_t total, graft_error *error)
 {
-    char          text[4096] = "";
-    const int32_t rc = run->library.train->explain(run->trainer, text, sizeof text, error);
-    const size_t  length = strlen(text);
+    const int32_t rc = run->library.train->explain(run->trainer, run->explained, sizeof run->explained, error);
+    const size_t  length = strlen(run->explained);
 
     if (rc < 0) return rc;
-    printf("%s%s", text, length > 0 && text[length - 1] != '\n' ? "\n" : "");
+    printf("%s%s", run->explained, length > 0 && run->explained[length - 1] != '\n' ? "\n" : "");
     if (run->arguments->explain) ledger_print(run);
     if (run->arguments->resume != NULL && is_trainable(run)) {
         printf("resumed from '%s' after epoch %" PRId64 " of %" PRId64 "%s\n", run->arguments->resume, run->epochs,

@@ -27,6 +27,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     for (int32_t p = 0; p < n_ranks; p++)
         if (rank < 0 || rank == p) add(info, &plan->flow[p]);
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
+    info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
     info->passes = plan->passes;
     info->wait_seconds = plan->wait_seconds;
     info->exchange_seconds = plan->exchange_seconds;

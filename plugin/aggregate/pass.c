@@ -170,10 +170,15 @@ static int32_t check_rows(graft_plan *plan, graft_error *error)
     return GRAFT_OK;
 }
 
-static void note_arrival(graft_plan *plan)
+/* All has arrived now; `waited` is when this rank began to do nothing else, 0 if it never did. */
+static void note_arrival(graft_plan *plan, double waited)
 {
+    const double now = gr_seconds();
+
     plan->pass.arrived = 1;
-    if (request_count(&plan->pass) > 0) plan->exchange_seconds += gr_seconds() - plan->pass.began;
+    if (request_count(&plan->pass) == 0) return;
+    plan->exchange_seconds += now - plan->pass.began;
+    if (waited > 0) plan->wait_seconds += now - waited;
 }
 
 /* Let messages move; called by the local product, so that it must keep what fails. */
@@ -190,7 +195,7 @@ static void poll(void *arg)
     }
     if (pass->rc < 0 || !pass->checked) return;
     pass->rc = gr_comm_poll(plan->comm, plan->requests, request_count(pass), &left, &pass->error);
-    if (pass->rc == GRAFT_OK && left == 0) note_arrival(plan);
+    if (pass->rc == GRAFT_OK && left == 0) note_arrival(plan, 0);
 }
 
 /* The rows to or from others as a matrix. */
@@ -296,8 +301,7 @@ static int32_t wait_for_all(graft_plan *plan, graft_error *error)
         GR_TRY(check_frames(plan, error));
     }
     GR_TRY(gr_comm_wait(plan->comm, plan->requests, request_count(pass), error));
-    note_arrival(plan);
-    if (request_count(pass) > 0) plan->wait_seconds += gr_seconds() - begin;
+    note_arrival(plan, begin);
 done:
     return rc;
 }

@@ -165,7 +165,7 @@ done:
 void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;
-    if (plan->pass.begun) gr_comm_give_up(plan->comm);
+    if (plan->pass.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
     gr_matrix_destroy(plan->local);
     gr_matrix_destroy(plan->send);
     gr_matrix_destroy(plan->receive);

@@ -48,7 +48,7 @@
       "rows that ranks send: sums made by the sender (pre), raw rows (post), or the fewest of both")                   \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \
       "seconds that a rank waits for another before all give up")                                                      \
-    X(STRICT, "strict", 0, "yes|no", "no", "", "fail where a trainer would make do with less than an option asks for") \
+    X(STRICT, "strict", 1, "yes|no", "no", "", "fail where something else would stand in for what an option names")    \
     X(MODULE_PATH, "module.path", 1, "text", "", "", "folders, parted by ':', searched for modules first")             \
     X(LOG_LEVEL, "log.level", 1, "debug|info|warning|error", "info", "", "least important lines the log receives")
 

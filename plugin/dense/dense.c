@@ -23,7 +23,10 @@ static int multiplies(const struct gr_module *module, graft_dtype type, char *wh
 {
     const graft_dense_ops *ops = module->table->dense;
 
-    return type == GRAFT_F32 || ops->supports(module->state, type, why, capacity) == GRAFT_OK;
+    if (type == GRAFT_F32) return 1;
+    if (ops->gemm_size >= sizeof(graft_gemm)) return ops->supports(module->state, type, why, capacity) == GRAFT_OK;
+    snprintf(why, capacity, "it was built before products had types");
+    return 0;
 }
 
 /* The first module, of those in order, that is usable and multiplies *type; else the first that is usable, and *type
@@ -70,6 +73,10 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
     if (*type != wanted && gr_option_is(context, GR_OPTION_STRICT, "yes"))
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and 'strict' is yes, but %s", why);
+    if ((*module)->table == &gr_dense_reference && automatic && gr_option_is(context, GR_OPTION_STRICT, "yes"))
+        return gr_fail(
+            error, GRAFT_ERR_UNSUPPORTED,
+            "no BLAS module is usable, and 'strict' is yes; option dense.module = reference takes plain loops");
     if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, for %s", why);
     if ((*module)->table == &gr_dense_reference && automatic) {
         gr_log(context, GRAFT_LOG_WARNING,
@@ -122,7 +129,7 @@ static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
 static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capacity)
 {
     (void)state;
-    snprintf(why, capacity, "plain loops multiply floats alone, not dtype %d", type);
+    snprintf(why, capacity, "plain loops multiply floats, not %s", type == GRAFT_BF16 ? "bfloat16" : "this type");
     return GRAFT_ERR_UNSUPPORTED;
 }
 

@@ -118,6 +118,18 @@ void gr_comm_give_up(struct gr_comm *comm)
     }
 }
 
+void gr_comm_abandon(struct gr_comm *comm, const char *reason)
+{
+    if (comm->dead || comm->n_ranks == 1) return;
+    gr_comm_give_up(comm);
+    gr_control_destroy(comm);
+    comm->dead = GRAFT_ERR_PEER;
+    comm->cause.size = sizeof comm->cause;
+    gr_fail(&comm->cause, GRAFT_ERR_PEER, "rank %d: %s", comm->rank, reason);
+    comm->cause.rank = comm->rank;
+    if (comm->transport.abandon != NULL) comm->transport.abandon(comm->transport.self);
+}
+
 void gr_comm_destroy(struct gr_comm *comm)
 {
     struct gr_comm **link;

@@ -81,6 +81,10 @@ void gr_comm_free(const struct gr_comm *comm, void *memory);
 /** Forget all messages on their way. The others will wait for them: for the end of a comm. */
 void gr_comm_give_up(struct gr_comm *comm);
 
+/** Part from the other ranks without a word, where an object is destroyed that they are still busy with: every later
+ *  call returns ERR_PEER with `reason`. The others find out when they have waited long enough. */
+void gr_comm_abandon(struct gr_comm *comm, const char *reason);
+
 /** Short rests in a loop that polls: the first turns none, then other threads get their turn, then it sleeps. */
 struct gr_rest {
     int32_t turns;

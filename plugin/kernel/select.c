@@ -88,6 +88,7 @@ static int32_t choose(graft_context *context, const graft_mxm_args *args, int dr
     int32_t     rc = gr_modules_order(context, "kernel", chosen, order, &count, error);
 
     if (rc < 0) return rc;
+    if (strcmp(chosen, "auto") != 0 && gr_option_is(context, GR_OPTION_STRICT, "yes")) count = 1;
     for (int32_t i = 0; i < count; i++) {
         const struct gr_module *module = &context->modules.at[order[i]];
         graft_mxm_args          asked = *args;

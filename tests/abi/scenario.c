@@ -361,6 +361,58 @@ done:
     return rc;
 }
 
+/* All that can be done with a graph, by one rank: it needs no transport. */
+static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **plan, graft_error *error)
+{
+    static float         x[VERTICES][WIDTH], out[VERTICES][WIDTH];
+    const graft_dense    dense_x = { sizeof dense_x, GRAFT_F32, VERTICES, WIDTH, WIDTH, x };
+    const graft_dense    dense_out = { sizeof dense_out, GRAFT_F32, VERTICES, WIDTH, WIDTH, out };
+    const graft_move     move = { sizeof move, GRAFT_TO_OWNERS, sizeof x[0], out, sizeof x[0], x, sizeof x[0] };
+    graft_plan_args      wish = GRAFT_INIT(graft_plan_args);
+    graft_aggregate_args args = GRAFT_INIT(graft_aggregate_args);
+    graft_graph_info     of_graph = GRAFT_INIT(graft_graph_info);
+    graft_plan_info      of_plan = GRAFT_INIT(graft_plan_info);
+    char                 text[1024];
+    int32_t              rc;
+
+    wish.flags = GRAFT_PLAN_TRANSPOSED;
+    wish.width = WIDTH;
+    args.semiring = GRAFT_PLUS_TIMES;
+    args.x = &dense_x;
+    args.out = &dense_out;
+    TRY(s->graph->info(graph, 0, &of_graph, error));
+    TRY(s->graph->explain(graph, text, sizeof text, error));
+    TRY(s->graph->move(graph, &move, error));
+    if (s->graph->owned(graph)[VERTICES - 1] != VERTICES - 1) watch_blame("one rank does not own the last vertex");
+    TRY(s->aggregate->create(graph, &wish, plan, error));
+    TRY(s->aggregate->begin(*plan, &args, error));
+    TRY(s->aggregate->end(*plan, error));
+    args.flags = GRAFT_AGGREGATE_TRANSPOSE;
+    TRY(s->aggregate->begin(*plan, &args, error));
+    TRY(s->aggregate->end(*plan, error));
+    TRY(s->aggregate->info(*plan, -1, &of_plan, error));
+    TRY(s->aggregate->explain(*plan, text, sizeof text, error));
+done:
+    return rc;
+}
+
+static int32_t play_graph(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    graft_slice  slice = GRAFT_INIT(graft_slice);
+    graft_graph *graph = NULL;
+    graft_plan  *plan = NULL;
+    int32_t      rc;
+
+    slice.n_vertices = VERTICES;
+    slice.rows = scene->set[scenario->set].dataset.graph;
+    TRY(s->graph->create(s->context, NULL, &slice, &graph, error));
+    rc = use_graph(s, graph, &plan, error);
+done:
+    s->graph->destroy(graph); /* which the plan holds */
+    s->aggregate->destroy(plan);
+    return rc;
+}
+
 const struct scenario scenarios[] = {
     { .name = "options and modules", .play = play_context },
     { .name = "products", .play = play_products, .settings = { { "threads", "2" } } },
@@ -369,6 +421,9 @@ const struct scenario scenarios[] = {
     { .name = "edges", .play = play_edges, .settings = { { "threads", "2" } } },
     { .name = "data sets", .play = play_data },
     { .name = "ranks as threads", .play = play_transport },
+    { .name = "a graph over one rank",
+      .play = play_graph,
+      .settings = { { "threads", "2" }, { "partition", "hash" }, { "halo.cover", "pre" } } },
     { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
     { .name = "sage, sparse features, input dropout",
       .play = play_training,

@@ -75,6 +75,11 @@ static const char *path_of(const struct module *module)
     return folder_path(&folder, file);
 }
 
+static void count_poll(void *arg)
+{
+    ++*(int *)arg;
+}
+
 /* A product that any kernel can do; its result in c. */
 static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
 {
@@ -85,6 +90,7 @@ static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
     graft_matrix     *matrix = NULL;
     double            times[3] = { 0 };
+    int               polls = 0;
     int32_t           rc;
 
     for (int i = 0; i < MAX_ROWS * WIDTH; i++) b[i / WIDTH][i % WIDTH] = (float)(i * 5 % 13);
@@ -95,8 +101,10 @@ static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     args.a = matrix;
     args.b = &dense_b;
     args.c = &dense_c;
-    args.threads = 1; /* one that knows nothing of times can do without */
+    args.threads = 1; /* one that knows nothing of times and polls can do without */
     args.times = times;
+    args.poll = count_poll;
+    args.poll_arg = &polls;
     rc = s->mxm->run(s->context, &args, &error);
     s->mxm->matrix_destroy(s->context, matrix);
     return rc;

@@ -1,6 +1,6 @@
 /* The tables of the library, wrapped.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "watch.h"
+#include "watched.h"
 
 #include "graft_load.h"
 
@@ -13,10 +13,8 @@ static const graft_mxm            *mxm;
 static const graft_edge           *edge;
 static const graft_data_interface *data;
 static const graft_train          *train;
-static const graft_transports     *transport;
 
 enum { ERRNO_MARK = 0x5a };
-enum { MAY_KEEP = 1, NOT_TWICE = 2 }; /* after want of memory: what modules made may stay; the call is not made again */
 
 static const char *current;
 static graft_error error_before;
@@ -40,7 +38,7 @@ void watch_reset(struct strict_host *host)
     watch.fault[0] = '\0';
 }
 
-static void begin(const char *call, const graft_error *error)
+void watch_begin(const char *call, const graft_error *error)
 {
     current = call;
     watch.calls++;
@@ -65,8 +63,7 @@ static void check_error(int32_t rc, const graft_error *error)
     else if (strcmp(current, error->where) != 0) watch_blame("%s: where is '%s'", current, error->where);
 }
 
-/* Check what holds after every call. 1 if it is to be made again. */
-static int end(int32_t rc, const graft_error *error, int untouched, int flags)
+int watch_end(int32_t rc, const graft_error *error, int untouched, int flags)
 {
     const int starved = rc == GRAFT_ERR_NOMEM && watch.host != NULL && watch.host->failed > 0;
 
@@ -84,25 +81,6 @@ static int end(int32_t rc, const graft_error *error, int untouched, int flags)
     if (again && rc < 0 && !starved) watch_blame("%s: out of memory at first, then %d", current, rc);
     again = starved && watch.retry && !again && !(flags & NOT_TWICE);
     return again;
-}
-
-#define WATCHED(call, error, expression, untouched, flags)                                                             \
-    do {                                                                                                               \
-        begin(call, error);                                                                                            \
-        rc = (expression);                                                                                             \
-    } while (end(rc, error, untouched, flags))
-
-#define WATCHED_VOID(call, expression)                                                                                 \
-    do {                                                                                                               \
-        begin(call, NULL);                                                                                             \
-        expression;                                                                                                    \
-        end(GRAFT_OK, NULL, 1, 0);                                                                                     \
-    } while (0)
-
-/* Whether an output, which may be NULL, is as in the copy. */
-static int same(const void *output, const void *copy, size_t bytes)
-{
-    return output == NULL || memcmp(output, copy, bytes) == 0;
 }
 
 static void api_close(graft_context *context)
@@ -146,7 +124,7 @@ static int32_t api_option_info(graft_context *context, int32_t index, graft_opti
     int32_t            rc;
 
     WATCHED("graft option_info", error, api.option_info(context, index, option, error),
-            same(option, &copy, sizeof copy), 0);
+            watch_same(option, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -163,8 +141,8 @@ static int32_t api_module_info(graft_context *context, int32_t index, graft_modu
     const graft_module_entry copy = entry != NULL ? *entry : (graft_module_entry){ 0 };
     int32_t                  rc;
 
-    WATCHED("graft module_info", error, api.module_info(context, index, entry, error), same(entry, &copy, sizeof copy),
-            0);
+    WATCHED("graft module_info", error, api.module_info(context, index, entry, error),
+            watch_same(entry, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -175,7 +153,7 @@ static int32_t matrix_create(graft_context *context, const graft_csr *csr, int32
     int32_t             rc;
 
     WATCHED("graft.mxm/1 matrix_create", error, mxm->matrix_create(context, csr, trust, matrix, error),
-            same(matrix, &copy, sizeof copy), 0);
+            watch_same(matrix, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -186,7 +164,7 @@ static int32_t matrix_transpose(graft_context *context, const graft_matrix *matr
     int32_t             rc;
 
     WATCHED("graft.mxm/1 matrix_transpose", error, mxm->matrix_transpose(context, matrix, transpose, error),
-            same(transpose, &copy, sizeof copy), 0);
+            watch_same(transpose, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -197,7 +175,7 @@ static int32_t matrix_order(graft_context *context, const graft_matrix *matrix, 
     int32_t       rc;
 
     WATCHED("graft.mxm/1 matrix_order", error, mxm->matrix_order(context, matrix, method, order, error),
-            same(order, &copy, sizeof copy), 0);
+            watch_same(order, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -208,7 +186,7 @@ static int32_t matrix_permute(graft_context *context, const graft_matrix *matrix
     int32_t             rc;
 
     WATCHED("graft.mxm/1 matrix_permute", error, mxm->matrix_permute(context, matrix, order, permuted, error),
-            same(permuted, &copy, sizeof copy), 0);
+            watch_same(permuted, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -263,8 +241,8 @@ static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, c
     const char copy = text != NULL ? text[0] : '\0';
     int32_t    rc;
 
-    WATCHED("graft.mxm/1 explain", error, mxm->explain(context, args, text, capacity, error), same(text, &copy, 1),
-            MAY_KEEP);
+    WATCHED("graft.mxm/1 explain", error, mxm->explain(context, args, text, capacity, error),
+            watch_same(text, &copy, 1), MAY_KEEP);
     return rc;
 }
 
@@ -348,7 +326,7 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     graft_data *const copy = out != NULL ? *out : NULL;
     int32_t           rc;
 
-    WATCHED("graft.data/1 open", error, data->open(context, path, out, error), same(out, &copy, sizeof copy), 0);
+    WATCHED("graft.data/1 open", error, data->open(context, path, out, error), watch_same(out, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -379,7 +357,7 @@ static int32_t train_create(graft_context *context, const graft_dataset *dataset
     int32_t              rc;
 
     WATCHED("graft.train/1 create", error, train->create(context, dataset, trainer, error),
-            same(trainer, &copy, sizeof copy), MAY_KEEP);
+            watch_same(trainer, &copy, sizeof copy), MAY_KEEP);
     return rc;
 }
 
@@ -388,7 +366,7 @@ static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_err
     const graft_epoch copy = epoch != NULL ? *epoch : (graft_epoch){ 0 };
     int32_t           rc;
 
-    WATCHED("graft.train/1 epoch", error, train->epoch(trainer, epoch, error), same(epoch, &copy, sizeof copy),
+    WATCHED("graft.train/1 epoch", error, train->epoch(trainer, epoch, error), watch_same(epoch, &copy, sizeof copy),
             MAY_KEEP | NOT_TWICE);
     return rc;
 }
@@ -399,7 +377,7 @@ static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_met
     int32_t             rc;
 
     WATCHED("graft.train/1 evaluate", error, train->evaluate(trainer, weights, metrics, error),
-            same(metrics, &copy, sizeof copy), MAY_KEEP);
+            watch_same(metrics, &copy, sizeof copy), MAY_KEEP);
     return rc;
 }
 
@@ -412,7 +390,8 @@ static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *l
     int32_t       rc;
 
     WATCHED("graft.train/1 predict", error, train->predict(trainer, weights, labels, logits, error),
-            same(labels, &label, sizeof label) && (copy == NULL || memcmp(copy, logits->data, bytes) == 0), MAY_KEEP);
+            watch_same(labels, &label, sizeof label) && (copy == NULL || memcmp(copy, logits->data, bytes) == 0),
+            MAY_KEEP);
     free(copy);
     return rc;
 }
@@ -423,7 +402,7 @@ static int32_t train_state_item(graft_trainer *trainer, int32_t index, graft_sta
     int32_t                rc;
 
     WATCHED("graft.train/1 state_item", error, train->state_item(trainer, index, item, error),
-            same(item, &copy, sizeof copy), 0);
+            watch_same(item, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -440,7 +419,8 @@ static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capaci
     const char copy = text != NULL ? text[0] : '\0';
     int32_t    rc;
 
-    WATCHED("graft.train/1 explain", error, train->explain(trainer, text, capacity, error), same(text, &copy, 1), 0);
+    WATCHED("graft.train/1 explain", error, train->explain(trainer, text, capacity, error), watch_same(text, &copy, 1),
+            0);
     return rc;
 }
 
@@ -454,7 +434,8 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
     const graft_span copy = span != NULL ? *span : (graft_span){ 0 };
     int32_t          rc;
 
-    WATCHED("graft.train/1 span", error, train->span(trainer, index, span, error), same(span, &copy, sizeof copy), 0);
+    WATCHED("graft.train/1 span", error, train->span(trainer, index, span, error), watch_same(span, &copy, sizeof copy),
+            0);
     return rc;
 }
 
@@ -464,7 +445,7 @@ static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_le
     int32_t                 rc;
 
     WATCHED("graft.train/1 ledger_item", error, train->ledger_item(trainer, index, item, error),
-            same(item, &copy, sizeof copy), 0);
+            watch_same(item, &copy, sizeof copy), 0);
     return rc;
 }
 
@@ -482,42 +463,13 @@ static const graft_train watched_train = {
     .ledger_item = train_ledger_item,
 };
 
-static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_transport *transports,
-                                 graft_error *error)
-{
-    const graft_transport copy = transports != NULL ? *transports : (graft_transport){ 0 };
-    int32_t               rc;
-
-    WATCHED("graft.transport/1 threads", error, transport->threads(context, n_ranks, transports, error),
-            same(transports, &copy, sizeof copy), 0);
-    return rc;
-}
-
-static int32_t transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
-                              graft_transport *out, graft_error *error)
-{
-    const graft_transport copy = out != NULL ? *out : (graft_transport){ 0 };
-    int32_t               rc;
-
-    WATCHED("graft.transport/1 open", error, transport->open(context, module, communicator, out, error),
-            same(out, &copy, sizeof copy), MAY_KEEP);
-    return rc;
-}
-
-static const graft_transports watched_transport = {
-    .size = sizeof watched_transport,
-    .threads = transport_threads,
-    .open = transport_open,
-};
-
-/* Blame a table of ours that lacks a call: the interface has grown, and this file has not. */
-static void check_whole(const char *id, const void *table, size_t size)
+void watch_check_whole(const char *id, const void *table, size_t size)
 {
     for (size_t at = 8; at < size; at += sizeof(void *)) {
         void *slot;
 
         memcpy(&slot, (const char *)table + at, sizeof slot);
-        if (slot == NULL) watch_blame("watch.c lacks call number %zu of %s", (at - 8) / sizeof slot, id);
+        if (slot == NULL) watch_blame("the watch lacks call number %zu of %s", (at - 8) / sizeof slot, id);
     }
 }
 
@@ -534,7 +486,6 @@ int32_t subject_open(struct subject *subject, graft_error *error)
     edge = api.get_interface(api.context, GRAFT_EDGE_ID);
     data = api.get_interface(api.context, GRAFT_DATA_ID);
     train = api.get_interface(api.context, GRAFT_TRAIN_ID);
-    transport = api.get_interface(api.context, GRAFT_TRANSPORT_ID);
     subject->context = api.context;
     subject->api = api;
     subject->api.close = api_close;
@@ -547,12 +498,11 @@ int32_t subject_open(struct subject *subject, graft_error *error)
     subject->edge = &watched_edge;
     subject->data = &watched_data;
     subject->train = &watched_train;
-    subject->transport = &watched_transport;
-    check_whole(GRAFT_MXM_ID, &watched_mxm, sizeof watched_mxm);
-    check_whole(GRAFT_EDGE_ID, &watched_edge, sizeof watched_edge);
-    check_whole(GRAFT_DATA_ID, &watched_data, sizeof watched_data);
-    check_whole(GRAFT_TRAIN_ID, &watched_train, sizeof watched_train);
-    check_whole(GRAFT_TRANSPORT_ID, &watched_transport, sizeof watched_transport);
+    watch_ranks(subject, &api);
+    watch_check_whole(GRAFT_MXM_ID, &watched_mxm, sizeof watched_mxm);
+    watch_check_whole(GRAFT_EDGE_ID, &watched_edge, sizeof watched_edge);
+    watch_check_whole(GRAFT_DATA_ID, &watched_data, sizeof watched_data);
+    watch_check_whole(GRAFT_TRAIN_ID, &watched_train, sizeof watched_train);
     return GRAFT_OK;
 }
 

@@ -34,6 +34,8 @@ struct subject {
     const graft_data_interface *data;
     const graft_train          *train;
     const graft_transports     *transport;
+    const graft_graphs         *graph;
+    const graft_aggregate      *aggregate;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

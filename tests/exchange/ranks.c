@@ -11,13 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static _Thread_local int32_t this_rank = -1;
+
 static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct ranks *ranks = self;
+    const int     is_mine = ranks->fail_rank < 0 || ranks->fail_rank == this_rank;
+    int64_t       live, peak;
 
-    if (atomic_load(&ranks->fail_at) >= 0 && atomic_fetch_sub(&ranks->fail_at, 1) == 0) return NULL;
-    atomic_fetch_add(&ranks->live_bytes, (int64_t)bytes);
+    if (is_mine && atomic_load(&ranks->fail_at) >= 0 && atomic_fetch_sub(&ranks->fail_at, 1) == 0) return NULL;
+    atomic_fetch_add(&ranks->allocations, 1);
+    live = atomic_fetch_add(&ranks->live_bytes, (int64_t)bytes) + (int64_t)bytes;
+    peak = atomic_load(&ranks->peak_bytes);
+    while (peak < live && !atomic_compare_exchange_weak(&ranks->peak_bytes, &peak, live)) continue;
     return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void *allocate_message(void *self, uint64_t bytes, uint64_t alignment)
+{
+    struct ranks *ranks = self;
+
+    atomic_fetch_sub(&ranks->allocations, 1);
+    return allocate(self, bytes, alignment);
 }
 
 static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
@@ -58,11 +73,13 @@ void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*
     ranks->timeout = timeout;
     ranks->body = body;
     ranks->arg = arg;
+    ranks->fail_rank = -1;
     atomic_store(&ranks->fail_at, -1);
     host.self = ranks;
-    host.allocate = allocate;
+    host.allocate = allocate_message;
     host.deallocate = deallocate;
     must(gr_rank_threads_create(&host, n_ranks, transports, &error), &error);
+    host.allocate = allocate;
     for (int32_t i = 0; i < n_ranks; i++) {
         struct rank *rank = &ranks->at[i];
 
@@ -80,6 +97,7 @@ static void *run_body(void *arg)
     struct rank *rank = arg;
     const double begin = gr_seconds();
 
+    this_rank = rank->rank;
     rank->rc = rank->all->body(rank);
     rank->seconds = gr_seconds() - begin;
     return NULL;

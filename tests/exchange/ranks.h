@@ -31,10 +31,13 @@ struct ranks {
     int32_t (*body)(struct rank *rank);
     void           *arg;
     struct rank     at[RANKS_MOST];
-    _Atomic int64_t live_bytes; /* of the host's memory */
-    _Atomic int64_t fail_at;    /* the allocation that fails, counted down; negative: none */
-    _Atomic int32_t finished;   /* ranks whose bodies said so */
-    _Atomic int32_t failed;     /* of those, how many had to say that something failed */
+    _Atomic int64_t live_bytes;  /* of the host's memory */
+    _Atomic int64_t allocations; /* without those of the transport, whose messages it keeps for later ones */
+    _Atomic int64_t peak_bytes;  /* the most since somebody set it */
+    _Atomic int64_t fail_at;     /* the allocation that fails, counted down; negative: none */
+    int32_t         fail_rank;   /* of this rank, by the thread of its body; negative: of any */
+    _Atomic int32_t finished;    /* ranks whose bodies said so */
+    _Atomic int32_t failed;      /* of those, how many had to say that something failed */
     char            fault[640];
 };
 

@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "kernel/simd/simd.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,11 @@ void spread_slice(enum slicing slicing, int64_t n, int32_t n_ranks, int32_t rank
 
 int32_t spread_setup(struct rank *r, const struct spread *s)
 {
+    char    timeout[32];
     int32_t rc = GRAFT_OK;
 
+    snprintf(timeout, sizeof timeout, "%g", r->all->timeout);
+    TRY(gr_option_set(r->context, "halo.timeout", timeout, &r->error));
     for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++)
         TRY(gr_module_register(r->context, gr_kernel_simd(i), &r->error));
     TRY(gr_module_register(r->context, &gr_kernel_reference, &r->error));
@@ -142,6 +146,27 @@ static void record(struct rank *r, struct spread *s, const graft_graph *graph, c
     }
 }
 
+/* Make the plan, and see how much memory all ranks together take for it. */
+static int32_t weigh(struct rank *r, struct spread *s, graft_graph *graph, const graft_plan_args *args,
+                     graft_plan **plan)
+{
+    const int weighs = s->weighs && r->n_ranks > 1;
+    int64_t   before;
+    int32_t   rc = GRAFT_OK;
+
+    if (weighs) TRY(gr_comm_barrier(graph->comm, &r->error));
+    before = atomic_load(&r->all->live_bytes);
+    if (weighs) TRY(gr_comm_barrier(graph->comm, &r->error));
+    if (weighs && r->rank == 0) atomic_store(&r->all->peak_bytes, before);
+    TRY(gr_interface_aggregate.create(graph, args, plan, &r->error));
+    if (weighs) TRY(gr_comm_barrier(graph->comm, &r->error));
+    if (weighs && r->rank == 0) s->plan_peak = atomic_load(&r->all->peak_bytes) - before;
+    if (weighs && r->rank == 0) s->plan_stays = atomic_load(&r->all->live_bytes) - before;
+    if (weighs) TRY(gr_comm_barrier(graph->comm, &r->error));
+done:
+    return rc;
+}
+
 int32_t spread_body(struct rank *r)
 {
     struct spread   *s = r->all->arg;
@@ -154,6 +179,7 @@ int32_t spread_body(struct rank *r)
     int32_t          rc;
 
     TRY(spread_setup(r, s));
+    if (s->starved && r->rank == r->all->fail_rank) atomic_store(&r->all->fail_at, s->fail_at);
     TRY(spread_graph(r, s, &graph));
     TRY(gr_interface_graph.info(graph, r->rank, &info, &r->error));
     spread_slice(s->slicing, s->graph->n_rows, r->n_ranks, r->rank, &o.first, &end);
@@ -161,10 +187,10 @@ int32_t spread_body(struct rank *r)
     o.x = calloc((size_t)(o.n * s->x_width) + 1, (size_t)o.element);
     o.out = calloc((size_t)(o.n * s->x_width) + 1, (size_t)o.element);
     o.scale = calloc((size_t)o.n + 1, (size_t)o.element);
-    args.flags = GRAFT_PLAN_TRANSPOSED;
+    args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
-    TRY(gr_interface_aggregate.create(graph, &args, &plan, &r->error));
+    TRY(weigh(r, s, graph, &args, &plan));
     TRY(move(r, graph, GRAFT_TO_OWNERS, s->x_width * o.element, s->x + o.first * s->x_width * o.element, o.x));
     TRY(move(r, graph, GRAFT_TO_OWNERS, o.element, s->scale + o.first * o.element, o.scale));
     check_owned(r, s, graph, &o);

@@ -33,6 +33,9 @@ struct spread {
     const int32_t     *owner; /* [n], or NULL */
     int                n_passes;
     struct spread_pass pass[PASSES_MOST];
+    int                forward_only, weighs, starved;
+    int64_t            fail_at;                      /* starved: the allocation, behind the setup, that fails */
+    int64_t            plan_peak, plan_stays;        /* weighs: bytes of all ranks, for the plan */
     int64_t            reserved;                     /* columns that the plan is made for */
     int32_t            found[4096];                  /* the owner of each vertex as it came out */
     int64_t            rows[RANKS_MOST][RANKS_MOST]; /* that go from one rank to another */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as their readers meet them: test_examples.py SMALLEST LIBGRAFT GRAFT-TRAIN ROOT. Prints TAP."""
+"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE LIBGRAFT GRAFT-TRAIN ROOT. TAP."""
 import array
 import ast
 import filecmp
@@ -210,6 +210,14 @@ def test_smallest():
     fine("smallest: it ends well", result)
 
 
+def test_aggregate():
+    ring = [(v + 11) % 12 + (v + 1) % 12 for v in range(12)]
+    result = run([aggregate, library])
+    expected = " ".join(map(str, ring)) + " with 6 rows between 3 ranks\n"
+    tap.ok(result.stdout == expected, "aggregate: three ranks sum their neighbours", result.stdout, result.stderr)
+    fine("aggregate: it ends well", result)
+
+
 def test_no_library():
     refused("smallest: a missing library is named", run([smallest, f"{base}/no.so"]), "smallest: ", f"{base}/no.so")
 
@@ -350,12 +358,13 @@ def test_readme():
         tap.ok(worked and "graft_load(" in source, name, said)
 
 
-if len(sys.argv) != 5 or not all(map(os.path.exists, sys.argv[1:])):
-    print("Bail out! expected: smallest, libgraft.so, graft-train, and the root of the source")
+if len(sys.argv) != 6 or not all(map(os.path.exists, sys.argv[1:])):
+    print("Bail out! expected: smallest, aggregate, libgraft.so, graft-train, and the root of the source")
     sys.exit(1)
-smallest, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
+smallest, aggregate, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
 with tempfile.TemporaryDirectory(prefix="graft-examples-") as base:
     test_smallest()
+    test_aggregate()
     test_no_library()
     if test_make_dataset(f"{base}/data") and test_training(f"{base}/data"):
         test_show_predictions(f"{base}/data")

@@ -2,28 +2,16 @@
  * turn. Either all results are right, or all ranks that live return the same error within the deadline; never a wrong
  * number, never a hang. Many such runs go on at once, for most of their time they wait.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/faulty.h"
-#include "../exchange/ranks.h"
+#include "../exchange/fault_runs.h"
 #include "../tap.h"
 #include "exchange/frame.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORKERS = 24, ROWS = 300 };
-static const double TIMEOUT = 1.0, DELAY = 0.1;
-
-/* One run. */
-struct run {
-    struct ranks  ranks;
-    struct faulty faulty;
-    int32_t       n_ranks, bad_rank;
-    int64_t       calls; /* of the bad rank when nothing goes wrong */
-    char          fault[768];
-};
+enum { ROWS = 300 };
 
 #define TRY(expression)                                                                                                \
     do {                                                                                                               \
@@ -95,139 +83,31 @@ static int32_t script(struct rank *r)
     return rc;
 }
 
-/* The script; a rank that came to its end before another failed must hear of it in its next call. */
 static int32_t script_and_more(struct rank *r)
 {
-    struct run *run = r->all->arg;
-    int32_t     rc = script(r);
+    const int32_t rc = script(r);
 
-    if (rc < 0 && !(run->faulty.is_dead && r->rank == run->bad_rank)) atomic_fetch_add(&r->all->failed, 1);
-    atomic_fetch_add(&r->all->finished, 1);
-    if (rc < 0 || run->faulty.kind == FAULT_NONE) return rc;
-    while (atomic_load(&r->all->finished) < r->n_ranks) usleep(1000);
-    if (atomic_load(&r->all->failed) > 0) rc = gr_comm_barrier(r->comm, &r->error);
-    return rc;
-}
-
-static void blame(struct run *run, const char *words, int32_t rank)
-{
-    if (run->fault[0] != '\0') return;
-    snprintf(run->fault, sizeof run->fault,
-             "%s at call %lld of rank %d of %d: %s (rank %d, %.1f s: %d, rank %d, %.200s)",
-             fault_name[run->faulty.kind], (long long)run->faulty.at, run->bad_rank, run->n_ranks, words, rank,
-             run->ranks.at[rank].seconds, run->ranks.at[rank].rc, run->ranks.at[rank].error.rank,
-             run->ranks.at[rank].error.message);
-}
-
-/* Whether the fault must be noticed by somebody: the receives for complaints may stay unused, and who stops at the very
- * end may be missed by nobody. */
-static int must_fail(const struct run *run)
-{
-    enum { END = 8 };
-    const struct faulty *f = &run->faulty;
-
-    if (!f->is_hit || f->at < run->n_ranks - 1 || f->kind == FAULT_DELAY || f->kind == FAULT_NONE) return 0;
-    return f->kind < FAULT_DROP || f->at < run->calls - END;
-}
-
-static void judge(struct run *run)
-{
-    const struct faulty *f = &run->faulty;
-    int32_t              failed = 0, first = -1;
-
-    for (int32_t i = 0; i < run->n_ranks; i++) {
-        const struct rank *r = &run->ranks.at[i];
-        const double       limit = TIMEOUT * 3.5 + (i == run->bad_rank ? f->seconds : 0);
-
-        if (f->is_dead && i == run->bad_rank) continue;
-        if (r->seconds > limit) blame(run, "it took too long", i);
-        if (r->rc == GRAFT_OK) continue;
-        failed++;
-        if (first < 0) first = i;
-        if (r->rc != GRAFT_ERR_PEER) blame(run, "another status", i);
-        if (strcmp(r->error.message, run->ranks.at[first].error.message) != 0 ||
-            r->error.rank != run->ranks.at[first].error.rank)
-            blame(run, "ranks say different things", i);
-        if (f->kind == FAULT_STOP && r->error.rank != run->bad_rank) blame(run, "another rank is blamed", i);
-    }
-    if (failed > 0 && failed < run->n_ranks - f->is_dead) blame(run, "only some ranks fail", first);
-    if (f->kind == FAULT_DELAY && failed > 0) blame(run, "a delay is no failure", first);
-    if (failed == 0 && must_fail(run)) blame(run, "nobody noticed", 0);
-}
-
-static void run_one(struct run *run)
-{
-    const char *fault;
-
-    ranks_init(&run->ranks, run->n_ranks, TIMEOUT, script_and_more, run);
-    run->faulty.inner = run->ranks.at[run->bad_rank].transport;
-    run->ranks.at[run->bad_rank].transport = faulty_wrap(&run->faulty);
-    ranks_run(&run->ranks);
-    judge(run);
-    fault = ranks_fini(&run->ranks);
-    if (fault != NULL && run->fault[0] == '\0')
-        snprintf(run->fault, sizeof run->fault, "%s at call %lld of rank %d of %d: %.400s",
-                 fault_name[run->faulty.kind], (long long)run->faulty.at, run->bad_rank, run->n_ranks, fault);
-}
-
-/* All runs with one kind of fault: one for each call. */
-struct series {
-    enum fault      kind;
-    int32_t         n_ranks, bad_rank, every;
-    int64_t         calls;
-    _Atomic int64_t next;
-    _Atomic int32_t failures;
-    char            fault[768];
-};
-
-static void *work(void *arg)
-{
-    struct series *series = arg;
-    struct run    *run = malloc(sizeof *run);
-    int64_t        at;
-
-    while ((at = atomic_fetch_add(&series->next, 1) * series->every) < series->calls) {
-        memset(run, 0, sizeof *run);
-        run->n_ranks = series->n_ranks;
-        run->bad_rank = series->bad_rank;
-        run->faulty.kind = series->kind;
-        run->faulty.at = at;
-        run->faulty.seconds = series->kind == FAULT_STOP ? 2.5 * TIMEOUT : series->kind == FAULT_DELAY ? DELAY : 0;
-        run->calls = series->calls;
-        run_one(run);
-        if (run->fault[0] != '\0' && atomic_fetch_add(&series->failures, 1) == 0)
-            memcpy(series->fault, run->fault, sizeof series->fault);
-    }
-    free(run);
-    return NULL;
+    return run_goes_on(r, rc) ? gr_comm_barrier(r->comm, &r->error) : rc;
 }
 
 static void test_series(enum fault kind, int32_t n_ranks, int32_t bad_rank, int32_t every, int64_t calls)
 {
-    struct series series = { .kind = kind, .n_ranks = n_ranks, .bad_rank = bad_rank, .every = every, .calls = calls };
-    pthread_t     thread[WORKERS];
-    int           started = 0;
+    const char *fault = run_series(script_and_more, kind, n_ranks, bad_rank, every, calls);
 
-    while (started < WORKERS && pthread_create(&thread[started], NULL, work, &series) == 0) started++;
-    for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
-    if (!ok(started > 0 && series.failures == 0, "%s at each of %lld calls of rank %d of %d", fault_name[kind],
-            (long long)(calls / every), bad_rank, n_ranks))
-        diag("%d fail, the first: %s", series.failures, series.fault);
+    if (!ok(fault == NULL, "%s at each of %lld calls of rank %d of %d", fault_name[kind], (long long)(calls / every),
+            bad_rank, n_ranks))
+        diag("%s", fault);
 }
 
-/* How many calls a rank makes when nothing goes wrong. */
 static int64_t count_calls(int32_t n_ranks, int32_t rank)
 {
-    static struct run run;
+    int64_t     calls;
+    const char *fault = run_well(script_and_more, n_ranks, rank, &calls);
 
-    memset(&run, 0, sizeof run);
-    run.n_ranks = n_ranks;
-    run.bad_rank = rank;
-    run_one(&run);
-    if (!ok(run.fault[0] == '\0', "rank %d of %d makes %lld calls when nothing goes wrong", rank, n_ranks,
-            (long long)run.faulty.calls))
-        diag("%s", run.fault);
-    return run.faulty.calls;
+    if (!ok(fault == NULL && calls > 0, "rank %d of %d makes %lld calls when nothing goes wrong", rank, n_ranks,
+            (long long)calls))
+        diag("%s", fault);
+    return calls;
 }
 
 /* A process whose ranks all sleep for longer than they would wait. */
@@ -244,15 +124,15 @@ static void test_stopped_job(void)
         run.bad_rank = 1;
         run.faulty.kind = FAULT_DELAY;
         run.faulty.at = 20;
-        run.faulty.seconds = 4.5 * TIMEOUT; /* of which the others wait half a second */
-        run_one(&run);
+        run.faulty.seconds = 4.5 * RUN_TIMEOUT; /* of which the others wait half a second */
+        run_one(&run, script_and_more);
         for (int32_t i = 0; i < run.n_ranks; i++)
             if (run.ranks.at[i].rc < 0) _exit(1);
         _exit(0);
     }
-    usleep((useconds_t)(0.2e6 * TIMEOUT));
+    usleep((useconds_t)(0.2e6 * RUN_TIMEOUT));
     kill(child, SIGSTOP);
-    usleep((useconds_t)(4e6 * TIMEOUT));
+    usleep((useconds_t)(4e6 * RUN_TIMEOUT));
     kill(child, SIGCONT);
     ok(waitpid(child, &status, 0) == child && status == 0, "a job that was stopped for a while goes on");
 }

@@ -7,6 +7,7 @@
 #include "graft_mxm.h"
 #include "graft_train.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -83,6 +84,38 @@ static void check_account(const char *kernel, graft_mxm_args *args)
            "%s: between the parts of its largest rows and their sum, threads wait", kernel);
 }
 
+/* Polls, and by whom. */
+struct polls {
+    pthread_t caller;
+    int       count, strangers;
+};
+
+static void count_poll(void *arg)
+{
+    struct polls *polls = arg;
+
+    polls->count++;
+    polls->strangers += !pthread_equal(pthread_self(), polls->caller);
+}
+
+static void check_polls(const char *kernel, graft_mxm_args *args)
+{
+    struct polls  polls = { .caller = pthread_self() };
+    const int32_t threads = args->threads;
+    int           good = 1;
+
+    args->times = NULL;
+    args->poll = count_poll;
+    args->poll_arg = &polls;
+    for (args->threads = 1; args->threads <= THREADS; args->threads++)
+        good = good && mxm->run(api->context, args, &error) == GRAFT_OK;
+    if (strcmp(kernel, "graphblas") != 0) good = good && polls.count > 3;
+    ok(good && polls.strangers == 0, "%s: %d polls, all by the thread that called", kernel, polls.count);
+    args->threads = threads;
+    args->poll = NULL;
+    args->poll_arg = NULL;
+}
+
 /* Rows 1 and the last have all columns, so many that they are cut. */
 static void test_kernels(void)
 {
@@ -113,6 +146,7 @@ static void test_kernels(void)
         dense_c.data = c[1];
         memset(c[1], 0, sizeof c[1]);
         check_account(entry.name, &args);
+        check_polls(entry.name, &args);
         if (strcmp(entry.name, "graphblas") != 0) /* which sums as it likes */
             ok(memcmp(c[0], c[1], sizeof c[0]) == 0, "%s: the product is the same", entry.name);
     }

@@ -1,0 +1,251 @@
+/* What graft.graph/1 and graft.aggregate/1 must refuse from one rank: each call gets what it cannot use, and returns
+ * the status that its header gives for it. What several ranks can do wrong together is in unit/test_aggregate_faults.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "arguments.h"
+
+enum { WIDTH = 3 };
+
+static graft_slice whole_graph(void)
+{
+    graft_slice slice = GRAFT_INIT(graft_slice);
+
+    slice.n_vertices = N;
+    slice.rows = set.dataset.graph;
+    return slice;
+}
+
+static const char *graph_create(const void *arg)
+{
+    const graft_slice whole = whole_graph();
+    graft_transport   ranks[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) }, bad;
+    graft_graph      *graph = NULL;
+    graft_slice       slice;
+    graft_csr         rows;
+    int32_t           owner[N] = { 0 };
+
+    (void)arg;
+    REFUSED(GRAFT_ERR_ARG, s.graph->create(NULL, NULL, &whole, &graph, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->create(s.context, NULL, NULL, &graph, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->create(s.context, NULL, &whole, NULL, &error));
+#define BAD(status, change)                                                                                            \
+    do {                                                                                                               \
+        slice = whole, rows = *whole.rows, slice.rows = &rows, slice.owner = owner;                                    \
+        memset(owner, 0, sizeof owner);                                                                                \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "create with %s", #change);                                                             \
+        judge(status, s.graph->create(s.context, NULL, &slice, &graph, &error));                                       \
+        s.graph->destroy(graph);                                                                                       \
+        graph = NULL;                                                                                                  \
+    } while (0)
+    BAD(GRAFT_OK, (void)slice);
+    BAD(GRAFT_OK, slice.owner = NULL);
+    BAD(GRAFT_ERR_ARG, slice.size = 4);
+    BAD(GRAFT_ERR_ARG, slice.n_vertices = N + 1);
+    BAD(GRAFT_ERR_ARG, slice.n_vertices = N - 1);
+    BAD(GRAFT_ERR_ARG, slice.n_vertices = -1);
+    BAD(GRAFT_ERR_ARG, slice.first_row = 1);
+    BAD(GRAFT_ERR_ARG, slice.first_row = -1);
+    BAD(GRAFT_ERR_ARG, slice.first_row = INT64_MAX);
+    BAD(GRAFT_ERR_ARG, slice.rows = NULL);
+    BAD(GRAFT_ERR_ARG, owner[N - 1] = 1);
+    BAD(GRAFT_ERR_ARG, owner[0] = -1);
+    BAD(GRAFT_ERR_ARG, rows.n_rows = N - 1);
+    BAD(GRAFT_ERR_ARG, rows.n_cols = N + 1);
+    BAD(GRAFT_ERR_ARG, rows.index_type = 0);
+    BAD(GRAFT_ERR_ARG, rows.row_ptr = NULL);
+    BAD(GRAFT_ERR_ARG, rows.size = 0);
+#undef BAD
+    slice = (graft_slice){ .size = sizeof slice };
+    REFUSED(GRAFT_OK, s.graph->create(s.context, NULL, &slice, &graph, &error)); /* of no vertices */
+    s.graph->destroy(graph);
+    graph = NULL;
+    REFUSED(GRAFT_OK, s.transport->threads(s.context, 2, ranks, &error));
+    bad = ranks[0], bad.rank = 2;
+    REFUSED(GRAFT_ERR_ARG, s.graph->create(s.context, &bad, &whole, &graph, &error));
+    bad = ranks[0], bad.test = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.graph->create(s.context, &bad, &whole, &graph, &error));
+    bad = ranks[0], bad.size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.graph->create(s.context, &bad, &whole, &graph, &error));
+    for (int i = 0; i < 2; i++) ranks[i].close(ranks[i].self);
+    return end_of_group();
+}
+
+static void graph_moves(graft_graph *graph)
+{
+    float      from[N][WIDTH] = { { 0 } }, to[N][WIDTH] = { { 0 } };
+    graft_move good = { sizeof good, GRAFT_TO_OWNERS, sizeof from[0], from, sizeof from[0], to, sizeof to[0] };
+    graft_move move;
+
+#define BAD(status, change)                                                                                            \
+    do {                                                                                                               \
+        move = good;                                                                                                   \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "move with %s", #change);                                                               \
+        judge(status, s.graph->move(graph, &move, &error));                                                            \
+    } while (0)
+    BAD(GRAFT_OK, (void)move);
+    BAD(GRAFT_OK, move.direction = GRAFT_TO_SLICES);
+    BAD(GRAFT_OK, move.row_bytes = 0);
+    BAD(GRAFT_OK, move.row_bytes = 1);
+    BAD(GRAFT_ERR_ARG, move.size = 7);
+    BAD(GRAFT_ERR_ARG, move.direction = 0);
+    BAD(GRAFT_ERR_ARG, move.direction = 3);
+    BAD(GRAFT_ERR_ARG, move.row_bytes = -1);
+    BAD(GRAFT_ERR_ARG, move.row_bytes = INT64_MAX);
+    BAD(GRAFT_ERR_ARG, move.from_stride = sizeof from[0] - 1);
+    BAD(GRAFT_ERR_ARG, move.to_stride = -1);
+    BAD(GRAFT_ERR_ARG, move.to_stride = INT64_MAX / 2);
+    BAD(GRAFT_ERR_ARG, move.from = NULL);
+    BAD(GRAFT_ERR_ARG, move.to = NULL);
+    BAD(GRAFT_ERR_ARG, move.to = from);
+    BAD(GRAFT_ERR_ARG, move.to = &from[N - 1][WIDTH - 1]);
+#undef BAD
+    REFUSED(GRAFT_ERR_ARG, s.graph->move(NULL, &good, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->move(graph, NULL, &error));
+}
+
+static const char *graph_calls(const void *arg)
+{
+    const graft_slice whole = whole_graph();
+    graft_graph      *graph = NULL;
+    graft_graph_info  info = GRAFT_INIT(graft_graph_info);
+    char              text[64];
+
+    (void)arg;
+    if (s.graph->create(s.context, NULL, &whole, &graph, &error) < 0) return error.message;
+    REFUSED(GRAFT_OK, s.graph->info(graph, 0, &info, &error));
+    REFUSED(GRAFT_OK, s.graph->info(graph, -1, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->info(graph, 1, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->info(graph, -2, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->info(NULL, 0, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->info(graph, 0, NULL, &error));
+    info.size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.graph->info(graph, 0, &info, &error));
+    REFUSED(GRAFT_OK, s.graph->explain(graph, text, sizeof text, &error));
+    REFUSED(GRAFT_OK, s.graph->explain(graph, text, 1, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->explain(graph, text, 0, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->explain(graph, NULL, 9, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->explain(NULL, text, sizeof text, &error));
+    if (s.graph->owned(NULL) != NULL) watch_blame("owned(NULL) is not NULL");
+    graph_moves(graph);
+    s.graph->destroy(NULL);
+    s.graph->destroy(graph);
+    return end_of_group();
+}
+
+static void passes(graft_plan *plan, graft_plan *forward)
+{
+    float                values[2][N][WIDTH] = { { { 0 } } }, scale[N] = { 0 };
+    double               times[3] = { 0 };
+    graft_dense          x, out;
+    graft_aggregate_args good = GRAFT_INIT(graft_aggregate_args), a;
+    int32_t              rc;
+
+    good.semiring = GRAFT_PLUS_TIMES;
+#define BAD(status, change)                                                                                            \
+    do {                                                                                                               \
+        x = (graft_dense){ sizeof x, GRAFT_F32, N, WIDTH, WIDTH, values[0] }, out = x, out.data = values[1];           \
+        a = good, a.x = &x, a.out = &out;                                                                              \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "begin with %s", #change);                                                              \
+        rc = s.aggregate->begin(plan, &a, &error);                                                                     \
+        judge(status, rc);                                                                                             \
+        if (rc == GRAFT_OK) REFUSED(GRAFT_ERR_STATE, s.aggregate->begin(plan, &a, &error));                            \
+        REFUSED(rc == GRAFT_OK ? GRAFT_OK : GRAFT_ERR_STATE, s.aggregate->end(plan, &error));                          \
+    } while (0)
+    BAD(GRAFT_OK, (void)a);
+    BAD(GRAFT_OK, a.row_scale = scale);
+    BAD(GRAFT_OK, (a.times = times, a.threads = 1));
+    BAD(GRAFT_OK, x.n_cols = out.n_cols = 0);
+    BAD(GRAFT_OK, a.flags = GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE);
+    BAD(GRAFT_ERR_ARG, a.size = 3);
+    BAD(GRAFT_ERR_ARG, a.semiring = 0);
+    BAD(GRAFT_ERR_ARG, a.semiring = 7);
+    BAD(GRAFT_ERR_ARG, a.flags = 4);
+    BAD(GRAFT_ERR_ARG, a.x = NULL);
+    BAD(GRAFT_ERR_ARG, a.out = NULL);
+    BAD(GRAFT_ERR_ARG, a.times = times);
+    BAD(GRAFT_ERR_ARG, (a.row_scale = scale, a.semiring = GRAFT_MAX_SECOND));
+    BAD(GRAFT_ERR_ARG, x.n_rows = N - 1);
+    BAD(GRAFT_ERR_ARG, out.n_rows = N + 1);
+    BAD(GRAFT_ERR_ARG, x.n_cols = WIDTH - 1);
+    BAD(GRAFT_ERR_ARG, x.stride = WIDTH - 1);
+    BAD(GRAFT_ERR_ARG, x.data = NULL);
+    BAD(GRAFT_ERR_ARG, x.dtype = GRAFT_F64);
+    BAD(GRAFT_ERR_ARG, x.dtype = out.dtype = GRAFT_BF16);
+    BAD(GRAFT_ERR_ARG, x.dtype = out.dtype = GRAFT_I32);
+    BAD(GRAFT_ERR_ARG, out.data = &values[0][1]);
+    BAD(GRAFT_ERR_ARG, x.size = 1);
+    BAD(GRAFT_ERR_UNSUPPORTED, (a.flags = GRAFT_AGGREGATE_TRANSPOSE, a.semiring = GRAFT_MIN_TIMES));
+    BAD(GRAFT_OK, (void)a);
+#undef BAD
+    x = (graft_dense){ sizeof x, GRAFT_F32, N, WIDTH, WIDTH, values[0] }, out = x, out.data = values[1];
+    a = good, a.x = &x, a.out = &out, a.flags = GRAFT_AGGREGATE_TRANSPOSE;
+    REFUSED(GRAFT_ERR_STATE, s.aggregate->begin(forward, &a, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->begin(NULL, &a, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->begin(plan, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->end(NULL, &error));
+    REFUSED(GRAFT_OK, s.aggregate->begin(plan, &a, &error)); /* and destroyed without an end */
+}
+
+static void plan_calls(graft_graph *graph, graft_plan *plan)
+{
+    graft_plan_info info = GRAFT_INIT(graft_plan_info);
+    graft_plan_args args = GRAFT_INIT(graft_plan_args);
+    graft_plan     *none = NULL;
+    char            text[64];
+
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->create(NULL, &args, &none, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->create(graph, &args, NULL, &error));
+    args.size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->create(graph, &args, &none, &error));
+    args = GRAFT_INIT(graft_plan_args), args.flags = 2;
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->create(graph, &args, &none, &error));
+    args = GRAFT_INIT(graft_plan_args), args.width = -1;
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->create(graph, &args, &none, &error));
+    args = GRAFT_INIT(graft_plan_args), args.dtype = GRAFT_I32;
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->create(graph, &args, &none, &error));
+    REFUSED(GRAFT_OK, s.aggregate->info(plan, 0, &info, &error));
+    REFUSED(GRAFT_OK, s.aggregate->info(plan, -1, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->info(plan, 1, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->info(plan, -2, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->info(NULL, 0, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->info(plan, 0, NULL, &error));
+    REFUSED(GRAFT_OK, s.aggregate->explain(plan, text, sizeof text, &error));
+    REFUSED(GRAFT_OK, s.aggregate->explain(plan, text, 1, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, text, 0, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, NULL, 9, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(NULL, text, sizeof text, &error));
+    s.aggregate->destroy(NULL);
+}
+
+static const char *plans(const void *arg)
+{
+    const graft_slice whole = whole_graph();
+    graft_graph      *graph = NULL;
+    graft_plan       *plan = NULL, *forward = NULL;
+    graft_plan_args   args = GRAFT_INIT(graft_plan_args);
+
+    (void)arg;
+    args.flags = GRAFT_PLAN_TRANSPOSED;
+    if (s.graph->create(s.context, NULL, &whole, &graph, &error) < 0) return error.message;
+    if (s.aggregate->create(graph, &args, &plan, &error) < 0) return error.message;
+    if (s.aggregate->create(graph, NULL, &forward, &error) < 0) return error.message;
+    plan_calls(graph, plan);
+    passes(plan, forward);
+    s.aggregate->destroy(plan);
+    s.graph->destroy(graph);
+    s.aggregate->destroy(forward);
+    return end_of_group();
+}
+
+int main(void)
+{
+    static const struct group groups[] = {
+        { "create of a graph", graph_create, NULL },
+        { "a graph", graph_calls, NULL },
+        { "plans and passes", plans, NULL },
+    };
+
+    return run_groups(groups, NUMBER(groups));
+}

@@ -1,0 +1,173 @@
+/* The tables of what ranks do together, wrapped.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "watched.h"
+
+static const graft_transports *transport;
+static const graft_graphs     *graph;
+static const graft_aggregate  *aggregate;
+
+static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_transport *transports,
+                                 graft_error *error)
+{
+    const graft_transport copy = transports != NULL ? *transports : (graft_transport){ 0 };
+    int32_t               rc;
+
+    WATCHED("graft.transport/1 threads", error, transport->threads(context, n_ranks, transports, error),
+            watch_same(transports, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
+                              graft_transport *out, graft_error *error)
+{
+    const graft_transport copy = out != NULL ? *out : (graft_transport){ 0 };
+    int32_t               rc;
+
+    WATCHED("graft.transport/1 open", error, transport->open(context, module, communicator, out, error),
+            watch_same(out, &copy, sizeof copy), MAY_KEEP);
+    return rc;
+}
+
+static const graft_transports watched_transport = {
+    .size = sizeof watched_transport,
+    .threads = transport_threads,
+    .open = transport_open,
+};
+
+static int32_t graph_create(graft_context *context, const graft_transport *ranks, const graft_slice *slice,
+                            graft_graph **out, graft_error *error)
+{
+    graft_graph *const copy = out != NULL ? *out : NULL;
+    int32_t            rc;
+
+    WATCHED("graft.graph/1 create", error, graph->create(context, ranks, slice, out, error),
+            watch_same(out, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t graph_info(const graft_graph *of, int32_t rank, graft_graph_info *info, graft_error *error)
+{
+    const graft_graph_info copy = info != NULL ? *info : (graft_graph_info){ 0 };
+    int32_t                rc;
+
+    WATCHED("graft.graph/1 info", error, graph->info(of, rank, info, error), watch_same(info, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static const int64_t *graph_owned(const graft_graph *of)
+{
+    const int64_t *owned = NULL;
+
+    WATCHED_VOID("graft.graph/1 owned", owned = graph->owned(of));
+    return owned;
+}
+
+/* The first byte of what a move writes stands for all of it. */
+static int32_t graph_move(graft_graph *of, const graft_move *move, graft_error *error)
+{
+    const unsigned char *to = move != NULL && move->size >= sizeof *move ? move->to : NULL;
+    const unsigned char  copy = to != NULL ? to[0] : 0;
+    int32_t              rc;
+
+    WATCHED("graft.graph/1 move", error, graph->move(of, move, error), watch_same(to, &copy, 1), 0);
+    return rc;
+}
+
+static int32_t graph_explain(const graft_graph *of, char *text, uint64_t capacity, graft_error *error)
+{
+    const char copy = text != NULL ? text[0] : '\0';
+    int32_t    rc;
+
+    WATCHED("graft.graph/1 explain", error, graph->explain(of, text, capacity, error), watch_same(text, &copy, 1), 0);
+    return rc;
+}
+
+static void graph_destroy(graft_graph *of)
+{
+    WATCHED_VOID("graft.graph/1 destroy", graph->destroy(of));
+}
+
+static const graft_graphs watched_graph = {
+    .size = sizeof watched_graph,
+    .create = graph_create,
+    .info = graph_info,
+    .owned = graph_owned,
+    .move = graph_move,
+    .explain = graph_explain,
+    .destroy = graph_destroy,
+};
+
+static int32_t plan_create(graft_graph *of, const graft_plan_args *args, graft_plan **plan, graft_error *error)
+{
+    graft_plan *const copy = plan != NULL ? *plan : NULL;
+    int32_t           rc;
+
+    WATCHED("graft.aggregate/1 create", error, aggregate->create(of, args, plan, error),
+            watch_same(plan, &copy, sizeof copy), 0);
+    return rc;
+}
+
+/* What it writes is undefined until end(). */
+static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.aggregate/1 begin", error, aggregate->begin(plan, args, error), 1, MAY_KEEP);
+    return rc;
+}
+
+static int32_t plan_end(graft_plan *plan, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.aggregate/1 end", error, aggregate->end(plan, error), 1, MAY_KEEP | NOT_TWICE);
+    return rc;
+}
+
+static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
+{
+    const graft_plan_info copy = info != NULL ? *info : (graft_plan_info){ 0 };
+    int32_t               rc;
+
+    WATCHED("graft.aggregate/1 info", error, aggregate->info(plan, rank, info, error),
+            watch_same(info, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error)
+{
+    const char copy = text != NULL ? text[0] : '\0';
+    int32_t    rc;
+
+    WATCHED("graft.aggregate/1 explain", error, aggregate->explain(plan, text, capacity, error),
+            watch_same(text, &copy, 1), 0);
+    return rc;
+}
+
+static void plan_destroy(graft_plan *plan)
+{
+    WATCHED_VOID("graft.aggregate/1 destroy", aggregate->destroy(plan));
+}
+
+static const graft_aggregate watched_aggregate = {
+    .size = sizeof watched_aggregate,
+    .create = plan_create,
+    .begin = plan_begin,
+    .end = plan_end,
+    .info = plan_info,
+    .explain = plan_explain,
+    .destroy = plan_destroy,
+};
+
+void watch_ranks(struct subject *subject, const graft_api *api)
+{
+    transport = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
+    graph = api->get_interface(api->context, GRAFT_GRAPH_ID);
+    aggregate = api->get_interface(api->context, GRAFT_AGGREGATE_ID);
+    subject->transport = &watched_transport;
+    subject->graph = &watched_graph;
+    subject->aggregate = &watched_aggregate;
+    watch_check_whole(GRAFT_TRANSPORT_ID, &watched_transport, sizeof watched_transport);
+    watch_check_whole(GRAFT_GRAPH_ID, &watched_graph, sizeof watched_graph);
+    watch_check_whole(GRAFT_AGGREGATE_ID, &watched_aggregate, sizeof watched_aggregate);
+}

@@ -1,0 +1,40 @@
+/* What the tables of the watch are made of: every call of the library goes between watch_begin() and watch_end().
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef WATCHED_H
+#define WATCHED_H
+
+#include "watch.h"
+
+enum { MAY_KEEP = 1, NOT_TWICE = 2 }; /* after want of memory: what modules made may stay; the call is not made again */
+
+void watch_begin(const char *call, const graft_error *error);
+
+/** Check what holds after every call. 1 if it is to be made again. */
+int watch_end(int32_t rc, const graft_error *error, int untouched, int flags);
+
+/** Blame a table of ours that lacks a call: the interface has grown, and the watch has not. */
+void watch_check_whole(const char *id, const void *table, size_t size);
+
+/** Fill in the tables of graft.transport/1, graft.graph/1 and graft.aggregate/1. */
+void watch_ranks(struct subject *subject, const graft_api *api);
+
+#define WATCHED(call, error, expression, untouched, flags)                                                             \
+    do {                                                                                                               \
+        watch_begin(call, error);                                                                                      \
+        rc = (expression);                                                                                             \
+    } while (watch_end(rc, error, untouched, flags))
+
+#define WATCHED_VOID(call, expression)                                                                                 \
+    do {                                                                                                               \
+        watch_begin(call, NULL);                                                                                       \
+        expression;                                                                                                    \
+        watch_end(GRAFT_OK, NULL, 1, 0);                                                                               \
+    } while (0)
+
+/* Whether an output, which may be NULL, is as in the copy. */
+static inline int watch_same(const void *output, const void *copy, size_t bytes)
+{
+    return output == NULL || memcmp(output, copy, bytes) == 0;
+}
+
+#endif

@@ -1,0 +1,414 @@
+/* Graphs over ranks when something is wrong: ranks that disagree, memory that one of them has not, and transports with
+ * faults. All ranks come back with one answer, and nothing is left behind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/fault_runs.h"
+#include "../exchange/spread.h"
+#include "../oracle/oracle.h"
+#include "../tap.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 12, WIDTH = 3, WIDE = 40, RANKS = 3, EACH = N / RANKS };
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+/* The graph of all tests, with right results. */
+static struct sample_csr graph, transposed;
+static float             x[N * WIDE], want[2][N * WIDE];
+static double            exact[N * WIDE], bound[N * WIDE];
+
+static void make_right_results(void)
+{
+    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 };
+    struct sample                 sample = { 3 };
+    const graft_dense             b = { sizeof b, GRAFT_F32, N, WIDE, WIDE, x };
+    graft_mxm_args                args = GRAFT_INIT(graft_mxm_args);
+
+    sample_csr_init_shape(&graph, &sample, &shape);
+    sample_csr_transpose(&transposed, &graph);
+    for (int i = 0; i < N * WIDE; i++) x[i] = (float)sample_exact(&sample, 8, 4);
+    args.semiring = GRAFT_PLUS_TIMES;
+    args.b = args.c = &b;
+    for (int t = 0; t < 2; t++) {
+        oracle_mxm(t ? &transposed.csr : &graph.csr, &args, exact, NULL, bound);
+        for (int i = 0; i < N * WIDE; i++) want[t][i] = (float)exact[i];
+    }
+}
+
+static struct spread spread_of_all(void)
+{
+    return (struct spread){ .graph = &graph.csr,
+                            .dtype = GRAFT_F32,
+                            .x = (const char *)x,
+                            .x_width = WIDE,
+                            .scale = (const char *)x,
+                            .partition = "given",
+                            .cover = "hybrid",
+                            .threads = "1" };
+}
+
+/* What one rank puts in, which a test changes on some. */
+struct input {
+    int32_t              rank;
+    graft_slice          slice;
+    graft_csr            rows;
+    int64_t              row_ptr[N + 1];
+    int32_t              owner[N];
+    const char          *partition, *cover;
+    graft_plan_args      plan;
+    graft_aggregate_args args;
+    int64_t              width;
+    int                  stays_away; /* from the pass */
+    int                  leaves;     /* in the middle of it */
+};
+
+struct dispute {
+    const char *name;
+    void (*change)(struct input *in);
+    int32_t     status;
+    const char *words[2];
+};
+
+static void input_init(struct input *in, int32_t rank)
+{
+    const int64_t first = rank * EACH;
+
+    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .width = WIDTH };
+    in->slice = GRAFT_INIT(graft_slice);
+    in->plan = GRAFT_INIT(graft_plan_args);
+    in->args = GRAFT_INIT(graft_aggregate_args);
+    in->rows = graph.csr;
+    in->rows.n_rows = EACH;
+    for (int i = 0; i <= EACH; i++) in->row_ptr[i] = graph.row_ptr[first + i] - graph.row_ptr[first];
+    in->rows.row_ptr = in->row_ptr;
+    in->rows.col_idx = (const int32_t *)graph.col_idx + graph.row_ptr[first];
+    in->rows.values = (const float *)graph.values + graph.row_ptr[first];
+    in->slice.n_vertices = N;
+    in->slice.first_row = first;
+    in->slice.rows = &in->rows;
+    in->args.semiring = GRAFT_PLUS_TIMES;
+    in->args.epoch = 17;
+    in->plan.flags = GRAFT_PLAN_TRANSPOSED;
+}
+
+/* Begin a pass, and destroy the plan. What comes later fails, on all ranks. */
+static int32_t leave(struct rank *r, graft_graph *made, graft_plan **plan, struct input *in)
+{
+    float             out[N * WIDE];
+    const graft_dense dense_x = { sizeof dense_x, GRAFT_F32, EACH, in->width, WIDE, x + r->rank * EACH * WIDE };
+    const graft_dense dense_out = { sizeof dense_out, GRAFT_F32, EACH, in->width, WIDE, out };
+    int32_t           rc;
+
+    in->args.x = &dense_x;
+    in->args.out = &dense_out;
+    TRY(gr_interface_aggregate.begin(*plan, &in->args, &r->error));
+    gr_interface_aggregate.destroy(*plan);
+    *plan = NULL;
+    rc = gr_comm_barrier(made->comm, &r->error);
+done:
+    return rc;
+}
+
+static int32_t pass(struct rank *r, graft_plan *plan, struct input *in, graft_error *error)
+{
+    float             out[N * WIDE];
+    const graft_dense dense_x = { sizeof dense_x, GRAFT_F32, EACH, in->width, WIDE, x + r->rank * EACH * WIDE };
+    const graft_dense dense_out = { sizeof dense_out, GRAFT_F32, EACH, in->width, WIDE, out };
+    const int         is_transposed = (in->args.flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
+    int32_t           rc;
+
+    in->args.x = &dense_x;
+    in->args.out = &dense_out;
+    TRY(gr_interface_aggregate.begin(plan, &in->args, error));
+    TRY(gr_interface_aggregate.end(plan, error));
+    for (int64_t i = 0; i < EACH; i++)
+        if (memcmp(out + i * WIDE, want[is_transposed] + (r->rank * EACH + i) * WIDE,
+                   (size_t)in->width * sizeof(float)) != 0)
+            rank_blame(r, "row %lld is wrong", (long long)i);
+done:
+    return rc;
+}
+
+static int32_t dispute_body(struct rank *r)
+{
+    const struct dispute *dispute = r->all->arg;
+    struct spread         s = spread_of_all();
+    graft_graph          *made = NULL;
+    graft_plan           *plan = NULL;
+    graft_error           second = GRAFT_INIT(graft_error);
+    struct input          in, good;
+    int32_t               rc;
+
+    input_init(&in, r->rank);
+    input_init(&good, r->rank);
+    dispute->change(&in);
+    s.partition = in.partition;
+    s.cover = in.cover;
+    TRY(spread_setup(r, &s));
+    TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
+    rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
+    if (rc < 0) { /* the graph is good for another one */
+        gr_option_set(r->context, "halo.cover", "hybrid", &second);
+        if (gr_interface_aggregate.create(made, NULL, &plan, &second) < 0) rank_blame(r, "again: %s", second.message);
+        else if (pass(r, plan, &good, &second) < 0) rank_blame(r, "the pass behind it: %s", second.message);
+        goto done;
+    }
+    if (in.leaves) TRY(leave(r, made, &plan, &in));
+    if (!in.stays_away) TRY(pass(r, plan, &in, &r->error));
+    rc = gr_comm_barrier(made->comm, &r->error);
+done:
+    gr_interface_aggregate.destroy(plan);
+    gr_interface_graph.destroy(made);
+    return rc;
+}
+
+static void gone(struct input *in);
+
+static void check_dispute(const struct dispute *dispute)
+{
+    static struct ranks ranks;
+    const char         *message = ranks.at[0].error.message, *fault;
+    int                 good = 1;
+
+    ranks_init(&ranks, RANKS, 1, dispute_body, (void *)(uintptr_t)dispute);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < RANKS; i++)
+        good = good && ranks.at[i].rc == dispute->status &&
+               (strcmp(ranks.at[i].error.message, message) == 0 || (dispute->change == gone && i == 1));
+    for (int i = 0; i < 2; i++) good = good && strstr(message, dispute->words[i]) != NULL;
+    fault = ranks_fini(&ranks);
+    if (ok(good && fault == NULL, "%s: %s", dispute->name, message)) return;
+    diag("%s", fault != NULL ? fault : "");
+    for (int32_t i = 0; i < RANKS; i++)
+        diag("rank %d: %d, expected %d: %s", i, ranks.at[i].rc, dispute->status, ranks.at[i].error.message);
+}
+
+/* A function that changes what rank `number` puts in. */
+#define CHANGE(name, number, what)                                                                                     \
+    static void name(struct input *in)                                                                                 \
+    {                                                                                                                  \
+        if (in->rank == (number)) what;                                                                                \
+    }
+CHANGE(overlap, 1, in->slice.first_row = 3)
+CHANGE(hole, 2, (in->slice.first_row = 9, in->rows.n_rows = 3))
+CHANGE(short_end, 2, in->rows.n_rows = 3)
+CHANGE(other_size, 1, (in->slice.n_vertices = 13, in->rows.n_cols = 13))
+CHANGE(other_partition, 2, in->partition = "hash")
+CHANGE(other_values, 1, in->rows.values = NULL)
+CHANGE(own_owners, 1, in->slice.owner = in->owner)
+CHANGE(bad_column, 1, in->rows.n_cols = in->slice.n_vertices = 2)
+CHANGE(null_slice, 2, in->slice.size = 0)
+CHANGE(other_cover, 1, in->cover = "pre")
+CHANGE(other_flags, 2, in->plan.flags = 0)
+CHANGE(other_reserve, 1, in->plan.width = 9)
+CHANGE(bad_flags, 1, in->plan.flags = 8)
+CHANGE(other_width, 1, in->width = WIDTH - 1)
+CHANGE(other_epoch, 1, in->args.epoch = 16)
+CHANGE(other_layer, 2, in->args.layer = 2)
+CHANGE(other_direction, 1, in->args.flags = GRAFT_AGGREGATE_TRANSPOSE)
+CHANGE(no_pass, 1, in->stays_away = 1)
+CHANGE(gone, 1, in->leaves = 1)
+
+static void bad_owner(struct input *in)
+{
+    in->slice.owner = in->owner;
+    if (in->rank == 1) in->owner[2] = RANKS;
+}
+
+static void test_disputes(void)
+{
+    static const struct dispute disputes[] = {
+        { "slices that overlap", overlap, GRAFT_ERR_ARG, { "rank 1 begins at row 3", "end at 4: they overlap" } },
+        { "slices with a hole", hole, GRAFT_ERR_ARG, { "rank 2 begins at row 9", "end at 8: there is a hole" } },
+        { "slices that end early", short_end, GRAFT_ERR_ARG, { "rank, 2, ends at row 11", "of 12" } },
+        { "another graph", other_size, GRAFT_ERR_ARG, { "n_vertices is 12 on rank 0", "13 on rank 1" } },
+        { "another partition", other_partition, GRAFT_ERR_ARG, { "given on rank 0", "hash on rank 2" } },
+        { "no values on one", other_values, GRAFT_ERR_ARG, { "the type of values is 1 on rank 0", "0 on rank 1" } },
+        { "owners by one", own_owners, GRAFT_ERR_ARG, { "whether owners are given", "1 on rank 1" } },
+        { "an owner that is none", bad_owner, GRAFT_ERR_ARG, { "rank 1: vertex 6", "rank 3, expected one of 0 to 2" } },
+        { "a column out of range", bad_column, GRAFT_ERR_FORMAT, { "rank 1: ", "slice.rows" } },
+        { "a slice that is none", null_slice, GRAFT_ERR_ARG, { "rank 2: ", "slice has size 0" } },
+        { "another cover", other_cover, GRAFT_ERR_ARG, { "halo.cover", "on rank 1" } },
+        { "another kind of plan", other_flags, GRAFT_ERR_ARG, { "TRANSPOSED is 1", "on rank 2" } },
+        { "another width of a plan", other_reserve, GRAFT_ERR_ARG, { "width of the plan is 0", "on rank 1" } },
+        { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
+        { "another width of a pass", other_width, GRAFT_ERR_PEER, { "width", "expected" } },
+        { "another epoch", other_epoch, GRAFT_ERR_PEER, { "epoch 1", "expected 1" } },
+        { "another layer", other_layer, GRAFT_ERR_PEER, { "layer", "expected" } },
+        { "another direction", other_direction, GRAFT_ERR_PEER, { "rank", "expected" } },
+        { "a rank that leaves in the middle", gone, GRAFT_ERR_PEER, { "rank 1", "" } },
+        { "a rank that does not come", no_pass, GRAFT_ERR_PEER, { "waited", "rank 1" } },
+    };
+
+    for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
+}
+
+/* One allocation of one rank fails. 1: it did, 0: there are no more; -1: something is wrong. */
+static int starve(struct spread *s, int32_t n_ranks, int32_t rank, char fault[512])
+{
+    static struct ranks ranks;
+    const char         *words;
+    int                 failed = 0;
+
+    ranks_init(&ranks, n_ranks, 20, spread_body, s);
+    ranks.fail_rank = rank;
+    ranks_run(&ranks);
+    fault[0] = '\0';
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const struct rank *r = &ranks.at[i];
+
+        failed += r->rc < 0;
+        if (r->rc < 0 && r->rc != GRAFT_ERR_NOMEM && r->rc != GRAFT_ERR_PEER)
+            snprintf(fault, 512, "rank %d: status %d: %.300s", i, r->rc, r->error.message);
+        if (r->rc != ranks.at[0].rc || strcmp(r->error.message, ranks.at[0].error.message) != 0)
+            snprintf(fault, 512, "rank %d: %d, %.150s; rank 0: %d, %.150s", i, r->rc, r->error.message, ranks.at[0].rc,
+                     ranks.at[0].error.message);
+        if (r->rc < 0 && n_ranks > 1 && strstr(r->error.message, "no memory") == NULL)
+            snprintf(fault, 512, "rank %d does not say why: %.300s", i, r->error.message);
+        if (r->seconds > 15) snprintf(fault, 512, "rank %d took %.1f s", i, r->seconds);
+    }
+    if (atomic_load(&ranks.fail_at) >= 0 && failed > 0) snprintf(fault, 512, "there was memory");
+    if (atomic_load(&ranks.fail_at) < 0 && failed == 0) snprintf(fault, 512, "memory failed and nobody noticed");
+    words = ranks_fini(&ranks);
+    if (words != NULL && fault[0] == '\0') snprintf(fault, 512, "%.500s", words);
+    return fault[0] != '\0' ? -1 : failed > 0;
+}
+
+static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover)
+{
+    float   out[3][N * WIDE];
+    char    fault[512] = "";
+    int64_t k = 0;
+    int     found = 1;
+
+    for (; found > 0 && k < 2000; k++) {
+        struct spread s = spread_of_all();
+
+        s.partition = partition;
+        s.cover = cover;
+        s.starved = 1;
+        s.fail_at = k;
+        s.n_passes = 3;
+        for (int i = 0; i < 3; i++)
+            s.pass[i] = (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i == 1, WIDE >> i, 0,
+                                              (char *)memset(out[i], 0, sizeof out[i]) };
+        found = starve(&s, n_ranks, rank, fault);
+    }
+    if (!ok(found == 0 && k > 50, "%d ranks, %s, %s: each of %lld allocations of rank %d may fail", n_ranks, partition,
+            cover, (long long)k - 1, rank))
+        diag("allocation %lld: %s", (long long)k - 1, fault);
+}
+
+/* All that is done with a graph, and both results checked. */
+static int32_t all_of_it(struct rank *r, graft_graph **made, graft_plan **plan)
+{
+    struct spread s = spread_of_all();
+    struct input  in;
+    int32_t       rc;
+
+    input_init(&in, r->rank);
+    TRY(spread_setup(r, &s));
+    TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, made, &r->error));
+    TRY(gr_interface_aggregate.create(*made, &in.plan, plan, &r->error));
+    in.width = WIDE;
+    TRY(pass(r, *plan, &in, &r->error));
+    in.args.flags = GRAFT_AGGREGATE_TRANSPOSE;
+    in.args.layer = 1;
+    TRY(pass(r, *plan, &in, &r->error));
+    TRY(gr_comm_agree((*made)->comm, GRAFT_OK, &r->error));
+done:
+    return rc;
+}
+
+static int32_t faulty_body(struct rank *r)
+{
+    graft_graph *made = NULL;
+    graft_plan  *plan = NULL;
+    int32_t      rc = all_of_it(r, &made, &plan);
+
+    if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
+    gr_interface_aggregate.destroy(plan);
+    gr_interface_graph.destroy(made);
+    return rc;
+}
+
+/* Passes behind the first ones take no memory. */
+static int32_t frugal_body(struct rank *r)
+{
+    struct spread s = spread_of_all();
+    graft_graph  *made = NULL;
+    graft_plan   *plan = NULL;
+    struct input  in;
+    int64_t       before = 0;
+    int32_t       rc;
+
+    input_init(&in, r->rank);
+    in.plan.width = in.width = WIDE;
+    TRY(spread_setup(r, &s));
+    TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
+    TRY(gr_interface_aggregate.create(made, &in.plan, &plan, &r->error));
+    for (int round = 0; round < 6; round++) {
+        in.args.flags = round % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0;
+        in.width = round < 2 ? WIDE : WIDTH + round;
+        TRY(pass(r, plan, &in, &r->error));
+        TRY(gr_comm_barrier(made->comm, &r->error));
+        if (round == 1) before = atomic_load(&r->all->allocations);
+        TRY(gr_comm_barrier(made->comm, &r->error));
+    }
+    if (atomic_load(&r->all->allocations) != before) rank_blame(r, "later passes took memory");
+    TRY(gr_comm_barrier(made->comm, &r->error));
+done:
+    gr_interface_aggregate.destroy(plan);
+    gr_interface_graph.destroy(made);
+    return rc;
+}
+
+static void test_frugal(void)
+{
+    static struct ranks ranks;
+    const char         *fault;
+    int                 good = 1;
+
+    ranks_init(&ranks, RANKS, 20, frugal_body, NULL);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < RANKS; i++) good = good && ranks.at[i].rc == GRAFT_OK;
+    fault = ranks_fini(&ranks);
+    if (!ok(good && fault == NULL, "after the first two passes none allocates")) diag("%s", fault != NULL ? fault : "");
+}
+
+static void test_faults(void)
+{
+    int64_t     calls;
+    const char *fault = run_well(faulty_body, RANKS, 1, &calls);
+
+    if (!ok(fault == NULL && calls > 100, "rank 1 makes %lld calls when nothing goes wrong", (long long)calls))
+        diag("%s", fault);
+    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
+        const int32_t every = kind >= FAULT_DROP ? 5 : 2;
+
+        fault = run_series(faulty_body, kind, RANKS, 1, every, calls);
+        if (!ok(fault == NULL, "%s at each of %lld calls of rank 1", fault_name[kind], (long long)(calls / every)))
+            diag("%s", fault);
+    }
+}
+
+int main(void)
+{
+    alarm(110);
+    make_right_results();
+    test_disputes();
+    test_memory(1, 0, "given", "hybrid");
+    test_memory(2, 0, "given", "hybrid");
+    test_memory(2, 1, "hash", "pre");
+    test_memory(3, 2, "block", "post");
+    test_frugal();
+    test_faults();
+    sample_csr_fini(&graph);
+    sample_csr_fini(&transposed);
+    return done();
+}
