@@ -3,9 +3,8 @@
 #ifndef GRAFT_DATA_H
 #define GRAFT_DATA_H
 
+#include "graft_graph.h"
 #include "graft_host.h"
-#include "graft_matrix.h"
-#include "graft_transport.h"
 
 GRAFT_EXTERN_C_BEGIN
 
@@ -33,6 +32,8 @@ typedef struct graft_dataset {
     const uint8_t     *split;           /**< [n] GRAFT_SPLIT_...; or NULL: nothing to train on, prediction only */
     int64_t            first_vertex;
     int64_t            n_slice;
+    graft_graph       *over; /**< NULL: all is here. Else the graph, over ranks: `graph` is not looked at, and
+                                             n in the arrays above stands for the vertices of this rank's slice */
 } graft_dataset;
 
 /** A data set that was read from files. */

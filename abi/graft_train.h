@@ -122,7 +122,8 @@ typedef struct graft_span {
 typedef struct graft_ledger_item {
     uint32_t    size;
     uint32_t    reserved;
-    const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients"; static */
+    const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients",
+                            "messages"; static */
     const char *help;  /**< what that is, a line; static */
     int64_t     bytes; /**< beside the arrays of the data set */
 } graft_ledger_item;

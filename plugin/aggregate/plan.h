@@ -136,6 +136,9 @@ int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, 
 /** Have buffers for passes of so many columns. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_plan_reserve(graft_plan *plan, int64_t width, int64_t element_bytes, graft_error *error);
 
+/** Bytes that the plan holds now, beside the graph and what kernels prepared. */
+int64_t gr_plan_bytes(const graft_plan *plan);
+
 /** A pass; see graft_aggregate.begin(). `args` is complete, and so are args->x and args->out. */
 int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_pass_end(graft_plan *plan, graft_error *error);

@@ -140,7 +140,7 @@ static void set_widths(graft_trainer *t)
 
 int32_t gr_layers_init(graft_trainer *t, graft_error *error)
 {
-    const int64_t chunks = gr_chunk_count(t->n, GR_CHUNK_ROWS);
+    const int64_t chunks = gr_chunk_count(t->n_seen, GR_CHUNK_ROWS);
     int64_t       widest = 4, scratch = 0, partial; /* 4: the sums of a loss, see loss.c */
     int32_t       rc = GRAFT_OK;
 
@@ -155,14 +155,15 @@ int32_t gr_layers_init(graft_trainer *t, graft_error *error)
     }
     if (widest > scratch) scratch = widest;
     partial = chunks * GR_PARTIALS * widest;
-    GR_TRY(check_room(t, (double)t->n * (double)(2 * widest + scratch) * 4 + (double)partial * 8, error));
+    GR_TRY(check_room(t, (double)(2 * t->n * widest) * 4 + (double)(t->n_seen * scratch) * 4 + (double)partial * 8,
+                      error));
     for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(t, which, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         if (t->layers[l].h == NULL) t->layers[l].h = t->layers[l].z;
     }
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[0], t->n * widest, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[1], t->n * widest, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, t->n * scratch, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, t->n_seen * scratch, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, partial, error));
 done:
     return rc;

@@ -40,7 +40,8 @@ int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     if (add) GR_TRY(gr_product(t, own, layer->self, 0, NULL, layer->z, error));
     if (layer->aggregate_first) return gr_product_rows(t, gathered, layer->neigh, (float)add, rows, error);
     GR_TRY(gr_product(t, x, layer->neigh, 0, t->right, t->scratch, error));
-    GR_TRY(gr_product_gather(t, layer->a, t->left, product, layer->out, add, layer->z, error));
+    GR_TRY(
+        gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, t->left, product, layer->out, add, layer->z }, error));
     gr_layer_rows_forward(t, rows);
 done:
     return rc;
@@ -57,7 +58,7 @@ static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const
     GR_TRY(gr_product_weight_gradient(t, gathered, g, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->left, t->scratch, error));
-    GR_TRY(gr_product_gather(t, layer->a_transpose, t->right, gradient, layer->in, 0, dx, error));
+    GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->in, 0, dx }, error));
     if (layer->self != NULL) rc = gr_product_input_gradient(t, g, layer->rows_out, layer->self, 1, NULL, dx, error);
 done:
     return rc;
@@ -76,7 +77,8 @@ static int32_t backward_transformed(graft_trainer *t, struct gr_layer *layer, st
         gr_layer_clear_rest(t, layer, dx, layer->in);
     }
     if (t->left != NULL) gr_layer_scale(t, gradient, t->left, 0, g, layer->out);
-    GR_TRY(gr_product_gather(t, layer->a_transpose, t->right, gradient, layer->out, 0, t->scratch, error));
+    GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->out, 0, t->scratch },
+                             error));
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
     if (dx != NULL)
         rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, NULL, dx, error);

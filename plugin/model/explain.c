@@ -29,21 +29,36 @@ static void explain_rows(const graft_trainer *t, struct gr_text *text)
 
 static void explain_features(const graft_trainer *t, struct gr_text *text)
 {
-    const double filled = 100.0 * (double)t->sparse_features.row_ptr[t->n] / (double)t->n / (double)t->config.width[0];
+    const double elements = (double)(t->n > 0 ? t->n : 1) * (double)t->config.width[0];
+    const double filled = 100.0 * (double)t->sparse_features.row_ptr[t->n] / elements;
 
     gr_text_add(text, "features  sparse, %.3g %% filled; %s\n", filled,
                 t->x == NULL ? "multiplied as they are" : "made dense");
 }
 
+/* Tables of all ranks, which all of them know. */
+static void explain_ranks(const graft_trainer *t, struct gr_text *text)
+{
+    char table[8192];
+
+    gr_graph_explain(t->over, table, sizeof table);
+    gr_text_add(text, "%s", table);
+    if (t->ranks.plan == NULL) return;
+    gr_plan_explain(t->ranks.plan, table, sizeof table);
+    gr_text_add(text, "%s", table);
+}
+
 static void explain_graph(const graft_trainer *t, struct gr_text *text)
 {
-    if (t->a == NULL) {
-        gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)t->n);
+    if (t->over != NULL) explain_ranks(t, text);
+    if (t->config.kind == GR_MODEL_MLP) {
+        gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)t->data.n_vertices);
         return;
     }
-    gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n,
-                (long long)t->a->csr.row_ptr[t->n], t->config.self_loops ? " with self loops" : "",
-                t->symmetric ? "symmetric" : "not symmetric");
+    if (t->over == NULL)
+        gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n,
+                    (long long)t->a->csr.row_ptr[t->n], t->config.self_loops ? " with self loops" : "",
+                    t->symmetric ? "symmetric" : "not symmetric");
     if (strcmp(t->config.order, "given") != 0) gr_text_add(text, "order     %s\n", t->config.order);
     if (t->layers[0].gathered != NULL && gr_gathers_once(t))
         gr_text_add(text, "reuse     features are aggregated once\n");

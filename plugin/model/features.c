@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static int32_t check_dense(const graft_trainer *t, graft_error *error)
+int32_t gr_model_features_check(const graft_trainer *t, graft_error *error)
 {
     const graft_dense *f = &t->features;
     int64_t            bad = INT64_MAX;
@@ -24,7 +24,8 @@ static int32_t check_dense(const graft_trainer *t, graft_error *error)
         }
     }
     if (bad == INT64_MAX) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite", (long long)bad);
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite",
+                   (long long)(t->first + bad));
 }
 
 static void normalize_row(float *x, int64_t count)
@@ -54,6 +55,7 @@ static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int6
     return to;
 }
 
+/* `v` is what the host calls the row. */
 static int32_t check_sums(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
 {
     for (int64_t e = x->row_ptr[row]; e < x->row_ptr[row + 1]; e++) {
@@ -70,10 +72,10 @@ static int32_t fill_from_host(const graft_trainer *t, struct gr_csr *x, int64_t 
     int32_t rc = GRAFT_OK;
 
     for (int64_t row = 0; row < t->n; row++) {
-        const int64_t v = gr_vertex(t->vertex, row), begin = x->row_ptr[row];
+        const int64_t begin = x->row_ptr[row];
 
-        x->row_ptr[row + 1] = copy_row(&t->sparse_features, v, x, begin, place);
-        GR_TRY(check_sums(x, row, v, error));
+        x->row_ptr[row + 1] = copy_row(&t->sparse_features, gr_vertex(t->row, row), x, begin, place);
+        GR_TRY(check_sums(x, row, gr_vertex(t->vertex, row), error));
         if (t->config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
@@ -116,25 +118,35 @@ static int32_t new_dense(graft_trainer *t, float **x, graft_error *error)
     return GR_LEDGER_NEW(t, GR_USE_FEATURES, *x, t->n * width, error);
 }
 
-static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
+static int32_t make_dense(graft_trainer *t, const graft_csr *sparse, graft_error *error)
 {
     const int64_t width = t->config.width[0];
-    struct gr_csr sparse = { 0 };
     float        *x = NULL;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(read_sparse(t, &sparse, error));
-    if (gr_sparse_is_better(t, &sparse.view)) {
-        rc = gr_sparse_init(t, &sparse, error);
-    } else {
-        GR_TRY(new_dense(t, &x, error));
-        for (int64_t row = 0; row < t->n; row++) {
-            for (int64_t e = sparse.row_ptr[row]; e < sparse.row_ptr[row + 1]; e++)
-                x[row * width + gr_csr_column(&sparse.view, e)] = ((const float *)sparse.values)[e];
-        }
-        t->x = x;
-        t->x_stride = width;
+    GR_TRY(new_dense(t, &x, error));
+    for (int64_t row = 0; row < t->n; row++) {
+        for (int64_t e = sparse->row_ptr[row]; e < sparse->row_ptr[row + 1]; e++)
+            x[row * width + gr_csr_column(sparse, e)] = ((const float *)sparse->values)[e];
     }
+    t->x = x;
+    t->x_stride = width;
+done:
+    return rc;
+}
+
+/* Over ranks they stay sparse on all, or on none. */
+static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
+{
+    struct gr_csr sparse = { 0 };
+    int32_t       rc = GRAFT_OK;
+    int           stays;
+
+    GR_TRY(gr_ranks_agree(t, read_sparse(t, &sparse, error), error));
+    stays = gr_sparse_is_better(t, &sparse.view);
+    GR_TRY(gr_ranks_any(t, &stays, error));
+    rc = stays ? gr_sparse_init(t, &sparse, error) : make_dense(t, &sparse.view, error);
+    rc = gr_ranks_agree(t, rc, error);
 done:
     gr_csr_fini(t->context, &sparse);
     return rc;
@@ -147,13 +159,12 @@ static int32_t init_from_dense(graft_trainer *t, graft_error *error)
     float        *x = NULL;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(check_dense(t, error));
     t->x = given;
     t->x_stride = stride;
-    if (!t->config.normalize_features && t->vertex == NULL) return GRAFT_OK;
+    if (!t->config.normalize_features && t->row == NULL) return GRAFT_OK;
     GR_TRY(new_dense(t, &x, error));
     for (int64_t row = 0; row < t->n; row++) {
-        memcpy(x + row * width, given + gr_vertex(t->vertex, row) * stride, (uint64_t)width * sizeof *x);
+        memcpy(x + row * width, given + gr_vertex(t->row, row) * stride, (uint64_t)width * sizeof *x);
         if (t->config.normalize_features) normalize_row(x + row * width, width);
     }
     t->x = x;
@@ -162,13 +173,19 @@ done:
     return rc;
 }
 
+static int32_t init_dropped(graft_trainer *t, graft_error *error)
+{
+    if (t->config.input_dropout == 0 || t->sparse.whole.x != NULL) return GRAFT_OK;
+    return GR_LEDGER_NEW(t, GR_USE_FEATURES, t->x_dropped, t->n * t->config.width[0], error);
+}
+
 int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(t->data.features != NULL ? init_from_dense(t, error) : init_from_sparse(t, error));
-    if (t->config.input_dropout > 0 && t->sparse.whole.x == NULL)
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, t->x_dropped, t->n * t->config.width[0], error));
+    if (t->data.features == NULL) GR_TRY(init_from_sparse(t, error));
+    else GR_TRY(gr_ranks_agree(t, init_from_dense(t, error), error));
+    rc = gr_ranks_agree(t, init_dropped(t, error), error);
 done:
     return rc;
 }

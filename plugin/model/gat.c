@@ -35,7 +35,7 @@ static int32_t init_shared(graft_trainer *t, struct gr_attention *gat, graft_err
     int32_t                   rc = GRAFT_OK;
 
     for (int end = 0; end < GR_ENDS; end++) {
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n * t->config.heads, error));
+        GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n_seen * t->config.heads, error));
     }
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
     rc = gr_edge_map(t->a, &map, error);
@@ -56,9 +56,11 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     else GR_TRY(init_shared(t, gat, error));
     gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
     gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
-    layer->count[GR_ARRAY_PROJECTED] = t->n * layer->wide;
+    /* A rank without vertices has no arrays to share, but has its part in exchanges of passes that are made again. */
+    layer->shares[GR_STEP_BEGIN] = t->config.recompute;
+    layer->count[GR_ARRAY_PROJECTED] = t->n_seen * layer->wide;
     layer->count[GR_ARRAY_ALPHA] = entries_of(t) * heads;
-    layer->count[GR_ARRAY_SOURCE_SCORE] = layer->count[GR_ARRAY_TARGET_SCORE] = t->n * heads;
+    layer->count[GR_ARRAY_SOURCE_SCORE] = layer->count[GR_ARRAY_TARGET_SCORE] = t->n_seen * heads;
     if (layer->wide > layer->out) layer->count[GR_ARRAY_PER_HEAD] = t->n * layer->wide;
 done:
     return rc;
@@ -72,11 +74,10 @@ struct pass {
     float               *to;
 };
 
-static void over_vertices(const struct pass *pass, gr_chunk_fn body)
+/* The first n of them: those of this rank, or all that are seen. */
+static void over_vertices(const struct pass *pass, int64_t n, gr_chunk_fn body)
 {
-    const graft_trainer *t = pass->t;
-
-    gr_parallel_chunks(gr_profile_team(t), t->n * pass->layer->wide, t->n, GR_CHUNK_ROWS, body,
+    gr_parallel_chunks(gr_profile_team(pass->t), n * pass->layer->wide, n, GR_CHUNK_ROWS, body,
                        (void *)(uintptr_t)pass);
 }
 
@@ -193,16 +194,18 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
 {
     const struct pass pass = { t, layer, NULL, NULL };
     const graft_dense alpha = dense(layer->attention.alpha, entries_of(t), t->config.heads);
-    const int32_t     rc = gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error);
     double            begin;
+    int32_t           rc = GRAFT_OK;
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error));
     begin = gr_profile_begin(t);
-    over_vertices(&pass, score_vertices);
+    GR_TRY(gr_ranks_halo_get(t, layer->attention.projected, layer->wide, error));
+    over_vertices(&pass, t->n_seen, score_vertices);
     over_entries(&pass, score_entries);
     gr_edge_softmax(&t->a->csr, &alpha, &alpha, gr_profile_team(t));
     end_attention(t, begin, 0, 2 * (double)t->n * (double)layer->wide * GR_ENDS);
-    return GRAFT_OK;
+done:
+    return rc;
 }
 
 int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
@@ -211,20 +214,21 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     const struct gr_attention *gat = &layer->attention;
     const struct pass          pass = { t, layer, gat->per_head, layer->z };
     const graft_dense          alpha = dense(gat->alpha, entries_of(t), t->config.heads);
-    const graft_dense          z = dense(gat->projected, t->n, layer->wide);
+    const graft_dense          z = dense(gat->projected, t->n_seen, layer->wide);
     const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : layer->z, t->n, layer->wide);
     const double               begin = gr_profile_begin(t);
 
     (void)x, (void)error;
     gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, gr_profile_team(t));
-    if (gat->per_head != NULL) over_vertices(&pass, average_heads);
+    if (gat->per_head != NULL) over_vertices(&pass, t->n, average_heads);
     end_attention(t, begin, 1, 2 * (double)entries_of(t) * (double)layer->wide);
     gr_layer_rows_forward(t, rows);
     return GRAFT_OK;
 }
 
-/* From the gradients by the scores of vertices to those by the vectors, of which the sums over a chunk of vertices go
- * to trainer->partial, and those by Z, to which they are added. */
+/* From the gradients by the scores of vertices, which are 0 as a target for those of other ranks, to those by the
+ * vectors, of which the sums over a chunk of vertices go to trainer->partial, and those by Z, to which they are added.
+ */
 static void score_vertices_backward(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass         *pass = arg;
@@ -260,8 +264,8 @@ static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, cons
     const struct pass         pass = { t, layer, NULL, t->scratch };
     const graft_dense         alpha = dense(gat->alpha, entries_of(t), heads);
     const graft_dense         d_alpha = dense(gat->alpha_gradient, entries_of(t), heads);
-    const graft_dense         z = dense(gat->projected, t->n, wide), dz = dense(t->scratch, t->n, wide);
-    const graft_dense         d_source = dense(gat->score_gradient[GR_SOURCE], t->n, heads);
+    const graft_dense         z = dense(gat->projected, t->n_seen, wide), dz = dense(t->scratch, t->n_seen, wide);
+    const graft_dense         d_source = dense(gat->score_gradient[GR_SOURCE], t->n_seen, heads);
     const graft_dense         d_target = dense(gat->score_gradient[GR_TARGET], t->n, heads);
     const struct gr_team      team = gr_profile_team(t);
     const struct gr_edge_map *map;
@@ -274,10 +278,10 @@ static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, cons
     gr_edge_mxm(csr, map, &d_alpha, NULL, &d_source, team);
     gr_edge_mxm(csr, NULL, &d_alpha, NULL, &d_target, team);
     gr_edge_mxm(csr, map, &alpha, g, &dz, team);
-    over_vertices(&pass, score_vertices_backward);
+    over_vertices(&pass, t->n_seen, score_vertices_backward);
     for (int end = 0; end < GR_ENDS; end++)
-        gr_rows_sum_chunks(t->partial + end * wide, GR_ENDS * wide, t->n, wide, gat->vector[end]->gradient);
-    return GRAFT_OK;
+        gr_rows_sum_chunks(t->partial + end * wide, GR_ENDS * wide, t->n_seen, wide, gat->vector[end]->gradient);
+    return gr_ranks_halo_give(t, t->scratch, wide, error);
 }
 
 int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
@@ -289,7 +293,7 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     const double      begin = gr_profile_begin(t);
     int32_t           rc = GRAFT_OK;
 
-    if (per_head != NULL) over_vertices(&pass, average_heads_backward);
+    if (per_head != NULL) over_vertices(&pass, t->n, average_heads_backward);
     GR_TRY(attention_backward(t, layer, &gradient, error));
     end_attention(t, begin, 2, 4 * (double)entries_of(t) * (double)layer->wide);
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));

@@ -43,7 +43,7 @@ static int32_t forward_transformed(const graft_trainer *t, struct gr_layer *laye
     GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, t->scratch, error));
     gr_layer_scale(t, gr_dense_operand(t->scratch, layer->out, layer->rows_out), NULL, factor, layer->inner,
                    layer->out);
-    rc = gr_product_gather(t, layer->a, NULL, product, layer->out, 1, layer->inner, error);
+    rc = gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, NULL, product, layer->out, 1, layer->inner }, error);
 done:
     return rc;
 }
@@ -71,8 +71,9 @@ static int32_t scatter(const graft_trainer *t, const struct gr_layer *layer, con
 {
     gr_layer_scale(t, gr_dense_operand(g, width, layer->rows_out), NULL, (float)(1 + t->config.gin_eps), to, width);
     gr_layer_clear_rest(t, layer, to, width);
-    return gr_product_gather(t, layer->a_transpose, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to,
-                             error);
+    return gr_product_gather(
+        t, layer, &(struct gr_sum){ GR_SCATTER, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to },
+        error);
 }
 
 /* From t->scratch, the gradient of layer->inner before its bias. What g was is no longer needed. */

@@ -18,16 +18,16 @@ static double degree(const graft_csr *csr, int64_t row)
     return sum;
 }
 
-static int32_t make_scales(graft_trainer *t, graft_error *error)
+int32_t gr_model_scales(graft_trainer *t, const graft_csr *local, const graft_csr *remote, graft_error *error)
 {
-    const graft_csr *csr = &t->a->csr;
-    const int        gcn = t->config.kind == GR_MODEL_GCN;
-    int32_t          rc = GRAFT_OK;
+    const int gcn = t->config.kind == GR_MODEL_GCN;
+    int32_t   rc = GRAFT_OK;
 
     if (t->config.kind == GR_MODEL_GIN || t->config.kind == GR_MODEL_GAT) return GRAFT_OK;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->left, t->n, error));
     for (int64_t v = 0; v < t->n; v++) {
-        const double d = degree(csr, v);
+        const double d = degree(local, v) + (remote != NULL ? degree(remote, v) : 0);
+
         t->left[v] = d > 0 ? (float)(gcn ? 1 / sqrt(d) : 1 / d) : 0;
     }
     if (gcn) t->right = t->left;
@@ -116,6 +116,8 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     const graft_csr *csr = &t->graph;
     int32_t          rc = GRAFT_OK;
 
+    t->n_seen = t->n;
+    if (t->over != NULL) return gr_ranks_graph_init(t, error);
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
     GR_TRY(gr_ledger_check(t, copies(t), "graph (its copies while they are made)", error));
     if (t->config.symmetrize) {
@@ -141,7 +143,7 @@ int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
     if (t->config.kind == GR_MODEL_GAT) t->a_transpose = NULL;
     else if (t->symmetric) t->a_transpose = t->a;
     else GR_TRY(gr_model_wrap(t->context, &transpose, &t->a_transpose, error));
-    rc = make_scales(t, error);
+    rc = gr_model_scales(t, &t->a->csr, NULL, error);
 done:
     gr_csr_fini(t->context, &ordered);
     gr_csr_fini(t->context, &symmetric);

@@ -109,37 +109,34 @@ void gr_layer_scale(const graft_trainer *t, struct gr_operand x, const float *sc
     gr_profile_end(t, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
-static int32_t gather(const graft_trainer *t, struct gr_layer *layer, graft_matrix *a, struct gr_operand x,
-                      graft_error *error)
+/* Along `way`, of `rows` rows. */
+static int32_t gather(const graft_trainer *t, struct gr_layer *layer, enum gr_way way, int64_t rows,
+                      struct gr_operand x, graft_error *error)
 {
-    struct gr_operand from = x;
+    struct gr_sum sum = { way, t->left, x, layer->in, 0, layer->gathered };
 
     if (t->config.kind == GR_MODEL_GIN) {
         const float factor = (float)(1 + t->config.gin_eps);
 
-        gr_layer_scale(t, gr_dense_operand(x.data, x.stride, a->csr.n_rows), NULL, factor, layer->gathered, layer->in);
-        return gr_product_gather(t, a, NULL, x, layer->in, 1, layer->gathered, error);
+        gr_layer_scale(t, gr_dense_operand(x.data, x.stride, rows), NULL, factor, layer->gathered, layer->in);
+        sum.add = 1;
     }
     if (t->right != NULL) {
         gr_layer_scale(t, x, t->right, 0, t->scratch, layer->in);
-        from = gr_dense_operand(t->scratch, layer->in, x.rows);
+        sum.x = gr_dense_operand(t->scratch, layer->in, x.rows);
     }
-    return gr_product_gather(t, a, t->left, from, layer->in, 0, layer->gathered, error);
+    return gr_product_gather(t, layer, &sum, error);
 }
 
 int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const int     keeps = x.data == t->x && gr_gathers_once(t);
-    graft_matrix *a = layer->a;
-    int32_t       rc;
+    const int keeps = x.data == t->x && gr_gathers_once(t);
+    int32_t   rc;
 
     if (keeps && layer->gathered_of == x.data) return GRAFT_OK;
     layer->gathered_of = NULL;
-    if (keeps) { /* of all rows, for evaluation too */
-        a = t->a;
-        x.rows = t->n;
-    }
-    rc = gather(t, layer, a, x, error);
+    if (keeps) x.rows = t->n; /* of all rows, for evaluation too */
+    rc = gather(t, layer, keeps ? GR_GATHER_ALL : GR_GATHER, keeps ? t->n : layer->rows_out, x, error);
     if (rc == GRAFT_OK && keeps) layer->gathered_of = t->x;
     return rc;
 }

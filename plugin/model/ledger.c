@@ -18,6 +18,7 @@ static const struct {
     [GR_USE_ACTIVATIONS] = { "activations", "what the forward pass leaves for the backward pass" },
     [GR_USE_MASKS] = { "masks", "bits of what ReLU and dropout let through" },
     [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with" },
+    [GR_USE_MESSAGES] = { "messages", "over ranks: which rows go, and those on their way" },
 };
 
 int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
@@ -25,7 +26,9 @@ int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
     int64_t bytes = t->pool[use].bytes;
 
     if (use == GR_USE_FEATURES) bytes += gr_sparse_bytes(t);
+    if (use == GR_USE_MESSAGES) bytes += gr_ranks_message_bytes(t);
     if (use != GR_USE_GRAPH) return bytes;
+    bytes += gr_ranks_graph_bytes(t);
     bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);
     for (int32_t l = 0; l < t->config.n_layers; l++)
         bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);

@@ -127,19 +127,23 @@ static void measure_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-void gr_loss_measure(const graft_trainer *t, const float *logits, graft_metrics *metrics)
+int32_t gr_loss_measure(const graft_trainer *t, const float *logits, graft_metrics *metrics, graft_error *error)
 {
     struct pass pass = { t, logits, NULL };
     double      counts[3][COUNTS] = { { 0 } };
     double     *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
     double     *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
+    int32_t     rc = GRAFT_OK;
 
     gr_parallel_chunks(gr_profile_team(t), t->n * t->data.n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
         for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += t->partial[c * 3 * COUNTS + i];
     }
+    GR_TRY(gr_ranks_sum(t, counts[0], 3 * COUNTS, error));
     for (int s = 0; s < 3; s++) {
         *accuracy[s] = counts[s][OF_ALL] > 0 ? counts[s][RIGHT] / counts[s][OF_ALL] : (double)NAN;
         *loss[s] = counts[s][VERTICES] > 0 ? counts[s][LOSS] / counts[s][VERTICES] : (double)NAN;
     }
+done:
+    return rc;
 }

@@ -7,6 +7,7 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
+ * ranks.c      the same over ranks
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse
@@ -14,6 +15,8 @@
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
 
+#include "aggregate/halo.h"
+#include "aggregate/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/processor.h"
@@ -168,7 +171,16 @@ enum gr_use {
     GR_USE_ACTIVATIONS,
     GR_USE_MASKS,
     GR_USE_GRADIENTS,
+    GR_USE_MESSAGES,
     GR_USES
+};
+
+/** What a trainer over ranks has besides. */
+struct gr_ranks {
+    graft_plan         *plan;
+    struct gr_part      part; /* that the plan is for */
+    struct gr_csr       looped;
+    struct gr_halo_rows halo_rows; /* gat has this in place of a plan */
 };
 
 struct gr_progress {
@@ -184,15 +196,20 @@ struct graft_trainer {
     struct gr_pool          pool[GR_USES];
     int64_t                 memory_limit; /* bytes that the pools may come to */
 
-    graft_dataset data; /* arrays borrowed from the host */
-    graft_csr     graph, sparse_features;
-    graft_dense   features;
-    int64_t       n;
-    int64_t       n_train; /* training vertices that have a label */
-    int64_t      *vertex;  /* [n] what the host calls vertex v; NULL: v */
+    graft_dataset   data; /* arrays borrowed from the host */
+    graft_csr       graph, sparse_features;
+    graft_dense     features;
+    graft_graph    *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
+    struct gr_ranks ranks;
+    int64_t         n;
+    int64_t        n_seen; /* of gat over ranks, n and the vertices of others that its layers see behind them; else n */
+    int64_t        first;  /* vertex of the first row of the host's arrays, while they are looked at */
+    int64_t        n_train; /* training vertices that have a label, of all ranks */
+    const int64_t *vertex;  /* [n] what the host calls vertex v; NULL: v */
+    const int64_t *row;     /* [n] row of the host's arrays that vertex v has; NULL: v */
     /* A step of training needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]: those of labelled training vertices come first, then what they gather from, and so on. */
-    int64_t       reach[GR_LAYERS_MAX + 1];
+    int64_t        reach[GR_LAYERS_MAX + 1];
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
     graft_matrix    *a, *a_transpose;
@@ -207,12 +224,15 @@ struct graft_trainer {
     int32_t              holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
     struct gr_parameter *parameters;
     int32_t              n_parameters;
+    float               *gradients; /* [n_weights] those of all parameters, one behind the other */
+    int64_t              n_weights;
     float               *gradient[2]; /* [n x the widest] of z and of h, taking turns */
     float               *scratch;     /* [n x the widest] */
     double              *partial;     /* sums over chunks of rows */
     struct gr_progress   progress;
-    struct gr_profile   *profile;   /* NULL: nothing is recorded */
-    int32_t              layer_now; /* what a span is recorded under */
+    int                  state_is_set; /* over ranks: since all had the same */
+    struct gr_profile   *profile;      /* NULL: nothing is recorded */
+    int32_t              layer_now;    /* what a span is recorded under */
     int32_t              pass_now;
     int                  threads;
     enum gr_isa          isa; /* that the loops over rows use */
@@ -288,9 +308,14 @@ static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
     return vertex != NULL ? vertex[v] : v;
 }
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
+/** Make left and right from the rows of the graph; `remote`, their entries at other ranks, may be NULL. */
+int32_t gr_model_scales(graft_trainer *trainer, const graft_csr *local, const graft_csr *remote, graft_error *error);
 /** The parts of the graph that a step needs, layer by layer; to be made when it is known how the first one works. */
 int32_t gr_model_graph_mask(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
+/** Whether dense features are what they should be. */
+int32_t gr_model_features_check(const graft_trainer *trainer, graft_error *error);
+/** Collective, of trainers over ranks: they agree on what fails in it. */
 int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
 
 struct gr_csr;
@@ -346,9 +371,19 @@ int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_opera
 int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, int64_t rows,
                                   const struct gr_parameter *w, float beta, const float *scale, float *out,
                                   graft_error *error);
-/** out[rows of a x width] = diag(scale) a x, added to out if `add`. */
-int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const float *scale, struct gr_operand x,
-                          int64_t width, int add, float *out, graft_error *error);
+/** Along which matrix: that of a layer and pass, that of all rows, or the transpose of that of the layer. */
+enum gr_way { GR_GATHER, GR_GATHER_ALL, GR_SCATTER };
+/** out[rows x width] = diag(scale) a x, added to out if `add`; over ranks with the rows of others. */
+struct gr_sum {
+    enum gr_way       way;
+    const float      *scale;
+    struct gr_operand x;
+    int64_t           width;
+    int               add;
+    float            *out;
+};
+int32_t gr_product_gather(const graft_trainer *trainer, const struct gr_layer *layer, const struct gr_sum *sum,
+                          graft_error *error);
 
 /** layer->gathered = diag(scale) A x, or for gin (1 + eps) x + A x, unless it is that already: features that do not
  *  change are aggregated once. */
@@ -422,10 +457,42 @@ void gr_rows_scale(struct gr_rows_scaling *scaling);
 /** The same for rows begin to end - 1, on the calling thread; `scaling` is a struct gr_rows_scaling. */
 void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
 
-/** Mean loss over the training vertices and, in gradient, its gradient by the logits. */
+/* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
+ * where they say that they are not. */
+/** Make one outcome of those of all ranks. */
+int32_t gr_ranks_agree(const graft_trainer *trainer, int32_t rc, graft_error *error);
+/** Tell the others of a failure that this rank has alone, where they wait for it. */
+int32_t gr_ranks_fail(const graft_trainer *trainer, int32_t rc, graft_error *error);
+/** Sums over all ranks, in place. */
+int32_t gr_ranks_sum(const graft_trainer *trainer, double *values, int64_t count, graft_error *error);
+int32_t gr_ranks_sum_gradients(const graft_trainer *trainer, graft_error *error);
+/** *here becomes whether it is not 0 on any rank. */
+int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error);
+/** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
+int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
+/** Compare what must be the same, and move the data set from slices to owners: n is that of this rank from now on. */
+int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
+/** Not collective: memory for all messages of a step, when it is known how the layers work. */
+int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
+/** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
+int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
+int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
+void    gr_ranks_fini(graft_trainer *trainer);
+/** gr_product_gather() over ranks. */
+int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
+/** Of gat, for x[n_seen x width]: fill the rows of others in; or add those rows to the owners' own, as gradients. */
+int32_t gr_ranks_halo_get(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
+int32_t gr_ranks_halo_give(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
+/** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
+int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
+                      graft_error *error);
+
+/** Mean loss over the training vertices and, in gradient, its gradient by the logits; over ranks, the part that this
+ *  rank has in the mean. */
 double  gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);
 /** Loss and accuracy of all splits. */
-void    gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics);
+int32_t gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics, graft_error *error);
 int64_t gr_argmax(const float *row, int64_t n);
 
 void gr_optimizer_step(graft_trainer *trainer);

@@ -16,7 +16,7 @@ static int32_t reorder(graft_trainer *t, const void **array, uint64_t bytes, gra
 
     if (from == NULL) return GRAFT_OK;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, to, t->n * (int64_t)bytes, error));
-    for (int64_t v = 0; v < t->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)t->vertex[v] * bytes, bytes);
+    for (int64_t v = 0; v < t->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)t->row[v] * bytes, bytes);
     *array = to;
 done:
     return rc;
@@ -95,7 +95,7 @@ done:
 int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
 {
     const int given = strcmp(t->config.order, "given") == 0 || graph == NULL;
-    int64_t  *order = NULL;
+    int64_t  *order = NULL, *vertex;
     int32_t  *hop = NULL, rc = GRAFT_OK;
     int       masks = t->config.row_masks && t->config.kind != GR_MODEL_GAT && t->n_train > 0;
 
@@ -109,9 +109,10 @@ int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_erro
     if (!masks && given) goto done;
     for (int64_t v = 0; v < t->n; v++) order[v] = v;
     if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->vertex, t->n, error));
-    if (masks) sort_by_hop(t, hop, order, t->vertex);
-    else memcpy(t->vertex, order, (uint64_t)t->n * sizeof *order);
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, vertex, t->n, error));
+    if (masks) sort_by_hop(t, hop, order, vertex);
+    else memcpy(vertex, order, (uint64_t)t->n * sizeof *order);
+    t->vertex = t->row = vertex;
     if (masks) drop_long_reach(t);
     rc = reorder_vertices(t, error);
 done:

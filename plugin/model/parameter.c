@@ -65,7 +65,7 @@ static int32_t add(graft_trainer *t, int32_t layer, const struct shape_row *shap
     p->rows = rows;
     p->cols = cols;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->value, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->gradient, count, error));
+    t->n_weights += count;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->best, count, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->m, count, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->v, count, error));
@@ -107,7 +107,13 @@ int32_t gr_parameters_init(graft_trainer *t, graft_error *error)
             GR_TRY(add(t, l, &norm_shapes[i], error));
         }
     }
-    for (int32_t i = 0; i < t->n_parameters; i++) set_first_value(t, &t->parameters[i], i);
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->gradients, t->n_weights, error));
+    for (int32_t i = 0; i < t->n_parameters; i++) {
+        struct gr_parameter *p = &t->parameters[i];
+
+        set_first_value(t, p, i);
+        p->gradient = i == 0 ? t->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
+    }
 done:
     return rc;
 }

@@ -174,8 +174,11 @@ int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_
                 &after, error);
 }
 
-int32_t gr_product_gather(const graft_trainer *t, graft_matrix *a, const float *scale, struct gr_operand x,
-                          int64_t width, int add, float *out, graft_error *error)
+int32_t gr_product_gather(const graft_trainer *t, const struct gr_layer *layer, const struct gr_sum *sum,
+                          graft_error *error)
 {
-    return mxm(t, "aggregate", a, scale, x, width, add, out, error);
+    graft_matrix *const a = sum->way == GR_SCATTER ? layer->a_transpose : sum->way == GR_GATHER ? layer->a : t->a;
+
+    if (t->over != NULL) return gr_ranks_gather(t, sum, error);
+    return mxm(t, "aggregate", a, sum->scale, sum->x, sum->width, sum->add, sum->out, error);
 }

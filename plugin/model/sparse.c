@@ -4,6 +4,7 @@
 #include "base/dropout.h"
 #include "edge/edge.h"
 #include "edge/rows.h"
+#include "graph/csr.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@ static const double SPARSE_COST = 8;
  * first. */
 static double edges_of(const graft_trainer *t)
 {
-    if (t->a == NULL || t->config.kind == GR_MODEL_GAT) return 0;
+    if (t->config.kind == GR_MODEL_MLP || t->config.kind == GR_MODEL_GAT) return 0;
+    if (t->over != NULL) return (double)(gr_csr_entries(&t->ranks.part.local) + gr_csr_entries(&t->ranks.part.remote));
     return (double)t->a->csr.row_ptr[t->reach[1]];
 }
 

@@ -122,5 +122,6 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     if (rc < 0) return rc;
     /* The arrays of the state are the trainer's own; only hosts see them as constant. */
     memcpy((void *)(uintptr_t)ours.data, item->data, (uint64_t)elements(&ours) * (ours.dtype == GRAFT_F32 ? 4 : 8));
+    t->state_is_set = 1;
     return GRAFT_OK;
 }

@@ -18,7 +18,7 @@ def test_ledger():
     result = run(data, *wide)
     ledger = re.search(r"^memory +([\d.]+) MB beside the data set: features ([\d.]+), graph ([\d.]+), "
                        r"weights ([\d.]+), optimiser ([\d.]+), activations ([\d.]+), masks ([\d.]+), "
-                       r"gradients ([\d.]+)$", result.stdout, re.MULTILINE)
+                       r"gradients ([\d.]+), messages ([\d.]+)$", result.stdout, re.MULTILINE)
     if not ok(result.returncode == 0 and ledger, "the ledger is shown before training", result.stdout, result.stderr):
         return
     total, *parts = map(float, ledger.groups())
@@ -32,7 +32,7 @@ def test_ledger():
     table = {name: float(number) for name, number in rows}
     with open(path) as file:
         told = json.load(file)["ledger_bytes"]
-    ok(len(told) == 8 and all(abs(table.get(name, -1) - told[name] * 1e-6) < 0.06 for name in told) and
+    ok(len(told) == 9 and all(abs(table.get(name, -1) - told[name] * 1e-6) < 0.06 for name in told) and
        abs(table["together"] - sum(told.values()) * 1e-6) < 0.06, "--explain and --json have it by use", table, told)
     measured = re.search(r"^peak memory +([\d.]+) MB, where ([\d.]+) were told$", result.stdout, re.MULTILINE)
     ok(measured and abs(float(measured.group(2)) - table["together"]) < 0.06 and float(measured.group(1)) > 1,

@@ -1,0 +1,96 @@
+/* Rows of the halo as they are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/halo.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static int32_t allocate(const graft_context *context, int32_t n_ranks, struct gr_halo_rows *r, int64_t **count,
+                        graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, r->send_start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, r->out_at, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, r->in_at, n_ranks + 1, error));
+    rc = GR_NEW(context, *count, n_ranks, error);
+done:
+    return rc;
+}
+
+int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
+                          int64_t widest, struct gr_halo_rows *r, graft_error *error)
+{
+    const int32_t n_ranks = comm->n_ranks;
+    int64_t      *count = NULL, sent;
+    int32_t       rc = allocate(context, n_ranks, r, &count, error);
+
+    r->halo = halo;
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    for (int32_t q = 0; q < n_ranks; q++) count[q] = halo->start[q + 1] - halo->start[q];
+    GR_TRY(gr_comm_alltoall(comm, count, sizeof *count, r->send_start + 1, error));
+    for (int32_t q = 0; q < n_ranks; q++) r->send_start[q + 1] += r->send_start[q];
+    sent = r->send_start[n_ranks];
+    rc = GR_NEW(context, r->place, sent, error);
+    if (rc == GRAFT_OK && (r->buffer = gr_new(context, sent, (uint64_t)widest * 4, "rows of messages", error)) == NULL)
+        rc = GRAFT_ERR_NOMEM;
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    for (int32_t q = 0; q <= n_ranks; q++) {
+        r->out_at[q] = 4 * halo->start[q];
+        r->in_at[q] = 4 * r->send_start[q];
+    }
+    rc = gr_comm_alltoallv(comm, halo->place, r->out_at, r->place, r->in_at, error);
+done:
+    gr_free(context, count);
+    return rc;
+}
+
+void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r)
+{
+    gr_free(context, r->send_start);
+    gr_free(context, r->out_at);
+    gr_free(context, r->in_at);
+    if (r->buffer != NULL) gr_comm_free(comm, r->buffer);
+    if (r->place != NULL) gr_comm_free(comm, r->place);
+    *r = (struct gr_halo_rows){ 0 };
+}
+
+int32_t gr_halo_rows_get(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
+                         graft_error *error)
+{
+    const int64_t  sent = r->send_start[comm->n_ranks];
+    const uint64_t bytes = (uint64_t)width * sizeof *x;
+
+    for (int64_t i = 0; i < sent; i++) memcpy(r->buffer + i * width, x + r->place[i] * width, bytes);
+    for (int32_t q = 0; q <= comm->n_ranks; q++) {
+        r->out_at[q] = r->send_start[q] * (int64_t)bytes;
+        r->in_at[q] = r->halo->start[q] * (int64_t)bytes;
+    }
+    return gr_comm_alltoallv(comm, r->buffer, r->out_at, x + first * width, r->in_at, error);
+}
+
+int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
+                          graft_error *error)
+{
+    const int64_t sent = r->send_start[comm->n_ranks], bytes = width * (int64_t)sizeof *x;
+    int32_t       rc = GRAFT_OK;
+
+    for (int32_t q = 0; q <= comm->n_ranks; q++) {
+        r->out_at[q] = r->halo->start[q] * bytes;
+        r->in_at[q] = r->send_start[q] * bytes;
+    }
+    GR_TRY(gr_comm_alltoallv(comm, x + first * width, r->out_at, r->buffer, r->in_at, error));
+    for (int64_t i = 0; i < sent; i++) {
+        float *const to = x + r->place[i] * width, *const from = r->buffer + i * width;
+
+        for (int64_t j = 0; j < width; j++) to[j] += from[j];
+    }
+done:
+    return rc;
+}
+
+int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks, int64_t widest)
+{
+    if (r->send_start == NULL) return 0;
+    return 24 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + widest);
+}

@@ -1,0 +1,36 @@
+/* Rows of the halo as they are, where sums over neighbours will not do: attention needs each of them. And what a rank
+ * has made of them, added up at their owners.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_AGGREGATE_HALO_H
+#define GR_AGGREGATE_HALO_H
+
+#include "aggregate/graph.h"
+
+struct gr_halo_rows {
+    const struct gr_halo *halo;
+    int64_t              *send_start;     /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
+    int32_t              *place;          /* [rows that go] which of the owned rows each is */
+    int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
+    float                *buffer;         /* [rows that go x widest] */
+};
+
+/** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.
+ *  On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
+ * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
+                          int64_t widest, struct gr_halo_rows *rows, graft_error *error);
+void    gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *rows);
+
+/** From x[first x width], the owned rows, to those behind them, rows of the halo. Collective. \return OK; ERR_PEER. */
+int32_t gr_halo_rows_get(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
+                         graft_error *error);
+
+/** The transpose of it: what stands behind the owned rows is added to the rows of its owners, in the order of ranks.
+ *  Collective. \return OK; ERR_PEER. */
+int32_t gr_halo_rows_give(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
+                          graft_error *error);
+
+/** Bytes that it holds. */
+int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks, int64_t widest);
+
+#endif

@@ -1,0 +1,195 @@
+/* Hosts of ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "hosts.h"
+
+#include "graft_load.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *const slices_name[SLICES] = { "even", "all on rank 0", "all on the last rank", "on every other rank" };
+
+static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+{
+    struct host *host = self;
+
+    if (atomic_load(&host->fail_at) >= 0 && atomic_fetch_sub(&host->fail_at, 1) == 0) {
+        host->ran_out = 1;
+        return NULL;
+    }
+    atomic_fetch_add(&host->live_bytes, (int64_t)bytes);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    struct host *host = self;
+
+    (void)alignment;
+    atomic_fetch_sub(&host->live_bytes, (int64_t)bytes);
+    free(memory);
+}
+
+static void bail_out(const char *message)
+{
+    printf("Bail out! %s\n", message);
+    exit(2);
+}
+
+void host_set(const graft_api *api, const char *setting)
+{
+    const char *value = strchr(setting, '=') + 1;
+    char        key[64];
+    graft_error error = GRAFT_INIT(graft_error);
+
+    snprintf(key, sizeof key, "%.*s", (int)(value - setting - 1), setting);
+    if (api->set(api->context, key, value, &error) != GRAFT_OK) bail_out(error.message);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void *run_body(void *arg)
+{
+    struct host *host = arg;
+    const double begin = seconds();
+
+    host->rc = host->all->body(host);
+    host->seconds = seconds() - begin;
+    return NULL;
+}
+
+static void open_host(struct host *host, const char *const *settings)
+{
+    graft_host ours = GRAFT_INIT(graft_host);
+
+    ours.self = host;
+    ours.allocate = allocate;
+    ours.deallocate = deallocate;
+    host->error = GRAFT_INIT(graft_error);
+    atomic_store(&host->fail_at, -1);
+    if (graft_load(getenv("GRAFT_LIBRARY"), &ours, &host->api, &host->error) < 0) bail_out(host->error.message);
+    host->graphs = graft_interface(host->api, GRAFT_GRAPH_ID, sizeof *host->graphs);
+    host->train = graft_interface(host->api, GRAFT_TRAIN_ID, sizeof *host->train);
+    if (host->graphs == NULL || host->train == NULL) bail_out("an interface is missing");
+    for (; *settings != NULL; settings++) host_set(host->api, *settings);
+}
+
+static void run_bodies(struct hosts *hosts)
+{
+    pthread_t thread[HOSTS_MOST];
+
+    for (int32_t i = 0; i < hosts->n_ranks; i++)
+        if (pthread_create(&thread[i], NULL, run_body, &hosts->at[i]) != 0) bail_out("no thread");
+    for (int32_t i = 0; i < hosts->n_ranks; i++) pthread_join(thread[i], NULL);
+}
+
+int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
+              void *arg)
+{
+    const graft_transports *transports;
+    graft_transport         transport[HOSTS_MOST];
+
+    *hosts = (struct hosts){ .n_ranks = n_ranks, .body = body, .arg = arg, .error = GRAFT_INIT(graft_error) };
+    for (int32_t i = 0; i < n_ranks; i++) {
+        hosts->at[i] = (struct host){ .all = hosts, .rank = i, .n_ranks = n_ranks };
+        transport[i] = GRAFT_INIT(graft_transport);
+        open_host(&hosts->at[i], settings);
+    }
+    transports = graft_interface(hosts->at[0].api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    if (transports->threads(hosts->at[0].api->context, n_ranks, transport, &hosts->error) < 0)
+        bail_out(hosts->error.message);
+    for (int32_t i = 0; i < n_ranks; i++) hosts->at[i].transport = transport[i];
+    run_bodies(hosts);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        atomic_store(&hosts->at[i].fail_at, -1);
+        transport[i].close(transport[i].self);
+    }
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const graft_api *api = hosts->at[i].api;
+
+        api->close(api->context);
+        if (atomic_load(&hosts->at[i].live_bytes) == 0) continue;
+        hosts->error.code = GRAFT_ERR_NOMEM;
+        snprintf(hosts->error.message, sizeof hosts->error.message, "%lld bytes of rank %d are left",
+                 (long long)atomic_load(&hosts->at[i].live_bytes), i);
+    }
+    return hosts->error.code == 0;
+}
+
+static void find_range(enum slices way, int64_t n, int32_t n_ranks, int32_t rank, int64_t *first, int64_t *end)
+{
+    const int64_t odd = n_ranks / 2;
+
+    *first = *end = 0;
+    if (way == SLICES_EVEN || n_ranks == 1) {
+        *first = n * rank / n_ranks;
+        *end = n * (rank + 1) / n_ranks;
+    } else if (way == SLICES_FIRST) {
+        *first = rank == 0 ? 0 : n;
+        *end = n;
+    } else if (way == SLICES_LAST) {
+        *end = rank == n_ranks - 1 ? n : 0;
+    } else {
+        *first = rank / 2 < odd ? n * (rank / 2) / odd : n;
+        *end = rank % 2 == 1 ? n * (rank / 2 + 1) / odd : *first;
+    }
+}
+
+/* Rows first to end - 1. */
+static graft_csr part_of(const graft_csr *whole, int64_t first, int64_t end, int64_t **ends)
+{
+    const int64_t index = whole->index_type == GRAFT_I32 ? 4 : 8, value = whole->value_type == GRAFT_F64 ? 8 : 4;
+    graft_csr     part = *whole;
+
+    *ends = calloc((size_t)(end - first) + 1, sizeof **ends);
+    if (*ends == NULL) bail_out("out of memory");
+    for (int64_t i = 0; i <= end - first; i++) (*ends)[i] = whole->row_ptr[first + i] - whole->row_ptr[first];
+    part.n_rows = end - first;
+    part.row_ptr = *ends;
+    part.col_idx = (const char *)whole->col_idx + whole->row_ptr[first] * index;
+    if (whole->values != NULL) part.values = (const char *)whole->values + whole->row_ptr[first] * value;
+    return part;
+}
+
+void host_slice_init(struct host_slice *s, const graft_dataset *whole, enum slices way, int32_t rank, int32_t n_ranks)
+{
+    int64_t first, end;
+
+    *s = (struct host_slice){ .dataset = *whole };
+    find_range(way, whole->n_vertices, n_ranks, rank, &first, &end);
+    s->first = first;
+    s->end = end;
+    s->rows = part_of(whole->graph, first, end, &s->row_ends);
+    s->slice = GRAFT_INIT(graft_slice);
+    s->slice.n_vertices = whole->n_vertices;
+    s->slice.first_row = first;
+    s->slice.rows = end > first ? &s->rows : NULL;
+    s->dataset.graph = NULL;
+    if (whole->features != NULL) {
+        s->features = *whole->features;
+        s->features.n_rows = end - first;
+        s->features.data = (float *)s->features.data + first * s->features.stride;
+        s->dataset.features = &s->features;
+    } else {
+        s->sparse = part_of(whole->sparse_features, first, end, &s->sparse_ends);
+        s->dataset.sparse_features = &s->sparse;
+    }
+    if (whole->labels != NULL) s->dataset.labels = whole->labels + first;
+    if (whole->targets != NULL) s->dataset.targets = whole->targets + first * whole->n_classes;
+    if (whole->split != NULL) s->dataset.split = whole->split + first;
+}
+
+void host_slice_fini(struct host_slice *s)
+{
+    free(s->row_ends);
+    free(s->sparse_ends);
+}

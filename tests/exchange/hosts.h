@@ -1,0 +1,64 @@
+/* Hosts of ranks: threads of the test that know the plugin by its public functions alone, each with a context, a
+ * transport and memory that is counted and can run out. And a data set, of which each has a slice.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOSTS_H
+#define HOSTS_H
+
+#include "graft_train.h"
+
+#include <stdatomic.h>
+
+enum { HOSTS_MOST = 8, HOST_SETTINGS = 24 };
+
+struct hosts;
+
+/** One rank, as its thread sees it. */
+struct host {
+    struct hosts       *all;
+    int32_t             rank, n_ranks;
+    const graft_api    *api;
+    const graft_graphs *graphs;
+    const graft_train  *train;
+    graft_transport     transport;
+    graft_error         error;
+    int32_t             rc;         /* of the body */
+    double              seconds;    /* that the body took */
+    _Atomic int64_t     live_bytes; /* of its memory */
+    _Atomic int64_t     fail_at;    /* the allocation that fails, counted down; negative: none */
+    int32_t             ran_out;    /* 1: it has failed */
+};
+
+struct hosts {
+    int32_t n_ranks;
+    int32_t (*body)(struct host *host);
+    void       *arg;
+    struct host at[HOSTS_MOST];
+    graft_error error; /* of what went wrong before the bodies, or after */
+};
+
+/** Give every rank a context with these options, "key=value" up to NULL, and a transport; run the bodies, each on a
+ *  thread; close all. Returns 0 if something but the bodies failed, or memory is left: see error. */
+int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
+              void *arg);
+
+/** Set "key=value". Bails out if it cannot be. */
+void host_set(const graft_api *api, const char *setting);
+
+enum slices { SLICES_EVEN, SLICES_FIRST, SLICES_LAST, SLICES_ODD, SLICES };
+extern const char *const slices_name[SLICES];
+
+/** What a rank has of a data set; arrays are those of the whole one, but for the ends of rows. */
+struct host_slice {
+    int64_t       first, end;
+    graft_csr     rows, sparse;
+    graft_dense   features;
+    int64_t      *row_ends, *sparse_ends;
+    graft_slice   slice;
+    graft_dataset dataset; /* without `over` */
+};
+
+void host_slice_init(struct host_slice *slice, const graft_dataset *whole, enum slices way, int32_t rank,
+                     int32_t n_ranks);
+void host_slice_fini(struct host_slice *slice);
+
+#endif

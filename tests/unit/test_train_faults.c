@@ -1,0 +1,410 @@
+/* What goes wrong in training over ranks is the same error on all of them, in time: ranks that disagree, bad input on
+ * one of them, no memory at any allocation, a kernel that fails, a rank that stops or calls something else.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/hosts.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 60, FEATURES = 7, CLASSES = 3, RANKS = 3, MOST = 3000 };
+
+static struct hosts hosts;
+
+/* What the ranks shall do, of which `guilty` does something else. */
+struct plot {
+    struct sample_dataset set;
+    enum slices           way;
+    int32_t               guilty;
+    void (*spoil)(struct host *host, struct host_slice *slice); /* options or the slice of it, before create() */
+    int32_t (*act)(struct host *host, graft_trainer *trainer);  /* of all ranks, after create(); may be NULL */
+    int64_t fail_at;                                            /* its allocation that fails */
+    int     again; /* create() must succeed on unspoilt data after a failure */
+};
+
+static const char *const settings[] = { "layers=2",        "hidden=8",  "epochs=9",  "model=sage",
+                                        "halo.timeout=20", "threads=1", "dropout=0", NULL };
+static const char *const hasty[] = { "layers=2",       "hidden=8",  "epochs=9",  "model=sage",
+                                     "halo.timeout=1", "threads=1", "dropout=0", NULL };
+
+static int32_t make(struct host *host, graft_graph *graph, struct host_slice *s, graft_trainer **trainer)
+{
+    s->dataset.over = graph;
+    return host->train->create(host->api->context, &s->dataset, trainer, &host->error);
+}
+
+/* After an error of create() that all agree on, the same ranks can make a trainer. */
+static int32_t make_again(struct host *host, graft_graph *graph, const struct plot *plot)
+{
+    graft_error       first = host->error, second = GRAFT_INIT(graft_error);
+    graft_trainer    *trainer = NULL;
+    struct host_slice s;
+    int32_t           rc;
+
+    atomic_store(&host->fail_at, -1);
+    for (int i = 0; settings[i] != NULL; i++) host_set(host->api, settings[i]);
+    host_set(host->api, "symmetrize=no");
+    host_set(host->api, "order=given");
+    host_set(host->api, "lr=0.01");
+    host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
+    host->error = second;
+    rc = make(host, graph, &s, &trainer);
+    host->train->destroy(trainer);
+    host_slice_fini(&s);
+    if (rc == GRAFT_OK) host->error = first;
+    return rc == GRAFT_OK ? first.code : GRAFT_STATUS_END;
+}
+
+static int32_t body(struct host *host)
+{
+    const struct plot *plot = host->all->arg;
+    const int          guilty = host->rank == plot->guilty;
+    graft_graph       *graph = NULL;
+    graft_trainer     *trainer = NULL;
+    struct host_slice  s;
+    int32_t            rc;
+
+    host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    if (guilty && plot->spoil != NULL) plot->spoil(host, &s);
+    if (guilty) atomic_store(&host->fail_at, plot->fail_at);
+    if (rc == GRAFT_OK) rc = make(host, graph, &s, &trainer);
+    if (rc < 0 && rc != GRAFT_ERR_PEER && plot->again) rc = make_again(host, graph, plot);
+    if (rc == GRAFT_OK && plot->act != NULL) rc = plot->act(host, trainer);
+    atomic_store(&host->fail_at, -1);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+static void plot_init(struct plot *plot)
+{
+    struct sample sample = { 5 };
+
+    *plot = (struct plot){ .guilty = 1, .fail_at = -1 };
+    sample_dataset_init(&plot->set, &sample, N, FEATURES, CLASSES, 0, 0);
+}
+
+/* Whether all ranks returned this status with one sentence that has both words. */
+static int all_say(int32_t n_ranks, int32_t code, const char *word, const char *other)
+{
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const struct host *host = &hosts.at[i];
+
+        if (host->rc == code && strcmp(host->error.message, hosts.at[0].error.message) == 0 &&
+            strstr(host->error.message, word) != NULL && strstr(host->error.message, other) != NULL &&
+            strstr(host->error.message, "rank 1: rank") == NULL)
+            continue;
+        diag("rank %d: status %d, expected %d with '%s' and '%s': %s", i, host->rc, code, word, other,
+             host->error.message);
+        return 0;
+    }
+    return 1;
+}
+
+static void play(struct plot *plot, const char *const *with, int32_t code, const char *word, const char *other,
+                 const char *name)
+{
+    const int clean = hosts_run(&hosts, RANKS, with, body, plot);
+
+    ok(all_say(RANKS, code, word, other) && clean, "%s", name);
+    if (!clean) diag("%s", hosts.error.message);
+    sample_dataset_fini(&plot->set);
+}
+
+/* --- before create() --- */
+
+static void spoil_lr(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "lr=0.5");
+}
+
+static void spoil_model(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "model=gat");
+}
+
+static void spoil_symmetrize(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "symmetrize=yes");
+}
+
+static void spoil_order(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "order=degree");
+}
+
+static void spoil_features(struct host *host, struct host_slice *s)
+{
+    (void)host;
+    s->dataset.n_features = s->features.n_cols = FEATURES - 1;
+}
+
+static void spoil_label(struct host *host, struct host_slice *s)
+{
+    (void)host;
+    ((int32_t *)(uintptr_t)s->dataset.labels)[2] = 77;
+}
+
+static void spoil_split(struct host *host, struct host_slice *s)
+{
+    (void)host;
+    ((uint8_t *)(uintptr_t)s->dataset.split)[3] = 9;
+}
+
+static void spoil_value(struct host *host, struct host_slice *s)
+{
+    (void)host;
+    ((float *)s->features.data)[4 * s->features.stride] = NAN;
+}
+
+static void spoil_labels(struct host *host, struct host_slice *s)
+{
+    (void)host;
+    s->dataset.labels = NULL;
+}
+
+static void spoil_count(struct host *host, struct host_slice *s)
+{
+    (void)host;
+    s->dataset.n_vertices = N + 1;
+}
+
+static void test_create(void)
+{
+    static const struct {
+        void (*spoil)(struct host *host, struct host_slice *slice);
+        int         again; /* the data that is shared by all tries is as it was */
+        int32_t     code;
+        const char *word, *other, *name;
+    } cases[] = {
+        { spoil_lr, 1, GRAFT_ERR_ARG, "option lr", "on rank 1", "a rank with another learning rate" },
+        { spoil_model, 1, GRAFT_ERR_ARG, "option model", "on rank 1", "a rank with another model" },
+        { spoil_features, 1, GRAFT_ERR_ARG, "the number of features", "on rank 1", "a rank with other features" },
+        { spoil_symmetrize, 1, GRAFT_ERR_OPTION, "rank 1: option 'symmetrize'", "both directions", "symmetrize" },
+        { spoil_order, 1, GRAFT_ERR_OPTION, "rank 1: option 'order' is degree", "given", "order" },
+        { spoil_label, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 22 has label 77", "-1 to 2", "a bad label" },
+        { spoil_split, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 23 has split 9", "0 to 3", "a bad split" },
+        { spoil_value, 0, GRAFT_ERR_FORMAT, "rank 1: features: row 24 ", "not finite", "a feature that is no number" },
+        { spoil_labels, 1, GRAFT_ERR_ARG, "rank 1: labels are not given", "other ranks", "labels that are missing" },
+        { spoil_count, 1, GRAFT_ERR_ARG, "rank 1: the graph over ranks has 60", "61", "another number of vertices" },
+    };
+    struct plot plot;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        plot_init(&plot);
+        plot.spoil = cases[i].spoil;
+        plot.again = cases[i].again;
+        play(&plot, settings, cases[i].code, cases[i].word, cases[i].other, cases[i].name);
+    }
+    plot_init(&plot);
+    for (int64_t v = 0; v < N; v++)
+        if (plot.set.split[v] == GRAFT_SPLIT_TRAIN) plot.set.split[v] = GRAFT_SPLIT_TEST;
+    play(&plot, settings, GRAFT_ERR_FORMAT, "no training vertex", "60 vertices", "no training vertex on any rank");
+    plot_init(&plot);
+    plot.way = SLICES_FIRST;
+    plot.spoil = spoil_lr;
+    plot.again = 1;
+    play(&plot, settings, GRAFT_ERR_ARG, "option lr", "on rank 1", "the same of a rank without vertices");
+}
+
+/* --- between calls --- */
+
+static int32_t train_two(struct host *host, graft_trainer *trainer)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    int32_t     rc = host->train->epoch(trainer, &epoch, &host->error);
+
+    return rc < 0 ? rc : host->train->epoch(trainer, &epoch, &host->error);
+}
+
+static int is_guilty(const struct host *host)
+{
+    return host->rank == ((const struct plot *)host->all->arg)->guilty;
+}
+
+static int32_t act_kernel(struct host *host, graft_trainer *trainer)
+{
+    int32_t rc = train_two(host, trainer);
+
+    if (is_guilty(host)) host_set(host->api, "mxm.kernel=nothing");
+    if (rc == GRAFT_OK) rc = train_two(host, trainer);
+    return rc;
+}
+
+static int32_t act_sleep(struct host *host, graft_trainer *trainer)
+{
+    int32_t rc = train_two(host, trainer);
+
+    if (is_guilty(host)) sleep(3);
+    return rc == GRAFT_OK ? train_two(host, trainer) : rc;
+}
+
+/* It never comes back; the others return. */
+static int32_t act_leave(struct host *host, graft_trainer *trainer)
+{
+    const int32_t rc = train_two(host, trainer);
+
+    if (!is_guilty(host)) return rc == GRAFT_OK ? train_two(host, trainer) : rc;
+    sleep(4);
+    return rc;
+}
+
+static int32_t act_other(struct host *host, graft_trainer *trainer)
+{
+    graft_metrics metrics = GRAFT_INIT(graft_metrics);
+    const int32_t rc = train_two(host, trainer);
+
+    if (rc < 0 || !is_guilty(host)) return rc < 0 ? rc : train_two(host, trainer);
+    return host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
+}
+
+static int32_t act_weights(struct host *host, graft_trainer *trainer)
+{
+    const int32_t rc = train_two(host, trainer);
+
+    if (rc < 0) return rc;
+    return host->train->predict(trainer, is_guilty(host) ? 5 : GRAFT_WEIGHTS_LAST, NULL, NULL, &host->error);
+}
+
+/* One rank sets a bias; then all do, one to another value; then all to the same, and training goes on. */
+static int32_t act_state(struct host *host, graft_trainer *trainer)
+{
+    float            bias[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    graft_error      first;
+    int32_t          rc = train_two(host, trainer), other;
+
+    item.name = "layers.0.bias";
+    item.dtype = GRAFT_F32;
+    item.n_dims = 1;
+    item.shape[0] = 8;
+    item.data = bias;
+    if (rc == GRAFT_OK && is_guilty(host)) rc = host->train->state_set(trainer, &item, &host->error);
+    if (rc < 0) return rc;
+    rc = train_two(host, trainer);
+    first = host->error;
+    bias[0] = is_guilty(host) ? 1 : 2;
+    if (rc < 0) host->train->state_set(trainer, &item, &host->error);
+    other = train_two(host, trainer);
+    if (other != rc || strstr(host->error.message, "CRC32C") == NULL) return GRAFT_STATUS_END;
+    bias[0] = 1;
+    host->train->state_set(trainer, &item, &host->error);
+    if (train_two(host, trainer) != GRAFT_OK) return GRAFT_STATUS_END;
+    host->error = first;
+    return rc;
+}
+
+static void test_between(void)
+{
+    struct plot plot;
+
+    plot_init(&plot);
+    plot.act = act_kernel;
+    play(&plot, settings, GRAFT_ERR_PEER, "rank 1: ", "nothing", "a kernel that fails on one rank");
+    plot_init(&plot);
+    plot.act = act_other;
+    play(&plot, settings, GRAFT_ERR_PEER, "an agreement", "a comparison", "a rank that evaluates where others train");
+    plot_init(&plot);
+    plot.act = act_weights;
+    play(&plot, settings, GRAFT_ERR_ARG, "rank 1: weights is 5", "GRAFT_WEIGHTS_LAST", "weights that there are not");
+    plot_init(&plot);
+    plot.act = act_state;
+    play(&plot, settings, GRAFT_ERR_ARG, "state_set()", "on rank 1", "a state that is not that of all ranks");
+}
+
+static void test_late(void)
+{
+    struct plot plot;
+    double      longest = 0;
+
+    plot_init(&plot);
+    plot.act = act_sleep;
+    play(&plot, hasty, GRAFT_ERR_PEER, "rank 1 did not answer", "waited 1 s", "a rank that sleeps for three deadlines");
+    for (int32_t i = 0; i < RANKS; i++)
+        if (i != 1 && hosts.at[i].seconds > longest) longest = hosts.at[i].seconds;
+    ok(longest < 2.9, "the others return after %.1f s, while it sleeps", longest);
+    plot_init(&plot);
+    plot.act = act_leave;
+    hosts_run(&hosts, RANKS, hasty, body, &plot);
+    ok(hosts.at[1].rc == GRAFT_OK && hosts.at[0].rc == GRAFT_ERR_PEER && hosts.at[2].rc == GRAFT_ERR_PEER &&
+           strcmp(hosts.at[0].error.message, hosts.at[2].error.message) == 0 && hosts.at[0].error.rank == 1,
+       "a rank that leaves: %s", hosts.at[0].error.message);
+    sample_dataset_fini(&plot.set);
+}
+
+/* --- out of memory --- */
+
+static int32_t act_all(struct host *host, graft_trainer *trainer)
+{
+    static _Thread_local int32_t labels[N];
+    graft_metrics                metrics = GRAFT_INIT(graft_metrics);
+    int32_t                      rc = train_two(host, trainer);
+
+    if (rc == GRAFT_OK) rc = host->train->predict(trainer, GRAFT_WEIGHTS_BEST, labels, NULL, &host->error);
+    if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, &host->error);
+    return rc;
+}
+
+/* What is wrong with how two ranks ended, of which one ran out of memory; or NULL. */
+static const char *judge(int clean)
+{
+    const struct host *a = &hosts.at[0], *b = &hosts.at[1];
+
+    if (!clean) return hosts.error.message;
+    if (a->rc != b->rc) return "one rank has another status than the other";
+    if (b->ran_out == 0) return a->rc == GRAFT_OK ? NULL : a->error.message;
+    if (a->rc != GRAFT_ERR_NOMEM && a->rc != GRAFT_ERR_PEER && a->rc != GRAFT_OK) return a->error.message;
+    if (a->rc < 0 && strcmp(a->error.message, b->error.message) != 0) return "the ranks say different things";
+    if (a->rc < 0 && (strncmp(a->error.message, "rank 1: ", 8) != 0 || strstr(a->error.message, ": rank") != NULL))
+        return a->error.message;
+    return NULL;
+}
+
+static void test_memory(const char *name, const char *const *with, int sparse)
+{
+    struct sample sample = { 3 };
+    struct plot   plot = { .guilty = 1, .act = act_all, .again = 1 };
+    const char   *words = NULL;
+    int64_t       k, agreed = 0, parted = 0;
+
+    sample_dataset_init(&plot.set, &sample, N, FEATURES, CLASSES, 0, sparse);
+    for (k = 0; k < MOST && words == NULL; k++) {
+        plot.fail_at = k;
+        words = judge(hosts_run(&hosts, 2, with, body, &plot));
+        if (!hosts.at[1].ran_out) break;
+        agreed += hosts.at[0].rc == GRAFT_ERR_NOMEM;
+        parted += hosts.at[0].rc == GRAFT_ERR_PEER;
+    }
+    ok(words == NULL && agreed > 20 && k < MOST,
+       "%s: each of %lld allocations may fail; %lld of create(), after which it succeeds, %lld behind it", name,
+       (long long)k, (long long)agreed, (long long)parted);
+    if (words != NULL) diag("allocation %lld: %s", (long long)k, words);
+    sample_dataset_fini(&plot.set);
+}
+
+int main(void)
+{
+    static const char *const gcn[] = { "layers=2",        "hidden=8",  "epochs=9",          "model=gcn",
+                                       "halo.timeout=20", "threads=1", "input_dropout=0.2", "sparse_input=yes",
+                                       "partition=hash",  NULL };
+
+    static const char *const gat[] = { "layers=2",        "hidden=8",  "epochs=9", "model=gat",
+                                       "halo.timeout=20", "threads=1", "heads=2",  NULL };
+
+    alarm(110);
+    test_create();
+    test_between();
+    test_late();
+    test_memory("sage", settings, 0);
+    test_memory("gcn with sparse features", gcn, 1);
+    test_memory("gat", gat, 0);
+    return done();
+}
