@@ -38,6 +38,7 @@ static int32_t init_shared(graft_trainer *t, struct gr_attention *gat, graft_err
         GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n * t->config.heads, error));
     }
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
+    GR_TRY(gr_ledger_check(t, (double)gr_edge_map_bytes(&t->a->csr), "graph (the map of its transpose)", error));
     rc = gr_edge_map(t->a, &map, error);
 done:
     return rc;

@@ -26,9 +26,8 @@ int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
 
     if (use == GR_USE_FEATURES) bytes += gr_sparse_bytes(t);
     if (use != GR_USE_GRAPH) return bytes;
-    bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);
+    bytes += gr_matrix_own_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_own_bytes(t->a_transpose) : 0);
+    for (int32_t l = 0; l < t->config.n_layers; l++) bytes += gr_matrix_own_bytes(t->layers[l].masked_transpose);
     return bytes;
 }
 
@@ -96,12 +95,12 @@ void gr_ledger_init(graft_trainer *t)
 
 int gr_ledger_has_room(const graft_trainer *t, double wanted)
 {
-    return (double)gr_ledger_total(t) + wanted <= (double)t->memory_limit;
+    return (double)(gr_ledger_total(t) + t->borrowed) + wanted <= (double)t->memory_limit;
 }
 
 int32_t gr_ledger_check(const graft_trainer *t, double wanted, const char *name, graft_error *error)
 {
-    const double used = (double)gr_ledger_total(t);
+    const double used = (double)(gr_ledger_total(t) + t->borrowed);
     char         text[192];
 
     if (gr_ledger_has_room(t, wanted)) return GRAFT_OK;
@@ -109,6 +108,19 @@ int32_t gr_ledger_check(const graft_trainer *t, double wanted, const char *name,
     return gr_fail(error, GRAFT_ERR_NOMEM,
                    "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",
                    name, wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+}
+
+int32_t gr_ledger_borrow(graft_trainer *t, int64_t bytes, const char *name, graft_error *error)
+{
+    const int32_t rc = gr_ledger_check(t, (double)bytes, name, error);
+
+    if (rc == GRAFT_OK) t->borrowed += bytes;
+    return rc;
+}
+
+void gr_ledger_return(graft_trainer *t, int64_t bytes)
+{
+    t->borrowed -= bytes;
 }
 
 void *gr_ledger_new(graft_trainer *t, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,

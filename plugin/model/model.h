@@ -182,7 +182,8 @@ struct graft_trainer {
     const struct gr_module *dense;
     graft_dtype             dense_type; /* what it multiplies */
     struct gr_pool          pool[GR_USES];
-    int64_t                 memory_limit; /* bytes that the pools may come to */
+    int64_t                 memory_limit; /* bytes that the ledger may come to */
+    int64_t                 borrowed;     /* bytes of what create() works with, see gr_ledger_borrow() */
 
     graft_dataset data; /* arrays borrowed from the host */
     graft_csr     graph, sparse_features;
@@ -256,12 +257,16 @@ void   *gr_ledger_new(graft_trainer *trainer, enum gr_use use, int64_t count, ui
                       graft_error *error);
 /** ERR_NOMEM with the ledger if so many bytes more are too many. */
 int32_t gr_ledger_check(const graft_trainer *trainer, double wanted, const char *name, graft_error *error);
+/** Room for what create() works with and lets go of again: it is in no item, but held against the limit with them.
+ *  Refused as above. A create() that fails need not return it. */
+int32_t gr_ledger_borrow(graft_trainer *trainer, int64_t bytes, const char *name, graft_error *error);
+void    gr_ledger_return(graft_trainer *trainer, int64_t bytes);
 int     gr_ledger_has_room(const graft_trainer *trainer, double wanted);
 void    gr_ledger_init(graft_trainer *trainer);
 int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
-/** "features 1.0, graph 2.0, ...", in MB. */
 int32_t gr_ledger_item(const graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
+/** "features 1.0, graph 2.0, ...", in MB. */
 void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
 
 /** Spans of time: those between begin and end, under the layer and the pass of the trainer, and in them those of each
@@ -298,7 +303,8 @@ struct gr_csr;
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** By option 'sparse_input', whether the sparse features x stay so. */
 int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
-/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken; it is left empty. */
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays, borrowed of the
+ *  ledger, are taken; it is left empty. */
 int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
 void    gr_sparse_fini(graft_trainer *trainer);
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */
