@@ -87,9 +87,8 @@ static int32_t read_sparse(graft_trainer *t, struct gr_csr *x, graft_error *erro
     const float      one = 1;
     const graft_csr  like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &one };
     int64_t         *place = NULL, place_bytes;
-    int32_t          rc = gr_csr_check(s, "sparse_features", 0, t->threads, error);
+    int32_t          rc = GRAFT_OK;
 
-    if (rc < 0) return rc;
     if (s->values != NULL && s->value_type != GRAFT_F32) {
         return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)",
                        s->value_type);
@@ -126,7 +125,9 @@ static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(read_sparse(t, &sparse, error));
-    if (gr_sparse_is_better(t, &sparse.view)) {
+    t->keeps_sparse = 0; /* What the plan took for granted is decided now. */
+    t->keeps_sparse = gr_sparse_is_better(t, &sparse.view);
+    if (t->keeps_sparse) {
         rc = gr_sparse_init(t, &sparse, error);
     } else {
         GR_TRY(new_dense(t, &x, error));

@@ -17,7 +17,7 @@ static const struct {
     [GR_USE_OPTIMISER] = { "optimiser", "moments, and the best weights so far" },
     [GR_USE_ACTIVATIONS] = { "activations", "what the forward pass leaves for the backward pass" },
     [GR_USE_MASKS] = { "masks", "bits of what ReLU and dropout let through" },
-    [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with" },
+    [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with; the spans of a profile" },
 };
 
 int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
@@ -49,13 +49,21 @@ int32_t gr_ledger_item(const graft_trainer *t, int32_t index, graft_ledger_item 
     return GRAFT_OK;
 }
 
-void gr_ledger_text(const graft_trainer *t, char *text, uint64_t capacity)
+/* What it is, or will be. */
+static double most_of(const graft_trainer *t, int use)
+{
+    const double bytes = (double)gr_ledger_bytes(t, (enum gr_use)use);
+
+    return bytes > t->planned[use] ? bytes : t->planned[use];
+}
+
+void gr_ledger_text(const graft_trainer *t, int planned, char *text, uint64_t capacity)
 {
     uint64_t at = 0;
 
     for (int use = 0; use < GR_USES && at < capacity; use++) {
         at += (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", use > 0 ? ", " : "", uses[use].name,
-                                 (double)gr_ledger_bytes(t, (enum gr_use)use) * 1e-6);
+                                 (planned ? most_of(t, use) : (double)gr_ledger_bytes(t, (enum gr_use)use)) * 1e-6);
     }
 }
 
@@ -104,10 +112,37 @@ int32_t gr_ledger_check(const graft_trainer *t, double wanted, const char *name,
     char         text[192];
 
     if (gr_ledger_has_room(t, wanted)) return GRAFT_OK;
-    gr_ledger_text(t, text, sizeof text);
+    gr_ledger_text(t, 1, text, sizeof text);
+    return gr_fail(
+        error, GRAFT_ERR_NOMEM,
+        "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (it will be at least: %s; option "
+        "'memory.limit')",
+        name, wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+}
+
+void gr_ledger_plan(graft_trainer *t, enum gr_use use, double bytes)
+{
+    t->planned[use] = bytes;
+}
+
+double gr_ledger_planned(const graft_trainer *t)
+{
+    double bytes = 0;
+
+    for (int use = 0; use < GR_USES; use++) bytes += most_of(t, use);
+    return bytes;
+}
+
+int32_t gr_ledger_check_plan(const graft_trainer *t, const char *advice, graft_error *error)
+{
+    const double needed = gr_ledger_planned(t);
+    char         text[192];
+
+    if (needed <= (double)t->memory_limit) return GRAFT_OK;
+    gr_ledger_text(t, 1, text, sizeof text);
     return gr_fail(error, GRAFT_ERR_NOMEM,
-                   "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",
-                   name, wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+                   "%.1f MB at least are needed of %.1f MB that may be used (%s; option 'memory.limit')%s",
+                   needed * 1e-6, (double)t->memory_limit * 1e-6, text, advice);
 }
 
 int32_t gr_ledger_borrow(graft_trainer *t, int64_t bytes, const char *name, graft_error *error)
@@ -126,9 +161,6 @@ void gr_ledger_return(graft_trainer *t, int64_t bytes)
 void *gr_ledger_new(graft_trainer *t, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
                     graft_error *error)
 {
-    char what[96];
-
-    snprintf(what, sizeof what, "%s (%s)", uses[use].name, name);
-    if (gr_ledger_check(t, (double)count * (double)element_bytes, what, error) < 0) return NULL;
+    if (gr_ledger_check(t, (double)count * (double)element_bytes, uses[use].name, error) < 0) return NULL;
     return gr_pool_new(t->context, &t->pool[use], count, element_bytes, name, error);
 }

@@ -97,6 +97,8 @@ static int32_t read_dataset(graft_trainer *t, const graft_dataset *dataset, graf
     }
     GR_TRY(check_shapes(t, error));
     GR_TRY(gr_csr_check(&t->graph, "graph", 0, t->threads, error));
+    if (t->data.sparse_features != NULL)
+        GR_TRY(gr_csr_check(&t->sparse_features, "sparse_features", 0, t->threads, error));
     rc = check_labels(t, error);
 done:
     return rc;
@@ -120,6 +122,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
         t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
     GR_TRY(check_split(t, error));
     GR_TRY(gr_dense_choose(context, &t->dense_type, &t->dense, error));
+    GR_TRY(gr_model_plan(t, error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_model_graph_mask(t, error));

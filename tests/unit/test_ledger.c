@@ -203,6 +203,35 @@ static void check(const struct sample *s, const char *model)
        (long long)most + 1, (long long)most - 1, (double)needed / MB);
 }
 
+/* One refusal has all that can be known: what is said of the arrays that come last is right before any is made. */
+static void check_refusal(const char *model)
+{
+    static const struct sample s = { .options = "hidden=64 order=degree self_loops=yes" };
+    graft_ledger_item          item = GRAFT_INIT(graft_ledger_item);
+    graft_trainer             *trainer = NULL;
+    const int64_t              before = live;
+    double                     bytes[8] = { 0 };
+    int32_t                    rc = configure(&s, model), n = 0, wrong = 0;
+
+    if (rc == GRAFT_OK) rc = train->create(api->context, &data, &trainer, &error);
+    for (; n < 8 && train->ledger_item(trainer, n, &item, NULL) == GRAFT_OK; n++) bytes[n] = (double)item.bytes;
+    train->destroy(trainer);
+    peak = live;
+    ok(rc == GRAFT_OK && n == 7 && fits(12) == 0 && (double)(peak - before) < 0.5 * MB,
+       "%s: what cannot fit is refused before anything is made", model);
+    for (int32_t i = 0; i < n; i++) {
+        const char  *names[] = { "features", "graph", "weights", "optimiser", "activations", "masks", "gradients" };
+        const char  *found = strstr(error.message, names[i]);
+        const double mb = found != NULL ? strtod(found + strlen(names[i]), NULL) : -1;
+
+        /* Self loops and a transpose are not known then: they are in the graph, and gat has numbers for each entry. */
+        const double loops = i == 1 ? bytes[i] : strcmp(model, "gat") == 0 ? N * 2 * 3 * 4 : 0;
+
+        wrong += mb < 0 || mb * MB > bytes[i] + 0.06 * MB || mb * MB < bytes[i] - loops - 0.2 * MB;
+    }
+    if (!ok(wrong == 0, "%s: and the message has what every use would have come to", model)) diag("%s", error.message);
+}
+
 static void check_all(const char *model)
 {
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
@@ -215,6 +244,12 @@ static void check_all(const char *model)
         data.n_features = s->sparse ? WORDS : FEATURES;
         check(s, model);
     }
+    fill(1, 0);
+    data.split = all;
+    data.features = &dense;
+    data.sparse_features = NULL;
+    data.n_features = FEATURES;
+    check_refusal(model);
 }
 
 int main(void)
