@@ -1,12 +1,9 @@
 /* What a trainer uses memory for, and its refusal before there is no more.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/available.h"
 #include "model/model.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static const struct {
     const char *name, *help;
@@ -67,38 +64,11 @@ void gr_ledger_text(const graft_trainer *t, int planned, char *text, uint64_t ca
     }
 }
 
-/* The number behind `key` in a small file of the system; INT64_MAX where there is none. */
-static int64_t read_number(const char *path, const char *key)
-{
-    char        text[512] = "";
-    const char *found;
-    char       *end;
-    const int   file = open(path, O_RDONLY | O_CLOEXEC);
-    int64_t     number;
-
-    if (file < 0) return INT64_MAX;
-    if (read(file, text, sizeof text - 1) < 0) text[0] = '\0';
-    close(file);
-    found = strstr(text, key);
-    if (found == NULL) return INT64_MAX;
-    number = strtoll(found + strlen(key), &end, 10);
-    return end > found + strlen(key) ? number : INT64_MAX;
-}
-
-/* What Linux says can be had without swapping, and what the container may have. */
-static int64_t available(void)
-{
-    const int64_t kb = read_number("/proc/meminfo", "MemAvailable:");
-    const int64_t container = read_number("/sys/fs/cgroup/memory.max", "");
-
-    return kb < container / 1024 ? kb * 1024 : container;
-}
-
 void gr_ledger_init(graft_trainer *t)
 {
     const int64_t asked = gr_option_integer(t->context, GR_OPTION_MEMORY_LIMIT);
 
-    t->memory_limit = asked > 0 ? asked * 1000000 : available();
+    t->memory_limit = asked > 0 ? asked * 1000000 : gr_memory_available();
 }
 
 int gr_ledger_has_room(const graft_trainer *t, double wanted)
