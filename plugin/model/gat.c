@@ -13,7 +13,12 @@ static const float SLOPE = 0.2f;
 
 static int64_t entries_of(const graft_trainer *t)
 {
-    return gr_csr_entries(&t->a->csr);
+    return gr_model_entries(t);
+}
+
+int64_t gr_gat_shared_count(const graft_trainer *t)
+{
+    return (entries_of(t) + GR_ENDS * t->n_seen) * t->config.heads;
 }
 
 /* A dense matrix without gaps. */
@@ -27,18 +32,22 @@ static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
                           .data = (void *)(uintptr_t)data };
 }
 
-/* Gradients live from one step of a layer's backward pass to the next, so one set serves all layers. The map of the
- * transpose is made here, so that no epoch allocates. */
-static int32_t init_shared(graft_trainer *t, struct gr_attention *gat, graft_error *error)
+/* Gradients live from one step of a layer's backward pass to the next, so one set serves all layers. */
+int32_t gr_gat_share(graft_trainer *t, graft_error *error)
 {
-    const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
+    struct gr_attention *gat = &t->layers[0].attention;
+    int32_t              rc = GRAFT_OK;
 
     for (int end = 0; end < GR_ENDS; end++) {
         GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n_seen * t->config.heads, error));
     }
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
-    rc = gr_edge_map(t->a, &map, error);
+    for (int32_t l = 1; l < t->config.n_layers; l++) {
+        struct gr_attention *other = &t->layers[l].attention;
+
+        memcpy(other->score_gradient, gat->score_gradient, sizeof other->score_gradient);
+        other->alpha_gradient = gat->alpha_gradient;
+    }
 done:
     return rc;
 }
@@ -48,12 +57,10 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     struct gr_layer     *layer = &t->layers[l];
     struct gr_attention *gat = &layer->attention;
     const int64_t        heads = t->config.heads;
-    int32_t              rc = GRAFT_OK;
 
+    (void)error;
     layer->neigh = gr_parameter_find(t, l, "weight");
     layer->bias = gr_parameter_find(t, l, "bias");
-    if (l > 0) *gat = t->layers[0].attention;
-    else GR_TRY(init_shared(t, gat, error));
     gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
     gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
     /* A rank without vertices has no arrays to share, but has its part in exchanges of passes that are made again. */
@@ -62,8 +69,7 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     layer->count[GR_ARRAY_ALPHA] = entries_of(t) * heads;
     layer->count[GR_ARRAY_SOURCE_SCORE] = layer->count[GR_ARRAY_TARGET_SCORE] = t->n_seen * heads;
     if (layer->wide > layer->out) layer->count[GR_ARRAY_PER_HEAD] = t->n * layer->wide;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* A pass over vertices, or over entries. */

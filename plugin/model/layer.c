@@ -78,7 +78,7 @@ int gr_layer_aggregates_first(const graft_trainer *t, int32_t l)
 {
     const struct gr_layer *layer = &t->layers[l];
 
-    if (l == 0 && t->x == NULL) return 0;
+    if (l == 0 && t->keeps_sparse) return 0;
     if (l == 0 && gr_gathers_once(t)) return 1;
     return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
 }

@@ -10,7 +10,7 @@
  * ranks.c      the same over ranks
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
- * sparse.c     features that stay sparse
+ * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -194,7 +194,9 @@ struct graft_trainer {
     const struct gr_module *dense;
     graft_dtype             dense_type; /* what it multiplies */
     struct gr_pool          pool[GR_USES];
-    int64_t                 memory_limit; /* bytes that the pools may come to */
+    int64_t                 memory_limit;     /* bytes that the ledger may come to */
+    double                  planned[GR_USES]; /* bytes that each use will come to at least */
+    int64_t                 borrowed;         /* bytes of what create() works with, see gr_ledger_borrow() */
 
     graft_dataset   data; /* arrays borrowed from the host */
     graft_csr       graph, sparse_features;
@@ -219,6 +221,7 @@ struct graft_trainer {
     int64_t          x_stride;
     float           *x_dropped; /* the same with dropout, or NULL */
     struct gr_sparse sparse;    /* the features in place of x, if they stay sparse */
+    int              keeps_sparse;
 
     struct gr_layer      layers[GR_LAYERS_MAX];
     int32_t              holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
@@ -264,7 +267,7 @@ static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
  *  as they are. */
 static inline int gr_gathers_once(const graft_trainer *trainer)
 {
-    return trainer->config.reuse_input && trainer->config.input_dropout == 0 && trainer->sparse.whole.x == NULL;
+    return trainer->config.reuse_input && trainer->config.input_dropout == 0 && !trainer->keeps_sparse;
 }
 
 /** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */
@@ -276,13 +279,28 @@ void   *gr_ledger_new(graft_trainer *trainer, enum gr_use use, int64_t count, ui
                       graft_error *error);
 /** ERR_NOMEM with the ledger if so many bytes more are too many. */
 int32_t gr_ledger_check(const graft_trainer *trainer, double wanted, const char *name, graft_error *error);
+/** Room for what create() works with and lets go of again: it is in no item, but held against the limit with them.
+ *  Refused as above. A create() that fails need not return it. */
+int32_t gr_ledger_borrow(graft_trainer *trainer, int64_t bytes, const char *name, graft_error *error);
+void    gr_ledger_return(graft_trainer *trainer, int64_t bytes);
+/** Say what a use will come to at least, all that it has already included; messages tell it beside what is taken. */
+void    gr_ledger_plan(graft_trainer *trainer, enum gr_use use, double bytes);
+/** Bytes that all uses will come to at least; and ERR_NOMEM with them if that is too much, `advice` at the end. */
+double  gr_ledger_planned(const graft_trainer *trainer);
+int32_t gr_ledger_check_plan(const graft_trainer *trainer, const char *advice, graft_error *error);
 int     gr_ledger_has_room(const graft_trainer *trainer, double wanted);
 void    gr_ledger_init(graft_trainer *trainer);
 int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
-/** "features 1.0, graph 2.0, ...", in MB. */
 int32_t gr_ledger_item(const graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
-void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
+/** "features 1.0, graph 2.0, ...", in MB; what is planned, where that is more, if `planned`. */
+void    gr_ledger_text(const graft_trainer *trainer, int planned, char *text, uint64_t capacity);
+
+/** Tell the ledger what create() will take at least, as far as it is known before any of it is: all but the parts of
+ *  graph and features whose size the vertices in reach of training decide. Refuse what cannot fit. */
+int32_t gr_model_plan(graft_trainer *trainer, graft_error *error);
+/** The same once more for the layers, when graph and features are there. */
+int32_t gr_model_replan(graft_trainer *trainer, graft_error *error);
 
 /** Spans of time: those between begin and end, under the layer and the pass of the trainer, and in them those of each
  *  thread that took part. Phases do not overlap, and what runs as gr_profile_team() does so inside of one. */
@@ -323,17 +341,29 @@ struct gr_csr;
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** By option 'sparse_input', whether the sparse features x stay so. */
 int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
-/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken; it is left empty. */
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays, borrowed of the
+ *  ledger, are taken; it is left empty. */
 int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
 void    gr_sparse_fini(graft_trainer *trainer);
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */
 void    gr_sparse_dropout(graft_trainer *trainer, uint64_t key, uint32_t threshold);
 int64_t gr_sparse_bytes(const graft_trainer *trainer);
 
+/** Their names and shapes, without their values. */
+int32_t              gr_parameters_describe(graft_trainer *trainer, graft_error *error);
 int32_t              gr_parameters_init(graft_trainer *trainer, graft_error *error);
 struct gr_parameter *gr_parameter_find(graft_trainer *trainer, int32_t layer, const char *name);
 
+/** Find the weights of all layers and count the elements of their arrays, and plan what these come to. It is done once
+ *  before graph and features are made, on what is certain then, and again by gr_layers_init(). */
+int32_t gr_layers_plan(graft_trainer *trainer, graft_error *error);
 int32_t gr_layers_init(graft_trainer *trainer, graft_error *error);
+/** Entries of the graph; those of the host's, before it is made. */
+int64_t gr_model_entries(const graft_trainer *trainer);
+/** Elements of what all layers of gat share. */
+int64_t gr_gat_shared_count(const graft_trainer *trainer);
+/** Make that. */
+int32_t gr_gat_share(graft_trainer *trainer, graft_error *error);
 /** Whether layer l computes (A H) W rather than A (H W). */
 int     gr_layer_aggregates_first(const graft_trainer *trainer, int32_t l);
 

@@ -4,6 +4,7 @@
 #include "aggregate/plan.h"
 #include "base/crc.h"
 #include "base/parallel.h"
+#include "edge/edge.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -337,7 +338,9 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     struct gr_csr         joined = { 0 };
     int64_t               at = 0;
-    int32_t               rc = GRAFT_OK;
+
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
 
     if (t->n_seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
@@ -350,7 +353,8 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         }
         joined.row_ptr[row + 1] = at;
     }
-    rc = gr_model_wrap(t->context, &joined, &t->a, error);
+    GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
+    rc = gr_edge_map(t->a, &map, error); /* here, so that no epoch allocates */
 done:
     gr_csr_fini(t->context, &joined);
     return rc;

@@ -213,6 +213,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(rc);
     if (t->over != NULL) GR_TRY(gr_ranks_take(t, error));
     GR_TRY(count_trained(t, error));
+    GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_ranks_agree(t, finish(t, error), error));
