@@ -10,10 +10,17 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
 
-    if (rc == GRAFT_OK && (path == NULL || data == NULL)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
-    }
     if (rc == GRAFT_OK) rc = gr_data_open(context, path, data, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                               graft_data **data, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open_slice", error);
+
+    if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, data, &call.error);
     return gr_call_end(&call, rc);
 }
 
@@ -30,6 +37,7 @@ const graft_data_interface gr_interface_data = {
     .open = data_open,
     .view = gr_data_view,
     .close = data_close,
+    .open_slice = data_open_slice,
 };
 
 /* Begin a call on a trainer, which may be NULL. */

@@ -90,7 +90,7 @@ static int train(struct run *run, graft_error *error)
         return problem_print(error);
     }
     code = write_outputs(run);
-    if (run->profile.count > 0) profile_print(&run->profile);
+    if (run->profile.count > 0) profile_print(&run->profile, run_seconds(run));
     report_print(run);
     return code == EXIT_FINE && run->signal != 0 ? 128 + run->signal : code;
 }

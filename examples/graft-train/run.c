@@ -124,6 +124,14 @@ done:
     return rc;
 }
 
+double run_seconds(const struct run *run)
+{
+    double seconds = 0;
+
+    for (int64_t i = 0; i < run->n_history; i++) seconds += run->history[i].seconds;
+    return seconds;
+}
+
 void run_fini(struct run *run)
 {
     free(run->history);

@@ -33,6 +33,9 @@ int32_t run_init(struct run *run, graft_error *error);
 /** Train, until done or interrupted, and measure. */
 int32_t run_train(struct run *run, graft_error *error);
 
+/** Seconds of all epochs together. */
+double run_seconds(const struct run *run);
+
 /** Free everything but the library. */
 void run_fini(struct run *run);
 

@@ -180,11 +180,20 @@ static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int6
     }
 }
 
+/* Of a phase in which so many rows of all heads are gathered for each entry, beside its alphas or scores. */
+static void end_attention(const graft_trainer *t, double begin, int gathered, double flops)
+{
+    const double entries = (double)entries_of(t), heads = (double)t->config.heads;
+    const double wide = (double)t->layers[t->layer_now].wide;
+
+    gr_profile_end(t, "attention", begin, 4 * entries * (gathered * wide + 3 * heads), flops);
+}
+
 int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
     const struct pass pass = { t, layer, NULL, NULL };
     const graft_dense alpha = dense(layer->attention.alpha, entries_of(t), t->config.heads);
-    const int32_t     rc = gr_product(t, x, layer->neigh, 0, layer->attention.projected, error);
+    const int32_t     rc = gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error);
     double            begin;
 
     if (rc < 0) return rc;
@@ -192,7 +201,7 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     over_vertices(&pass, score_vertices);
     over_entries(&pass, score_entries);
     gr_edge_softmax(&t->a->csr, &alpha, &alpha, gr_profile_team(t));
-    gr_profile_end(t, "attention", begin, 0, 0);
+    end_attention(t, begin, 0, 2 * (double)t->n * (double)layer->wide * GR_ENDS);
     return GRAFT_OK;
 }
 
@@ -209,7 +218,7 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     (void)x, (void)error;
     gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, gr_profile_team(t));
     if (gat->per_head != NULL) over_vertices(&pass, average_heads);
-    gr_profile_end(t, "attention", begin, 0, 0);
+    end_attention(t, begin, 1, 2 * (double)entries_of(t) * (double)layer->wide);
     gr_layer_rows_forward(t, rows);
     return GRAFT_OK;
 }
@@ -282,9 +291,9 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
 
     if (per_head != NULL) over_vertices(&pass, average_heads_backward);
     GR_TRY(attention_backward(t, layer, &gradient, error));
-    gr_profile_end(t, "attention", begin, 0, 0);
+    end_attention(t, begin, 2, 4 * (double)entries_of(t) * (double)layer->wide);
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, dx, error);
+    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, NULL, dx, error);
 done:
     return rc;
 }

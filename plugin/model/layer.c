@@ -83,9 +83,30 @@ int gr_layer_aggregates_first(const graft_trainer *t, int32_t l)
     return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
 }
 
-void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width)
+void gr_layer_clear_rest(const graft_trainer *t, const struct gr_layer *layer, float *x, int64_t width)
 {
-    memset(x + layer->rows_out * width, 0, (uint64_t)(layer->rows_in - layer->rows_out) * (uint64_t)width * sizeof *x);
+    const uint64_t rows = (uint64_t)(layer->rows_in - layer->rows_out);
+    const double   begin = gr_profile_begin(t);
+
+    memset(x + layer->rows_out * width, 0, rows * (uint64_t)width * sizeof *x);
+    gr_profile_end_alone(t, "rows", begin);
+}
+
+void gr_layer_scale(const graft_trainer *t, struct gr_operand x, const float *scale, float factor, float *out,
+                    int64_t width)
+{
+    const double           begin = gr_profile_begin(t);
+    struct gr_rows_scaling scaling = { .n = x.rows,
+                                       .width = width,
+                                       .x_stride = x.stride,
+                                       .team = gr_profile_team(t),
+                                       .x = x.data,
+                                       .scale = scale,
+                                       .factor = factor,
+                                       .out = out };
+
+    gr_rows_scale(&scaling);
+    gr_profile_end(t, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
 static int32_t gather(const graft_trainer *t, struct gr_layer *layer, graft_matrix *a, struct gr_operand x,
@@ -96,11 +117,11 @@ static int32_t gather(const graft_trainer *t, struct gr_layer *layer, graft_matr
     if (t->config.kind == GR_MODEL_GIN) {
         const float factor = (float)(1 + t->config.gin_eps);
 
-        gr_rows_scale(x.data, x.stride, NULL, factor, layer->gathered, a->csr.n_rows, layer->in, t->threads);
+        gr_layer_scale(t, gr_dense_operand(x.data, x.stride, a->csr.n_rows), NULL, factor, layer->gathered, layer->in);
         return gr_product_gather(t, a, NULL, x, layer->in, 1, layer->gathered, error);
     }
     if (t->right != NULL) {
-        gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, x.rows, layer->in, t->threads);
+        gr_layer_scale(t, x, t->right, 0, t->scratch, layer->in);
         from = gr_dense_operand(t->scratch, layer->in, x.rows);
     }
     return gr_product_gather(t, a, t->left, from, layer->in, 0, layer->gathered, error);

@@ -332,18 +332,20 @@ int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr
 int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 
-/** out[x.rows x w->cols] = x w + beta out, for beta 0 or 1. x may be sparse features here and in those with x below. */
+/** out[x.rows x w->cols] = diag(scale) (x w + beta out), for beta 0 or 1; scale NULL: 1. x may be sparse features here
+ *  and in those with x below. */
 int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
-                   float *out, graft_error *error);
+                   const float *scale, float *out, graft_error *error);
 /** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if it can be. */
 int32_t gr_product_rows(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
                         struct gr_rows *rows, graft_error *error);
 /** The gradient of w in it: x^T g. */
 int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g,
                                    struct gr_parameter *w, graft_error *error);
-/** The gradient of x in it: out[rows x w->rows] = g w^T + beta out. */
+/** The gradient of x in it: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
 int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, int64_t rows,
-                                  const struct gr_parameter *w, float beta, float *out, graft_error *error);
+                                  const struct gr_parameter *w, float beta, const float *scale, float *out,
+                                  graft_error *error);
 /** out[rows of a x width] = diag(scale) a x, added to out if `add`. */
 int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const float *scale, struct gr_operand x,
                           int64_t width, int add, float *out, graft_error *error);
@@ -353,7 +355,10 @@ int32_t gr_product_gather(const graft_trainer *trainer, graft_matrix *a, const f
 int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 
 /** Of x, with as many rows as the input, zero those behind the rows that the output has. */
-void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width);
+void gr_layer_clear_rest(const graft_trainer *trainer, const struct gr_layer *layer, float *x, int64_t width);
+/** out[x.rows x width] = diag(scale) x, or factor * x where scale is NULL, under phase "rows". x may be out. */
+void gr_layer_scale(const graft_trainer *trainer, struct gr_operand x, const float *scale, float factor, float *out,
+                    int64_t width);
 
 /** A pass over rows of a layer, under phase "rows". */
 void gr_layer_rows_forward(const graft_trainer *trainer, const struct gr_rows *rows);
@@ -405,9 +410,17 @@ struct gr_rows_drop {
     const int64_t *vertex;
 };
 void gr_rows_dropout(struct gr_rows_drop *rows);
-/** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
-void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
-                   int64_t width, int threads);
+/** out[n x width] = diag(scale) x, or factor * x where scale is NULL. x may be out. */
+struct gr_rows_scaling {
+    int64_t        n, width, x_stride;
+    struct gr_team team;
+    const float   *x, *scale;
+    float          factor;
+    float         *out;
+};
+void gr_rows_scale(struct gr_rows_scaling *scaling);
+/** The same for rows begin to end - 1, on the calling thread; `scaling` is a struct gr_rows_scaling. */
+void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
 
 /** Mean loss over the training vertices and, in gradient, its gradient by the logits. */
 double  gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);

@@ -80,12 +80,23 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
     return GRAFT_OK;
 }
 
+static int32_t check_flags(const graft_dataset *d, graft_error *error)
+{
+    if (d->flags & ~(uint32_t)GRAFT_DATASET_SLICE)
+        return gr_fail(error, GRAFT_ERR_ARG, "dataset: flags are 0x%x, of which some are unknown", d->flags);
+    if (d->flags == 0) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                   "this data set is a slice of %lld of %lld vertices, from vertex %lld on; expected all of them",
+                   (long long)d->n_slice, (long long)d->n_vertices, (long long)d->first_vertex);
+}
+
 /* Our copies of the host's structs; the arrays stay his. */
 static int32_t read_dataset(graft_trainer *t, const graft_dataset *dataset, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&t->data, sizeof t->data, dataset, "dataset", error));
+    GR_TRY(check_flags(&t->data, error));
     t->n = t->data.n_vertices;
     GR_TRY(gr_struct_read(&t->graph, sizeof t->graph, t->data.graph, "dataset.graph", error));
     if (t->data.features != NULL) {
@@ -181,7 +192,7 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
     *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
-    gr_profile_end(t, "loss", begin, 0, 0);
+    gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
     GR_TRY(gr_layers_backward(t, error));
     begin = gr_profile_begin(t);
     gr_optimizer_step(t);

@@ -251,13 +251,14 @@ done:
     return rc;
 }
 
-static int32_t open_and_close(struct subject *s, const char *path, float weight, graft_error *error)
+static int32_t open_and_close(struct subject *s, const char *path, int slice, float weight, graft_error *error)
 {
     graft_data          *data = NULL;
     const graft_dataset *set;
     int32_t              rc;
 
-    TRY(s->data->open(s->context, path, &data, error));
+    if (slice) TRY(s->data->open_slice(s->context, NULL, path, &data, error));
+    else TRY(s->data->open(s->context, path, &data, error));
     set = s->data->view(data);
     if (set == NULL || set->n_vertices != 4) watch_blame("%s: it does not hold what it should", path);
     else if (weight > 0 && *(const float *)set->graph->values != weight) watch_blame("%s: another weight", path);
@@ -273,10 +274,10 @@ static int32_t play_data(const struct scenario *scenario, struct scene *scene, s
 
     (void)scenario;
     snprintf(file, sizeof file, "%s", folder_path(&scene->market, "graph.mtx"));
-    TRY(open_and_close(s, scene->dense.path, 0, error));
-    TRY(open_and_close(s, scene->sparse.path, 0, error));
-    TRY(open_and_close(s, scene->market.path, 0.5f, error));
-    TRY(open_and_close(s, file, 0.5f, error));
+    TRY(open_and_close(s, scene->dense.path, 0, 0, error));
+    TRY(open_and_close(s, scene->sparse.path, 1, 0, error));
+    TRY(open_and_close(s, scene->market.path, 0, 0.5f, error));
+    TRY(open_and_close(s, file, 1, 0.5f, error));
 done:
     return rc;
 }

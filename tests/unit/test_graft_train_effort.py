@@ -152,6 +152,13 @@ def test_profile():
     flops = sum(e["args"]["flops"] for e in events
                 if e["name"] == "update" and e["cat"] == "evaluation" and e["args"]["layer"] == 1)
     ok(flops == 2 * 2 * N * wide * N_CLASSES, "floating-point operations are those of the products", flops)
+    # And of the sums over neighbours: for each edge a row and a column, and what is written.
+    read = [e["args"]["bytes"] for e in phases if (e["name"], e["cat"]) == ("aggregate", "evaluation")]
+    edges = int(re.search(r"vertices, (\d+) edges", result.stdout).group(1))
+    ok(read and read[-1] == 4 * (edges * N_CLASSES + edges + N * N_CLASSES), "and bytes are those of the sums", read)
+    ok(all(e["args"]["waited"] >= 0 for e in events if e["tid"] > 1) and
+       re.search(r"^ +no phase +[\d.]+ +[\d.]+%$", result.stdout, re.MULTILINE), "what is in no phase is named",
+       result.stdout)
     ok("GFLOP/s" in result.stdout and path in result.stdout, "the summary is printed", result.stdout)
     table = re.findall(r"^(\w+) +(\w+) +([\d.]+) +[\d.]+% +\S+ +\S+ +([\d.]+)%$", result.stdout, re.MULTILINE)
     optimizer = [float(balance) for _, phase, _, balance in table if phase == "optimizer"]
