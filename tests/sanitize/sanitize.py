@@ -22,7 +22,10 @@ PROGRAMS = {
     "tests/unit_test_data_slices": [],
     "tests/unit_test_exchange": [],
     "tests/unit_test_faults": [],
+    "tests/unit_test_aggregate": [],
+    "tests/unit_test_aggregate_faults": [],
     "tests/abi/test_arguments_mxm": [],
+    "tests/abi/test_arguments_ranks": [],
     "tests/abi/test_arguments_train": [],
     "tests/abi/test_sizes": [],
 }
