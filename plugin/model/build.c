@@ -118,8 +118,17 @@ static void set_widths(graft_trainer *t)
 
 /* Elements of what the backward pass works with. */
 struct work {
-    int64_t gradient, scratch, partial;
+    int64_t gradient; /* of each of two */
+    int64_t scratch, partial;
 };
+
+/* Rows of a step that have gradients: behind the first layer all that a later one needs, and in gin those in front of
+ * it, whose sums over A^T go there too. Before reach is known, as many as are certain. */
+static int64_t gradient_rows(const graft_trainer *t)
+{
+    if (t->reach[0] > 0 || t->over != NULL) return t->reach[t->config.kind == GR_MODEL_GIN ? 0 : 1];
+    return gr_masks_rows(t) ? t->n_train : t->n;
+}
 
 static struct work work_of(const graft_trainer *t)
 {
@@ -134,7 +143,7 @@ static struct work work_of(const graft_trainer *t)
         if (t->config.kind == GR_MODEL_GCN && layer->aggregate_first && layer->in > scratch) scratch = layer->in;
     }
     if (widest > scratch) scratch = widest;
-    return (struct work){ t->n * widest, t->n_seen * scratch, chunks * GR_PARTIALS * widest };
+    return (struct work){ gradient_rows(t) * widest, t->n_seen * scratch, chunks * GR_PARTIALS * widest };
 }
 
 int32_t gr_layers_plan(graft_trainer *t, graft_error *error)

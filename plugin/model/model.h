@@ -229,7 +229,7 @@ struct graft_trainer {
     int32_t              n_parameters;
     float               *gradients; /* [n_weights] those of all parameters, one behind the other */
     int64_t              n_weights;
-    float               *gradient[2]; /* [n x the widest] of z and of h, taking turns */
+    float               *gradient[2]; /* [rows of a step x the widest] of z and of h, taking turns */
     float               *scratch;     /* [n x the widest] */
     double              *partial;     /* sums over chunks of rows */
     struct gr_progress   progress;
@@ -261,6 +261,12 @@ static inline int gr_has_target(const graft_trainer *trainer, int64_t v)
 static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
 {
     return trainer->data.split != NULL && trainer->data.split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(trainer, v);
+}
+
+/** Whether a step may do fewer rows than there are. */
+static inline int gr_masks_rows(const graft_trainer *trainer)
+{
+    return trainer->config.row_masks && trainer->config.kind != GR_MODEL_GAT && trainer->n_train > 0;
 }
 
 /** Whether what the first layer gathers of the features is made once and kept: if they are dense, and enter every pass

@@ -99,7 +99,7 @@ int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_erro
     const int64_t work = given ? 0 : gr_order_bytes(t->n);
     int64_t      *order = NULL, *vertex;
     int32_t      *hop = NULL, rc = GRAFT_OK;
-    int           masks = t->config.row_masks && t->config.kind != GR_MODEL_GAT && t->n_train > 0;
+    int           masks = gr_masks_rows(t);
 
     GR_TRY(gr_ledger_borrow(t, bytes, "graph (the order of its vertices)", error));
     GR_TRY(GR_NEW(t->context, order, t->n, error));

@@ -198,7 +198,7 @@ static void check(const struct sample *s, const char *model)
     ok(rc == GRAFT_OK && told(trainer) == ledger, "%s, %s: training changes nothing in what was told", model, s->name);
     train->destroy(trainer);
     most = (int64_t)((double)needed / MB);
-    ok(most > 3 && fits(most + 1) == 1 && fits(most - 1) == 0,
+    ok(most > 2 && fits(most + 1) == 1 && fits(most - 1) == 0,
        "%s, %s: a limit of %lld MB is enough and %lld is not, where %.2f are needed", model, s->name,
        (long long)most + 1, (long long)most - 1, (double)needed / MB);
 }
