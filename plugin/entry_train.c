@@ -10,10 +10,17 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
 
-    if (rc == GRAFT_OK && (path == NULL || data == NULL)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
-    }
     if (rc == GRAFT_OK) rc = gr_data_open(context, path, data, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                               graft_data **data, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open_slice", error);
+
+    if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, data, &call.error);
     return gr_call_end(&call, rc);
 }
 
@@ -30,6 +37,7 @@ const graft_data_interface gr_interface_data = {
     .open = data_open,
     .view = gr_data_view,
     .close = data_close,
+    .open_slice = data_open_slice,
 };
 
 /* Begin a call on a trainer, which may be NULL. */
@@ -144,6 +152,18 @@ static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_le
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    struct gr_call call;
+    graft_traffic  ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(traffic, "traffic", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic(trainer, rank, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(traffic, &ours, sizeof ours, "traffic", &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
@@ -164,4 +184,5 @@ const graft_train gr_interface_train = {
     .destroy = train_destroy,
     .span = train_span,
     .ledger_item = train_ledger_item,
+    .traffic = train_traffic,
 };

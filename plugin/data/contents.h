@@ -1,5 +1,6 @@
-/* The contents of a data set, part by part. Every function asks for memory in *data, fills it from a file that
- * gr_folder_open() has passed, and checks every value; what it made so far is freed by gr_data_close().
+/* The contents of a data set, part by part, of the slice of vertices that this rank has. Every function asks for memory
+ * in *data, fills it from a file that gr_folder_open() has passed, and checks every value; what it made so far is freed
+ * by gr_data_close(). All ranks call the same ones, and return the same.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CONTENTS_H
 #define GR_CONTENTS_H
@@ -7,7 +8,7 @@
 #include "base/memory.h"
 #include "data/data.h"
 #include "data/folder.h"
-#include "graph/csr_build.h"
+#include "data/reading.h"
 
 struct graft_data {
     graft_dataset set; /* points at what follows */
@@ -19,18 +20,17 @@ struct graft_data {
     uint8_t      *split;
 };
 
-/** Entries of the graph from edges.npy. Agrees on the number of vertices: the largest one named, if no file says. */
-int32_t gr_edges_read(const graft_context *context, const struct gr_part_file *part, struct gr_vertices *vertices,
+/** Entries of the graph from this rank's range of edges.npy. Agrees on the number of vertices: the largest one named,
+ *  if no file says. */
+int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, struct gr_vertices *vertices,
                       struct gr_coo *coo, graft_error *error);
 
 /* Of a folder; parts that are not there are passed over. */
-int32_t gr_features_read_dense(const graft_context *context, const struct gr_folder *folder, graft_data *data,
-                               graft_error *error);
-int32_t gr_features_read_sparse(const graft_context *context, const struct gr_folder *folder, graft_data *data,
-                                graft_error *error);
-int32_t gr_labels_read(const graft_context *context, const struct gr_folder *folder, graft_data *data,
+int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                         graft_error *error);
+int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                        graft_error *error);
-int32_t gr_split_read(const graft_context *context, const struct gr_folder *folder, graft_data *data,
+int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                       graft_error *error);
 
 #endif

@@ -4,8 +4,15 @@
 #define GR_DATA_H
 
 #include "graft_data.h"
+#include "graft_transport.h"
 
-int32_t              gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error);
+/** As open(). */
+int32_t gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error);
+
+/** As open_slice(); `path` and `data` may be NULL, of which all ranks are told. */
+int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                           graft_data **data, graft_error *error);
+
 const graft_dataset *gr_data_view(const graft_data *data);
 void                 gr_data_close(graft_context *context, graft_data *data);
 

@@ -1,116 +1,108 @@
-/* Opening a data set: a folder of files, or one Matrix Market file.
+/* Opening a data set: all of it, or this rank's slice of it, which is the same with one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data/contents.h"
 #include "data/mtx.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
-/* The rows of the graph from its entries. */
-static int32_t build_graph(const graft_context *context, struct gr_coo *coo, const struct gr_file *file,
-                           graft_data *data, graft_error *error)
+/* How many bytes a vertex has beside its entries: in the files, on average, and for its row. */
+static double vertex_bytes(const struct gr_folder *folder, int64_t n)
 {
-    int64_t merged = 0;
-    int32_t rc = gr_csr_build(context, coo, file->name, &data->graph, &merged, error);
+    double bytes = sizeof(int64_t);
 
-    if (rc < 0) return rc;
+    for (int i = GR_PART_FEATURES; i < GR_PART_COUNT; i++)
+        if (gr_folder_has(folder, i)) bytes += (double)folder->part[i].file.size / (double)(n > 0 ? n : 1);
+    return bytes;
+}
+
+/* The entries of our slice of the graph; which that is, we know then. */
+static int32_t read_entries(struct gr_reading *reading, struct gr_folder *folder, struct gr_coo *coo,
+                            graft_error *error)
+{
+    int32_t rc;
+
+    if (gr_folder_has(folder, GR_PART_EDGES))
+        rc = gr_edges_read(reading, &folder->part[GR_PART_EDGES], &folder->vertices, coo, error);
+    else rc = gr_mtx_read(reading, &folder->part[GR_PART_GRAPH].file, &folder->vertices, coo, error);
+    GR_TRY(rc);
+    GR_TRY(gr_reading_choose(reading, coo, vertex_bytes(folder, coo->n_rows), error));
+    rc = gr_reading_send(reading, coo, error);
+done:
+    return rc;
+}
+
+static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, graft_data *data, graft_error *error)
+{
+    const enum gr_part part = gr_folder_has(folder, GR_PART_EDGES) ? GR_PART_EDGES : GR_PART_GRAPH;
+    const char        *name = folder->part[part].file.name;
+    struct gr_coo      coo = { 0 };
+    int64_t            merged = 0;
+    int32_t            rc;
+
+    GR_TRY(read_entries(reading, folder, &coo, error));
+    rc = gr_csr_build(reading->context, &coo, name, &data->graph, &merged, error);
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
     data->set.graph = &data->graph.view;
-    data->set.n_vertices = data->graph.view.n_rows;
+    data->set.n_vertices = data->graph.view.n_cols;
+    data->set.n_slice = data->graph.view.n_rows;
+    data->set.first_vertex = reading->first[reading->comm->rank];
+    if (reading->comm->n_ranks > 1) data->set.flags = GRAFT_DATASET_SLICE;
     if (merged > 0) {
-        gr_log(context, GRAFT_LOG_INFO, "%s: merged %lld duplicate edge%s", file->name, (long long)merged,
+        gr_log(reading->context, GRAFT_LOG_INFO, "%s: merged %lld duplicate edge%s", name, (long long)merged,
                merged == 1 ? "" : "s");
     }
-    return GRAFT_OK;
+done:
+    gr_coo_fini(reading->context, &coo);
+    return rc;
 }
 
-static int32_t read_mtx(const graft_context *context, const struct gr_file *file, struct gr_vertices *vertices,
-                        graft_data *data, graft_error *error)
-{
-    struct gr_coo coo = { 0 };
-    int32_t       rc = gr_mtx_read(context, file, vertices, &coo, error);
-
-    return rc < 0 ? rc : build_graph(context, &coo, file, data, error);
-}
-
-static int32_t read_edges(const graft_context *context, const struct gr_part_file *part, struct gr_vertices *vertices,
-                          graft_data *data, graft_error *error)
-{
-    struct gr_coo coo = { 0 };
-    int32_t       rc = gr_edges_read(context, part, vertices, &coo, error);
-
-    return rc < 0 ? rc : build_graph(context, &coo, &part->file, data, error);
-}
-
-static int32_t read_folder(const graft_context *context, int fd, const char *path, graft_data *data, graft_error *error)
+static int32_t read_folder(struct gr_reading *reading, const char *path, graft_data *data, graft_error *error)
 {
     struct gr_folder folder = { 0 };
-    int32_t          rc;
+    int32_t          rc = gr_folder_open(&folder, path, error);
 
-    GR_TRY(gr_folder_open(&folder, fd, path, error));
-    if (gr_folder_has(&folder, GR_PART_EDGES)) {
-        GR_TRY(read_edges(context, &folder.part[GR_PART_EDGES], &folder.vertices, data, error));
-    } else {
-        GR_TRY(read_mtx(context, &folder.part[GR_PART_GRAPH].file, &folder.vertices, data, error));
-    }
-    GR_TRY(gr_features_read_dense(context, &folder, data, error));
-    GR_TRY(gr_features_read_sparse(context, &folder, data, error));
-    GR_TRY(gr_labels_read(context, &folder, data, error));
-    GR_TRY(gr_split_read(context, &folder, data, error));
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY(gr_folder_compare(&folder, reading->comm, error));
+    GR_TRY(read_graph(reading, &folder, data, error));
+    GR_TRY(gr_features_read(reading, &folder, data, error));
+    GR_TRY(gr_labels_read(reading, &folder, data, error));
+    GR_TRY(gr_split_read(reading, &folder, data, error));
 done:
     gr_folder_close(&folder);
     return rc;
 }
 
-static int32_t read_file(const graft_context *context, const char *path, graft_data *data, graft_error *error)
+static int32_t make(graft_context *context, const char *path, graft_data **data, graft_error *error)
 {
-    struct gr_vertices vertices = { .count = -1 };
-    struct gr_file     file = { .fd = -1 };
-    char               shown[GR_FILE_NAME];
-    int32_t            rc;
-
-    gr_file_show(shown, path, NULL);
-    GR_TRY(gr_file_open(&file, AT_FDCWD, path, shown, error));
-    GR_TRY(read_mtx(context, &file, &vertices, data, error));
-done:
-    gr_file_close(&file);
-    return rc;
+    if (path == NULL || data == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
+    return GR_NEW(context, *data, 1, error);
 }
 
-/* A folder if it can be opened as one, else a file. */
-static int32_t read_path(const graft_context *context, const char *path, graft_data *data, graft_error *error)
+int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                           graft_data **data, graft_error *error)
 {
-    int     fd;
-    int32_t rc;
+    struct gr_reading reading = { 0 };
+    struct gr_comm   *comm = NULL;
+    graft_data       *made = NULL;
+    int32_t           rc;
 
-    do {
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    } while (fd < 0 && errno == EINTR);
-    if (fd < 0 && errno == ENOTDIR) return read_file(context, path, data, error);
-    if (fd < 0) {
-        const int code = errno;
-
-        return gr_fail_native(error, code == ENOENT ? GRAFT_ERR_NOT_FOUND : GRAFT_ERR_IO, code,
-                              "data set '%.300s' cannot be opened: %s", path, gr_file_errno_text(code));
-    }
-    rc = read_folder(context, fd, path, data, error);
-    close(fd);
+    GR_TRY(gr_comm_create(context, transport, gr_option_number(context, GR_OPTION_HALO_TIMEOUT), &comm, error));
+    rc = make(context, path, data != NULL ? &made : NULL, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_reading_init(&reading, comm, error));
+    made->set.size = sizeof made->set;
+    GR_TRY(read_folder(&reading, path, made, error));
+    *data = made;
+    made = NULL;
+done:
+    gr_data_close(context, made);
+    gr_reading_fini(&reading);
+    gr_comm_destroy(comm);
     return rc;
 }
 
 int32_t gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
 {
-    graft_data *made = NULL;
-    int32_t     rc;
-
-    GR_TRY(GR_NEW(context, made, 1, error));
-    made->set.size = sizeof made->set;
-    GR_TRY(read_path(context, path, made, error));
-    *data = made;
-    made = NULL;
-done:
-    gr_data_close(context, made);
-    return rc;
+    return gr_data_open_slice(context, NULL, path, data, error);
 }
 
 const graft_dataset *gr_data_view(const graft_data *data)

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct {
     const char        *name;
@@ -99,7 +101,7 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected 2: vertices and features",
                        shape->file.name, (long long)shape->npy.count);
     }
-    rc = gr_npy_read(&shape->file, &shape->npy, n_d, error);
+    rc = gr_npy_read(&shape->file, &shape->npy, 0, 2, n_d, error);
     if (rc < 0) return rc;
     if (n_d[0] < 0 || n_d[0] != indptr->npy.count - 1) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected one more than the %lld rows of '%s'",
@@ -147,19 +149,63 @@ done:
     return rc;
 }
 
-int32_t gr_folder_open(struct gr_folder *folder, int fd, const char *path, graft_error *error)
+static int32_t open_folder(struct gr_folder *folder, int fd, graft_error *error)
 {
     int32_t rc;
 
-    for (int i = 0; i < GR_PART_COUNT; i++) folder->part[i].file.fd = -1;
-    folder->path = path;
-    folder->vertices.count = -1;
     GR_TRY(open_parts(folder, fd, error));
     GR_TRY(check_presence(folder, error));
     GR_TRY(read_headers(folder, error));
     GR_TRY(check_shapes(folder, error));
 done:
     return rc;
+}
+
+static int32_t open_file(struct gr_folder *folder, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+
+    gr_file_show(shown, folder->path, NULL);
+    return gr_file_open(&folder->part[GR_PART_GRAPH].file, AT_FDCWD, folder->path, shown, error);
+}
+
+int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error)
+{
+    int     fd;
+    int32_t rc;
+
+    for (int i = 0; i < GR_PART_COUNT; i++) folder->part[i].file.fd = -1;
+    folder->path = path;
+    folder->vertices.count = -1;
+    do {
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0 && errno == ENOTDIR) return open_file(folder, error);
+    if (fd < 0) {
+        const int code = errno;
+
+        return gr_fail_native(error, code == ENOENT ? GRAFT_ERR_NOT_FOUND : GRAFT_ERR_IO, code,
+                              "data set '%.300s' cannot be opened: %s", path, gr_file_errno_text(code));
+    }
+    rc = open_folder(folder, fd, error);
+    close(fd);
+    return rc;
+}
+
+int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error)
+{
+    char        names[GR_PART_COUNT][64];
+    const char *name[GR_PART_COUNT + 1];
+    uint64_t    value[GR_PART_COUNT + 1];
+
+    for (int i = 0; i < GR_PART_COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "the size of %s (none: 2^64 - 1)", parts[i].name);
+        name[i] = names[i];
+        value[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
+    }
+    name[GR_PART_COUNT] = "the number of vertices";
+    value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
+    return gr_comm_compare(comm, name, value, GR_PART_COUNT + 1, error);
 }
 
 void gr_folder_close(struct gr_folder *folder)

@@ -5,6 +5,7 @@
 
 #include "data/npy.h"
 #include "data/vertices.h"
+#include "exchange/collective.h"
 
 enum gr_part {
     GR_PART_GRAPH,
@@ -31,11 +32,15 @@ struct gr_folder {
     int64_t             n_sparse_features;
 };
 
-/** Open what there is, and check what can be without reading the data: a graph is there, and nothing twice or in part;
- *  types, shapes, lengths of files; that they agree on the number of vertices. `folder` is then ready for
- *  gr_folder_close(), also after a failure. */
-int32_t gr_folder_open(struct gr_folder *folder, int fd, const char *path, graft_error *error);
+/** Open what there is in `path`, and check what can be without reading the data: a graph is there, and nothing twice or
+ *  in part; types, shapes, lengths of files; that they agree on the number of vertices. A Matrix Market file is taken
+ *  for a folder with nothing but graph.mtx. `folder` is then ready for gr_folder_close(), also after a failure. */
+int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
 void    gr_folder_close(struct gr_folder *folder);
+
+/** Whether all ranks of the comm have found files of the same sizes, which state the same number of vertices.
+ *  \return OK; ERR_ARG: which differs, and how large it is on two ranks; ERR_PEER. The same on all ranks. */
+int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error);
 
 static inline int gr_folder_has(const struct gr_folder *folder, enum gr_part part)
 {

@@ -14,13 +14,15 @@
 
 enum { BUFFER_BYTES = 1 << 16, FIELD_MAX = 128, AT_END = -1 };
 
-/* The file as a stream of characters. The first failure to read stays in rc, and ends the stream. */
+/* The file, or what a rank has of it, as a stream of characters. The first failure to read stays in rc, and ends the
+ * stream. */
 struct stream {
     const struct gr_file *file;
     graft_error          *error;
     char                 *buffer;
     int64_t               begin, end; /* of what is in the buffer and not taken yet */
     int64_t               offset;     /* in the file, of what comes after the buffer */
+    int64_t               stop;       /* a line that begins behind this place is another rank's */
     int64_t               line;
     int32_t               rc;
 };
@@ -46,6 +48,12 @@ static int peek(struct stream *stream)
     return (unsigned char)stream->buffer[stream->begin];
 }
 
+/* Where in the file the next character is. */
+static int64_t position(const struct stream *stream)
+{
+    return stream->offset - (stream->end - stream->begin);
+}
+
 static int is_blank(int c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -65,24 +73,30 @@ static int32_t fail(const struct stream *stream, const char *found, int64_t leng
                    (long long)stream->line, gr_file_quote(quoted, found, length), expected);
 }
 
-/* Go to the next line that holds something: neither blank nor a comment. 0 at the end of the file. */
+/* Go behind the end of the line, or to the end of the file. */
+static void skip_line(struct stream *stream)
+{
+    int c = peek(stream);
+
+    for (; c != '\n' && c != AT_END; c = peek(stream)) stream->begin++;
+    if (c == AT_END) return;
+    stream->begin++;
+    stream->line++;
+}
+
+/* At the begin of a line: go to the next that holds something, neither blank nor a comment. 0 if there is none. */
 static int next_line(struct stream *stream)
 {
-    int c;
+    while (position(stream) <= stream->stop) {
+        int c;
 
-    for (;;) {
         skip_blanks(stream);
         c = peek(stream);
-        if (c == '%') {
-            while (c != '\n' && c != AT_END) {
-                stream->begin++;
-                c = peek(stream);
-            }
-        }
-        if (c != '\n') return c != AT_END;
-        stream->begin++;
-        stream->line++;
+        if (c == AT_END) return 0;
+        if (c != '%' && c != '\n') return 1;
+        skip_line(stream);
     }
+    return 0;
 }
 
 /* The next field of the line, empty if there is none. */
@@ -250,49 +264,145 @@ done:
     return rc;
 }
 
-static int32_t read_entries(struct stream *stream, const struct header *header, struct gr_coo *coo)
+static int32_t read_header(struct stream *stream, struct header *header)
+{
+    const int32_t rc = read_banner(stream, header);
+
+    return rc < 0 ? rc : read_sizes(stream, header);
+}
+
+/* Read entries until there are so many, or no more. *count receives how many, and one more if there are more. */
+static int32_t read_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
+                            int64_t *count)
 {
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     int64_t  entry;
     int32_t  rc = GRAFT_OK;
 
     if (locale == (locale_t)0) return gr_fail(stream->error, GRAFT_ERR_NOMEM, "no memory for the \"C\" locale");
-    for (entry = 0; entry < header->entries && next_line(stream); entry++) {
-        GR_TRY(read_entry(stream, header, locale, coo));
-    }
-    if (next_line(stream) || entry < header->entries) {
-        GR_TRY(stream->rc);
-        rc = gr_fail(stream->error, GRAFT_ERR_FORMAT, "'%s', line %lld: found %s after %lld of %lld entries",
-                     stream->file->name, (long long)stream->line,
-                     entry < header->entries ? "the end of the file" : "one more line, expected the end of the file,",
-                     (long long)entry, (long long)header->entries);
-    }
-    if (rc == GRAFT_OK) rc = stream->rc;
+    for (entry = 0; entry < most && next_line(stream); entry++) GR_TRY(read_entry(stream, header, locale, coo));
+    *count = entry + next_line(stream);
+    rc = stream->rc;
 done:
     freelocale(locale);
     return rc;
 }
 
-int32_t gr_mtx_read(const graft_context *context, const struct gr_file *file, struct gr_vertices *vertices,
-                    struct gr_coo *coo, graft_error *error)
+/* Go to a place in the file, which is in this line. */
+static void go_to(struct stream *stream, int64_t place, int64_t line)
 {
-    struct stream stream = { .file = file, .error = error, .line = 1 };
-    struct header header = { 0 };
-    struct gr_coo made = { 0 };
+    stream->offset = place;
+    stream->begin = stream->end = 0;
+    stream->line = line;
+}
+
+/* How many lines end between two places. */
+static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, int64_t *lines)
+{
+    *lines = 0;
+    for (int64_t at = begin, bytes; at < end && stream->rc == GRAFT_OK; at += bytes) {
+        bytes = end - at < BUFFER_BYTES ? end - at : BUFFER_BYTES;
+        stream->rc = gr_file_read(stream->file, at, stream->buffer, bytes, stream->error);
+        for (int64_t i = 0; i < bytes; i++) *lines += stream->buffer[i] == '\n';
+    }
+    return stream->rc;
+}
+
+/* Put the stream at the first line of this rank. What is behind the header is cut into equal ranges of bytes; a line
+ * belongs to the range in which the end of the line before it lies, the first one to rank 0. The lines of the ranges
+ * before are counted, so that messages can tell their numbers. *most receives how many entries there may be. */
+static int32_t take_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                          int64_t *most)
+{
+    const int64_t behind = position(stream), bytes = stream->file->size - behind;
+    const int32_t rank = reading->comm->rank;
+    const int64_t begin = behind + gr_reading_share(reading, bytes, rank);
+    const int64_t end = behind + gr_reading_share(reading, bytes, rank + 1);
+    int64_t       lines, before, total;
+    int32_t       rc = GRAFT_OK;
+
+    *most = header->entries;
+    if (reading->comm->n_ranks == 1) return GRAFT_OK;
+    GR_TRY(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
+    GR_TRY(gr_reading_before(reading, lines, &before, &total, stream->error));
+    go_to(stream, begin, stream->line + before);
+    stream->stop = end;
+    if (rank > 0) skip_line(stream);
+    else lines++; /* the one right behind the header */
+    if (lines < *most) *most = lines;
+done:
+    return rc;
+}
+
+static int32_t fail_number(const struct stream *stream, const struct header *header, int64_t found)
+{
+    return gr_fail(stream->error, GRAFT_ERR_FORMAT, "'%s', line %lld: found %s after %lld of %lld entries",
+                   stream->file->name, (long long)stream->line,
+                   found < header->entries ? "the end of the file" : "one more line, expected the end of the file,",
+                   (long long)found, (long long)header->entries);
+}
+
+/* All ranks together must have as many entries as the header states. With fewer, the last rank is at the end of the
+ * file, and says so. With more, the rank that has the first too many goes back to find its line. */
+static int32_t check_number(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                            const struct stream *start, int64_t count, struct gr_coo *coo)
+{
+    int64_t before, total, most;
+    int32_t rc = gr_reading_before(reading, count, &before, &total, stream->error);
+
+    if (rc < 0) return rc;
+    most = header->entries > before ? header->entries - before : 0;
+    if (total < header->entries && reading->comm->rank == reading->comm->n_ranks - 1) {
+        rc = fail_number(stream, header, total);
+    } else if (count > most) {
+        coo->count = 0;
+        go_to(stream, position(start), start->line);
+        rc = read_entries(stream, header, most, coo, &count);
+        if (rc == GRAFT_OK) rc = fail_number(stream, header, header->entries);
+    }
+    return gr_comm_agree(reading->comm, rc, stream->error);
+}
+
+static int32_t read_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                          struct gr_coo *coo)
+{
+    struct stream start;
+    int64_t       most, count = 0;
     int32_t       rc;
 
-    GR_TRY(GR_NEW(context, stream.buffer, BUFFER_BYTES, error));
-    GR_TRY(read_banner(&stream, &header));
-    GR_TRY(read_sizes(&stream, &header));
-    GR_TRY(gr_vertices_named(vertices, file, header.n, error));
-    GR_TRY(gr_coo_init(context, &made, header.entries * (1 + header.symmetric), header.weighted, error));
-    made.count = 0;
-    GR_TRY(read_entries(&stream, &header, &made));
+    GR_TRY(take_range(reading, stream, header, &most));
+    start = *stream;
+    rc = gr_coo_init(reading->context, coo, most * (1 + header->symmetric), header->weighted, stream->error);
+    coo->count = 0;
+    if (rc == GRAFT_OK) rc = read_entries(stream, header, most, coo, &count);
+    GR_TRY(gr_comm_agree(reading->comm, rc, stream->error));
+    rc = check_number(reading, stream, header, &start, count, coo);
+done:
+    return rc;
+}
+
+int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
+                    struct gr_coo *coo, graft_error *error)
+{
+    static const char *const names[] = { "the number of vertices", "the number of entries", "values", "symmetry" };
+    struct stream            stream = { .file = file, .error = error, .stop = file->size, .line = 1 };
+    struct header            header = { 0 };
+    struct gr_coo            made = { 0 };
+    int32_t                  rc = GR_NEW(reading->context, stream.buffer, BUFFER_BYTES, error);
+
+    if (rc == GRAFT_OK) rc = read_header(&stream, &header);
+    if (rc == GRAFT_OK) rc = gr_vertices_named(vertices, file, header.n, error);
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY(gr_comm_compare(reading->comm, names,
+                           (const uint64_t[]){ (uint64_t)header.n, (uint64_t)header.entries, (uint64_t)header.weighted,
+                                               (uint64_t)header.symmetric },
+                           4, error));
+    GR_TRY(read_range(reading, &stream, &header, &made));
     made.n_rows = made.n_cols = header.n;
     *coo = made;
     memset(&made, 0, sizeof made);
 done:
-    gr_coo_fini(context, &made);
-    gr_free(context, stream.buffer);
+    gr_coo_fini(reading->context, &made);
+    gr_free(reading->context, stream.buffer);
     return rc;
 }

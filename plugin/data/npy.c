@@ -275,7 +275,8 @@ done:
     return rc;
 }
 
-int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, void *to, graft_error *error)
+int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
+                    graft_error *error)
 {
-    return gr_file_read(file, npy->offset, to, npy->count * npy->item_bytes, error);
+    return gr_file_read(file, npy->offset + first * npy->item_bytes, to, count * npy->item_bytes, error);
 }

@@ -30,7 +30,8 @@ struct gr_npy_form {
 int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy,
                      graft_error *error);
 
-/** Read all elements; `to` has room for npy->count of them. */
-int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, void *to, graft_error *error);
+/** Read elements `first` to `first + count - 1`. */
+int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
+                    graft_error *error);
 
 #endif

@@ -59,19 +59,33 @@ void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr 
         memcpy((char *)out->values + (uint64_t)to * bytes, (const char *)in->values + (uint64_t)from * bytes, bytes);
 }
 
-/* What a check finds wrong, each as the first row it is wrong in; INT64_MAX for nothing. */
-struct faults {
-    int64_t falling, column, value;
-};
-
-static struct faults find_faults(const graft_csr *csr, int threads)
+int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t first_row, graft_error *error)
 {
-    int64_t falling = INT64_MAX, column = INT64_MAX, value = INT64_MAX;
-
-    for (int64_t row = csr->n_rows - 1; row >= 0; row--) {
-        if (csr->row_ptr[row + 1] < csr->row_ptr[row]) falling = row;
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        if (csr->row_ptr[row + 1] >= csr->row_ptr[row]) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row_ptr falls from %lld to %lld at row %lld", name,
+                       (long long)csr->row_ptr[row], (long long)csr->row_ptr[row + 1], (long long)(first_row + row));
     }
-    if (falling < INT64_MAX) return (struct faults){ falling, column, value };
+    return GRAFT_OK;
+}
+
+/* The entry of a row, one of whose columns is known to be wrong. */
+static int32_t report_column(const graft_csr *csr, const char *name, int64_t row, int64_t first_row,
+                             int64_t first_entry, graft_error *error)
+{
+    int64_t e = csr->row_ptr[row];
+
+    while (gr_csr_column(csr, e) >= 0 && gr_csr_column(csr, e) < csr->n_cols) e++;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld names column %lld, but columns go from 0 to %lld",
+                   name, (long long)(first_row + row), (long long)(first_entry + e), (long long)gr_csr_column(csr, e),
+                   (long long)csr->n_cols - 1);
+}
+
+int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
+                             int threads, graft_error *error)
+{
+    int64_t column = INT64_MAX, value = INT64_MAX; /* the first row that has a wrong one */
+
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : column, value) if (threads > 1)
     for (int64_t row = 0; row < csr->n_rows; row++) {
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
@@ -85,16 +99,12 @@ static struct faults find_faults(const graft_csr *csr, int threads)
             }
         }
     }
-    return (struct faults){ falling, column, value };
-}
-
-static int32_t report_column(const graft_csr *csr, const char *name, int64_t row, graft_error *error)
-{
-    int64_t e = csr->row_ptr[row];
-
-    while (gr_csr_column(csr, e) >= 0 && gr_csr_column(csr, e) < csr->n_cols) e++;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld names column %lld, but columns go from 0 to %lld",
-                   name, (long long)row, (long long)e, (long long)gr_csr_column(csr, e), (long long)csr->n_cols - 1);
+    if (column < INT64_MAX) return report_column(csr, name, column, first_row, first_entry, error);
+    if (value < INT64_MAX) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld holds a value that is not finite", name,
+                       (long long)(first_row + value));
+    }
+    return GRAFT_OK;
 }
 
 /* Types, sizes and pointers, without a look into the arrays. */
@@ -121,8 +131,7 @@ static int32_t check_shape(const graft_csr *csr, const char *name, graft_error *
 
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error)
 {
-    struct faults faults;
-    int32_t       rc = check_shape(csr, name, error);
+    int32_t rc = check_shape(csr, name, error);
 
     if (rc < 0) return rc;
     if (csr->row_ptr[csr->n_rows] != 0 && csr->col_idx == NULL) {
@@ -130,18 +139,8 @@ int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int 
                        (long long)gr_csr_entries(csr));
     }
     if (trust) return GRAFT_OK;
-    faults = find_faults(csr, threads);
-    if (faults.falling < INT64_MAX) {
-        const int64_t row = faults.falling;
-        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row_ptr falls from %lld to %lld at row %lld", name,
-                       (long long)csr->row_ptr[row], (long long)csr->row_ptr[row + 1], (long long)row);
-    }
-    if (faults.column < INT64_MAX) return report_column(csr, name, faults.column, error);
-    if (faults.value < INT64_MAX) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld holds a value that is not finite", name,
-                       (long long)faults.value);
-    }
-    return GRAFT_OK;
+    rc = gr_csr_check_pointers(csr, name, 0, error);
+    return rc < 0 ? rc : gr_csr_check_entries(csr, name, 0, 0, threads, error);
 }
 
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,

@@ -23,6 +23,12 @@ void    gr_csr_fini(const graft_context *context, struct gr_csr *csr);
  *  `trust`, only types, sizes and null pointers are looked at. */
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error);
 
+/** Parts of it, for rows that are a slice of a matrix: `first_row` and `first_entry` are what messages call the
+ *  first. Row pointers that do not fall, whatever they begin with; then columns in range and values that are finite. */
+int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t first_row, graft_error *error);
+int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
+                             int threads, graft_error *error);
+
 /** Transpose; entries of a row come in the order of their columns. */
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error);

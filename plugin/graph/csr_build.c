@@ -1,5 +1,5 @@
-/* Rows of a sparse matrix from entries in any order: a stable counting sort by column, then one by row (the transpose),
- * so that the columns of every row come in order, and equal places side by side.
+/* Rows of a sparse matrix from entries in any order: a stable counting sort by row, then each row by its columns, so
+ * that these come in order, and equal places side by side. Nothing here is as long as the matrix is wide.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr_build.h"
 
@@ -31,30 +31,114 @@ void gr_coo_fini(const graft_context *context, struct gr_coo *coo)
     memset(coo, 0, sizeof *coo);
 }
 
-/* The transpose: a row of `columns` holds the rows that have an entry in this column, in the order they came. */
-static int32_t sort_by_column(const graft_context *context, const struct gr_coo *coo, struct gr_csr *columns,
-                              graft_error *error)
+/* Every row holds its entries in the order they came. */
+static int32_t sort_by_row(const graft_context *context, const struct gr_coo *coo, struct gr_csr *rows,
+                           graft_error *error)
 {
     const graft_csr like = { .size = sizeof like,
                              .index_type = GRAFT_I32,
                              .value_type = coo->value != NULL ? GRAFT_F32 : 0,
                              .values = coo->value };
     int64_t        *next;
-    int32_t         rc = gr_csr_init(context, columns, &like, coo->n_cols, coo->n_rows, coo->count, error);
+    int32_t         rc = gr_csr_init(context, rows, &like, coo->n_rows, coo->n_cols, coo->count, error);
 
     if (rc < 0) return rc;
-    next = columns->row_ptr;
-    for (int64_t i = 0; i < coo->count; i++) next[coo->col[i] + 1]++;
-    for (int64_t col = 0; col < coo->n_cols; col++) next[col + 1] += next[col];
+    next = rows->row_ptr;
+    for (int64_t i = 0; i < coo->count; i++) next[coo->row[i] + 1]++;
+    for (int64_t row = 0; row < coo->n_rows; row++) next[row + 1] += next[row];
     for (int64_t i = 0; i < coo->count; i++) {
-        const int64_t to = next[coo->col[i]]++;
+        const int64_t to = next[coo->row[i]]++;
 
-        ((int32_t *)columns->col_idx)[to] = coo->row[i];
-        if (coo->value != NULL) ((float *)columns->values)[to] = coo->value[i];
+        ((int32_t *)rows->col_idx)[to] = coo->col[i];
+        if (coo->value != NULL) ((float *)rows->values)[to] = coo->value[i];
     }
-    memmove(next + 1, next, (size_t)coo->n_cols * sizeof *next); /* the end of one column is the begin of the next */
+    memmove(next + 1, next, (size_t)coo->n_rows * sizeof *next); /* the end of one row is the begin of the next */
     next[0] = 0;
     return GRAFT_OK;
+}
+
+/* Columns of one row, and their values if there are any. */
+struct row {
+    int32_t *col;
+    float   *value;
+};
+
+static inline void put(struct row to, int64_t i, struct row from, int64_t j)
+{
+    to.col[i] = from.col[j];
+    if (from.value != NULL) to.value[i] = from.value[j];
+}
+
+static int is_sorted(struct row row, int64_t count)
+{
+    int64_t i = 1;
+
+    while (i < count && row.col[i - 1] <= row.col[i]) i++;
+    return i >= count;
+}
+
+static void sort_by_insertion(struct row row, int64_t count)
+{
+    for (int64_t i = 1; i < count; i++) {
+        const int32_t col = row.col[i];
+        const float   value = row.value != NULL ? row.value[i] : 0;
+        int64_t       to = i;
+
+        for (; to > 0 && row.col[to - 1] > col; to--) put(row, to, row, to - 1);
+        row.col[to] = col;
+        if (row.value != NULL) row.value[to] = value;
+    }
+}
+
+/* By eight bits of the column after eight, from the lowest, each time into the spare row, which then is the other. */
+static void sort_by_digits(struct row row, int64_t count, int64_t n_cols, struct row spare)
+{
+    const struct row home = row;
+
+    for (int shift = 0; shift < 32 && (n_cols - 1) >> shift > 0; shift += 8) {
+        const struct row from = row;
+        int64_t          next[257] = { 0 };
+
+        for (int64_t i = 0; i < count; i++) next[(from.col[i] >> shift & 255) + 1]++;
+        for (int digit = 0; digit < 255; digit++) next[digit + 1] += next[digit];
+        for (int64_t i = 0; i < count; i++) put(spare, next[from.col[i] >> shift & 255]++, from, i);
+        row = spare;
+        spare = from;
+    }
+    if (row.col == home.col) return;
+    memcpy(home.col, row.col, (size_t)count * sizeof *row.col);
+    if (row.value != NULL) memcpy(home.value, row.value, (size_t)count * sizeof *row.value);
+}
+
+enum { INSERTION_MOST = 64 };
+
+/* Sort each row by its columns; equal ones stay in the order they came. */
+static int32_t sort_rows(const graft_context *context, const struct gr_csr *csr, graft_error *error)
+{
+    const int64_t *ptr = csr->row_ptr, n_rows = csr->view.n_rows;
+    struct row     spare = { 0 };
+    int64_t        longest = 0;
+    int32_t        rc = GRAFT_OK;
+
+    for (int64_t i = 0; i < n_rows; i++)
+        if (ptr[i + 1] - ptr[i] > longest) longest = ptr[i + 1] - ptr[i];
+    if (longest > INSERTION_MOST) {
+        GR_TRY(GR_NEW(context, spare.col, longest, error));
+        if (csr->values != NULL) GR_TRY(GR_NEW(context, spare.value, longest, error));
+    }
+    for (int64_t i = 0; i < n_rows; i++) {
+        const struct row row = { (int32_t *)csr->col_idx + ptr[i],
+                                 csr->values != NULL ? (float *)csr->values + ptr[i] : NULL };
+        const int64_t    count = ptr[i + 1] - ptr[i];
+
+        if (is_sorted(row, count)) continue;
+        if (count <= INSERTION_MOST) sort_by_insertion(row, count);
+        else sort_by_digits(row, count, csr->view.n_cols, spare);
+    }
+done:
+    gr_free(context, spare.col);
+    gr_free(context, spare.value);
+    return rc;
 }
 
 /* Make one entry of equal ones, which lie side by side. Returns how many went. */
@@ -81,7 +165,7 @@ static int64_t merge_equal(struct gr_csr *csr)
     return entries - to;
 }
 
-static int32_t check_sums(const struct gr_csr *csr, const char *name, graft_error *error)
+static int32_t check_sums(const struct gr_csr *csr, int64_t first_row, const char *name, graft_error *error)
 {
     const float *values = csr->values;
 
@@ -90,7 +174,7 @@ static int32_t check_sums(const struct gr_csr *csr, const char *name, graft_erro
             if (isfinite(values[i])) continue;
             return gr_fail(error, GRAFT_ERR_FORMAT,
                            "'%s': the values at row %lld, column %lld (from 0 on) add up to more than a float holds",
-                           name, (long long)row, (long long)gr_csr_column(&csr->view, i));
+                           name, (long long)(first_row + row), (long long)gr_csr_column(&csr->view, i));
         }
     }
     return GRAFT_OK;
@@ -99,20 +183,20 @@ static int32_t check_sums(const struct gr_csr *csr, const char *name, graft_erro
 int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const char *name, struct gr_csr *csr,
                      int64_t *merged, graft_error *error)
 {
-    int32_t       rc;
+    const int64_t first_row = coo->first_row;
+    struct gr_csr made = { 0 };
     int64_t       gone;
-    struct gr_csr columns = { 0 }, made = { 0 };
+    int32_t       rc;
 
-    GR_TRY(sort_by_column(context, coo, &columns, error));
+    GR_TRY(sort_by_row(context, coo, &made, error));
     gr_coo_fini(context, coo);
-    GR_TRY(gr_csr_transpose(context, &columns.view, &made, error));
+    GR_TRY(sort_rows(context, &made, error));
     gone = merge_equal(&made);
-    GR_TRY(check_sums(&made, name, error));
+    GR_TRY(check_sums(&made, first_row, name, error));
     *merged = gone;
     *csr = made;
     memset(&made, 0, sizeof made);
 done:
-    gr_csr_fini(context, &columns);
     gr_csr_fini(context, &made);
     gr_coo_fini(context, coo);
     return rc;

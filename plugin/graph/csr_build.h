@@ -8,6 +8,7 @@
 /** Entries (row[i], col[i]) of a matrix, in any order, some perhaps more than once. */
 struct gr_coo {
     int64_t  n_rows, n_cols; /* at most INT32_MAX */
+    int64_t  first_row;      /* what messages call row 0 */
     int64_t  count;
     int32_t *row, *col;
     float   *value; /* or NULL: no entry has a value */
@@ -17,9 +18,10 @@ struct gr_coo {
 int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted, graft_error *error);
 void    gr_coo_fini(const graft_context *context, struct gr_coo *coo);
 
-/** Build the rows, each in the order of its columns, in time linear in rows, columns and entries. Of entries at the
+/** Build the rows, each in the order of its columns, in time linear in rows and entries. Of entries at the
  *  same place one is kept, with the sum of the values in the order they came.
  * \param[in]  coo     Valid indices. Freed on the way, to save memory: empty afterwards, also after a failure.
+ *  Memory while it works: entries of the longest row once more.
  * \param[in]  name    What a message calls the matrix.
  * \param[out] csr     With int32 columns, and float values if coo has any.
  * \param[out] merged  How many entries went into another one.

@@ -56,7 +56,7 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     else GR_TRY(init_shared(t, gat, error));
     gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
     gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
-    /* A rank without vertices has no arrays to share, but takes part in the exchange of each pass that is made again. */
+    /* A rank without vertices has no arrays to share, and takes part in exchanges that are made again all the same. */
     layer->shares[GR_STEP_BEGIN] = t->config.recompute;
     layer->count[GR_ARRAY_PROJECTED] = t->n_seen * layer->wide;
     layer->count[GR_ARRAY_ALPHA] = entries_of(t) * heads;
@@ -217,8 +217,9 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     return GRAFT_OK;
 }
 
-/* From the gradients by the scores of vertices, which are 0 as a target for those of other ranks, to those by the vectors, of which the sums over a chunk of vertices go
- * to trainer->partial, and those by Z, to which they are added. */
+/* From the gradients by the scores of vertices, which are 0 as a target for those of other ranks, to those by the
+ * vectors, of which the sums over a chunk of vertices go to trainer->partial, and those by Z, to which they are added.
+ */
 static void score_vertices_backward(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass         *pass = arg;

@@ -107,11 +107,33 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
     return GRAFT_OK;
 }
 
+static int32_t check_flags(const graft_trainer *t, graft_error *error)
+{
+    const graft_dataset *d = &t->data;
+    const graft_graph   *g = t->over;
+
+    if (d->flags & ~(uint32_t)GRAFT_DATASET_SLICE)
+        return gr_fail(error, GRAFT_ERR_ARG, "dataset: flags are 0x%x, of which some are unknown", d->flags);
+    if (d->flags == 0) return GRAFT_OK;
+    if (g == NULL)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "this data set is a slice of %lld of %lld vertices, from vertex %lld on, and has no graph over "
+                       "ranks; expected that, or all of the vertices",
+                       (long long)d->n_slice, (long long)d->n_vertices, (long long)d->first_vertex);
+    if (d->n_slice == g->n_slice && (d->n_slice == 0 || d->first_vertex == g->first[g->comm->rank])) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG,
+                   "this data set is a slice of %lld vertices from %lld on, that of the graph over ranks has %lld from "
+                   "%lld on",
+                   (long long)d->n_slice, (long long)d->first_vertex, (long long)g->n_slice,
+                   (long long)g->first[g->comm->rank]);
+}
+
 /* Our copies of the host's structs; the arrays stay his. */
 static int32_t read_dataset(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
+    GR_TRY(check_flags(t, error));
     t->n = t->over != NULL ? t->over->n_slice : t->data.n_vertices;
     t->first = t->over != NULL ? t->over->first[t->over->comm->rank] : 0;
     if (t->over == NULL) GR_TRY(gr_struct_read(&t->graph, sizeof t->graph, t->data.graph, "dataset.graph", error));
@@ -189,7 +211,8 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     rc = new_trainer(context, &data, &t, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
-    if (t->over != NULL) GR_TRY(gr_ranks_take(t, error));
+    GR_TRY(gr_ranks_compare(t, error));
+    GR_TRY(gr_ranks_take(t, error));
     GR_TRY(count_trained(t, error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
@@ -244,8 +267,9 @@ static int evaluation_is_due(const graft_trainer *t)
 
 static int32_t step(graft_trainer *t, double *loss, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    double  begin;
+    const int64_t columns = gr_ranks_columns(t);
+    int32_t       rc = GRAFT_OK;
+    double        begin;
 
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
@@ -254,6 +278,7 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     GR_TRY(gr_layers_backward(t, error));
     GR_TRY(gr_ranks_sum(t, loss, 1, error));
     GR_TRY(gr_ranks_sum_gradients(t, error));
+    t->ranks.step_columns = gr_ranks_columns(t) - columns;
     begin = gr_profile_begin(t);
     gr_optimizer_step(t);
     gr_profile_end_alone(t, "optimizer", begin);

@@ -251,13 +251,14 @@ done:
     return rc;
 }
 
-static int32_t open_and_close(struct subject *s, const char *path, float weight, graft_error *error)
+static int32_t open_and_close(struct subject *s, const char *path, int slice, float weight, graft_error *error)
 {
     graft_data          *data = NULL;
     const graft_dataset *set;
     int32_t              rc;
 
-    TRY(s->data->open(s->context, path, &data, error));
+    if (slice) TRY(s->data->open_slice(s->context, NULL, path, &data, error));
+    else TRY(s->data->open(s->context, path, &data, error));
     set = s->data->view(data);
     if (set == NULL || set->n_vertices != 4) watch_blame("%s: it does not hold what it should", path);
     else if (weight > 0 && *(const float *)set->graph->values != weight) watch_blame("%s: another weight", path);
@@ -273,10 +274,10 @@ static int32_t play_data(const struct scenario *scenario, struct scene *scene, s
 
     (void)scenario;
     snprintf(file, sizeof file, "%s", folder_path(&scene->market, "graph.mtx"));
-    TRY(open_and_close(s, scene->dense.path, 0, error));
-    TRY(open_and_close(s, scene->sparse.path, 0, error));
-    TRY(open_and_close(s, scene->market.path, 0.5f, error));
-    TRY(open_and_close(s, file, 0.5f, error));
+    TRY(open_and_close(s, scene->dense.path, 0, 0, error));
+    TRY(open_and_close(s, scene->sparse.path, 1, 0, error));
+    TRY(open_and_close(s, scene->market.path, 0, 0.5f, error));
+    TRY(open_and_close(s, file, 1, 0.5f, error));
 done:
     return rc;
 }
@@ -413,6 +414,29 @@ done:
     return rc;
 }
 
+/* A trainer over the ranks of a graph, of which there is one. */
+static int32_t play_over_ranks(const struct scenario *scenario, struct scene *scene, struct subject *s,
+                               graft_error *error)
+{
+    graft_dataset  set = scene->set[scenario->set].dataset;
+    graft_slice    slice = GRAFT_INIT(graft_slice);
+    graft_traffic  traffic = GRAFT_INIT(graft_traffic);
+    graft_trainer *trainer = NULL;
+    int32_t        rc;
+
+    slice.n_vertices = VERTICES;
+    slice.rows = set.graph;
+    TRY(s->graph->create(s->context, NULL, &slice, &set.over, error));
+    TRY(s->train->create(s->context, &set, &trainer, error));
+    TRY(use_trainer(scene, s, trainer, error));
+    TRY(s->train->traffic(trainer, -1, &traffic, error));
+    if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);
+done:
+    s->graph->destroy(set.over); /* which the trainer holds */
+    s->train->destroy(trainer);
+    return rc;
+}
+
 const struct scenario scenarios[] = {
     { .name = "options and modules", .play = play_context },
     { .name = "products", .play = play_products, .settings = { { "threads", "2" } } },
@@ -425,6 +449,14 @@ const struct scenario scenarios[] = {
       .play = play_graph,
       .settings = { { "threads", "2" }, { "partition", "hash" }, { "halo.cover", "pre" } } },
     { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
+    { .name = "gcn over one rank, sparse features",
+      .play = play_over_ranks,
+      .set = SCENE_SPARSE,
+      .settings = { { "model", "gcn" }, { "sparse_input", "yes" }, { "partition", "block" }, { "profile", "yes" } } },
+    { .name = "gat over one rank, several classes at once",
+      .play = play_over_ranks,
+      .set = SCENE_TARGETS,
+      .settings = { { "model", "gat" }, { "heads", "2" }, { "hidden", "6" }, { "recompute", "yes" } } },
     { .name = "sage, sparse features, input dropout",
       .play = play_training,
       .set = SCENE_SPARSE,

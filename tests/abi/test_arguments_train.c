@@ -5,7 +5,8 @@
 
 static const char *data_calls(const void *arg)
 {
-    graft_data *data = NULL;
+    graft_data     *data = NULL;
+    graft_transport odd = { .size = 4 };
 
     (void)arg;
     REFUSED(GRAFT_ERR_ARG, s.data->open(NULL, "/", &data, &error));
@@ -15,6 +16,15 @@ static const char *data_calls(const void *arg)
     REFUSED(GRAFT_ERR_NOT_FOUND, s.data->open(s.context, "/nowhere", &data, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.data->open(s.context, "/proc", &data, &error));
     REFUSED(GRAFT_ERR_FORMAT, s.data->open(s.context, "/dev/null", &data, &error));
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(NULL, NULL, "/", &data, &error));
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, NULL, NULL, &data, &error));
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, NULL, "/", NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.data->open_slice(s.context, NULL, "/nowhere", &data, &error));
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error));
+    odd = (graft_transport)GRAFT_INIT(graft_transport);
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error));
+    odd.n_ranks = 2, odd.tag_max = INT32_MAX;
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error)); /* it has no functions */
     if (s.data->view(NULL) != NULL) watch_blame("view(NULL) is not NULL");
     s.data->close(s.context, NULL);
     s.data->close(NULL, NULL);
@@ -67,6 +77,9 @@ static void bad_dataset_arrays(graft_trainer **trainer)
     BAD(GRAFT_ERR_ARG, d.n_vertices = 0, (void)0);
     BAD(GRAFT_ERR_ARG, d.n_vertices = -1, (void)0);
     BAD(GRAFT_ERR_ARG, d.n_vertices = N + 1, (void)0);
+    BAD(GRAFT_ERR_ARG, d.flags = 2, (void)0);
+    BAD(GRAFT_ERR_UNSUPPORTED, (d.flags = GRAFT_DATASET_SLICE, d.n_slice = N), (void)0);
+    BAD(GRAFT_OK, (d.first_vertex = -1, d.n_slice = N + 1), s.train->destroy(*trainer); *trainer = NULL);
 #undef BAD
 }
 
@@ -170,6 +183,7 @@ static const char *trainer_calls(const void *arg)
     char           text[32];
 
     graft_ledger_item use = GRAFT_INIT(graft_ledger_item);
+    graft_traffic     traffic = GRAFT_INIT(graft_traffic);
 
     (void)arg;
     if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
@@ -198,6 +212,9 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->ledger_item(trainer, 0, NULL, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, -1, &use, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, 1000, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic(NULL, 0, &traffic, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->traffic(trainer, 0, &traffic, &error)); /* not over ranks */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

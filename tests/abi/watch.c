@@ -330,6 +330,17 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     return rc;
 }
 
+static int32_t data_open_slice(graft_context *context, const graft_transport *over, const char *path, graft_data **out,
+                               graft_error *error)
+{
+    graft_data *const copy = out != NULL ? *out : NULL;
+    int32_t           rc;
+
+    WATCHED("graft.data/1 open_slice", error, data->open_slice(context, over, path, out, error),
+            watch_same(out, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_dataset *data_view(const graft_data *opened)
 {
     const graft_dataset *view = NULL;
@@ -348,6 +359,7 @@ static const graft_data_interface watched_data = {
     .open = data_open,
     .view = data_view,
     .close = data_close,
+    .open_slice = data_open_slice,
 };
 
 static int32_t train_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
@@ -449,6 +461,16 @@ static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_le
     return rc;
 }
 
+static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    const graft_traffic copy = traffic != NULL ? *traffic : (graft_traffic){ 0 };
+    int32_t             rc;
+
+    WATCHED("graft.train/1 traffic", error, train->traffic(trainer, rank, traffic, error),
+            watch_same(traffic, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -461,6 +483,7 @@ static const graft_train watched_train = {
     .destroy = train_destroy,
     .span = train_span,
     .ledger_item = train_ledger_item,
+    .traffic = train_traffic,
 };
 
 void watch_check_whole(const char *id, const void *table, size_t size)

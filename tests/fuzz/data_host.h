@@ -4,46 +4,14 @@
 #define DATA_HOST_H
 
 #include "../tap.h"
-#include "data_files.h"
+#include "data_ranks.h"
 
-#include "graft_data.h"
-#include "graft_load.h"
-
-#define UNUSED __attribute__((unused))
-
-/** An allocator that counts, refuses what is too large, and can do something at the n-th call: fail, or cut a file
- *  short. */
-static struct memory {
-    int64_t     live_bytes, calls, act_at;
-    uint64_t    too_large;
-    const char *cut_path; /* NULL: fail */
-} memory = { .act_at = -1, .too_large = (uint64_t)1 << 30 };
+static struct memory memory = MEMORY_INIT;
 
 static char                        last_log[512];
 static const graft_api            *api;
 static const graft_data_interface *data;
 static graft_context              *context;
-
-static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
-{
-    struct memory *m = self;
-    void          *block;
-
-    if (m->calls++ == m->act_at) {
-        if (m->cut_path == NULL) return NULL;
-        files_check(truncate(m->cut_path, 100) == 0, m->cut_path);
-    }
-    block = bytes < m->too_large ? aligned_alloc(alignment, bytes) : NULL;
-    if (block != NULL) m->live_bytes += (int64_t)bytes;
-    return block;
-}
-
-static void deallocate(void *self, void *block, uint64_t bytes, uint64_t alignment)
-{
-    (void)alignment;
-    ((struct memory *)self)->live_bytes -= (int64_t)bytes;
-    free(block);
-}
 
 static void keep_log(void *self, graft_log_level level, const char *message)
 {
@@ -66,12 +34,12 @@ static int open_files(void)
  *  nothing leaked, outputs and errno untouched. Else what is wrong. */
 static const char *refusal(const char *path, int32_t status, const char *const *words)
 {
-    static char    fault[1024];
-    graft_data    *untouched = (graft_data *)&memory, *out = untouched;
-    graft_error    error = GRAFT_INIT(graft_error);
-    const int64_t  live = memory.live_bytes;
-    const int      files = open_files();
-    int32_t        rc;
+    static char   fault[1024];
+    graft_data   *untouched = (graft_data *)&memory, *out = untouched;
+    graft_error   error = GRAFT_INIT(graft_error);
+    const int64_t live = memory.live_bytes;
+    const int     files = open_files();
+    int32_t       rc;
 
     errno = 4711;
     rc = data->open(context, path, &out, &error);
@@ -87,24 +55,65 @@ static const char *refusal(const char *path, int32_t status, const char *const *
     return NULL;
 }
 
+/** The same by ranks. */
+static const char *refusal_by_ranks(const char *path, int32_t status, const char *const *words)
+{
+    const char *fault = NULL;
+
+    for (int i = 0; i < CREW_COUNTS && fault == NULL; i++) {
+        const int64_t live = memory.live_bytes + crew_live();
+        const int     files = open_files();
+
+        crew_aim(path);
+        crew_open(api, crew_counts[i]);
+        fault = crew_refusal_fault(crew_counts[i], status, words);
+        crew_close(crew_counts[i]);
+        if (fault == NULL && memory.live_bytes + crew_live() != live) fault = "ranks leaked memory";
+        if (fault == NULL && open_files() != files) fault = "a file of a rank stayed open";
+    }
+    return fault;
+}
+
+/** Whether ranks read this from `path`: NULL, or what is wrong. */
+static const char *slices_fault(const char *path, const graft_dataset *whole)
+{
+    const char *fault = NULL;
+
+    for (int i = 0; i < CREW_COUNTS && fault == NULL; i++) {
+        crew_aim(path);
+        crew_open(api, crew_counts[i]);
+        fault = crew_fault(whole, crew_counts[i]);
+        crew_close(crew_counts[i]);
+    }
+    return fault;
+}
+
 UNUSED static void refused(const char *what, const char *path, int32_t status, const char *const *words)
 {
     const char *fault = refusal(path, status, words);
 
+    if (fault == NULL) fault = refusal_by_ranks(path, status, words);
     if (!ok(fault == NULL, "%s is refused", what)) diag("%s", fault);
 }
 
 #define REFUSED(what, path, status, ...) refused(what, path, status, (const char *const[]){ __VA_ARGS__, NULL })
 
-/** Open what must succeed; NULL, and the reason as a comment, if it does not. */
+/** Open what must succeed, and be the same for ranks; NULL, and the reason as a comment, if it does not. */
 UNUSED static graft_data *opened(const char *path)
 {
     graft_data *out = NULL;
     graft_error error = GRAFT_INIT(graft_error);
+    const char *fault;
 
     last_log[0] = '\0';
-    if (data->open(context, path, &out, &error) == GRAFT_OK) return out;
-    diag("%s", error.message);
+    if (data->open(context, path, &out, &error) < 0) {
+        diag("%s", error.message);
+        return NULL;
+    }
+    fault = slices_fault(path, data->view(out));
+    if (fault == NULL) return out;
+    diag("%s", fault);
+    data->close(context, out);
     return NULL;
 }
 
@@ -172,6 +181,7 @@ UNUSED static void check_truncations(const struct data_folder *folder, const cha
 
         write_file(folder, name, bytes, n);
         fault = refusal(path, GRAFT_ERR_FORMAT, words);
+        if (fault == NULL && n % 3 == 0) fault = refusal_by_ranks(path, GRAFT_ERR_FORMAT, words);
         if (fault != NULL && faults++ == 0) diag("cut after %zu bytes: %s", n, fault);
     }
     ok(faults == 0, "%s cut after each of its %zu bytes is refused", name, count);
@@ -218,13 +228,15 @@ static int host_begin(void)
     }
     context = api->context;
     data = api->get_interface(context, GRAFT_DATA_ID);
+    crew_begin();
     return ok(data != NULL && data->size >= sizeof *data, "the library has " GRAFT_DATA_ID);
 }
 
 UNUSED static void host_end(void)
 {
+    crew_end(api);
     api->close(context);
-    ok(memory.live_bytes == 0, "no memory is left after close");
+    ok(memory.live_bytes + crew_live() == 0, "no memory is left after close");
 }
 
 #endif

@@ -91,6 +91,8 @@ static const char *open_fault(const char *path)
     if (rc == GRAFT_OK) fault = set_fault(data->view(out));
     else if (rc != GRAFT_ERR_FORMAT && rc != GRAFT_ERR_NOMEM) fault = "another status than FORMAT or NOMEM";
     else if (rc == GRAFT_ERR_FORMAT && strstr(error.message, "graft-data-") == NULL) fault = "no file in the message";
+    if (fault == NULL && rc == GRAFT_OK) fault = slices_fault(path, data->view(out));
+    else if (fault == NULL) fault = refusal_by_ranks(path, rc == GRAFT_ERR_NOMEM ? 0 : rc, NULL); /* parts may fit */
     data->close(context, out);
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
@@ -116,6 +118,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc, (void)argv;
     if (!host_begin()) exit(2);
     memory.too_large = (uint64_t)1 << 22; /* so that every input is done in no time */
+    for (int i = 0; i < CREW_MOST; i++) crew[i].memory.too_large = memory.too_large;
     create_all();
     atexit(destroy_all);
     return 0;
@@ -150,9 +153,9 @@ static void replay_file(const char *path)
 
 static void replay(const char *path)
 {
-    struct stat    status;
+    struct stat     status;
     struct dirent **items;
-    int            count;
+    int             count;
 
     files_check(stat(path, &status) == 0, path);
     if (!S_ISDIR(status.st_mode)) {

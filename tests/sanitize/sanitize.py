@@ -16,6 +16,7 @@ PROGRAMS = {
     "tests/unit_test_cover": [],
     "tests/unit_test_data": [],
     "tests/unit_test_data_mtx": [],
+    "tests/unit_test_data_slices": [],
     "tests/unit_test_exchange": [],
     "tests/unit_test_faults": [],
     "tests/abi/test_arguments_mxm": [],

@@ -16,7 +16,7 @@ PARTS = [
     (r"plugin/base/", ["abi", "plugin/base"]),
     (r"plugin/aggregate/", ["abi", "plugin/base", "plugin/graph", "plugin/kernel", "plugin/cover", "plugin/exchange",
                             "plugin/aggregate"]),
-    (r"plugin/data/", ["abi", "plugin/base", "plugin/graph", "plugin/data"]),
+    (r"plugin/data/", ["abi", "plugin/base", "plugin/graph", "plugin/exchange", "plugin/data"]),
     (r"plugin/edge/", ["abi", "plugin/base", "plugin/graph", "plugin/kernel", "plugin/edge"]),
     (r"plugin/model/", ["abi", "plugin/base", "plugin/kernel", "plugin/graph", "plugin/edge", "plugin/dense",
                         "plugin/exchange", "plugin/aggregate", "plugin/model"]),

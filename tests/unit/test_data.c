@@ -324,15 +324,26 @@ static void check_file_refusals(void)
     if (is_root) files_check(seteuid(0) == 0, "seteuid");
 }
 
-/** A file that another process cuts short while it is read. */
+/** A file that another process cuts short before one allocation or another: the header may have been read, or not. */
 static void check_cut(void)
 {
-    sample(0);
-    memory.cut_path = folder_path(&folder, "edges.npy");
-    memory.act_at = memory.calls + 2;
-    REFUSED("a file cut short while it is read", folder.path, GRAFT_ERR_IO, "edges.npy", "ended at byte 100");
+    int while_read = 0, k = 0;
+
+    for (graft_data *out = NULL; out == NULL && k < 100; k++) {
+        graft_error error = GRAFT_INIT(graft_error);
+        int32_t     rc;
+
+        sample(0);
+        memory.cut_path = folder_path(&folder, "edges.npy");
+        memory.act_at = memory.calls + k;
+        rc = data->open(context, folder.path, &out, &error);
+        while_read += rc == GRAFT_ERR_IO && strstr(error.message, "edges.npy' ended at byte 100") != NULL;
+        if (rc < 0 && strstr(error.message, "edges.npy") == NULL) while_read = -1000;
+        data->close(context, out);
+    }
     memory.cut_path = NULL;
     memory.act_at = -1;
+    ok(while_read > 0 && k < 100, "a file cut short while it is read is refused");
 }
 
 static void check_all_truncations(void)

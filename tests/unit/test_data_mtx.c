@@ -77,6 +77,49 @@ static void check_random(void)
     }
 }
 
+/** A long row and a short one of a wide matrix, with values whose sum shows the order in which they were added: that of
+ *  the file. */
+static void check_order_of_sums(void)
+{
+    enum { N = 70000, LONG = 4000, SHORT = 40 };
+    static const char *const values[] = { "1e8", "1", "-1e8", "3" };
+    static const float       numbers[] = { 1e8f, 1, -1e8f, 3 };
+    static float             sum[2][N];
+    static uint8_t           there[2][N];
+    static char              text[(LONG + SHORT) * 24 + 128];
+    const graft_csr         *graph = NULL;
+    graft_data              *out;
+    uint32_t                 random = 3;
+    int64_t                  at = 0, faults = 0;
+    int                      used =
+        snprintf(text, sizeof text, "%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", N, N, LONG + SHORT);
+
+    for (int i = 0; i < LONG + SHORT; i++) {
+        const int row = i % 100 == 0 && i / 100 < SHORT, most = row == 1 ? 9 : 1500; /* so that many come again */
+        int       col;
+
+        random = random * 1664525u + 1013904223u;
+        col = (int)(random >> 8) % most * (N / most);
+        used += snprintf(text + used, sizeof text - (size_t)used, "%d %d %s\n", row + 1, col + 1, values[random >> 30]);
+        sum[row][col] = there[row][col] ? sum[row][col] + numbers[random >> 30] : numbers[random >> 30];
+        there[row][col] = 1;
+    }
+    write_file(&folder, "a.mtx", text, (size_t)used);
+    out = opened(folder_path(&folder, "a.mtx"));
+    if (out != NULL) graph = data->view(out)->graph;
+    for (int64_t i = 0; graph != NULL && i < 2 * (int64_t)N; i++) {
+        const int64_t row = i / N, col = i % N;
+
+        if (!there[row][col]) continue;
+        faults += at >= graph->row_ptr[row + 1] || ((const int32_t *)graph->col_idx)[at] != col ||
+                  ((const float *)graph->values)[at] != sum[row][col];
+        at++;
+    }
+    ok(graph != NULL && faults == 0 && at == graph->row_ptr[N], "%lld sums in the order of the file, %lld wrong",
+       (long long)at, (long long)faults);
+    data->close(context, out);
+}
+
 static void check_mtx_refusals(void)
 {
     static const struct {
@@ -180,6 +223,7 @@ int main(void)
     folder_create(&folder);
     check_mtx();
     check_random();
+    check_order_of_sums();
     check_mtx_refusals();
     check_long_lines();
     check_damage();

@@ -1,0 +1,211 @@
+/* The same files read by ranks, each a thread with a context and an allocator of its own: what their slices are when
+ * put together, and that all of them refuse with one sentence.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATA_RANKS_H
+#define DATA_RANKS_H
+
+#include "data_memory.h"
+
+#include "graft_data.h"
+#include "graft_load.h"
+
+#include <pthread.h>
+
+enum { CREW_MOST = 7 };
+
+struct crew_member {
+    struct memory               memory;
+    graft_context              *context;
+    const graft_data_interface *interface;
+    graft_transport             transport;
+    const char                 *path; /* what it reads */
+    graft_data                **out;  /* where it wants the result; at first &data */
+    graft_data                 *data;
+    graft_error                 error;
+    int32_t                     rc;
+    int                         errno_after;
+};
+
+static struct crew_member crew[CREW_MOST];
+static int                crew_repeats = 1; /* how often each opens it, over the same transport, and keeps the last */
+
+static graft_data *const crew_untouched = (graft_data *)crew;
+
+/* How many ranks the tests read with. 1 is a transport that is NULL. */
+static const int crew_counts[] = { 1, 2, 3, 7 };
+enum { CREW_COUNTS = sizeof crew_counts / sizeof *crew_counts };
+
+static void crew_begin(void)
+{
+    for (int i = 0; i < CREW_MOST; i++) {
+        graft_host       host = GRAFT_INIT(graft_host);
+        graft_error      error = GRAFT_INIT(graft_error);
+        const graft_api *opened = NULL;
+
+        crew[i].memory = (struct memory)MEMORY_INIT;
+        host.self = &crew[i].memory;
+        host.allocate = allocate;
+        host.deallocate = deallocate;
+        files_check(graft_load(getenv("GRAFT_LIBRARY"), &host, &opened, &error) == GRAFT_OK, error.message);
+        crew[i].context = opened->context;
+        crew[i].interface = opened->get_interface(opened->context, GRAFT_DATA_ID);
+        files_check(opened->set(opened->context, "halo.timeout", "20", NULL) == GRAFT_OK, "halo.timeout");
+    }
+}
+
+UNUSED static void crew_end(const graft_api *of_any)
+{
+    for (int i = 0; i < CREW_MOST; i++) of_any->close(crew[i].context);
+}
+
+static int64_t crew_live(void)
+{
+    int64_t live = 0;
+
+    for (int i = 0; i < CREW_MOST; i++) live += crew[i].memory.live_bytes;
+    return live;
+}
+
+/** All ranks are to read this. */
+static void crew_aim(const char *path)
+{
+    for (int i = 0; i < CREW_MOST; i++) {
+        crew[i].path = path;
+        crew[i].data = crew_untouched;
+        crew[i].out = &crew[i].data;
+    }
+}
+
+static void *crew_work(void *arg)
+{
+    struct crew_member *m = arg;
+
+    for (int i = 1; i < crew_repeats; i++) {
+        const char *path = i % 2 == 0 ? m->path : "/nowhere";
+
+        if (m->interface->open_slice(m->context, &m->transport, path, m->out, NULL) == GRAFT_OK)
+            m->interface->close(m->context, *m->out);
+        *m->out = crew_untouched;
+    }
+    m->error = (graft_error)GRAFT_INIT(graft_error);
+    errno = 4711;
+    m->rc = m->interface->open_slice(m->context, m->transport.self != NULL ? &m->transport : NULL, m->path, m->out,
+                                     &m->error);
+    m->errno_after = errno;
+    return NULL;
+}
+
+/** Let `n` ranks open what they aim at, over a transport from this context. */
+static void crew_open(const graft_api *api, int n)
+{
+    const graft_transports *interface = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
+    graft_transport         transports[CREW_MOST];
+    pthread_t               thread[CREW_MOST];
+
+    for (int i = 0; i < CREW_MOST; i++) transports[i] = (graft_transport)GRAFT_INIT(graft_transport);
+    if (n > 1) files_check(interface->threads(api->context, n, transports, NULL) == GRAFT_OK, "transports");
+    for (int i = 0; i < n; i++) {
+        crew[i].transport = transports[i];
+        files_check(pthread_create(&thread[i], NULL, crew_work, &crew[i]) == 0, "pthread_create");
+    }
+    for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < n && n > 1; i++) transports[i].close(transports[i].self);
+}
+
+static void crew_close(int n)
+{
+    for (int i = 0; i < n; i++)
+        if (crew[i].rc == GRAFT_OK && crew[i].out != NULL) crew[i].interface->close(crew[i].context, crew[i].data);
+}
+
+/* Rows of a whole matrix against those of a slice, which begins at row `first`. */
+static int same_rows(const graft_csr *whole, const graft_csr *slice, int64_t first)
+{
+    const int64_t begin = whole->row_ptr[first], count = slice->row_ptr[slice->n_rows];
+    int           same = slice->n_cols == whole->n_cols && slice->row_ptr[0] == 0;
+
+    same &= slice->index_type == GRAFT_I32 && (slice->values == NULL) == (whole->values == NULL);
+    for (int64_t row = 0; row <= slice->n_rows; row++)
+        same &= slice->row_ptr[row] == whole->row_ptr[first + row] - begin;
+    if (!same || count == 0) return same;
+    same &= memcmp(slice->col_idx, (const int32_t *)whole->col_idx + begin, (size_t)count * 4) == 0;
+    if (slice->values == NULL) return same;
+    return same & (memcmp(slice->values, (const float *)whole->values + begin, (size_t)count * 4) == 0);
+}
+
+/* The same of plain arrays; NULL is like NULL alone. */
+static int same_part(const void *whole, const void *slice, int64_t first, int64_t n, size_t row_bytes)
+{
+    if (whole == NULL || slice == NULL) return whole == slice;
+    return memcmp(slice, (const char *)whole + (size_t)first * row_bytes, (size_t)n * row_bytes) == 0;
+}
+
+/* What is wrong with a slice that is to begin at vertex `first`, or NULL. */
+static const char *slice_fault(const graft_dataset *whole, const graft_dataset *slice, int64_t first, int n_ranks)
+{
+    const int64_t n = slice->n_slice;
+    const size_t  features = (size_t)whole->n_features * 4;
+
+    if (slice->first_vertex != first || n < 0 || first + n > whole->n_vertices)
+        return "slices do not follow one another";
+    if (slice->flags != (n_ranks > 1 ? GRAFT_DATASET_SLICE : 0u)) return "flags";
+    if (slice->n_vertices != whole->n_vertices || slice->n_features != whole->n_features ||
+        slice->n_classes != whole->n_classes)
+        return "another number of vertices, features or classes";
+    if (slice->graph->n_rows != n || !same_rows(whole->graph, slice->graph, first)) return "another graph";
+    if ((slice->features == NULL) != (whole->features == NULL)) return "features or not";
+    if (slice->features != NULL &&
+        (slice->features->n_rows != n || !same_part(whole->features->data, slice->features->data, first, n, features)))
+        return "other features";
+    if ((slice->sparse_features == NULL) != (whole->sparse_features == NULL)) return "sparse features or not";
+    if (slice->sparse_features != NULL &&
+        (slice->sparse_features->n_rows != n || !same_rows(whole->sparse_features, slice->sparse_features, first)))
+        return "other sparse features";
+    if (!same_part(whole->labels, slice->labels, first, n, 4)) return "other labels";
+    if (!same_part(whole->targets, slice->targets, first, n, (size_t)whole->n_classes)) return "other targets";
+    return same_part(whole->split, slice->split, first, n, 1) ? NULL : "another split";
+}
+
+/** Whether what `n` ranks have opened is, put together, this. NULL, or what is wrong. */
+static const char *crew_fault(const graft_dataset *whole, int n)
+{
+    static char fault[1024];
+    int64_t     first = 0;
+
+    for (int i = 0; i < n; i++) {
+        const graft_dataset *slice;
+        const char          *wrong;
+
+        snprintf(fault, sizeof fault, "rank %d of %d: status %d, %s", i, n, crew[i].rc, crew[i].error.message);
+        if (crew[i].rc != GRAFT_OK) return fault;
+        slice = crew[i].interface->view(crew[i].data);
+        wrong = slice_fault(whole, slice, first, n);
+        snprintf(fault, sizeof fault, "rank %d of %d: %s", i, n, wrong != NULL ? wrong : "");
+        if (wrong != NULL) return fault;
+        first += slice->n_slice;
+    }
+    return first == whole->n_vertices ? NULL : "vertices are left";
+}
+
+/** Whether all of `n` ranks have refused with this status and all the words, in one sentence, and left things as they
+ *  were. A status of 0: with one status, whichever. NULL, or what is wrong. */
+static const char *crew_refusal_fault(int n, int32_t status, const char *const *words)
+{
+    static char fault[1200];
+
+    for (int i = 0; i < n; i++) {
+        const struct crew_member *m = &crew[i];
+
+        snprintf(fault, sizeof fault, "rank %d of %d: status %d, %s", i, n, m->rc, m->error.message);
+        if (m->rc != (status != 0 ? status : crew[0].rc)) return fault;
+        if (m->errno_after != 4711) return "errno was changed";
+        if (m->rc == GRAFT_OK) continue;
+        if (m->error.code != m->rc || m->data != crew_untouched) return fault;
+        if (strcmp(m->error.message, crew[0].error.message) != 0 || m->error.rank != crew[0].error.rank) return fault;
+        for (const char *const *word = words; word != NULL && *word != NULL; word++)
+            if (strstr(m->error.message, *word) == NULL) return fault;
+    }
+    return NULL;
+}
+
+#endif
