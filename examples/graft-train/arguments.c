@@ -79,6 +79,7 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     struct parse     *parse = state->input;
     struct arguments *arguments = parse->arguments;
 
+    if (key == ARGP_KEY_INIT && problem_is_silent()) state->err_stream = stdout; /* which goes nowhere */
     if (key == ARGP_KEY_ARG) {
         take_positional(parse, text, state);
         return 0;
