@@ -61,8 +61,8 @@ static int is_written(int32_t rc, const graft_error *error, int *code)
     return rc >= 0;
 }
 
-/** Write all that was asked for; one that fails does not keep the others from being written. Of ranks, the first does it.
- *  Returns the exit code, which is that of all. */
+/** Write all that was asked for; one that fails does not keep the others from being written. Of ranks, the first does
+ *  it. Returns the exit code. */
 static int write_outputs(struct run *run)
 {
     const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;

@@ -1,5 +1,5 @@
-/* Many ranks: this program under mpiexec, without any MPI code of its own. The library starts MPI, and has one transport
- * for its messages; another one carries what only this program has to tell.
+/* Many ranks: this program under mpiexec, without any MPI code of its own. The library starts MPI, and has one
+ * transport for its messages; another one carries what only this program has to tell.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RANKS_H
 #define RANKS_H

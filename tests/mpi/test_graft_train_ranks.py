@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""graft-train under a launcher: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. What N ranks come to is what one process
-comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
+"""graft-train under a launcher: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. What N ranks come to is what one
+process comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
 import json
 import os
 import subprocess
