@@ -5,8 +5,6 @@
 
 #include "graft_graph.h"
 #include "graft_host.h"
-#include "graft_matrix.h"
-#include "graft_transport.h"
 
 GRAFT_EXTERN_C_BEGIN
 
@@ -80,7 +78,7 @@ typedef struct graft_data_interface {
      *
      *  A rank reads an equal range of edges.npy, or of the bytes of a Matrix Market file (a line belongs to the range
      *  in which it begins), sends the entries to the ranks that have their rows, and reads the rows of its slice from
-     *  the other files. All ranks must see the same files.
+     *  the other files. All ranks must see the same files, and read them within option "halo.timeout" of one another.
      *
      * \param[in]  transport  Borrowed during the call. NULL: one rank.
      * \param[in]  path       May differ from rank to rank.

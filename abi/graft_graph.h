@@ -70,8 +70,10 @@ typedef struct graft_graphs {
      *
      *  Owners are, by slice->owner, or else by option "partition",
      *      given   the rank that has the row in its slice: what is spread already stays where it is
-     *      block   ranges of vertices in the order they have, of about the same sum of 1 + entries
+     *      block   ranges of vertices in the order they have, even in vertices and entries together
      *      hash    pseudo-random
+     *      stream  one after the other, each where most of its neighbours are that fit there; every slice by itself,
+     *              with 4 bytes for every vertex of the graph while it works
      *
      * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.

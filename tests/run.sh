@@ -7,7 +7,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../examples/setup.sh"
 
 setup_packages build example tests
-if ! setup_build -Dwerror=true -Dgraphblas=enabled -Dcblas=enabled -Donednn=enabled; then
+if ! setup_build -Dwerror=true -Dgraphblas=enabled -Dcblas=enabled -Donednn=enabled -Dmpi=enabled \
+    -Dmetis=enabled; then
     say "0 passed, 1 failed, 0 skipped"
     exit 1
 fi

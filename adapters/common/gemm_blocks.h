@@ -13,8 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows of C in a block; the depth of a chunk of a deep product, how many there may be, and elements of each at most. */
-enum { BLOCK_ROWS = 512, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
+/* Rows of C in a block, and where the product is deep, so that few rows are much work; the depth of a chunk of a deep
+ * product, how many there may be, and elements of all of them together, 16 MB, which the module keeps. */
+enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
 
 /** A whole product on one thread, number `thread` of the team; safe to call from several at once. OK, ERR_NOMEM or
  *  ERR_MODULE. rows_done is not for it. */
@@ -100,7 +101,7 @@ static void gemm_blocks_stay_alone(void)
 
 static int32_t gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g)
 {
-    const int64_t blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const int64_t rows = g->k >= 2 * CHUNK_DEPTH ? DEEP_BLOCK_ROWS : BLOCK_ROWS, blocks = (g->m + rows - 1) / rows;
     int32_t       worst = GRAFT_OK;
 
 #pragma omp parallel num_threads(g->threads) reduction(min : worst)
@@ -109,7 +110,7 @@ static int32_t gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, co
         times_begin(g->times);
 #pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < blocks; i++) {
-            const int64_t row = i * BLOCK_ROWS, m = g->m - row < BLOCK_ROWS ? g->m - row : BLOCK_ROWS;
+            const int64_t row = i * rows, m = g->m - row < rows ? g->m - row : rows;
 
             const int32_t rc = gemm_blocks_part(s, serial, g, row, m, 0, g->k);
 
@@ -185,28 +186,35 @@ static int64_t gemm_blocks_longest_row(const graft_gemm *g)
     return ab > g->ldc ? ab : g->ldc;
 }
 
+/* Into how many chunks the depth is cut; 1: C is large enough to be cut by rows. */
+static int64_t gemm_blocks_chunks(const graft_gemm *g)
+{
+    const int64_t deep = g->k / CHUNK_DEPTH, room = PARTIAL_MAX / g->m / g->n;
+    const int64_t most = room < CHUNKS_MAX ? room : CHUNKS_MAX, chunks = deep < most ? deep : most;
+
+    return chunks > 1 ? chunks : 1;
+}
+
 /** Do a whole product, each block of it by serial(). */
 static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, graft_error *error)
 {
-    int64_t chunks = g->k / CHUNK_DEPTH;
+    int64_t chunks;
     int32_t rc;
 
     if (g->m == 0 || g->n == 0) return GRAFT_OK;
+    chunks = gemm_blocks_chunks(g);
     if (gemm_blocks_longest_row(g) > INT_MAX)
         return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED,
                                 "rows are longer than its integers can say, elements", gemm_blocks_longest_row(g));
-    if (g->k / CHUNKS_MAX > INT_MAX)
+    if ((g->k - 1) / chunks >= INT_MAX)
         return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
-    if (chunks > CHUNKS_MAX) chunks = CHUNKS_MAX;
-    if (chunks > 1 && g->m * g->n <= PARTIAL_MAX) {
+    if (chunks > 1) {
         const uint64_t bytes = ((uint64_t)(chunks * g->m * g->n) * sizeof(float) + 63) / 64 * 64;
 
         rc = gemm_blocks_reserve(s, bytes, error);
         if (rc < 0) return rc;
         rc = gemm_blocks_by_depth(s, serial, g, chunks);
     } else {
-        if (g->k > INT_MAX)
-            return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
         rc = gemm_blocks_by_rows(s, serial, g);
     }
     if (rc == GRAFT_OK) return GRAFT_OK;

@@ -10,8 +10,8 @@
 #include <immintrin.h>
 
 /* Rows and depth of a piece of A: 512 KB, so that a piece of B and what oneDNN packs fit in a second-level cache beside
- * what is left of it. */
-enum { PIECE = 512 };
+ * what is left of it. Columns of a piece of B and of C: what a thread keeps does not grow with the columns of C. */
+enum { PIECE = 512, PIECE_COLUMNS = 1024 };
 
 int bf16_is_there(void)
 {
@@ -160,8 +160,9 @@ int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads)
         bf16->host = host;
         omp_init_lock(&bf16->lock);
     }
-    /* Codes cannot go while a team uses them; a product has no more than a dozen. */
-    if (bf16->n_codes > BF16_CODES_MAX - 16) drop_codes(bf16);
+    /* Codes cannot go while a team uses them; a product has no more than two for its rows, two for its columns, three
+     * for its depth, each with or without a sum. */
+    if (bf16->n_codes > BF16_CODES_MAX - 24) drop_codes(bf16);
     if (threads <= bf16->n_threads) return GRAFT_OK;
     drop_threads(bf16);
     bf16->threads = host->allocate(host->self, (uint64_t)threads * sizeof *bf16->threads, 64);
@@ -219,7 +220,7 @@ static uint64_t scratch_bytes(dnnl_primitive_t code)
     return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(about, dnnl_query_scratchpad_md, 0));
 }
 
-/* Rows and depth of at most PIECE. */
+/* Rows and depth of at most PIECE, columns of at most PIECE_COLUMNS. */
 static int32_t multiply_piece(struct bf16 *bf16, struct bf16_thread *t, const graft_gemm *g)
 {
     const struct bf16_shape shape = { .m = g->m,
@@ -243,7 +244,8 @@ static int32_t multiply_piece(struct bf16 *bf16, struct bf16_thread *t, const gr
     return execute(bf16, t, code, data) == dnnl_success ? GRAFT_OK : GRAFT_ERR_MODULE;
 }
 
-int32_t bf16_serial(struct bf16 *bf16, int thread, const graft_gemm *g)
+/* Columns of at most PIECE_COLUMNS. */
+static int32_t multiply_columns(struct bf16 *bf16, struct bf16_thread *t, const graft_gemm *g)
 {
     int32_t rc = GRAFT_OK;
 
@@ -257,8 +259,23 @@ int32_t bf16_serial(struct bf16 *bf16, int thread, const graft_gemm *g)
             piece.b += g->transpose_b ? depth : depth * g->ldb;
             piece.c += row * g->ldc;
             if (depth > 0) piece.beta = 1;
-            rc = multiply_piece(bf16, &bf16->threads[thread], &piece);
+            rc = multiply_piece(bf16, t, &piece);
         }
+    }
+    return rc;
+}
+
+int32_t bf16_serial(struct bf16 *bf16, int thread, const graft_gemm *g)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int64_t column = 0; column < g->n && rc == GRAFT_OK; column += PIECE_COLUMNS) {
+        graft_gemm piece = *g;
+
+        piece.n = g->n - column < PIECE_COLUMNS ? g->n - column : PIECE_COLUMNS;
+        piece.b += g->transpose_b ? column * g->ldb : column;
+        piece.c += column;
+        rc = multiply_columns(bf16, &bf16->threads[thread], &piece);
     }
     return rc;
 }

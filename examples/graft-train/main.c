@@ -109,7 +109,7 @@ static int train(struct run *run, graft_error *error)
 
     if (prepare(run, error) < 0) return problem_print(error);
     code = write_outputs(run);
-    if (run->profile.count > 0) profile_print(&run->profile);
+    if (run->profile.count > 0) profile_print(&run->profile, run_seconds(run));
     report_print(run);
     if (code == EXIT_FINE && run->signal != 0) code = 128 + run->signal;
     if (ranks_largest(&run->ranks, &code, &late) < 0) code = problem_print(&late);

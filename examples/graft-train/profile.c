@@ -139,13 +139,14 @@ static int add_up(const struct profile *profile, struct sum *sums, int capacity)
     return count;
 }
 
-void profile_print(const struct profile *profile)
+void profile_print(const struct profile *profile, double seconds)
 {
     struct sum sums[32];
     const int  count = add_up(profile, sums, 32);
     double     all = 0;
 
     for (int i = 0; i < count; i++) all += sums[i].seconds;
+    if (seconds < all) seconds = all;
     printf("\n%-10s  %-10s  %9s  %6s  %7s  %8s  %7s\n", "pass", "phase", "seconds", "share", "GB/s", "GFLOP/s",
            "balance");
     for (int i = 0; i < count; i++) {
@@ -153,9 +154,10 @@ void profile_print(const struct profile *profile)
 
         if (sums[i].all > 0) snprintf(balance, sizeof balance, "%.1f%%", 100 * sums[i].busy / sums[i].all);
         printf("%-10s  %-10s  %9.4f  %5.1f%%  %7.1f  %8.1f  %7s\n", PASS[sums[i].pass], sums[i].phase, sums[i].seconds,
-               100 * sums[i].seconds / all, sums[i].bytes * 1e-9 / sums[i].seconds,
+               100 * sums[i].seconds / seconds, sums[i].bytes * 1e-9 / sums[i].seconds,
                sums[i].flops * 1e-9 / sums[i].seconds, balance);
     }
+    printf("%-10s  %-10s  %9.4f  %5.1f%%\n", "", "no phase", seconds - all, 100 * (seconds - all) / seconds);
     printf("balance: of the time that all threads had, what they worked\n");
 }
 

@@ -18,8 +18,8 @@ int32_t profile_take(struct profile *profile, const struct library *library, gra
  *  one for each thread. */
 int32_t profile_write(const struct profile *profile, const char *path, graft_error *error);
 
-/** Seconds, share, GB/s, GFLOP/s and balance by pass and phase. */
-void profile_print(const struct profile *profile);
+/** Seconds, share of the `seconds` that all epochs took, GB/s, GFLOP/s and balance by pass and phase. */
+void profile_print(const struct profile *profile, double seconds);
 
 void profile_fini(struct profile *profile);
 

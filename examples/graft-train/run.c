@@ -164,6 +164,14 @@ int64_t run_edges(const struct run *run)
     return run->library.graphs->info(run->ranks.graph, -1, &info, NULL) < 0 ? 0 : info.n_entries;
 }
 
+double run_seconds(const struct run *run)
+{
+    double seconds = 0;
+
+    for (int64_t i = 0; i < run->n_history; i++) seconds += run->history[i].seconds;
+    return seconds;
+}
+
 void run_fini(struct run *run)
 {
     free(run->history);

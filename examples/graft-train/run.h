@@ -38,6 +38,9 @@ int32_t run_train(struct run *run, graft_error *error);
 /** Edges of the graph, on all ranks. */
 int64_t run_edges(const struct run *run);
 
+/** Seconds of all epochs together. */
+double run_seconds(const struct run *run);
+
 /** Free everything but the library. */
 void run_fini(struct run *run);
 

@@ -23,8 +23,7 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
                           int64_t widest, struct gr_halo_rows *rows, graft_error *error);
 void    gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** From x[first x width], the owned rows, to those behind them, the rows of the halo. Collective.
- *  \return OK; ERR_PEER. */
+/** From x[first x width], the owned rows, to those behind them, rows of the halo. Collective. \return OK; ERR_PEER. */
 int32_t gr_halo_rows_get(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
                          graft_error *error);
 

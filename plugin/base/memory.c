@@ -17,6 +17,11 @@ static struct header *header_of(void *memory)
     return (struct header *)(void *)((char *)memory - LINE);
 }
 
+int64_t gr_block_bytes(int64_t count, uint64_t element_bytes)
+{
+    return (int64_t)(((uint64_t)count * element_bytes + 2 * LINE - 1) / LINE * LINE);
+}
+
 void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
 {
     uint64_t bytes;
@@ -24,7 +29,7 @@ void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes,
 
     if (count >= 0 && !__builtin_mul_overflow((uint64_t)count, element_bytes, &bytes) &&
         bytes <= INT64_MAX - 2 * LINE) {
-        bytes = (bytes + 2 * LINE - 1) / LINE * LINE;
+        bytes = (uint64_t)gr_block_bytes(count, element_bytes);
         block = host->allocate(host->self, bytes, LINE);
     }
     if (block == NULL) {
@@ -35,6 +40,11 @@ void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes,
     memset(block, 0, bytes);
     header_of(block + LINE)->bytes = bytes;
     return block + LINE;
+}
+
+int64_t gr_bytes(const void *memory)
+{
+    return memory == NULL ? 0 : (int64_t)((const struct header *)(const void *)((const char *)memory - LINE))->bytes;
 }
 
 void gr_host_free(const graft_host *host, void *memory)

@@ -13,6 +13,11 @@
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
 void  gr_free(const graft_context *context, void *memory);
 
+/** What a block of `count` elements takes of the host. */
+int64_t gr_block_bytes(int64_t count, uint64_t element_bytes);
+/** What this block takes of the host; 0 for NULL. */
+int64_t gr_bytes(const void *memory);
+
 /** The same for those who have a host and no context: modules that are built in, and the context itself. */
 #define GR_HOST_NEW(host, ptr, count, error)                                                                           \
     (((ptr) = gr_host_new((host), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)

@@ -42,12 +42,14 @@
     X(MXM_VERIFY, "mxm.verify", 1, "integer", "0", "0..1000000", "rows of every product to compare with reference")    \
     X(DENSE_MODULE, "dense.module", 0, "text", "auto", "", "module of the dense products: auto, or a name")            \
     X(DENSE_TYPE, "dense.type", 0, "f32|bf16", "f32", "", "what dense products multiply; they add in float")           \
-    X(PARTITION, "partition", 0, "given|block|hash", "given", "",                                                      \
-      "who owns the vertices of a graph over ranks: who has them in its slice, ranges, or pseudo-random")              \
+    X(PARTITION, "partition", 0, "given|block|hash|stream", "given", "",                                               \
+      "who owns the vertices of a graph over ranks: who has them in its slice, or by block, hash or stream")           \
     X(HALO_COVER, "halo.cover", 0, "hybrid|pre|post", "hybrid", "",                                                    \
       "rows that ranks send: sums made by the sender (pre), raw rows (post), or the fewest of both")                   \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \
       "seconds that a rank waits for another before all give up")                                                      \
+    X(METIS_PROGRAM, "metis.program", 1, "text", "auto", "", "program that METIS partitions with; auto: graft-metis")  \
+    X(METIS_TIMEOUT, "metis.timeout", 1, "number", "600", "1..1000000000", "seconds that it may take")                 \
     X(STRICT, "strict", 1, "yes|no", "no", "", "fail where something else would stand in for what an option names")    \
     X(MODULE_PATH, "module.path", 1, "text", "", "", "folders, parted by ':', searched for modules first")             \
     X(LOG_LEVEL, "log.level", 1, "debug|info|warning|error", "info", "", "least important lines the log receives")

@@ -7,7 +7,12 @@
 #include <stdint.h>
 
 /** What the bits are for; no two purposes share a stream. */
-enum gr_random_purpose { GR_RANDOM_INIT = 1, GR_RANDOM_DROPOUT = 2, GR_RANDOM_PARTITION = 3 };
+enum gr_random_purpose {
+    GR_RANDOM_INIT = 1,
+    GR_RANDOM_DROPOUT = 2,
+    GR_RANDOM_PARTITION = 3,
+    GR_RANDOM_FINGERPRINT = 4
+};
 
 /** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each of which is a bijection of the state. */
 static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpose, uint64_t epoch, uint64_t layer)

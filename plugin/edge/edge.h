@@ -15,6 +15,8 @@ struct gr_edge_map {
 };
 
 /** The map of a matrix, made at the first call and freed with the matrix. */
+/** What gr_edge_map() takes of the host for this matrix the first time. */
+int64_t gr_edge_map_bytes(const graft_csr *csr);
 int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error);
 
 static inline int64_t gr_edge_number(const graft_index *index, int64_t i)

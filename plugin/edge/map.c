@@ -27,6 +27,16 @@ static void number_entries(const graft_csr *csr, struct gr_edge_map *map)
     next[0] = 0;
 }
 
+int64_t gr_edge_map_bytes(const graft_csr *csr)
+{
+    const int64_t entries = gr_csr_entries(csr);
+    graft_csr     pattern = *csr;
+
+    pattern.values = NULL;
+    return gr_block_bytes(1, sizeof(struct gr_edge_map)) + gr_block_bytes(entries, sizeof(int64_t)) +
+           gr_csr_copy_bytes(&pattern, csr->n_cols, entries);
+}
+
 int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error)
 {
     graft_csr           pattern = a->csr;

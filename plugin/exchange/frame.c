@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/frame.h"
 
+#include "base/crc.h"
 #include "base/error.h"
-#include "exchange/crc.h"
 
 _Static_assert(sizeof(struct gr_frame) == 64, "a frame has no padding: all of it is in the CRC");
 

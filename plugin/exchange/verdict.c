@@ -8,8 +8,8 @@
 #include "exchange/verdict.h"
 
 #include "base/clock.h"
+#include "base/crc.h"
 #include "base/memory.h"
-#include "exchange/crc.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -49,6 +49,17 @@ void gr_csr_fini(const graft_context *context, struct gr_csr *csr)
     memset(csr, 0, sizeof *csr);
 }
 
+int64_t gr_csr_copy_bytes(const graft_csr *like, int64_t n_rows, int64_t entries)
+{
+    return gr_block_bytes(n_rows + 1, sizeof *like->row_ptr) + gr_block_bytes(entries, index_bytes(like)) +
+           (like->values != NULL ? gr_block_bytes(entries, value_bytes(like)) : 0);
+}
+
+int64_t gr_csr_bytes(const struct gr_csr *csr)
+{
+    return gr_bytes(csr->row_ptr) + gr_bytes(csr->col_idx) + gr_bytes(csr->values);
+}
+
 void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from)
 {
     const uint64_t bytes = value_bytes(in);
@@ -171,7 +182,34 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     return GRAFT_OK;
 }
 
-/* Merge row `row` of two matrices with sorted rows, each column once, the first matrix winning. Returns the end. */
+int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, int *symmetric, graft_error *error)
+{
+    const uint64_t bytes = value_bytes(csr);
+    int64_t       *next = NULL;
+    int32_t        rc = GRAFT_OK;
+    int            same = csr->n_rows == csr->n_cols;
+
+    /* Its transpose would come row by row, so that its next entry has one place to be: next[row]. */
+    GR_TRY(GR_NEW(context, next, csr->n_rows, error));
+    memcpy(next, csr->row_ptr, (uint64_t)csr->n_rows * sizeof *next);
+    for (int64_t row = 0; row < csr->n_rows && same; row++) {
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1] && same; e++) {
+            const int64_t c = gr_csr_column(csr, e), at = next[c]++;
+
+            same = at < csr->row_ptr[c + 1] && gr_csr_column(csr, at) == row;
+            if (same && bytes > 0)
+                same = memcmp((const char *)csr->values + (uint64_t)at * bytes,
+                              (const char *)csr->values + (uint64_t)e * bytes, bytes) == 0;
+        }
+    }
+    *symmetric = same;
+done:
+    gr_free(context, next);
+    return rc;
+}
+
+/* Merge row `row` of two matrices with sorted rows, each column once, the first matrix winning, to `out` unless that is
+ * NULL. Returns the end. */
 static int64_t merge_row(const graft_csr *a, const graft_csr *b, int64_t row, struct gr_csr *out, int64_t to)
 {
     int64_t i = a->row_ptr[row], j = b->row_ptr[row];
@@ -181,32 +219,50 @@ static int64_t merge_row(const graft_csr *a, const graft_csr *b, int64_t row, st
         const int64_t cb = j < b->row_ptr[row + 1] ? gr_csr_column(b, j) : INT64_MAX;
         const int64_t c = ca < cb ? ca : cb;
 
-        gr_csr_put(out, to++, c, ca == c ? a : b, ca == c ? i : j);
+        if (out != NULL) gr_csr_put(out, to, c, ca == c ? a : b, ca == c ? i : j);
+        to++;
         while (i < a->row_ptr[row + 1] && gr_csr_column(a, i) == c) i++;
         while (j < b->row_ptr[row + 1] && gr_csr_column(b, j) == c) j++;
     }
     return to;
 }
 
-int32_t gr_csr_symmetrize(const graft_context *context, const graft_csr *csr, struct gr_csr *symmetric,
-                          graft_error *error)
+int64_t gr_csr_union_entries(const graft_csr *a, const graft_csr *b)
 {
-    struct gr_csr transpose = { 0 }, sorted = { 0 };
-    int32_t       rc = GRAFT_OK;
+    int64_t entries = 0;
+
+    for (int64_t row = 0; row < a->n_rows; row++) entries = merge_row(a, b, row, NULL, entries);
+    return entries;
+}
+
+int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const graft_csr *b, int64_t entries,
+                     struct gr_csr *both, graft_error *error)
+{
+    const int32_t rc = gr_csr_init(context, both, a, a->n_rows, a->n_cols, entries, error);
     int64_t       to = 0;
 
-    memset(symmetric, 0, sizeof *symmetric);
-    GR_TRY(gr_csr_transpose(context, csr, &transpose, error));
-    GR_TRY(gr_csr_transpose(context, &transpose.view, &sorted, error));
-    GR_TRY(gr_csr_init(context, symmetric, csr, csr->n_rows, csr->n_cols, 2 * gr_csr_entries(csr), error));
-    for (int64_t row = 0; row < csr->n_rows; row++) {
-        to = merge_row(&sorted.view, &transpose.view, row, symmetric, to);
-        symmetric->row_ptr[row + 1] = to;
+    if (rc < 0) return rc;
+    for (int64_t row = 0; row < a->n_rows; row++) {
+        to = merge_row(a, b, row, both, to);
+        both->row_ptr[row + 1] = to;
     }
-done:
-    gr_csr_fini(context, &transpose);
-    gr_csr_fini(context, &sorted);
-    return rc;
+    return GRAFT_OK;
+}
+
+static int has_loop(const graft_csr *csr, int64_t row)
+{
+    int found = 0;
+
+    for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) found |= gr_csr_column(csr, e) == row;
+    return found;
+}
+
+int64_t gr_csr_missing_loops(const graft_csr *csr)
+{
+    int64_t missing = 0;
+
+    for (int64_t row = 0; row < csr->n_rows; row++) missing += !has_loop(csr, row);
+    return missing;
 }
 
 static void put_unit_loop(struct gr_csr *out, int64_t to, int64_t vertex)
@@ -221,14 +277,14 @@ static void put_unit_loop(struct gr_csr *out, int64_t to, int64_t vertex)
 int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
                               graft_error *error)
 {
-    int32_t rc = gr_csr_init(context, looped, csr, csr->n_rows, csr->n_cols, gr_csr_entries(csr) + csr->n_rows, error);
-    int64_t to = 0;
+    const int64_t entries = gr_csr_entries(csr) + gr_csr_missing_loops(csr);
+    const int32_t rc = gr_csr_init(context, looped, csr, csr->n_rows, csr->n_cols, entries, error);
+    int64_t       to = 0;
 
     if (rc < 0) return rc;
     for (int64_t row = 0; row < csr->n_rows; row++) {
-        int missing = 1;
+        int missing = !has_loop(csr, row);
 
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) missing &= gr_csr_column(csr, e) != row;
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
             if (missing && gr_csr_column(csr, e) > row) {
                 put_unit_loop(looped, to++, row);

@@ -19,6 +19,10 @@ int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graf
                     int64_t n_cols, int64_t entries, graft_error *error);
 void    gr_csr_fini(const graft_context *context, struct gr_csr *csr);
 
+/** What gr_csr_init() takes of the host for so many rows and entries, and what this matrix has taken. */
+int64_t gr_csr_copy_bytes(const graft_csr *like, int64_t n_rows, int64_t entries);
+int64_t gr_csr_bytes(const struct gr_csr *csr);
+
 /** Whether all that graft_csr says of itself is true; `name` is what the message calls it. O(rows + entries). With
  *  `trust`, only types, sizes and null pointers are looked at. */
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error);
@@ -33,12 +37,18 @@ int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t fir
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error);
 
-/** Every entry in both directions, once, in the order of columns. A value is that of (i, j) if it was there, else that
- *  of (j, i). For a square matrix. */
-int32_t gr_csr_symmetrize(const graft_context *context, const graft_csr *csr, struct gr_csr *symmetric,
-                          graft_error *error);
+/** Whether the transpose is the same, entry by entry: also in the order of columns. 8 n bytes while it works. */
+int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, int *symmetric, graft_error *error);
 
-/** An entry (v, v) of value 1 in every row that has none; sorted rows stay sorted. For a square matrix. */
+/** The entries of two matrices of one shape with sorted rows, each place once; a value is that of `a` if it was there.
+ *  `entries` is what gr_csr_union_entries() says. */
+int64_t gr_csr_union_entries(const graft_csr *a, const graft_csr *b);
+int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const graft_csr *b, int64_t entries,
+                     struct gr_csr *both, graft_error *error);
+
+/** Rows of a square matrix without an entry (v, v). */
+int64_t gr_csr_missing_loops(const graft_csr *csr);
+/** An entry (v, v) of value 1 in each of them; sorted rows stay sorted. */
 int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
                               graft_error *error);
 

@@ -146,6 +146,11 @@ done:
     return rc;
 }
 
+int64_t gr_order_bytes(int64_t n)
+{
+    return 3 * gr_block_bytes(n, sizeof(int64_t)) + gr_block_bytes(n + 1, sizeof(int64_t));
+}
+
 int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, const char *method, int64_t *order,
                          graft_error *error)
 {

@@ -12,9 +12,11 @@
  *      rcm        reverse Cuthill-McKee (1969): breadth first, which makes the matrix a band
  *      community  vertices that label propagation (Raghavan et al. 2007) puts together, the larger groups first
  *
- *  Deterministic. ERR_OPTION for another method. O(n + entries) time, 32 n bytes while it works. */
+ *  Deterministic. ERR_OPTION for another method. O(n + entries) time, gr_order_bytes() while it works. */
 int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, const char *method, int64_t *order,
                          graft_error *error);
+
+int64_t gr_order_bytes(int64_t n);
 
 /** P A P^T: place i gets the row of order[i], with its entries in the order they had, and columns by place.
  *  ERR_ARG if `order` is no permutation. */

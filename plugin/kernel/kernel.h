@@ -37,6 +37,8 @@ int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_mat
 void gr_matrix_adopt(graft_matrix *matrix);
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix);
+/** The same without what kernels prepared. */
+int64_t gr_matrix_own_bytes(const graft_matrix *matrix);
 void    gr_matrix_destroy(graft_matrix *matrix);
 
 /** Let go of what kernels prepared. Who changes values in place calls it, for kernels may hold copies of them (the

@@ -17,18 +17,22 @@ int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_mat
 void gr_matrix_adopt(graft_matrix *matrix)
 {
     const graft_csr *csr = &matrix->csr;
-    const int64_t    index = csr->index_type == GRAFT_I32 ? 4 : 8;
-    const int64_t    value = csr->values == NULL ? 0 : csr->value_type == GRAFT_F32 ? 4 : 8;
 
     matrix->owned[0] = (void *)(uintptr_t)csr->row_ptr;
     matrix->owned[1] = (void *)(uintptr_t)csr->col_idx;
     matrix->owned[2] = (void *)(uintptr_t)csr->values;
-    matrix->owned_bytes = 8 * (csr->n_rows + 1) + csr->row_ptr[csr->n_rows] * (index + value);
+    matrix->owned_bytes = 0;
+    for (int i = 0; i < 3; i++) matrix->owned_bytes += gr_bytes(matrix->owned[i]);
+}
+
+int64_t gr_matrix_own_bytes(const graft_matrix *matrix)
+{
+    return matrix != NULL ? matrix->owned_bytes + matrix->edge_map_bytes : 0;
 }
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix)
 {
-    int64_t bytes = matrix != NULL ? matrix->owned_bytes + matrix->edge_map_bytes : 0;
+    int64_t bytes = gr_matrix_own_bytes(matrix);
 
     for (const struct gr_prepared *p = matrix != NULL ? matrix->prepared : NULL; p != NULL; p = p->next)
         bytes += p->bytes;

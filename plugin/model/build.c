@@ -4,12 +4,11 @@
 #include "base/parallel.h"
 #include "model/model.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define ARRAY(field, use)                                                                                              \
+#define ARRAY(field, use, remade)                                                                                      \
     {                                                                                                                  \
-#field, offsetof(struct gr_layer, field), sizeof *((struct gr_layer *)0)->field, use                           \
+#field, offsetof(struct gr_layer, field), sizeof *((struct gr_layer *)0)->field, use, remade                   \
     }
 
 static const struct {
@@ -17,27 +16,28 @@ static const struct {
     size_t      at; /* of its pointer in the layer */
     uint64_t    element_bytes;
     enum gr_use use;
+    int         remade; /* with recompute: what GR_STEP_BEGIN and GR_STEP_Z leave */
 } arrays[GR_ARRAYS] = {
-    [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_INNER] = ARRAY(inner, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits, GR_USE_MASKS),
-    [GR_ARRAY_PROJECTED] = ARRAY(attention.projected, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE], GR_USE_ACTIVATIONS),
-    [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET], GR_USE_ACTIVATIONS),
-    [GR_ARRAY_ALPHA] = ARRAY(attention.alpha, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS),
-    [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS),
-    [GR_ARRAY_PER_HEAD] = ARRAY(attention.per_head, GR_USE_ACTIVATIONS),
+    [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_INNER] = ARRAY(inner, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits, GR_USE_MASKS, 1),
+    [GR_ARRAY_PROJECTED] = ARRAY(attention.projected, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE], GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET], GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_ALPHA] = ARRAY(attention.alpha, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS, 0),
+    [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS, 0),
+    [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS, 0),
+    [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS, 0),
+    [GR_ARRAY_PER_HEAD] = ARRAY(attention.per_head, GR_USE_ACTIVATIONS, 0),
 };
 
 /* Whether the layer need not keep this array, for it can be made again. H is kept, as the next layer's input; so are
  * logits, constant sums over features, and what is small beside H. */
 static int is_remade(const graft_trainer *t, int32_t l, int which)
 {
-    if (!t->config.recompute || which > GR_ARRAY_Z) return 0;
+    if (!t->config.recompute || !arrays[which].remade) return 0;
     if (which == GR_ARRAY_Z) return t->layers[l].count[GR_ARRAY_H] > 0;
     return which != GR_ARRAY_GATHERED || l > 0 || !gr_gathers_once(t);
 }
@@ -53,36 +53,14 @@ static int64_t shared_count(const graft_trainer *t, int which)
     return most;
 }
 
-/* Bytes of the arrays of all layers. */
-static double array_bytes(const graft_trainer *t)
+/* Elements of one array in all layers. */
+static double count_of(const graft_trainer *t, int which)
 {
-    double bytes = 0;
+    double count = (double)shared_count(t, which);
 
-    for (int which = 0; which < GR_ARRAYS; which++) {
-        double count = (double)shared_count(t, which);
-
-        for (int32_t l = 0; l < t->config.n_layers; l++)
-            count += is_remade(t, l, which) ? 0 : (double)t->layers[l].count[which];
-        bytes += count * (double)arrays[which].element_bytes;
-    }
-    return bytes;
-}
-
-/* Whether all of it fits, asked before any of it is taken; if not, whether it would with option recompute. */
-static int32_t check_room(graft_trainer *t, double gradients, graft_error *error)
-{
-    const double wanted = gradients + array_bytes(t);
-    const int    recompute = t->config.recompute;
-    char         what[96] = "activations and gradients";
-    double       least;
-
-    t->config.recompute = 1;
-    least = gradients + array_bytes(t);
-    t->config.recompute = recompute;
-    if (!recompute && gr_ledger_has_room(t, least))
-        snprintf(what, sizeof what, "activations and gradients (they would fit with recompute=yes: %.1f MB)",
-                 least * 1e-6);
-    return gr_ledger_check(t, wanted, what, error);
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        count += is_remade(t, l, which) ? 0 : (double)t->layers[l].count[which];
+    return count;
 }
 
 /* One of the arrays, for each layer or for all. */
@@ -138,33 +116,71 @@ static void set_widths(graft_trainer *t)
     }
 }
 
-int32_t gr_layers_init(graft_trainer *t, graft_error *error)
+/* Elements of what the backward pass works with. */
+struct work {
+    int64_t gradient, scratch, partial;
+};
+
+static struct work work_of(const graft_trainer *t)
 {
     const int64_t chunks = gr_chunk_count(t->n_seen, GR_CHUNK_ROWS);
-    int64_t       widest = 4, scratch = 0, partial; /* 4: the sums of a loss, see loss.c */
-    int32_t       rc = GRAFT_OK;
+    int64_t       widest = 4, scratch = 0; /* 4: the sums of a loss, see loss.c */
 
-    set_widths(t);
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         const struct gr_layer *layer = &t->layers[l];
 
-        count_common(t, l);
-        GR_TRY(gr_layer_kinds[t->config.kind].init(t, l, error));
         if (layer->wide > widest) widest = layer->wide;
-        if (t->right != NULL && layer->aggregate_first && layer->in > scratch) scratch = layer->in;
+        /* gcn scales what it gathers on both sides. */
+        if (t->config.kind == GR_MODEL_GCN && layer->aggregate_first && layer->in > scratch) scratch = layer->in;
     }
     if (widest > scratch) scratch = widest;
-    partial = chunks * GR_PARTIALS * widest;
-    GR_TRY(check_room(t, (double)(2 * t->n * widest) * 4 + (double)(t->n_seen * scratch) * 4 + (double)partial * 8,
-                      error));
+    return (struct work){ t->n * widest, t->n_seen * scratch, chunks * GR_PARTIALS * widest };
+}
+
+int32_t gr_layers_plan(graft_trainer *t, graft_error *error)
+{
+    double      bytes[GR_USES] = { 0 };
+    int32_t     rc = GRAFT_OK;
+    struct work work;
+
+    set_widths(t);
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        memset(t->layers[l].count, 0, sizeof t->layers[l].count);
+        count_common(t, l);
+        GR_TRY(gr_layer_kinds[t->config.kind].init(t, l, error));
+    }
+    for (int which = 0; which < GR_ARRAYS; which++)
+        bytes[arrays[which].use] += count_of(t, which) * (double)arrays[which].element_bytes;
+    work = work_of(t);
+    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.scratch) * sizeof(float) +
+                              (double)work.partial * sizeof(double) +
+                              (t->config.kind == GR_MODEL_GAT ? (double)gr_gat_shared_count(t) * sizeof(float) : 0);
+    gr_ledger_plan(t, GR_USE_ACTIVATIONS, bytes[GR_USE_ACTIVATIONS]);
+    gr_ledger_plan(t, GR_USE_MASKS, bytes[GR_USE_MASKS]);
+    gr_ledger_plan(t, GR_USE_GRADIENTS, bytes[GR_USE_GRADIENTS]);
+done:
+    return rc;
+}
+
+int32_t gr_layers_init(graft_trainer *t, graft_error *error)
+{
+    int32_t     rc = GRAFT_OK;
+    struct work work;
+
+    /* Of these nothing is to come. */
+    gr_ledger_plan(t, GR_USE_FEATURES, 0);
+    gr_ledger_plan(t, GR_USE_GRAPH, 0);
+    GR_TRY(gr_model_replan(t, error));
+    work = work_of(t);
+    if (t->config.kind == GR_MODEL_GAT) GR_TRY(gr_gat_share(t, error));
     for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(t, which, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         if (t->layers[l].h == NULL) t->layers[l].h = t->layers[l].z;
     }
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[0], t->n * widest, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[1], t->n * widest, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, t->n_seen * scratch, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, partial, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[0], work.gradient, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[1], work.gradient, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, work.scratch, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, work.partial, error));
 done:
     return rc;
 }

@@ -13,14 +13,25 @@ static enum gr_model_kind kind_of(const char *name)
     return (enum gr_model_kind)kind;
 }
 
-/* Sizes of which all products can be told. */
+/* Whether the elements of all arrays can be counted: none has more rows than there are vertices, nor more columns than
+ * the widest of features, layers and classes for all heads; and a sum of several, in bytes, is to be told too. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
 {
     const int64_t heads = config->kind == GR_MODEL_GAT ? config->heads : 1;
+    int64_t       widest = heads;
 
-    if (data->n_classes <= INT32_MAX / heads && data->n_vertices <= INT64_MAX / 64 / INT32_MAX) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_ARG, "%lld vertices with %lld classes, each for %lld heads, are too many",
-                   (long long)data->n_vertices, (long long)data->n_classes, (long long)heads);
+    if (data->n_classes > INT32_MAX / heads) {
+        return gr_fail(error, GRAFT_ERR_ARG, "%lld classes, each for %lld heads, are too many; %lld can be",
+                       (long long)data->n_classes, (long long)heads, (long long)(INT32_MAX / heads));
+    }
+    for (int32_t l = 0; l <= config->n_layers; l++) {
+        const int64_t wide = l < config->n_layers ? gr_config_wide(config, l) : config->width[0];
+
+        if (wide > widest) widest = wide;
+    }
+    if (data->n_vertices <= INT64_MAX / 64 / widest) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "%lld vertices with %lld columns, the most of any array, are too many",
+                   (long long)data->n_vertices, (long long)widest);
 }
 
 static int32_t check_heads(const struct gr_config *config, graft_error *error)

@@ -16,11 +16,6 @@ int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
     return GRAFT_OK;
 }
 
-static void scale_in_place(const graft_trainer *t, const float *scale, float *x, int64_t rows, int64_t width)
-{
-    if (scale != NULL) gr_rows_scale(x, width, scale, 0, x, rows, width, t->threads);
-}
-
 static struct gr_operand first_rows(struct gr_operand x, int64_t rows)
 {
     x.rows = rows;
@@ -42,10 +37,9 @@ int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     int32_t                 rc = GRAFT_OK;
 
     if (layer->neigh == NULL) return gr_product_rows(t, own, layer->self, 0, rows, error);
-    if (add) GR_TRY(gr_product(t, own, layer->self, 0, layer->z, error));
+    if (add) GR_TRY(gr_product(t, own, layer->self, 0, NULL, layer->z, error));
     if (layer->aggregate_first) return gr_product_rows(t, gathered, layer->neigh, (float)add, rows, error);
-    GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
-    scale_in_place(t, t->right, t->scratch, layer->rows_in, layer->out);
+    GR_TRY(gr_product(t, x, layer->neigh, 0, t->right, t->scratch, error));
     GR_TRY(
         gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, t->left, product, layer->out, add, layer->z }, error));
     gr_layer_rows_forward(t, rows);
@@ -53,16 +47,41 @@ done:
     return rc;
 }
 
-/* dx, of rows_in rows, through what was gathered first. */
-static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const float *g, int add, float *dx,
+/* Through what was gathered first. dx is written there, so that the vertex itself comes behind. */
+static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const float *g, float *dx,
                                  graft_error *error)
 {
+    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
     const struct gr_operand gradient = gr_dense_operand(t->scratch, layer->in, layer->rows_out);
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->scratch, error));
-    scale_in_place(t, t->left, t->scratch, layer->rows_out, layer->in);
-    rc = gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->in, add, dx }, error);
+    GR_TRY(gr_product_weight_gradient(t, gathered, g, layer->neigh, error));
+    if (dx == NULL) return GRAFT_OK;
+    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->left, t->scratch, error));
+    GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->in, 0, dx }, error));
+    if (layer->self != NULL) rc = gr_product_input_gradient(t, g, layer->rows_out, layer->self, 1, NULL, dx, error);
+done:
+    return rc;
+}
+
+/* Through what was transformed first. g is spoiled, so that the vertex itself comes before. */
+static int32_t backward_transformed(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
+                                    graft_error *error)
+{
+    const struct gr_operand gradient = gr_dense_operand(g, layer->out, layer->rows_out);
+    const int               add = layer->self != NULL;
+    int32_t                 rc = GRAFT_OK;
+
+    if (add && dx != NULL) {
+        GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, NULL, dx, error));
+        gr_layer_clear_rest(t, layer, dx, layer->in);
+    }
+    if (t->left != NULL) gr_layer_scale(t, gradient, t->left, 0, g, layer->out);
+    GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->out, 0, t->scratch },
+                             error));
+    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
+    if (dx != NULL)
+        rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, NULL, dx, error);
 done:
     return rc;
 }
@@ -70,28 +89,16 @@ done:
 int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                          graft_error *error)
 {
-    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
-    const struct gr_operand gradient = gr_dense_operand(g, layer->out, layer->rows_out);
-    int32_t                 rc = GRAFT_OK;
-    int                     add = 0;
+    int32_t rc = GRAFT_OK;
 
-    if (layer->self != NULL) {
+    if (layer->self != NULL)
         GR_TRY(gr_product_weight_gradient(t, first_rows(x, layer->rows_out), g, layer->self, error));
-        if (dx != NULL) GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, dx, error));
-        if (dx != NULL) gr_layer_clear_rest(layer, dx, layer->in);
-        add = 1;
-    }
-    if (layer->neigh == NULL) return rc;
-    if (layer->aggregate_first) {
-        GR_TRY(gr_product_weight_gradient(t, gathered, g, layer->neigh, error));
-        if (dx != NULL) rc = backward_gathered(t, layer, g, add, dx, error);
+    if (layer->neigh == NULL) { /* rows_in are rows_out */
+        if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, NULL, dx, error);
+    } else if (layer->aggregate_first) {
+        rc = backward_gathered(t, layer, g, dx, error);
     } else {
-        scale_in_place(t, t->left, g, layer->rows_out, layer->out);
-        GR_TRY(gr_product_gather(t, layer,
-                                 &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->out, 0, t->scratch }, error));
-        GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
-        if (dx != NULL)
-            rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, dx, error);
+        rc = backward_transformed(t, layer, x, g, dx, error);
     }
 done:
     return rc;

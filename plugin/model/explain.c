@@ -85,7 +85,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     gr_text_add(&text, "dense     %s: %s%s\n", t->dense->name, t->dense->detail,
                 t->dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
     if (t->config.recompute) gr_text_add(&text, "recompute what is inside layers is made again in the backward pass\n");
-    gr_ledger_text(t, ledger, sizeof ledger);
+    gr_ledger_text(t, 0, ledger, sizeof ledger);
     gr_text_add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_ledger_total(t) * 1e-6, ledger);
     return GRAFT_OK;
 }

@@ -83,24 +83,25 @@ done:
 }
 
 /* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
-static int32_t read_sparse(const graft_trainer *t, struct gr_csr *x, graft_error *error)
+static int32_t read_sparse(graft_trainer *t, struct gr_csr *x, graft_error *error)
 {
     const graft_csr *s = &t->sparse_features;
     const float      one = 1;
     const graft_csr  like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &one };
-    int64_t         *place = NULL;
-    int32_t          rc = gr_csr_check(s, "sparse_features", 0, t->threads, error);
+    int64_t         *place = NULL, place_bytes;
+    int32_t          rc = GRAFT_OK;
 
-    if (rc < 0) return rc;
     if (s->values != NULL && s->value_type != GRAFT_F32) {
         return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)",
                        s->value_type);
     }
-    GR_TRY(gr_ledger_check(t, 8.0 * ((double)s->n_rows + (double)s->n_cols + (double)gr_csr_entries(s)),
-                           "features (sparse, in the order of the trainer)", error));
+    place_bytes = gr_block_bytes(s->n_cols, sizeof *place);
+    GR_TRY(gr_ledger_borrow(t, place_bytes + gr_csr_copy_bytes(&like, s->n_rows, gr_csr_entries(s)),
+                            "features (sparse, in the order of the trainer)", error));
     GR_TRY(GR_NEW(t->context, place, s->n_cols, error));
     GR_TRY(gr_csr_init(t->context, x, &like, s->n_rows, s->n_cols, gr_csr_entries(s), error));
     rc = fill_from_host(t, x, place, error);
+    gr_ledger_return(t, place_bytes);
 done:
     gr_free(t->context, place);
     if (rc < 0) gr_csr_fini(t->context, x);
@@ -143,11 +144,14 @@ static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
     int           stays;
 
     GR_TRY(gr_ranks_agree(t, read_sparse(t, &sparse, error), error));
+    t->keeps_sparse = 0; /* What the plan took for granted is decided now. */
     stays = gr_sparse_is_better(t, &sparse.view);
     GR_TRY(gr_ranks_any(t, &stays, error));
+    t->keeps_sparse = stays;
     rc = stays ? gr_sparse_init(t, &sparse, error) : make_dense(t, &sparse.view, error);
     rc = gr_ranks_agree(t, rc, error);
 done:
+    gr_ledger_return(t, gr_csr_bytes(&sparse));
     gr_csr_fini(t->context, &sparse);
     return rc;
 }

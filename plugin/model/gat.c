@@ -13,7 +13,12 @@ static const float SLOPE = 0.2f;
 
 static int64_t entries_of(const graft_trainer *t)
 {
-    return gr_csr_entries(&t->a->csr);
+    return gr_model_entries(t);
+}
+
+int64_t gr_gat_shared_count(const graft_trainer *t)
+{
+    return (entries_of(t) + GR_ENDS * t->n_seen) * t->config.heads;
 }
 
 /* A dense matrix without gaps. */
@@ -27,18 +32,22 @@ static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
                           .data = (void *)(uintptr_t)data };
 }
 
-/* Gradients live from one step of a layer's backward pass to the next, so one set serves all layers. The map of the
- * transpose is made here, so that no epoch allocates. */
-static int32_t init_shared(graft_trainer *t, struct gr_attention *gat, graft_error *error)
+/* Gradients live from one step of a layer's backward pass to the next, so one set serves all layers. */
+int32_t gr_gat_share(graft_trainer *t, graft_error *error)
 {
-    const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
+    struct gr_attention *gat = &t->layers[0].attention;
+    int32_t              rc = GRAFT_OK;
 
     for (int end = 0; end < GR_ENDS; end++) {
         GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n_seen * t->config.heads, error));
     }
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
-    rc = gr_edge_map(t->a, &map, error);
+    for (int32_t l = 1; l < t->config.n_layers; l++) {
+        struct gr_attention *other = &t->layers[l].attention;
+
+        memcpy(other->score_gradient, gat->score_gradient, sizeof other->score_gradient);
+        other->alpha_gradient = gat->alpha_gradient;
+    }
 done:
     return rc;
 }
@@ -48,22 +57,19 @@ int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
     struct gr_layer     *layer = &t->layers[l];
     struct gr_attention *gat = &layer->attention;
     const int64_t        heads = t->config.heads;
-    int32_t              rc = GRAFT_OK;
 
+    (void)error;
     layer->neigh = gr_parameter_find(t, l, "weight");
     layer->bias = gr_parameter_find(t, l, "bias");
-    if (l > 0) *gat = t->layers[0].attention;
-    else GR_TRY(init_shared(t, gat, error));
     gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
     gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
-    /* A rank without vertices has no arrays to share, and takes part in exchanges that are made again all the same. */
+    /* A rank without vertices has no arrays to share, but has its part in exchanges of passes that are made again. */
     layer->shares[GR_STEP_BEGIN] = t->config.recompute;
     layer->count[GR_ARRAY_PROJECTED] = t->n_seen * layer->wide;
     layer->count[GR_ARRAY_ALPHA] = entries_of(t) * heads;
     layer->count[GR_ARRAY_SOURCE_SCORE] = layer->count[GR_ARRAY_TARGET_SCORE] = t->n_seen * heads;
     if (layer->wide > layer->out) layer->count[GR_ARRAY_PER_HEAD] = t->n * layer->wide;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* A pass over vertices, or over entries. */
@@ -181,6 +187,15 @@ static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int6
     }
 }
 
+/* Of a phase in which so many rows of all heads are gathered for each entry, beside its alphas or scores. */
+static void end_attention(const graft_trainer *t, double begin, int gathered, double flops)
+{
+    const double entries = (double)entries_of(t), heads = (double)t->config.heads;
+    const double wide = (double)t->layers[t->layer_now].wide;
+
+    gr_profile_end(t, "attention", begin, 4 * entries * (gathered * wide + 3 * heads), flops);
+}
+
 int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
     const struct pass pass = { t, layer, NULL, NULL };
@@ -188,13 +203,13 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     double            begin;
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(gr_product(t, x, layer->neigh, 0, layer->attention.projected, error));
+    GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error));
     begin = gr_profile_begin(t);
     GR_TRY(gr_ranks_halo_get(t, layer->attention.projected, layer->wide, error));
     over_vertices(&pass, t->n_seen, score_vertices);
     over_entries(&pass, score_entries);
     gr_edge_softmax(&t->a->csr, &alpha, &alpha, gr_profile_team(t));
-    gr_profile_end(t, "attention", begin, 0, 0);
+    end_attention(t, begin, 0, 2 * (double)t->n * (double)layer->wide * GR_ENDS);
 done:
     return rc;
 }
@@ -212,7 +227,7 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     (void)x, (void)error;
     gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, gr_profile_team(t));
     if (gat->per_head != NULL) over_vertices(&pass, t->n, average_heads);
-    gr_profile_end(t, "attention", begin, 0, 0);
+    end_attention(t, begin, 1, 2 * (double)entries_of(t) * (double)layer->wide);
     gr_layer_rows_forward(t, rows);
     return GRAFT_OK;
 }
@@ -286,9 +301,9 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
 
     if (per_head != NULL) over_vertices(&pass, t->n, average_heads_backward);
     GR_TRY(attention_backward(t, layer, &gradient, error));
-    gr_profile_end(t, "attention", begin, 0, 0);
+    end_attention(t, begin, 2, 4 * (double)entries_of(t) * (double)layer->wide);
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, dx, error);
+    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, NULL, dx, error);
 done:
     return rc;
 }

@@ -40,8 +40,9 @@ static int32_t forward_transformed(const graft_trainer *t, struct gr_layer *laye
     const float             factor = (float)(1 + t->config.gin_eps);
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(gr_product(t, x, layer->neigh, 0, t->scratch, error));
-    gr_rows_scale(t->scratch, layer->out, NULL, factor, layer->inner, layer->rows_out, layer->out, t->threads);
+    GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, t->scratch, error));
+    gr_layer_scale(t, gr_dense_operand(t->scratch, layer->out, layer->rows_out), NULL, factor, layer->inner,
+                   layer->out);
     rc = gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, NULL, product, layer->out, 1, layer->inner }, error);
 done:
     return rc;
@@ -68,8 +69,8 @@ done:
 static int32_t scatter(const graft_trainer *t, const struct gr_layer *layer, const float *g, int64_t width, float *to,
                        graft_error *error)
 {
-    gr_rows_scale(g, width, NULL, (float)(1 + t->config.gin_eps), to, layer->rows_out, width, t->threads);
-    gr_layer_clear_rest(layer, to, width);
+    gr_layer_scale(t, gr_dense_operand(g, width, layer->rows_out), NULL, (float)(1 + t->config.gin_eps), to, width);
+    gr_layer_clear_rest(t, layer, to, width);
     return gr_product_gather(
         t, layer, &(struct gr_sum){ GR_SCATTER, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to },
         error);
@@ -83,7 +84,7 @@ static int32_t backward_transformed(const graft_trainer *t, struct gr_layer *lay
 
     GR_TRY(scatter(t, layer, t->scratch, layer->out, g, error));
     GR_TRY(gr_product_weight_gradient(t, x, g, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_in, layer->neigh, 0, dx, error);
+    if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_in, layer->neigh, 0, NULL, dx, error);
 done:
     return rc;
 }
@@ -107,13 +108,13 @@ int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
 
     GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), g, layer->outer,
                                       error));
-    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, t->scratch, error));
+    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, NULL, t->scratch, error));
     gr_layer_rows_backward(t, &rows, &inner);
     if (!layer->aggregate_first) return backward_transformed(t, layer, x, g, dx, error);
     GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->gathered, layer->in, layer->rows_out), t->scratch,
                                       layer->neigh, error));
     if (dx == NULL) return rc;
-    GR_TRY(gr_product_input_gradient(t, t->scratch, layer->rows_out, layer->neigh, 0, g, error));
+    GR_TRY(gr_product_input_gradient(t, t->scratch, layer->rows_out, layer->neigh, 0, NULL, g, error));
     rc = scatter(t, layer, g, layer->in, dx, error);
 done:
     return rc;

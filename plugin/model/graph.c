@@ -1,6 +1,7 @@
 /* The graph as the model wants it: made symmetric, with self loops, transposed for the backward pass, and the factors
  * that turn sums over neighbours into means or into Kipf and Welling's normalisation.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "edge/edge.h"
 #include "graph/csr.h"
 #include "graph/order.h"
 #include "model/model.h"
@@ -35,15 +36,6 @@ done:
     return rc;
 }
 
-static int same_arrays(const graft_csr *a, const graft_csr *b)
-{
-    const uint64_t entries = (uint64_t)gr_csr_entries(a);
-
-    return memcmp(a->row_ptr, b->row_ptr, (uint64_t)(a->n_rows + 1) * sizeof *a->row_ptr) == 0 &&
-           memcmp(a->col_idx, b->col_idx, entries * (a->index_type == GRAFT_I32 ? 4 : 8)) == 0 &&
-           (a->values == NULL || memcmp(a->values, b->values, entries * sizeof(float)) == 0);
-}
-
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
@@ -54,36 +46,120 @@ int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix *
     return GRAFT_OK;
 }
 
-/* The graph in the order of the trainer, rows sorted as those that Graft makes are: a transpose comes sorted. */
-static int32_t put_in_order(graft_trainer *t, const graft_csr *csr, struct gr_csr *ordered, graft_error *error)
+/* The graph as far as it is made: the host's, or a copy. */
+struct making {
+    const graft_csr *csr;
+    struct gr_csr    copy;
+};
+
+static void drop(graft_trainer *t, struct gr_csr *csr)
 {
-    struct gr_csr permuted = { 0 }, transpose = { 0 };
+    gr_ledger_return(t, gr_csr_bytes(csr));
+    gr_csr_fini(t->context, csr);
+}
+
+/* What was made of it takes its place. */
+static void advance(graft_trainer *t, struct making *graph, struct gr_csr *next)
+{
+    drop(t, &graph->copy);
+    graph->copy = *next;
+    graph->csr = &graph->copy.view;
+    memset(next, 0, sizeof *next);
+}
+
+/* Room for a copy, asked for before it is made; it is given back with drop() or keep(). */
+static int32_t borrow(graft_trainer *t, const graft_csr *like, int64_t n_rows, int64_t entries, graft_error *error)
+{
+    return gr_ledger_borrow(t, gr_csr_copy_bytes(like, n_rows, entries), "graph (a copy of it)", error);
+}
+
+/* What was borrowed stays with the trainer. */
+static int32_t keep(graft_trainer *t, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+{
+    const int64_t bytes = gr_csr_bytes(csr);
+    const int32_t rc = gr_model_wrap(t->context, csr, matrix, error);
+
+    if (rc == GRAFT_OK) gr_ledger_return(t, bytes);
+    return rc;
+}
+
+static int32_t transpose(graft_trainer *t, const graft_csr *csr, struct gr_csr *made, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(borrow(t, csr, csr->n_cols, gr_csr_entries(csr), error));
+    rc = gr_csr_transpose(t->context, csr, made, error);
+done:
+    return rc;
+}
+
+/* Every entry in both directions, once. A value is that of (i, j) if it was there, else that of (j, i). */
+static int32_t make_symmetric(graft_trainer *t, struct making *graph, graft_error *error)
+{
+    struct gr_csr back = { 0 }, there = { 0 }, both = { 0 };
+    int64_t       entries;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_order_apply(t->context, csr, t->vertex, &permuted, error));
-    GR_TRY(gr_csr_transpose(t->context, &permuted.view, &transpose, error));
-    gr_csr_fini(t->context, &permuted);
-    rc = gr_csr_transpose(t->context, &transpose.view, ordered, error);
+    GR_TRY(transpose(t, graph->csr, &back, error));
+    GR_TRY(transpose(t, &back.view, &there, error)); /* for sorted rows */
+    entries = gr_csr_union_entries(&there.view, &back.view);
+    GR_TRY(borrow(t, graph->csr, t->n, entries, error));
+    GR_TRY(gr_csr_union(t->context, &there.view, &back.view, entries, &both, error));
+    advance(t, graph, &both);
 done:
-    gr_csr_fini(t->context, &permuted);
-    gr_csr_fini(t->context, &transpose);
+    drop(t, &back);
+    drop(t, &there);
+    return rc;
+}
+
+static int32_t add_loops(graft_trainer *t, struct making *graph, graft_error *error)
+{
+    const int64_t missing = gr_csr_missing_loops(graph->csr);
+    struct gr_csr looped = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    if (missing == 0) return GRAFT_OK;
+    GR_TRY(borrow(t, graph->csr, t->n, gr_csr_entries(graph->csr) + missing, error));
+    GR_TRY(gr_csr_add_self_loops(t->context, graph->csr, &looped, error));
+    advance(t, graph, &looped);
+done:
+    return rc;
+}
+
+/* The graph in the order of the trainer, rows sorted as those that Graft makes are: a transpose comes sorted. */
+static int32_t put_in_order(graft_trainer *t, struct making *graph, graft_error *error)
+{
+    const int64_t places = gr_block_bytes(t->n, sizeof *t->vertex);
+    struct gr_csr next = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(borrow(t, graph->csr, t->n, gr_csr_entries(graph->csr), error));
+    GR_TRY(gr_ledger_borrow(t, places, "graph (the places of its vertices)", error));
+    GR_TRY(gr_order_apply(t->context, graph->csr, t->vertex, &next, error));
+    gr_ledger_return(t, places);
+    for (int times = 0; times < 2; times++) {
+        advance(t, graph, &next);
+        GR_TRY(transpose(t, graph->csr, &next, error));
+    }
+    advance(t, graph, &next);
+done:
     return rc;
 }
 
 /* The graph as a step of training sees it in one layer: the first rows, whose columns are among the first ones too. */
 static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
 {
-    struct gr_csr transpose = { 0 };
+    struct gr_csr turned = { 0 };
     graft_csr     part = t->a->csr;
     int32_t       rc = GRAFT_OK;
 
     part.n_rows = t->reach[l + 1];
     part.n_cols = t->reach[l];
     GR_TRY(gr_matrix_create(t->context, &part, &t->layers[l].masked_a, error));
-    GR_TRY(gr_csr_transpose(t->context, &part, &transpose, error));
-    rc = gr_model_wrap(t->context, &transpose, &t->layers[l].masked_transpose, error);
+    GR_TRY(transpose(t, &part, &turned, error));
+    rc = keep(t, &turned, &t->layers[l].masked_transpose, error);
 done:
-    gr_csr_fini(t->context, &transpose);
+    gr_csr_fini(t->context, &turned);
     return rc;
 }
 
@@ -98,57 +174,67 @@ int32_t gr_model_graph_mask(graft_trainer *t, graft_error *error)
     return rc;
 }
 
-/* Bytes of the copies of the graph that may be there at once: made symmetric, in order (three until it is sorted), with
- * loops, and transposed. */
-static double copies(const graft_trainer *t)
+static int32_t find_symmetry(graft_trainer *t, const graft_csr *csr, graft_error *error)
 {
-    const int    ordered = t->config.row_masks || strcmp(t->config.order, "given") != 0;
-    const double count = 1 + (t->config.symmetrize ? 2 : 0) + (t->config.self_loops ? 1 : 0) + (ordered ? 3 : 0);
-    const double entry = (t->graph.index_type == GRAFT_I32 ? 4 : 8) + (t->graph.values != NULL ? 4 : 0);
-    const double entries = (double)gr_csr_entries(&t->graph) * (t->config.symmetrize ? 2 : 1);
+    const int64_t bytes = gr_block_bytes(t->n, sizeof *csr->row_ptr);
+    int32_t       rc = GRAFT_OK;
 
-    return count * (8 * (double)t->n + entry * entries);
+    GR_TRY(gr_ledger_borrow(t, bytes, "graph (whether it is symmetric)", error));
+    rc = gr_csr_is_symmetric(t->context, csr, &t->symmetric, error);
+    gr_ledger_return(t, bytes);
+done:
+    return rc;
+}
+
+/* What gat has in place of a transpose; made here, so that no epoch allocates. */
+static int32_t make_map(graft_trainer *t, graft_error *error)
+{
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(gr_ledger_check(t, (double)gr_edge_map_bytes(&t->a->csr), "graph (the map of its transpose)", error));
+    rc = gr_edge_map(t->a, &map, error);
+done:
+    return rc;
+}
+
+/* The matrices of all rows, forward and backward. */
+static int32_t make_matrices(graft_trainer *t, struct making *graph, graft_error *error)
+{
+    struct gr_csr turned = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(find_symmetry(t, graph->csr, error));
+    if (graph->csr == &t->graph) GR_TRY(gr_matrix_create(t->context, graph->csr, &t->a, error));
+    else GR_TRY(keep(t, &graph->copy, &t->a, error));
+    if (t->config.kind == GR_MODEL_GAT) return make_map(t, error);
+    if (t->symmetric) {
+        t->a_transpose = t->a;
+    } else {
+        GR_TRY(transpose(t, &t->a->csr, &turned, error));
+        GR_TRY(keep(t, &turned, &t->a_transpose, error));
+    }
+    rc = gr_model_scales(t, &t->a->csr, NULL, error);
+done:
+    gr_csr_fini(t->context, &turned);
+    return rc;
 }
 
 int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
 {
-    struct gr_csr    ordered = { 0 }, symmetric = { 0 }, looped = { 0 }, transpose = { 0 };
-    const graft_csr *csr = &t->graph;
-    int32_t          rc = GRAFT_OK;
+    struct making graph = { .csr = &t->graph };
+    int32_t       rc = GRAFT_OK;
 
     t->n_seen = t->n;
     if (t->over != NULL) return gr_ranks_graph_init(t, error);
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
-    GR_TRY(gr_ledger_check(t, copies(t), "graph (its copies while they are made)", error));
-    if (t->config.symmetrize) {
-        GR_TRY(gr_csr_symmetrize(t->context, csr, &symmetric, error));
-        csr = &symmetric.view;
-    }
-    GR_TRY(gr_model_order_init(t, csr, error));
-    if (t->vertex != NULL) {
-        GR_TRY(put_in_order(t, csr, &ordered, error));
-        gr_csr_fini(t->context, &symmetric);
-        csr = &ordered.view;
-    }
-    if (t->config.self_loops) {
-        GR_TRY(gr_csr_add_self_loops(t->context, csr, &looped, error));
-        csr = &looped.view;
-    }
-    GR_TRY(gr_csr_transpose(t->context, csr, &transpose, error));
-    t->symmetric = same_arrays(csr, &transpose.view);
-    if (csr == &looped.view) GR_TRY(gr_model_wrap(t->context, &looped, &t->a, error));
-    else if (csr == &symmetric.view) GR_TRY(gr_model_wrap(t->context, &symmetric, &t->a, error));
-    else if (csr == &ordered.view) GR_TRY(gr_model_wrap(t->context, &ordered, &t->a, error));
-    else GR_TRY(gr_matrix_create(t->context, csr, &t->a, error));
-    if (t->config.kind == GR_MODEL_GAT) t->a_transpose = NULL;
-    else if (t->symmetric) t->a_transpose = t->a;
-    else GR_TRY(gr_model_wrap(t->context, &transpose, &t->a_transpose, error));
-    rc = gr_model_scales(t, &t->a->csr, NULL, error);
+    if (t->config.symmetrize) GR_TRY(make_symmetric(t, &graph, error));
+    GR_TRY(gr_model_order_init(t, graph.csr, error));
+    if (t->config.self_loops) GR_TRY(add_loops(t, &graph, error));
+    if (t->vertex != NULL) GR_TRY(put_in_order(t, &graph, error));
+    rc = make_matrices(t, &graph, error);
 done:
-    gr_csr_fini(t->context, &ordered);
-    gr_csr_fini(t->context, &symmetric);
-    gr_csr_fini(t->context, &looped);
-    gr_csr_fini(t->context, &transpose);
+    gr_csr_fini(t->context, &graph.copy);
     return rc;
 }
 

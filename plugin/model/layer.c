@@ -78,14 +78,35 @@ int gr_layer_aggregates_first(const graft_trainer *t, int32_t l)
 {
     const struct gr_layer *layer = &t->layers[l];
 
-    if (l == 0 && t->x == NULL) return 0;
+    if (l == 0 && t->keeps_sparse) return 0;
     if (l == 0 && gr_gathers_once(t)) return 1;
     return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
 }
 
-void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width)
+void gr_layer_clear_rest(const graft_trainer *t, const struct gr_layer *layer, float *x, int64_t width)
 {
-    memset(x + layer->rows_out * width, 0, (uint64_t)(layer->rows_in - layer->rows_out) * (uint64_t)width * sizeof *x);
+    const uint64_t rows = (uint64_t)(layer->rows_in - layer->rows_out);
+    const double   begin = gr_profile_begin(t);
+
+    memset(x + layer->rows_out * width, 0, rows * (uint64_t)width * sizeof *x);
+    gr_profile_end_alone(t, "rows", begin);
+}
+
+void gr_layer_scale(const graft_trainer *t, struct gr_operand x, const float *scale, float factor, float *out,
+                    int64_t width)
+{
+    const double           begin = gr_profile_begin(t);
+    struct gr_rows_scaling scaling = { .n = x.rows,
+                                       .width = width,
+                                       .x_stride = x.stride,
+                                       .team = gr_profile_team(t),
+                                       .x = x.data,
+                                       .scale = scale,
+                                       .factor = factor,
+                                       .out = out };
+
+    gr_rows_scale(&scaling);
+    gr_profile_end(t, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
 /* Along `way`, of `rows` rows. */
@@ -97,11 +118,11 @@ static int32_t gather(const graft_trainer *t, struct gr_layer *layer, enum gr_wa
     if (t->config.kind == GR_MODEL_GIN) {
         const float factor = (float)(1 + t->config.gin_eps);
 
-        gr_rows_scale(x.data, x.stride, NULL, factor, layer->gathered, rows, layer->in, t->threads);
+        gr_layer_scale(t, gr_dense_operand(x.data, x.stride, rows), NULL, factor, layer->gathered, layer->in);
         sum.add = 1;
     }
     if (t->right != NULL) {
-        gr_rows_scale(x.data, x.stride, t->right, 0, t->scratch, x.rows, layer->in, t->threads);
+        gr_layer_scale(t, x, t->right, 0, t->scratch, layer->in);
         sum.x = gr_dense_operand(t->scratch, layer->in, x.rows);
     }
     return gr_product_gather(t, layer, &sum, error);

@@ -1,12 +1,9 @@
 /* What a trainer uses memory for, and its refusal before there is no more.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/available.h"
 #include "model/model.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static const struct {
     const char *name, *help;
@@ -17,7 +14,7 @@ static const struct {
     [GR_USE_OPTIMISER] = { "optimiser", "moments, and the best weights so far" },
     [GR_USE_ACTIVATIONS] = { "activations", "what the forward pass leaves for the backward pass" },
     [GR_USE_MASKS] = { "masks", "bits of what ReLU and dropout let through" },
-    [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with" },
+    [GR_USE_GRADIENTS] = { "gradients", "what the backward pass works with; the spans of a profile" },
     [GR_USE_MESSAGES] = { "messages", "over ranks: which rows go, and those on their way" },
 };
 
@@ -29,9 +26,8 @@ int64_t gr_ledger_bytes(const graft_trainer *t, enum gr_use use)
     if (use == GR_USE_MESSAGES) bytes += gr_ranks_message_bytes(t);
     if (use != GR_USE_GRAPH) return bytes;
     bytes += gr_ranks_graph_bytes(t);
-    bytes += gr_matrix_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_bytes(t->a_transpose) : 0);
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        bytes += gr_matrix_bytes(t->layers[l].masked_a) + gr_matrix_bytes(t->layers[l].masked_transpose);
+    bytes += gr_matrix_own_bytes(t->a) + (t->a_transpose != t->a ? gr_matrix_own_bytes(t->a_transpose) : 0);
+    for (int32_t l = 0; l < t->config.n_layers; l++) bytes += gr_matrix_own_bytes(t->layers[l].masked_transpose);
     return bytes;
 }
 
@@ -53,73 +49,91 @@ int32_t gr_ledger_item(const graft_trainer *t, int32_t index, graft_ledger_item 
     return GRAFT_OK;
 }
 
-void gr_ledger_text(const graft_trainer *t, char *text, uint64_t capacity)
+/* What it is, or will be. */
+static double most_of(const graft_trainer *t, int use)
+{
+    const double bytes = (double)gr_ledger_bytes(t, (enum gr_use)use);
+
+    return bytes > t->planned[use] ? bytes : t->planned[use];
+}
+
+void gr_ledger_text(const graft_trainer *t, int planned, char *text, uint64_t capacity)
 {
     uint64_t at = 0;
 
     for (int use = 0; use < GR_USES && at < capacity; use++) {
         at += (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", use > 0 ? ", " : "", uses[use].name,
-                                 (double)gr_ledger_bytes(t, (enum gr_use)use) * 1e-6);
+                                 (planned ? most_of(t, use) : (double)gr_ledger_bytes(t, (enum gr_use)use)) * 1e-6);
     }
-}
-
-/* The number behind `key` in a small file of the system; INT64_MAX where there is none. */
-static int64_t read_number(const char *path, const char *key)
-{
-    char        text[512] = "";
-    const char *found;
-    char       *end;
-    const int   file = open(path, O_RDONLY | O_CLOEXEC);
-    int64_t     number;
-
-    if (file < 0) return INT64_MAX;
-    if (read(file, text, sizeof text - 1) < 0) text[0] = '\0';
-    close(file);
-    found = strstr(text, key);
-    if (found == NULL) return INT64_MAX;
-    number = strtoll(found + strlen(key), &end, 10);
-    return end > found + strlen(key) ? number : INT64_MAX;
-}
-
-/* What Linux says can be had without swapping, and what the container may have. */
-static int64_t available(void)
-{
-    const int64_t kb = read_number("/proc/meminfo", "MemAvailable:");
-    const int64_t container = read_number("/sys/fs/cgroup/memory.max", "");
-
-    return kb < container / 1024 ? kb * 1024 : container;
 }
 
 void gr_ledger_init(graft_trainer *t)
 {
     const int64_t asked = gr_option_integer(t->context, GR_OPTION_MEMORY_LIMIT);
 
-    t->memory_limit = asked > 0 ? asked * 1000000 : available();
+    t->memory_limit = asked > 0 ? asked * 1000000 : gr_memory_available();
 }
 
 int gr_ledger_has_room(const graft_trainer *t, double wanted)
 {
-    return (double)gr_ledger_total(t) + wanted <= (double)t->memory_limit;
+    return (double)(gr_ledger_total(t) + t->borrowed) + wanted <= (double)t->memory_limit;
 }
 
 int32_t gr_ledger_check(const graft_trainer *t, double wanted, const char *name, graft_error *error)
 {
-    const double used = (double)gr_ledger_total(t);
+    const double used = (double)(gr_ledger_total(t) + t->borrowed);
     char         text[192];
 
     if (gr_ledger_has_room(t, wanted)) return GRAFT_OK;
-    gr_ledger_text(t, text, sizeof text);
+    gr_ledger_text(t, 1, text, sizeof text);
+    return gr_fail(
+        error, GRAFT_ERR_NOMEM,
+        "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (it will be at least: %s; option "
+        "'memory.limit')",
+        name, wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+}
+
+void gr_ledger_plan(graft_trainer *t, enum gr_use use, double bytes)
+{
+    t->planned[use] = bytes;
+}
+
+double gr_ledger_planned(const graft_trainer *t)
+{
+    double bytes = 0;
+
+    for (int use = 0; use < GR_USES; use++) bytes += most_of(t, use);
+    return bytes;
+}
+
+int32_t gr_ledger_check_plan(const graft_trainer *t, const char *advice, graft_error *error)
+{
+    const double needed = gr_ledger_planned(t);
+    char         text[192];
+
+    if (needed <= (double)t->memory_limit) return GRAFT_OK;
+    gr_ledger_text(t, 1, text, sizeof text);
     return gr_fail(error, GRAFT_ERR_NOMEM,
-                   "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (%s; option 'memory.limit')",
-                   name, wanted * 1e-6, (double)t->memory_limit * 1e-6, used * 1e-6, text);
+                   "%.1f MB at least are needed of %.1f MB that may be used (%s; option 'memory.limit')%s",
+                   needed * 1e-6, (double)t->memory_limit * 1e-6, text, advice);
+}
+
+int32_t gr_ledger_borrow(graft_trainer *t, int64_t bytes, const char *name, graft_error *error)
+{
+    const int32_t rc = gr_ledger_check(t, (double)bytes, name, error);
+
+    if (rc == GRAFT_OK) t->borrowed += bytes;
+    return rc;
+}
+
+void gr_ledger_return(graft_trainer *t, int64_t bytes)
+{
+    t->borrowed -= bytes;
 }
 
 void *gr_ledger_new(graft_trainer *t, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
                     graft_error *error)
 {
-    char what[96];
-
-    snprintf(what, sizeof what, "%s (%s)", uses[use].name, name);
-    if (gr_ledger_check(t, (double)count * (double)element_bytes, what, error) < 0) return NULL;
+    if (gr_ledger_check(t, (double)count * (double)element_bytes, uses[use].name, error) < 0) return NULL;
     return gr_pool_new(t->context, &t->pool[use], count, element_bytes, name, error);
 }

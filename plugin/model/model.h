@@ -10,7 +10,7 @@
  * ranks.c      over ranks: graph, sums, messages   ranks_data.c  over ranks: the data set
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
- * sparse.c     features that stay sparse
+ * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -195,7 +195,9 @@ struct graft_trainer {
     const struct gr_module *dense;
     graft_dtype             dense_type; /* what it multiplies */
     struct gr_pool          pool[GR_USES];
-    int64_t                 memory_limit; /* bytes that the pools may come to */
+    int64_t                 memory_limit;     /* bytes that the ledger may come to */
+    double                  planned[GR_USES]; /* bytes that each use will come to at least */
+    int64_t                 borrowed;         /* bytes of what create() works with, see gr_ledger_borrow() */
 
     graft_dataset   data; /* arrays borrowed from the host */
     graft_csr       graph, sparse_features;
@@ -220,6 +222,7 @@ struct graft_trainer {
     int64_t          x_stride;
     float           *x_dropped; /* the same with dropout, or NULL */
     struct gr_sparse sparse;    /* the features in place of x, if they stay sparse */
+    int              keeps_sparse;
 
     struct gr_layer      layers[GR_LAYERS_MAX];
     int32_t              holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
@@ -265,7 +268,7 @@ static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
  *  as they are. */
 static inline int gr_gathers_once(const graft_trainer *trainer)
 {
-    return trainer->config.reuse_input && trainer->config.input_dropout == 0 && trainer->sparse.whole.x == NULL;
+    return trainer->config.reuse_input && trainer->config.input_dropout == 0 && !trainer->keeps_sparse;
 }
 
 /** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */
@@ -277,13 +280,28 @@ void   *gr_ledger_new(graft_trainer *trainer, enum gr_use use, int64_t count, ui
                       graft_error *error);
 /** ERR_NOMEM with the ledger if so many bytes more are too many. */
 int32_t gr_ledger_check(const graft_trainer *trainer, double wanted, const char *name, graft_error *error);
+/** Room for what create() works with and lets go of again: it is in no item, but held against the limit with them.
+ *  Refused as above. A create() that fails need not return it. */
+int32_t gr_ledger_borrow(graft_trainer *trainer, int64_t bytes, const char *name, graft_error *error);
+void    gr_ledger_return(graft_trainer *trainer, int64_t bytes);
+/** Say what a use will come to at least, all that it has already included; messages tell it beside what is taken. */
+void    gr_ledger_plan(graft_trainer *trainer, enum gr_use use, double bytes);
+/** Bytes that all uses will come to at least; and ERR_NOMEM with them if that is too much, `advice` at the end. */
+double  gr_ledger_planned(const graft_trainer *trainer);
+int32_t gr_ledger_check_plan(const graft_trainer *trainer, const char *advice, graft_error *error);
 int     gr_ledger_has_room(const graft_trainer *trainer, double wanted);
 void    gr_ledger_init(graft_trainer *trainer);
 int64_t gr_ledger_bytes(const graft_trainer *trainer, enum gr_use use);
 int64_t gr_ledger_total(const graft_trainer *trainer);
-/** "features 1.0, graph 2.0, ...", in MB. */
 int32_t gr_ledger_item(const graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
-void    gr_ledger_text(const graft_trainer *trainer, char *text, uint64_t capacity);
+/** "features 1.0, graph 2.0, ...", in MB; what is planned, where that is more, if `planned`. */
+void    gr_ledger_text(const graft_trainer *trainer, int planned, char *text, uint64_t capacity);
+
+/** Tell the ledger what create() will take at least, as far as it is known before any of it is: all but the parts of
+ *  graph and features whose size the vertices in reach of training decide. Refuse what cannot fit. */
+int32_t gr_model_plan(graft_trainer *trainer, graft_error *error);
+/** The same once more for the layers, when graph and features are there. */
+int32_t gr_model_replan(graft_trainer *trainer, graft_error *error);
 
 /** Spans of time: those between begin and end, under the layer and the pass of the trainer, and in them those of each
  *  thread that took part. Phases do not overlap, and what runs as gr_profile_team() does so inside of one. */
@@ -324,17 +342,29 @@ struct gr_csr;
 int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** By option 'sparse_input', whether the sparse features x stay so. */
 int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
-/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays are taken; it is left empty. */
+/** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays, borrowed of the
+ *  ledger, are taken; it is left empty. */
 int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
 void    gr_sparse_fini(graft_trainer *trainer);
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */
 void    gr_sparse_dropout(graft_trainer *trainer, uint64_t key, uint32_t threshold);
 int64_t gr_sparse_bytes(const graft_trainer *trainer);
 
+/** Their names and shapes, without their values. */
+int32_t              gr_parameters_describe(graft_trainer *trainer, graft_error *error);
 int32_t              gr_parameters_init(graft_trainer *trainer, graft_error *error);
 struct gr_parameter *gr_parameter_find(graft_trainer *trainer, int32_t layer, const char *name);
 
+/** Find the weights of all layers and count the elements of their arrays, and plan what these come to. It is done once
+ *  before graph and features are made, on what is certain then, and again by gr_layers_init(). */
+int32_t gr_layers_plan(graft_trainer *trainer, graft_error *error);
 int32_t gr_layers_init(graft_trainer *trainer, graft_error *error);
+/** Entries of the graph; those of the host's, before it is made. */
+int64_t gr_model_entries(const graft_trainer *trainer);
+/** Elements of what all layers of gat share. */
+int64_t gr_gat_shared_count(const graft_trainer *trainer);
+/** Make that. */
+int32_t gr_gat_share(graft_trainer *trainer, graft_error *error);
 /** Whether layer l computes (A H) W rather than A (H W). */
 int     gr_layer_aggregates_first(const graft_trainer *trainer, int32_t l);
 
@@ -358,18 +388,20 @@ int32_t gr_gat_forward(graft_trainer *trainer, struct gr_layer *layer, struct gr
 int32_t gr_gat_backward(graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 
-/** out[x.rows x w->cols] = x w + beta out, for beta 0 or 1. x may be sparse features here and in those with x below. */
+/** out[x.rows x w->cols] = diag(scale) (x w + beta out), for beta 0 or 1; scale NULL: 1. x may be sparse features here
+ *  and in those with x below. */
 int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
-                   float *out, graft_error *error);
+                   const float *scale, float *out, graft_error *error);
 /** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if it can be. */
 int32_t gr_product_rows(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
                         struct gr_rows *rows, graft_error *error);
 /** The gradient of w in it: x^T g. */
 int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g,
                                    struct gr_parameter *w, graft_error *error);
-/** The gradient of x in it: out[rows x w->rows] = g w^T + beta out. */
+/** The gradient of x in it: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
 int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, int64_t rows,
-                                  const struct gr_parameter *w, float beta, float *out, graft_error *error);
+                                  const struct gr_parameter *w, float beta, const float *scale, float *out,
+                                  graft_error *error);
 /** Along which matrix: that of a layer and pass, that of all rows, or the transpose of that of the layer. */
 enum gr_way { GR_GATHER, GR_GATHER_ALL, GR_SCATTER };
 /** out[rows x width] = diag(scale) a x, added to out if `add`; over ranks with the rows of others. */
@@ -389,7 +421,10 @@ int32_t gr_product_gather(const graft_trainer *trainer, const struct gr_layer *l
 int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
 
 /** Of x, with as many rows as the input, zero those behind the rows that the output has. */
-void gr_layer_clear_rest(const struct gr_layer *layer, float *x, int64_t width);
+void gr_layer_clear_rest(const graft_trainer *trainer, const struct gr_layer *layer, float *x, int64_t width);
+/** out[x.rows x width] = diag(scale) x, or factor * x where scale is NULL, under phase "rows". x may be out. */
+void gr_layer_scale(const graft_trainer *trainer, struct gr_operand x, const float *scale, float factor, float *out,
+                    int64_t width);
 
 /** A pass over rows of a layer, under phase "rows". */
 void gr_layer_rows_forward(const graft_trainer *trainer, const struct gr_rows *rows);
@@ -441,9 +476,17 @@ struct gr_rows_drop {
     const int64_t *vertex;
 };
 void gr_rows_dropout(struct gr_rows_drop *rows);
-/** out = diag(scale) x, or factor * x where scale is NULL. x may be out. */
-void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
-                   int64_t width, int threads);
+/** out[n x width] = diag(scale) x, or factor * x where scale is NULL. x may be out. */
+struct gr_rows_scaling {
+    int64_t        n, width, x_stride;
+    struct gr_team team;
+    const float   *x, *scale;
+    float          factor;
+    float         *out;
+};
+void gr_rows_scale(struct gr_rows_scaling *scaling);
+/** The same for rows begin to end - 1, on the calling thread; `scaling` is a struct gr_rows_scaling. */
+void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
 
 /* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
  * where they say that they are not. */

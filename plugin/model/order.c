@@ -94,11 +94,14 @@ done:
 
 int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
 {
-    const int given = strcmp(t->config.order, "given") == 0 || graph == NULL;
-    int64_t  *order = NULL, *vertex;
-    int32_t  *hop = NULL, rc = GRAFT_OK;
-    int       masks = t->config.row_masks && t->config.kind != GR_MODEL_GAT && t->n_train > 0;
+    const int     given = strcmp(t->config.order, "given") == 0 || graph == NULL;
+    const int64_t bytes = gr_block_bytes(t->n, sizeof(int64_t)) + gr_block_bytes(t->n, sizeof(int32_t));
+    const int64_t work = given ? 0 : gr_order_bytes(t->n);
+    int64_t      *order = NULL, *vertex;
+    int32_t      *hop = NULL, rc = GRAFT_OK;
+    int           masks = t->config.row_masks && t->config.kind != GR_MODEL_GAT && t->n_train > 0;
 
+    GR_TRY(gr_ledger_borrow(t, bytes, "graph (the order of its vertices)", error));
     GR_TRY(GR_NEW(t->context, order, t->n, error));
     GR_TRY(GR_NEW(t->context, hop, t->n, error));
     if (masks) {
@@ -108,6 +111,7 @@ int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_erro
     for (int32_t l = 0; l <= t->config.n_layers && !masks; l++) t->reach[l] = t->n;
     if (!masks && given) goto done;
     for (int64_t v = 0; v < t->n; v++) order[v] = v;
+    GR_TRY(gr_ledger_check(t, (double)work, "graph (finding an order of its vertices)", error));
     if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, vertex, t->n, error));
     if (masks) sort_by_hop(t, hop, order, vertex);
@@ -116,6 +120,7 @@ int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_erro
     if (masks) drop_long_reach(t);
     rc = reorder_vertices(t, error);
 done:
+    gr_ledger_return(t, bytes);
     gr_free(t->context, order);
     gr_free(t->context, hop);
     return rc;

@@ -49,13 +49,11 @@ static int64_t extent(const struct gr_config *config, int32_t layer, char letter
     }
 }
 
-static int32_t add(graft_trainer *t, int32_t layer, const struct shape_row *shape, graft_error *error)
+static void add(graft_trainer *t, int32_t layer, const struct shape_row *shape)
 {
     struct gr_parameter *p = &t->parameters[t->n_parameters++];
     const int64_t        rows = extent(&t->config, layer, shape->rows), cols = extent(&t->config, layer, shape->cols);
-    const int64_t        count = rows * cols;
     const int            weight = strncmp(shape->name, "weight", 6) == 0;
-    int32_t              rc = GRAFT_OK;
 
     for (int i = 0; i < GR_STATE_COPIES; i++) {
         snprintf(p->name[i], sizeof p->name[i], "%slayers.%d.%s", prefixes[i], layer, shape->name);
@@ -64,8 +62,15 @@ static int32_t add(graft_trainer *t, int32_t layer, const struct shape_row *shap
     p->decayed = weight && (layer == 0 || !t->config.decay_first_only);
     p->rows = rows;
     p->cols = cols;
+}
+
+/* Its gradient is part of one array for all. */
+static int32_t make(graft_trainer *t, struct gr_parameter *p, graft_error *error)
+{
+    const int64_t count = p->rows * p->cols;
+    int32_t       rc = GRAFT_OK;
+
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->value, count, error));
-    t->n_weights += count;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->best, count, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->m, count, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->v, count, error));
@@ -93,26 +98,42 @@ static void set_first_value(const graft_trainer *t, struct gr_parameter *p, int3
     }
 }
 
-int32_t gr_parameters_init(graft_trainer *t, graft_error *error)
+int32_t gr_parameters_describe(graft_trainer *t, graft_error *error)
 {
     const int32_t n_shapes = (int32_t)(sizeof shapes / sizeof shapes[0]);
+    double        count = 0;
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->parameters, t->config.n_layers * 6, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         for (int32_t i = 0; i < n_shapes; i++) {
-            if (shapes[i].kind == t->config.kind) GR_TRY(add(t, l, &shapes[i], error));
+            if (shapes[i].kind == t->config.kind) add(t, l, &shapes[i]);
         }
         for (int32_t i = 0; i < 2 && t->config.norm && l + 1 < t->config.n_layers; i++) {
-            GR_TRY(add(t, l, &norm_shapes[i], error));
+            add(t, l, &norm_shapes[i]);
         }
     }
+    for (int32_t i = 0; i < t->n_parameters; i++)
+        count += (double)t->parameters[i].rows * (double)t->parameters[i].cols;
+    gr_ledger_plan(t, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
+    gr_ledger_plan(t, GR_USE_OPTIMISER, 3 * sizeof(float) * count);
+done:
+    return rc;
+}
+
+int32_t gr_parameters_init(graft_trainer *t, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    t->n_weights = 0;
+    for (int32_t i = 0; i < t->n_parameters; i++) t->n_weights += t->parameters[i].rows * t->parameters[i].cols;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->gradients, t->n_weights, error));
     for (int32_t i = 0; i < t->n_parameters; i++) {
         struct gr_parameter *p = &t->parameters[i];
 
-        set_first_value(t, p, i);
+        GR_TRY(make(t, p, error));
         p->gradient = i == 0 ? t->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
+        set_first_value(t, p, i);
     }
 done:
     return rc;

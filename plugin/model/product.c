@@ -3,8 +3,30 @@
 #include "base/parallel.h"
 #include "model/model.h"
 
-/* With `rows`, the pass over rows of C too: a module that knows how does it as blocks of C are done. */
-static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, struct gr_rows *rows, graft_error *error)
+/* What is done with rows of a product when they are there: a pass of rows.c, with its argument. */
+struct after {
+    void (*rows)(void *arg, int64_t begin, int64_t end); /* NULL: nothing */
+    void *arg;
+};
+
+/* The same for all rows, where the product could not do it block by block. */
+static void finish_rows(const graft_trainer *t, const struct after *after)
+{
+    struct gr_rows_scaling *scaling = after->arg;
+
+    if (after->rows == gr_rows_forward_part) gr_layer_rows_forward(t, after->arg);
+    if (after->rows == gr_rows_scale_part)
+        gr_layer_scale(t, gr_dense_operand(scaling->x, scaling->x_stride, scaling->n), scaling->scale, 0, scaling->out,
+                       scaling->width);
+}
+
+/* Scaling of a product of n rows in place. */
+static struct gr_rows_scaling in_place(const float *scale, float *x, int64_t n, int64_t width)
+{
+    return (struct gr_rows_scaling){ .n = n, .width = width, .x_stride = width, .x = x, .scale = scale, .out = x };
+}
+
+static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, const struct after *after, graft_error *error)
 {
     const graft_dense_ops *ops = t->dense->table->dense;
     const int              knows = ops->gemm_size >= sizeof *shape;
@@ -18,16 +40,14 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, struct gr_r
     if (knows) {
         g.type = t->dense_type;
         g.times = gr_profile_team(t).times;
-    }
-    if (knows && rows != NULL) {
-        g.rows_done = gr_rows_forward_part;
-        g.rows_arg = rows;
+        g.rows_done = after->rows;
+        g.rows_arg = after->arg;
     }
     rc = ops->gemm(t->dense->state, &g, error);
     gr_profile_end(t, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
                    2 * (double)g.m * (double)g.n * (double)g.k);
-    if (rc == GRAFT_OK && rows != NULL && !knows) gr_layer_rows_forward(t, rows);
+    if (rc == GRAFT_OK && !knows) finish_rows(t, after);
     return rc;
 }
 
@@ -70,9 +90,9 @@ static int32_t mxm(const graft_trainer *t, const char *phase, graft_matrix *a, c
     return rc;
 }
 
-/* out = x w + beta out, and the pass over rows of it, if there is one. */
+/* out = x w + beta out, and what is done with its rows. */
 static int32_t product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta,
-                       float *out, struct gr_rows *rows, graft_error *error)
+                       float *out, const struct after *after, graft_error *error)
 {
     const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
     int32_t                 rc;
@@ -89,23 +109,26 @@ static int32_t product(const graft_trainer *t, struct gr_operand x, const struct
                                    .ldb = w->cols,
                                    .c = out,
                                    .ldc = w->cols },
-                    rows, error);
+                    after, error);
     }
     rc = mxm(t, "update", part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
-    if (rc == GRAFT_OK && rows != NULL) gr_layer_rows_forward(t, rows);
+    if (rc == GRAFT_OK) finish_rows(t, after);
     return rc;
 }
 
-int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
-                   graft_error *error)
+int32_t gr_product(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta,
+                   const float *scale, float *out, graft_error *error)
 {
-    return product(t, x, w, beta, out, NULL, error);
+    struct gr_rows_scaling scaling = in_place(scale, out, x.rows, w->cols);
+    const struct after     after = { scale != NULL ? gr_rows_scale_part : NULL, &scaling };
+
+    return product(t, x, w, beta, out, &after, error);
 }
 
 int32_t gr_product_rows(const graft_trainer *t, struct gr_operand x, const struct gr_parameter *w, float beta,
                         struct gr_rows *rows, graft_error *error)
 {
-    return product(t, x, w, beta, rows->z, rows, error);
+    return product(t, x, w, beta, rows->z, &(struct after){ gr_rows_forward_part, rows }, error);
 }
 
 int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, struct gr_parameter *w,
@@ -127,12 +150,15 @@ int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, 
                                .ldb = w->cols,
                                .c = w->gradient,
                                .ldc = w->cols },
-                NULL, error);
+                &(struct after){ NULL, NULL }, error);
 }
 
 int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_t rows, const struct gr_parameter *w,
-                                  float beta, float *out, graft_error *error)
+                                  float beta, const float *scale, float *out, graft_error *error)
 {
+    struct gr_rows_scaling scaling = in_place(scale, out, rows, w->rows);
+    const struct after     after = { scale != NULL ? gr_rows_scale_part : NULL, &scaling };
+
     return gemm(t,
                 &(graft_gemm){ .transpose_b = 1,
                                .m = rows,
@@ -145,7 +171,7 @@ int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_
                                .ldb = w->cols,
                                .c = out,
                                .ldc = w->rows },
-                NULL, error);
+                &after, error);
 }
 
 int32_t gr_product_gather(const graft_trainer *t, const struct gr_layer *layer, const struct gr_sum *sum,

@@ -1,9 +1,10 @@
-/* A trainer over ranks: each has the rows of the vertices that it owns, and the weights, which are the same on all.
- * What a rank can fail in alone is agreed on before the ranks do the next thing together.
+/* A trainer over ranks: each has the rows of the vertices it owns, and the weights, which are the same on all. What
+ * a rank can fail in alone is agreed on before the ranks do the next thing together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
+#include "base/crc.h"
 #include "base/parallel.h"
-#include "exchange/crc.h"
+#include "edge/edge.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -184,7 +185,9 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     struct gr_csr         joined = { 0 };
     int64_t               at = 0;
-    int32_t               rc = GRAFT_OK;
+
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
 
     if (t->n_seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
@@ -197,7 +200,8 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         }
         joined.row_ptr[row + 1] = at;
     }
-    rc = gr_model_wrap(t->context, &joined, &t->a, error);
+    GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
+    rc = gr_edge_map(t->a, &map, error); /* here, so that no epoch allocates */
 done:
     gr_csr_fini(t->context, &joined);
     return rc;

@@ -89,14 +89,26 @@ void gr_rows_dropout(struct gr_rows_drop *rows)
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, drop_chunk, rows);
 }
 
-void gr_rows_scale(const float *x, int64_t x_stride, const float *scale, float factor, float *out, int64_t n,
-                   int64_t width, int threads)
+void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end)
 {
-    threads = gr_threads_worth(threads, n * width);
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-    for (int64_t row = 0; row < n; row++) {
-        const float s = scale != NULL ? scale[row] : factor;
+    const struct gr_rows_scaling *s = scaling;
 
-        for (int64_t j = 0; j < width; j++) out[row * width + j] = x[row * x_stride + j] * s;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = s->x + row * s->x_stride;
+        const float  factor = s->scale != NULL ? s->scale[row] : s->factor;
+        float       *out = s->out + row * s->width;
+
+        for (int64_t j = 0; j < s->width; j++) out[j] = x[j] * factor;
     }
+}
+
+static void scale_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    (void)chunk;
+    gr_rows_scale_part(arg, begin, end);
+}
+
+void gr_rows_scale(struct gr_rows_scaling *scaling)
+{
+    gr_parallel_chunks(scaling->team, scaling->n * scaling->width, scaling->n, GR_CHUNK_ROWS, scale_chunk, scaling);
 }

@@ -77,13 +77,12 @@ static void fill_transpose(const graft_trainer *t, const struct gr_sparse_part *
 static int32_t init_part(graft_trainer *t, int64_t rows, struct gr_sparse_part *part, graft_error *error)
 {
     graft_csr                 csr = t->sparse.whole.x->csr;
-    const double              map_bytes = 12.0 * (double)csr.row_ptr[rows] + 8.0 * (double)csr.n_cols;
     const struct gr_edge_map *map;
     int32_t                   rc = GRAFT_OK;
 
     csr.n_rows = part->rows = rows;
     if (t->sparse.dropped != NULL) csr.values = t->sparse.dropped;
-    GR_TRY(gr_ledger_check(t, map_bytes, "features (the transpose of sparse ones)", error));
+    GR_TRY(gr_ledger_check(t, (double)gr_edge_map_bytes(&csr), "features (the transpose of sparse ones)", error));
     GR_TRY(gr_matrix_create(t->context, &csr, &part->x, error));
     GR_TRY(gr_edge_map(part->x, &map, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, part->transpose_values, gr_csr_entries(&csr), error));
@@ -98,11 +97,13 @@ done:
 
 int32_t gr_sparse_init(graft_trainer *t, struct gr_csr *x, graft_error *error)
 {
+    const int64_t     bytes = gr_csr_bytes(x);
     struct gr_sparse *s = &t->sparse;
     int32_t           rc = GRAFT_OK;
 
     s->whole.rows = t->n;
     GR_TRY(gr_model_wrap(t->context, x, &s->whole.x, error));
+    gr_ledger_return(t, bytes);
     if (t->n_train == 0) return GRAFT_OK;
     if (t->config.input_dropout > 0)
         GR_TRY(GR_LEDGER_NEW(t, GR_USE_FEATURES, s->dropped, s->whole.x->csr.row_ptr[t->reach[0]], error));
@@ -124,10 +125,9 @@ void gr_sparse_fini(graft_trainer *t)
 
 int64_t gr_sparse_bytes(const graft_trainer *t)
 {
-    int64_t bytes = gr_matrix_bytes(t->sparse.whole.x);
+    int64_t bytes = gr_matrix_own_bytes(t->sparse.whole.x);
 
-    for (int i = 0; i < 2; i++)
-        bytes += gr_matrix_bytes(t->sparse.step[i].x) + gr_matrix_bytes(t->sparse.step[i].transpose);
+    for (int i = 0; i < 2; i++) bytes += gr_matrix_own_bytes(t->sparse.step[i].x);
     return bytes;
 }
 

@@ -110,22 +110,22 @@ static int32_t check_shapes(const graft_trainer *t, graft_error *error)
 static int32_t check_flags(const graft_trainer *t, graft_error *error)
 {
     const graft_dataset *d = &t->data;
-    const graft_graph   *g = t->over;
 
     if (d->flags & ~(uint32_t)GRAFT_DATASET_SLICE)
         return gr_fail(error, GRAFT_ERR_ARG, "dataset: flags are 0x%x, of which some are unknown", d->flags);
     if (d->flags == 0) return GRAFT_OK;
-    if (g == NULL)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "this data set is a slice of %lld of %lld vertices, from vertex %lld on, and has no graph over "
-                       "ranks; expected that, or all of the vertices",
-                       (long long)d->n_slice, (long long)d->n_vertices, (long long)d->first_vertex);
-    if (d->n_slice == g->n_slice && (d->n_slice == 0 || d->first_vertex == g->first[g->comm->rank])) return GRAFT_OK;
+    if (t->over == NULL)
+        return gr_fail(
+            error, GRAFT_ERR_UNSUPPORTED,
+            "this data set is a slice of %lld of %lld vertices, from vertex %lld on; expected all of them, or "
+            "a graph over ranks with it (graft_dataset.over)",
+            (long long)d->n_slice, (long long)d->n_vertices, (long long)d->first_vertex);
+    if (d->n_slice == t->over->n_slice && d->first_vertex == t->over->first[t->over->comm->rank]) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG,
-                   "this data set is a slice of %lld vertices from %lld on, that of the graph over ranks has %lld from "
-                   "%lld on",
-                   (long long)d->n_slice, (long long)d->first_vertex, (long long)g->n_slice,
-                   (long long)g->first[g->comm->rank]);
+                   "this data set is a slice of %lld vertices from vertex %lld on, the graph over ranks has %lld from "
+                   "vertex %lld on here",
+                   (long long)d->n_slice, (long long)d->first_vertex, (long long)t->over->n_slice,
+                   (long long)t->over->first[t->over->comm->rank]);
 }
 
 /* Our copies of the host's structs; the arrays stay his. */
@@ -214,6 +214,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_ranks_compare(t, error));
     GR_TRY(gr_ranks_take(t, error));
     GR_TRY(count_trained(t, error));
+    GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_ranks_agree(t, finish(t, error), error));
@@ -274,7 +275,7 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
     *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
-    gr_profile_end(t, "loss", begin, 0, 0);
+    gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
     GR_TRY(gr_layers_backward(t, error));
     GR_TRY(gr_ranks_sum(t, loss, 1, error));
     GR_TRY(gr_ranks_sum_gradients(t, error));

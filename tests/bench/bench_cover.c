@@ -1,10 +1,12 @@
-/* How many rows cross the cuts of a graph in parts, and how long it takes to find which.
+/* How many rows cross the cuts of a graph in parts, how long it takes to find which, and to cut.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
 
 #include "base/memory.h"
 #include "cover/cover.h"
+#include "graft_data.h"
+#include "graph/choose.h"
 
 #include <inttypes.h>
 #include <omp.h>
@@ -12,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES PARTS [THREADS]\n"
-    "Vertices are dealt to PARTS parts by a hash; 1: the whole matrix is one cut, of rows and columns.";
+static const char usage[] = "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES|DATASET PARTS [METHOD [THREADS]]\n"
+                            "METHOD is hash (the default), block, stream, metis, or auto.\n"
+                            "With 1 part the whole matrix is one cut, of rows and columns.";
 
 /* What one part gathers from another. */
 struct pair {
@@ -24,41 +26,109 @@ struct pair {
     int64_t       size[3]; /* rows of each kind of cover */
 };
 
-static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+/* The graph in parts. */
+struct partition {
+    struct bench_graph graph;
+    graft_csr          rows;
+    uint8_t           *trained; /* NULL for a graph that is no data set */
+    int                parts;
+    int32_t           *owner;
+};
+
+static void read_trained(struct partition *partition, const char *what, const graft_api *api)
 {
-    (void)self;
-    return aligned_alloc(alignment, bytes);
+    const graft_data_interface *data = api->get_interface(api->context, GRAFT_DATA_ID);
+    graft_data                 *set = NULL;
+    const uint8_t              *split;
+
+    if (data->open(api->context, what, &set, NULL) != GRAFT_OK) return;
+    split = data->view(set)->split;
+    if (split != NULL) partition->trained = bench_new((size_t)partition->graph.n, 1, 1);
+    for (int64_t v = 0; split != NULL && v < partition->graph.n; v++)
+        partition->trained[v] = split[v] == GRAFT_SPLIT_TRAIN;
+    data->close(api->context, set);
 }
 
-static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+/* Of a layer of width 128 on some processor with a network of 1 Gbit/s, for the choice of "auto". */
+static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 128 * 1e-11, 8 * 128 / 125e6 };
+
+static void cut(struct partition *partition, const graft_context *context, const char *method)
 {
-    (void)self;
-    (void)bytes;
-    (void)alignment;
-    free(memory);
+    static const char *const   names[] = { "block", "hash", "stream", "metis", "auto" };
+    const struct gr_slice      slice = { &partition->rows, 0, partition->trained };
+    struct gr_partition_choice choice;
+    graft_error                error = GRAFT_INIT(graft_error);
+    double                     seconds;
+    int                        which = 0;
+
+    while (which <= GR_PARTITION_AUTO && strcmp(method, names[which]) != 0) which++;
+    if (which > GR_PARTITION_AUTO) bench_die("%s", usage);
+    seconds = -bench_seconds();
+    if (gr_partition_choose(context, &slice, partition->parts, (enum gr_partition_method)which, &some_cost,
+                            partition->owner, &choice, &error) < 0)
+        bench_die("%s", error.message);
+    seconds += bench_seconds();
+    printf("%d parts by %s in %.3f seconds; %s\n", partition->parts, method, seconds, choice.why);
 }
 
-static int part_of(int64_t vertex, int parts)
+static void print_measure(const struct partition *partition, const graft_context *context)
 {
-    return (int)(bench_mix((uint64_t)vertex) % (uint64_t)parts);
+    const struct gr_slice       slice = { &partition->rows, 0, partition->trained };
+    struct gr_partition_measure measure;
+    graft_error                 error = GRAFT_INIT(graft_error);
+
+    if (gr_partition_measure_init(context, &measure, &slice, partition->parts, partition->owner, &error) < 0)
+        bench_die("%s", error.message);
+    printf("%" PRId64 " entries cut; rows by post %" PRId64 ", by pre %" PRId64 ", at most %" PRId64 " by cover\n",
+           measure.cut, measure.post, measure.pre, measure.bound);
+    printf("most of a part, of the mean: vertices %.3f, entries %.3f, training vertices %.3f\n", measure.imbalance[0],
+           measure.imbalance[1], measure.imbalance[2]);
+    gr_partition_measure_fini(context, &measure);
+}
+
+/* Cut the graph and say how it was cut. */
+static void partition_init(struct partition *partition, const char *what, int parts, const char *method,
+                           const graft_api *api, int threads)
+{
+    *partition = (struct partition){ .parts = parts };
+    bench_graph_init(&partition->graph, what, api, threads);
+    partition->rows = (graft_csr){ .size = sizeof(graft_csr),
+                                   .index_type = GRAFT_I32,
+                                   .n_rows = partition->graph.n,
+                                   .n_cols = partition->graph.n,
+                                   .row_ptr = partition->graph.row_ptr,
+                                   .col_idx = partition->graph.col_idx };
+    partition->owner = bench_new((size_t)partition->graph.n, sizeof *partition->owner, 1);
+    read_trained(partition, what, api);
+    cut(partition, api->context, method);
+    print_measure(partition, api->context);
+}
+
+static void partition_fini(struct partition *partition)
+{
+    bench_graph_fini(&partition->graph);
+    free(partition->trained);
+    free(partition->owner);
 }
 
 /* The entries of the rows of `receiver` in the columns of `sender`; of both only those with entries. */
-static void pair_init(struct pair *pair, const struct bench_graph *graph, int parts, int receiver, int sender)
+static void pair_init(struct pair *pair, const struct partition *partition, int receiver, int sender)
 {
-    int32_t *place = bench_new((size_t)graph->n, sizeof *place, 1);
-    int64_t  entries = 0, room = 0;
+    const struct bench_graph *graph = &partition->graph;
+    const int32_t            *owner = partition->owner;
+    int32_t                  *place = bench_new((size_t)graph->n, sizeof *place, 1);
+    int64_t                   entries = 0, room = 0;
 
     for (int64_t row = 0; row < graph->n; row++)
-        if (part_of(row, parts) == receiver) room += graph->row_ptr[row + 1] - graph->row_ptr[row];
+        if (owner[row] == receiver) room += graph->row_ptr[row + 1] - graph->row_ptr[row];
     *pair = (struct pair){ .row_ptr = bench_new((size_t)graph->n + 1, sizeof *pair->row_ptr, 1) };
     pair->source = bench_new((size_t)room, sizeof *pair->source, 1);
     for (int64_t row = 0; row < graph->n; row++) {
-        if (part_of(row, parts) != receiver) continue;
+        if (owner[row] != receiver) continue;
         for (int64_t e = graph->row_ptr[row]; e < graph->row_ptr[row + 1]; e++) {
             const int32_t column = graph->col_idx[e];
 
-            if (part_of(column, parts) != sender) continue;
+            if (owner[column] != sender) continue;
             if (place[column] == 0) place[column] = (int32_t)++pair->cut.n_sources;
             pair->source[entries++] = place[column] - 1;
         }
@@ -111,28 +181,31 @@ static void print_covers(const graft_context *context, struct pair *pairs, int c
 
 int main(int argc, char **argv)
 {
-    const int          parts = argc > 2 ? atoi(argv[2]) : 0;
-    const int          threads = argc > 3 ? atoi(argv[3]) : omp_get_num_procs();
-    const int          count = parts == 1 ? 1 : parts * (parts - 1);
-    graft_context      context = { .host = { .allocate = allocate, .deallocate = deallocate } };
-    struct bench_graph graph;
-    struct pair       *pairs;
+    const int        parts = argc > 2 ? atoi(argv[2]) : 0;
+    const int        threads = argc > 4 ? atoi(argv[4]) : omp_get_num_procs();
+    const int        count = parts == 1 ? 1 : parts * (parts - 1);
+    const graft_api *api;
+    graft_error      error = GRAFT_INIT(graft_error);
+    struct partition partition;
+    struct pair     *pairs;
 
     if (parts < 1 || parts > 1024 || threads < 1) bench_die("%s", usage);
-    bench_graph_init(&graph, argv[1], NULL, threads);
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) bench_die("%s", error.message);
+    partition_init(&partition, argv[1], parts, argc > 3 ? argv[3] : "hash", api, threads);
     pairs = bench_new((size_t)count, sizeof *pairs, 1);
 #pragma omp parallel for num_threads(threads)
     for (int i = 0; i < count; i++) {
         const int receiver = parts == 1 ? 0 : i / (parts - 1), other = parts == 1 ? 0 : i % (parts - 1);
 
-        pair_init(&pairs[i], &graph, parts, receiver, other + (parts > 1 && other >= receiver));
+        pair_init(&pairs[i], &partition, receiver, other + (parts > 1 && other >= receiver));
     }
-    print_covers(&context, pairs, count, threads);
+    print_covers(api->context, pairs, count, threads);
     for (int i = 0; i < count; i++) {
         free(pairs[i].row_ptr);
         free(pairs[i].source);
     }
     free(pairs);
-    bench_graph_fini(&graph);
+    partition_fini(&partition);
+    api->close(api->context);
     return 0;
 }

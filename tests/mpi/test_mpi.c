@@ -2,9 +2,12 @@
  * one from the library. Every call of MPI passes through this file, which sees to it that the communicators of the host
  * are left alone and that nothing is left behind.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "../fuzz/data_files.h"
 #include "../tap.h"
+#include "data/data.h"
 #include "exchange/collective.h"
 #include "graft_load.h"
+#include "graph/csr.h"
 #include "mpi/graft_mpi.h"
 
 #include <unistd.h>
@@ -237,6 +240,35 @@ static void test_communicators(graft_context *context, graft_error *error)
     ok_all(dups == 3 && frees == 3, "copies of communicators are given back", NULL);
 }
 
+/* A data set of 4 vertices and 5 edges, read by all ranks, twice over one transport. */
+static void test_slices(graft_context *context, graft_error *error)
+{
+    graft_transport    t = GRAFT_INIT(graft_transport);
+    struct data_folder folder = { "" };
+    int                mine[2] = { 0, 0 }, all[2];
+    int32_t            rc;
+
+    if (world_rank() == 0) {
+        folder_create(&folder);
+        write_sample(&folder, 1);
+    }
+    PMPI_Bcast(folder.path, sizeof folder.path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    rc = open_transport(MPI_COMM_WORLD, &t, error);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        graft_data *data = NULL;
+
+        rc = gr_data_open_slice(context, &t, folder.path, &data, error);
+        if (rc < 0) break;
+        mine[0] += (int)gr_data_view(data)->n_slice;
+        mine[1] += (int)gr_csr_entries(gr_data_view(data)->graph);
+        gr_data_close(context, data);
+    }
+    if (t.close != NULL) t.close(t.self);
+    PMPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    ok_all(rc == GRAFT_OK && all[0] == 2 * 4 && all[1] == 2 * 5, "the ranks read slices of a data set", error);
+    if (world_rank() == 0) folder_destroy(&folder);
+}
+
 static void test_refusals(graft_error *error)
 {
     graft_transport    t = GRAFT_INIT(graft_transport), copy = t;
@@ -307,6 +339,7 @@ int main(int count, char **arguments)
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     PMPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &own);
     test_communicators(context, &error);
+    test_slices(context, &error);
     test_refusals(&error);
     PMPI_Comm_size(MPI_COMM_WORLD, &wrong);
     if (wrong > 1) test_lengths(&error);

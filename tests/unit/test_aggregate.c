@@ -11,7 +11,7 @@
 
 enum { WIDEST = 128 };
 
-static const char *const partitions[] = { "given", "block", "hash", "owners" };
+static const char *const partitions[] = { "given", "block", "hash", "stream", "owners" };
 static const char *const covers[] = { "hybrid", "pre", "post" };
 static const char *const slicings[] = { "even", "all on rank 0", "all on the last", "on every other" };
 
@@ -235,7 +235,7 @@ static void add_passes(struct spread *s, const struct world *w, struct sample *s
 static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n, char name[256])
 {
     const graft_dtype dtype = sample_below(sample, 3) == 0 ? GRAFT_F64 : GRAFT_F32;
-    const int         weighted = (int)sample_below(sample, 2), partition = (int)sample_below(sample, 4);
+    const int         weighted = (int)sample_below(sample, 2), partition = (int)sample_below(sample, 5);
     const int         cover = (int)sample_below(sample, 4) % 3;
     const int32_t     spared = (int32_t)sample_below(sample, n_ranks); /* owns nothing, with a choice of owners */
     static char       fault[300];
@@ -250,8 +250,8 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
     }
     s = spread_of(&w);
     s.slicing = (enum slicing)sample_below(sample, SLICINGS);
-    s.partition = partition < 3 ? partitions[partition] : "given";
-    s.owner = partition == 3 ? w.owner : NULL;
+    s.partition = partition < 4 ? partitions[partition] : "given";
+    s.owner = partition == 4 ? w.owner : NULL;
     s.cover = covers[cover];
     s.reserved = sample_below(sample, 2) ? w.width : 0;
     add_passes(&s, &w, sample);

@@ -406,6 +406,7 @@ int main(void)
     test_memory(2, 0, "given", "hybrid");
     test_memory(2, 1, "hash", "pre");
     test_memory(3, 2, "block", "post");
+    test_memory(2, 0, "stream", "hybrid");
     test_frugal();
     test_faults();
     sample_csr_fini(&graph);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/ranks.h"
 #include "../tap.h"
-#include "exchange/crc.h"
+#include "base/crc.h"
 #include "exchange/frame.h"
 
 #include <string.h>

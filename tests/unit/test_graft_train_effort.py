@@ -54,6 +54,29 @@ def test_ledger():
             "activations", "7.0 MB that may be used")
 
 
+def test_peak():
+    """The measured peak is what was told and the size of the program itself, which a small data set tells."""
+    def peak(folder):
+        result = run(folder, "--set", "model=sage", "layers=3", "hidden=256", "epochs=1", "--explain")
+        measured = re.search(r"^peak memory +([\d.]+) MB, where ([\d.]+) were told$", result.stdout, re.MULTILINE)
+        table = re.search(r"^together +([\d.]+)$", result.stdout, re.MULTILINE)
+        ok(measured and table and measured.group(2) == table.group(1), "what was told does not change with training",
+           result.stdout, result.stderr)
+        return map(float, measured.groups()) if measured else (0, 0)
+
+    n, big = 60000, f"{base}/big"
+    os.mkdir(big)
+    write_npy(f"{big}/edges.npy", "<i4", "i", (2, n), [*range(n), *range(1, n), 0])
+    write_npy(f"{big}/features.npy", "<f4", "f", (n, 4), [v % 5 for v in range(4 * n)])
+    write_npy(f"{big}/labels.npy", "<i4", "i", (n,), [v % 3 for v in range(n)])
+    write_npy(f"{big}/split.npy", "|u1", "B", (n,), [1 + v % 3 for v in range(n)])
+    small, small_told = peak(data)
+    large, told = peak(big)
+    ok(told > 300 and abs(large - told - (small - small_told)) < 0.1 * told,
+       "the measured peak is what was told, within a tenth", small, small_told, large, told)
+    shutil.rmtree(big)
+
+
 def test_short_cuts():
     """What saves work is on, says so, and is gone when switched off; the graph stays symmetric in any order."""
     few = 20  # training vertices, so that a step does not need all of the 300
@@ -152,6 +175,13 @@ def test_profile():
     flops = sum(e["args"]["flops"] for e in events
                 if e["name"] == "update" and e["cat"] == "evaluation" and e["args"]["layer"] == 1)
     ok(flops == 2 * 2 * N * wide * N_CLASSES, "floating-point operations are those of the products", flops)
+    # And of the sums over neighbours: for each edge a row and a column, and what is written.
+    read = [e["args"]["bytes"] for e in phases if (e["name"], e["cat"]) == ("aggregate", "evaluation")]
+    edges = int(re.search(r"vertices, (\d+) edges", result.stdout).group(1))
+    ok(read and read[-1] == 4 * (edges * N_CLASSES + edges + N * N_CLASSES), "and bytes are those of the sums", read)
+    ok(all(e["args"]["waited"] >= 0 for e in events if e["tid"] > 1) and
+       re.search(r"^ +no phase +[\d.]+ +[\d.]+%$", result.stdout, re.MULTILINE), "what is in no phase is named",
+       result.stdout)
     ok("GFLOP/s" in result.stdout and path in result.stdout, "the summary is printed", result.stdout)
     table = re.findall(r"^(\w+) +(\w+) +([\d.]+) +[\d.]+% +\S+ +\S+ +([\d.]+)%$", result.stdout, re.MULTILINE)
     optimizer = [float(balance) for _, phase, _, balance in table if phase == "optimizer"]
@@ -166,6 +196,7 @@ def test_profile():
 
 
 test_ledger()
+test_peak()
 test_short_cuts()
 test_dense_types()
 test_sparse_features()

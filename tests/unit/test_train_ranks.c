@@ -1,6 +1,6 @@
-/* Training over ranks comes to the same as in one process: losses, weights, predictions and metrics, for every model
- * and any way in which the data set is sliced, parted and exchanged; and all ranks have the same bits. That one process
- * is right is for test_gradient.
+/* Training over ranks comes to what it comes to in one process: losses, weights, predictions, metrics; every model, any
+ * way the data set is sliced, parted and exchanged; and all ranks have the same bits. That one process is right
+ * is for test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/hosts.h"
 #include "../oracle/sample.h"
@@ -242,8 +242,8 @@ static void settings_init(struct settings *s, const char *model, const char *par
     int count = 0;
 
     snprintf(s->text, sizeof s->text,
-             "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 model=%s partition=%s "
-             "halo.cover=%s %s",
+             "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
+             "model=%s partition=%s halo.cover=%s %s",
              EPOCHS, model, partition, cover, more);
     /* The target vectors of gat have gradients of 0 but for rounding, where all scores of a row have one sign; adam
      * would make steps of these. */

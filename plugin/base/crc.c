@@ -1,6 +1,6 @@
 /* CRC32C, by the instruction for it where the processor has one.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "exchange/crc.h"
+#include "base/crc.h"
 
 #include <string.h>
 

@@ -1,0 +1,101 @@
+/* graft-metis: METIS in a process of its own, because it ends, interrupts and prints as it likes, and crashes on graphs
+ * that it should refuse. Graph on standard input, owners on standard output: abi/draft/graft_partitioner.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <metis.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(idx_t) == 4, "METIS with numbers of 32 bits, as Debian has it");
+
+enum { SEED = 1 };
+
+void metis_die(int code, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputs("\n", stderr);
+    _exit(code);
+}
+
+void *metis_new(int64_t count, size_t bytes)
+{
+    void *memory = calloc((size_t)count + 1, bytes);
+
+    if (memory == NULL)
+        metis_die(GRAFT_PARTITIONER_NO_MEMORY, "there is no memory for %" PRId64 " numbers of %zu bytes", count, bytes);
+    return memory;
+}
+
+/* Nobody reads what METIS prints, and it must not come among the owners. Returns where these go. */
+static int take_standard_output(void)
+{
+    const int output = dup(STDOUT_FILENO);
+
+    if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        metis_die(GRAFT_PARTITIONER_NO_IO, "standard output cannot be used: %s", strerror(errno));
+    return output;
+}
+
+static void partition(struct metis_input *input, int32_t *owner)
+{
+    idx_t              n = (idx_t)input->head.n_vertices, parts = (idx_t)input->head.n_parts, cut = 0;
+    idx_t              constraints = (idx_t)input->head.n_weights, options[METIS_NOPTIONS];
+    struct metis_graph graph;
+    int                rc;
+
+    metis_symmetrize(&graph, input);
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_NUMBERING] = 0;
+    options[METIS_OPTION_SEED] = SEED;
+    rc = METIS_PartGraphKway(&n, constraints > 0 ? &constraints : (idx_t[]){ 1 }, graph.begin, graph.neighbour,
+                             constraints > 0 ? input->weight : NULL, NULL, NULL, &parts, NULL, NULL, options, &cut,
+                             owner);
+    if (rc == METIS_ERROR_MEMORY) metis_die(GRAFT_PARTITIONER_NO_MEMORY, "METIS ran out of memory");
+    if (rc != METIS_OK) metis_die(GRAFT_PARTITIONER_FAILED, "METIS failed with code %d", rc);
+    free(graph.begin);
+    free(graph.neighbour);
+}
+
+static void write_bytes(int output, const void *from, int64_t bytes)
+{
+    for (int64_t done = 0; done < bytes;) {
+        const ssize_t more = write(output, (const char *)from + done, (size_t)(bytes - done));
+
+        if (more < 0 && errno != EINTR)
+            metis_die(GRAFT_PARTITIONER_NO_IO, "standard output cannot be written: %s", strerror(errno));
+        if (more > 0) done += more;
+    }
+}
+
+int main(void)
+{
+    const int                output = take_standard_output();
+    struct metis_input       input = { 0 };
+    graft_partitioner_output head = { .magic = GRAFT_PARTITIONER_OUTPUT };
+    int32_t                 *owner;
+
+    metis_read(&input);
+    head.n_vertices = input.head.n_vertices;
+    owner = metis_new(head.n_vertices, sizeof *owner);
+    /* METIS does not write the owners of one part, and leaves most parts empty where there are too many. */
+    if (input.head.n_parts >= head.n_vertices)
+        for (int64_t v = 0; v < head.n_vertices; v++) owner[v] = (int32_t)v;
+    else if (input.head.n_parts > 1) partition(&input, owner);
+    write_bytes(output, &head, sizeof head);
+    write_bytes(output, owner, head.n_vertices * (int64_t)sizeof *owner);
+    free(owner);
+    free(input.row_ptr);
+    free(input.column);
+    free(input.weight);
+    return GRAFT_PARTITIONER_OK;
+}

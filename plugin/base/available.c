@@ -1,0 +1,51 @@
+/* How much memory there is to be had.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/available.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The number behind `key` in a small file of the system; `none` where there is none. */
+static int64_t read_number(const char *path, const char *key, int64_t none)
+{
+    char        text[4096] = "";
+    const char *found;
+    char       *end;
+    const int   file = open(path, O_RDONLY | O_CLOEXEC);
+    int64_t     number;
+
+    if (file < 0) return none;
+    if (read(file, text, sizeof text - 1) < 0) text[0] = '\0';
+    close(file);
+    found = strstr(text, key);
+    if (found == NULL) return none;
+    number = strtoll(found + strlen(key), &end, 10);
+    return end > found + strlen(key) ? number : none;
+}
+
+int64_t gr_memory_container(const char *folder)
+{
+    char    path[256];
+    int64_t limit, used;
+
+    snprintf(path, sizeof path, "%s/memory.max", folder);
+    limit = read_number(path, "", INT64_MAX);
+    if (limit == INT64_MAX) return limit;
+    snprintf(path, sizeof path, "%s/memory.current", folder);
+    used = read_number(path, "", 0);
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    used -= read_number(path, "\ninactive_file ", 0);
+    if (used < 0) used = 0;
+    return limit > used ? limit - used : 0;
+}
+
+int64_t gr_memory_available(void)
+{
+    const int64_t kb = read_number("/proc/meminfo", "MemAvailable:", INT64_MAX);
+    const int64_t container = gr_memory_container("/sys/fs/cgroup");
+
+    return kb < container / 1024 ? kb * 1024 : container;
+}

@@ -1,0 +1,56 @@
+/* Graphs to cut in parts, and plain counts of what a cut costs, which share no code with the plugin.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PARTITION_GRAPHS_H
+#define PARTITION_GRAPHS_H
+
+#include "../oracle/oracle.h"
+#include "../oracle/sample.h"
+#include "graph/partition.h"
+
+/** A square matrix by rows that owns its arrays; columns are int32 or int64. */
+struct graph {
+    const char     *name;
+    graft_csr       rows;
+    int64_t        *row_ptr;
+    void           *col_idx;
+    uint8_t        *trained;
+    struct gr_slice slice; /* all of it */
+};
+
+enum { GRAPHS = 11 };
+
+/** Number `which` of: ring, star, without entries, a power law in both directions, a power law as it comes (directed,
+ *  with loops and entries that repeat), cliques in a chain under shuffled names, a grid, a complete graph, three
+ *  vertices, one vertex, none. */
+void graph_init(struct graph *graph, int which);
+void graph_fini(struct graph *graph);
+
+/** A data set of the folder GRAFT_TEST_DATA, made symmetric by nobody; 0 if it is not there. */
+int graph_read(struct graph *graph, graft_context *context, const char *name);
+
+/** Rows first .. first + count - 1, with row pointers of their own. */
+struct graph_slice {
+    struct gr_slice slice;
+    graft_csr       rows;
+    int64_t        *row_ptr;
+};
+void graph_cut(struct graph_slice *cut, const struct graph *graph, int64_t first, int64_t count);
+void graph_cut_fini(struct graph_slice *cut);
+
+/** What is wrong with a measure of the whole graph, by tables of who wants what from whom; NULL if nothing is. */
+const char *graph_measure_fault(const struct graph *graph, const struct gr_partition_measure *measure,
+                                const int32_t *owner);
+
+/** The most that a part may have of a share: GR_PARTITION_LIMIT of the mean, or the mean rounded up. */
+int64_t graph_allowed(const struct graph *graph, int share, int32_t parts);
+
+/** How far the fullest part is over what it may have of any share; 0 if none is. */
+int64_t graph_overload(const struct graph *graph, const int32_t *owner, int32_t parts);
+
+/** Parts without a vertex; -1 if an owner is out of range. */
+int32_t graph_empty_parts(const struct graph *graph, const int32_t *owner, int32_t parts);
+
+/** Entries from one part to another. */
+int64_t graph_cut_entries(const struct graph *graph, const int32_t *owner);
+
+#endif

@@ -1,0 +1,555 @@
+/* Partition by another program: programs that behave badly, hosts that collect children themselves, and graft-metis on
+ * graphs of many kinds and on input that is wrong: test_metis PARTITIONER [GRAFT-METIS].
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../abi/strict_host.h"
+#include "../partition/graphs.h"
+#include "../tap.h"
+
+#include "base/clock.h"
+#include "draft/graft_partitioner.h"
+#include "graph/child.h"
+#include "graph/choose.h"
+#include "graph/metis.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct strict_host host;
+static graft_context     *context;
+
+/* -- what must not change ----------------------------------------------------------------------------------------- */
+
+struct manners {
+    int              files, lasting; /* lasting: those that a child would inherit */
+    sigset_t         mask;
+    struct sigaction action[NSIG];
+};
+
+static void look(struct manners *manners)
+{
+    DIR           *list = opendir("/proc/self/fd");
+    struct dirent *entry;
+
+    memset(manners, 0, sizeof *manners);
+    while ((entry = readdir(list)) != NULL) {
+        const int fd = atoi(entry->d_name);
+
+        manners->files++;
+        manners->lasting += fd > 2 && fd != dirfd(list) && (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+    }
+    closedir(list);
+    sigprocmask(SIG_SETMASK, NULL, &manners->mask);
+    for (int i = 1; i < NSIG; i++) sigaction(i, NULL, &manners->action[i]);
+}
+
+/* What has changed, or a child is left; NULL if all is as it was. */
+static const char *change_since(const struct manners *was)
+{
+    struct manners is;
+
+    look(&is);
+    if (is.files != was->files) return "a file is left open";
+    if (memcmp(&is.mask, &was->mask, sizeof is.mask) != 0) return "the mask of signals has changed";
+    for (int i = 1; i < NSIG; i++)
+        if (is.action[i].sa_handler != was->action[i].sa_handler) return "a handler of signals has changed";
+    if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD) return "a child is left";
+    return NULL;
+}
+
+/* -- programs ----------------------------------------------------------------------------------------------------- */
+
+static void choose(const char *program, const char *timeout, const char *behaviour)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+    char        files[16];
+
+    if (context->api.set(context, "metis.program", program, &error) < 0 ||
+        context->api.set(context, "metis.timeout", timeout, &error) < 0)
+        abort();
+    struct manners now;
+    look(&now);
+    snprintf(files, sizeof files, "%d", now.lasting);
+    setenv("GRAFT_TEST_FILES", files, 1);
+    setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
+}
+
+/* Large enough that neither side can write all before the other reads. */
+static void large_graph(struct graph *graph)
+{
+    const int64_t n = 200000;
+
+    *graph = (struct graph){ .name = "a large ring" };
+    graph->row_ptr = oracle_new(n + 1, sizeof *graph->row_ptr);
+    graph->col_idx = oracle_new(n, sizeof(int32_t));
+    graph->trained = oracle_new(n, 1);
+    for (int64_t v = 0; v < n; v++) {
+        graph->row_ptr[v + 1] = v + 1;
+        ((int32_t *)graph->col_idx)[v] = (int32_t)((v + 1) % n);
+    }
+    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL };
+    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->trained };
+}
+
+static void test_good(const struct graph *graph, const char *program)
+{
+    static const char *const behaviours[] = { "good", "early", "talks", "files", "one part" };
+    const int64_t            n = graph->rows.n_rows;
+    int32_t                 *owner = oracle_new(n, sizeof *owner);
+
+    for (size_t i = 0; i < sizeof behaviours / sizeof *behaviours; i++) {
+        graft_error    error = GRAFT_INIT(graft_error);
+        struct manners manners;
+        const char    *change;
+        int64_t        wrong = 0;
+        int32_t        rc;
+
+        choose(program, "60", behaviours[i]);
+        look(&manners);
+        rc = gr_partition_metis(context, &graph->slice, 8, owner, &error);
+        change = change_since(&manners);
+        for (int64_t v = 0; v < n && i < 4; v++) wrong += owner[v] != v % 8;
+        if (i == 4) wrong = graph_overload(graph, owner, 8);
+        if (!ok(rc == GRAFT_OK && change == NULL && wrong == 0, "a program that is called '%s': %s", behaviours[i],
+                i < 4 ? "its owners" : "repaired"))
+            diag("%d %s, %s, %" PRId64 " wrong", rc, error.message, change != NULL ? change : "", wrong);
+    }
+    free(owner);
+}
+
+static void test_bad(const struct graph *graph, const char *program)
+{
+    static const struct {
+        const char *behaviour, *words[3];
+    } bad[] = {
+        { "deaf", { "partitioner", "exit code 5" } },
+        { "stops reading", { "partitioner", "wrote 0 bytes, expected 800016" } },
+        { "silent", { "partitioner", "wrote 0 bytes, expected 800016" } },
+        { "short", { "wrote 800015 bytes, expected 800016" } },
+        { "long", { "wrote more than 800016 bytes" } },
+        { "range", { "vertex 100000 is in part 8", "0 to 7" } },
+        { "negative", { "vertex 0 is in part -1", "0 to 7" } },
+        { "magic", { "begins with 0000000000000007", "314f507466617267" } },
+        { "vertices", { "for 200001 vertices", "for 200000" } },
+        { "dies", { "signal 9" } },
+        { "fails", { "exit code 4", "it said 'metis: out of luck'" } },
+        { "answers and fails", { "exit code 3" } },
+        { "sleeps", { "not ended after 1 seconds", "metis.timeout" } },
+        { "asleep", { "not ended after 1 seconds", "metis.timeout" } },
+        { "closes", { "not ended after 1 seconds", "metis.timeout" } },
+    };
+    const int64_t n = graph->rows.n_rows;
+    int32_t      *owner = oracle_new(n, sizeof *owner);
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        graft_error    error = GRAFT_INIT(graft_error);
+        const double   begin = gr_seconds();
+        const char    *change;
+        struct manners manners;
+        int64_t        touched = 0;
+        int32_t        rc;
+        int            said = 1;
+
+        memset(owner, 0x55, (size_t)n * sizeof *owner);
+        choose(program, strstr(bad[i].words[0], "not ended") != NULL ? "1" : "60", bad[i].behaviour);
+        look(&manners);
+        rc = gr_partition_metis(context, &graph->slice, 8, owner, &error);
+        change = change_since(&manners);
+        for (int k = 0; k < 3 && bad[i].words[k] != NULL; k++)
+            said = said && strstr(error.message, bad[i].words[k]) != NULL;
+        for (int64_t v = 0; v < n; v++) touched += owner[v] != 0x55555555;
+        if (!ok(rc == GRAFT_ERR_MODULE && said && change == NULL && touched == 0 && gr_seconds() - begin < 50,
+                "a program that is called '%s'", bad[i].behaviour))
+            diag("%d %s, %s, %" PRId64 " touched", rc, error.message, change != NULL ? change : "", touched);
+    }
+    free(owner);
+}
+
+static void test_not_there(const struct graph *graph)
+{
+    static const char *const none[] = { "/no/such/program", "/etc/passwd", "/tmp", "" };
+    graft_error              error = GRAFT_INIT(graft_error);
+    int32_t                 *owner = oracle_new(graph->rows.n_rows, sizeof *owner), right = 1;
+    struct manners           manners;
+
+    for (int i = 0; i < 4; i++) {
+        choose(none[i], "60", "good");
+        look(&manners);
+        right = right && gr_partition_metis(context, &graph->slice, 8, owner, &error) == GRAFT_ERR_NOT_FOUND &&
+                strstr(error.message, none[i]) != NULL && change_since(&manners) == NULL;
+        if (!right) diag("%s", error.message);
+    }
+    ok(right, "a program that is not there or cannot be run is named");
+    free(owner);
+}
+
+static void test_too_large(const char *program)
+{
+    const int64_t         row_ptr[2] = { 0, INT64_C(1) << 31 };
+    const graft_csr       rows = { sizeof rows, GRAFT_I32, 0, 0, 1, 1, row_ptr, NULL, NULL };
+    const struct gr_slice slice = { &rows, 0, NULL };
+    graft_error           error = GRAFT_INIT(graft_error);
+    int32_t               owner = 7, rc;
+
+    choose(program, "60", "good");
+    rc = gr_partition_metis(context, &slice, 2, &owner, &error);
+    ok(rc == GRAFT_ERR_UNSUPPORTED && owner == 7 && strstr(error.message, "2147483648 entries") != NULL,
+       "2^31 entries are refused before anything is started");
+}
+
+/* -- hosts -------------------------------------------------------------------------------------------------------- */
+
+static void collect_all(int number)
+{
+    (void)number;
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+}
+
+/* In a process of its own, for the sake of the signals. */
+static int works_in(const struct graph *graph, const char *program, void (*handler)(int), int close_standard)
+{
+    pid_t pid;
+    int   status = 0;
+
+    choose(program, "1", "good");
+    pid = fork();
+    if (pid == 0) {
+        struct sigaction action = { .sa_handler = handler };
+        graft_error      error = GRAFT_INIT(graft_error);
+        int32_t         *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
+        int64_t          wrong = 0;
+
+        sigaction(SIGCHLD, &action, NULL);
+        for (int fd = 0; fd < 3 && close_standard; fd++) close(fd);
+        for (int i = 0; i < 3; i++) wrong += gr_partition_metis(context, &graph->slice, 8, owner, &error) != GRAFT_OK;
+        for (int64_t v = 0; v < graph->rows.n_rows; v++) wrong += owner[v] != v % 8;
+        setenv("GRAFT_TEST_BEHAVIOUR", "sleeps", 1);
+        wrong += gr_partition_metis(context, &graph->slice, 8, owner, &error) != GRAFT_ERR_MODULE;
+        _exit(wrong > 0);
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void test_hosts(const struct graph *graph, const char *program)
+{
+    ok(works_in(graph, program, SIG_IGN, 0), "a host that ignores the end of children");
+    ok(works_in(graph, program, collect_all, 0), "a host that collects all children");
+    ok(works_in(graph, program, SIG_DFL, 1), "a host without standard files");
+}
+
+static void test_no_memory(const char *program)
+{
+    graft_error  error = GRAFT_INIT(graft_error);
+    struct graph graph;
+    int32_t      owner[400];
+    int          clean = 1, calls = 0;
+
+    graph_init(&graph, 0);
+    choose(program, "60", "one part");
+    memset(owner, 0x55, sizeof owner);
+    for (;; calls++) {
+        const int64_t  blocks = host.live_blocks;
+        struct manners manners;
+        int32_t        rc;
+
+        look(&manners);
+        strict_host_fail(&host, calls, 0);
+        rc = gr_partition_metis(context, &graph.slice, 8, owner, &error);
+        if (host.failed == 0) break;
+        clean = clean && rc == GRAFT_ERR_NOMEM && host.live_blocks == blocks && change_since(&manners) == NULL &&
+                owner[0] == 0x55555555 && memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0;
+    }
+    strict_host_fail(&host, -1, 0);
+    ok(clean && calls > 3, "each of %d allocations fails in turn: owners as they were, nothing left", calls);
+    graph_fini(&graph);
+}
+
+/* -- graft-metis -------------------------------------------------------------------------------------------------- */
+
+static const char *metis_fault(const struct graph *graph, int32_t parts)
+{
+    const int64_t n = graph->rows.n_rows;
+    graft_error   error = GRAFT_INIT(graft_error);
+    int32_t      *owner = oracle_new(n, sizeof *owner), *again = oracle_new(n, sizeof *owner);
+    int64_t       heaviest = 1;
+    const char   *fault = NULL;
+
+    for (int64_t v = 0; v < n; v++)
+        if (graph->row_ptr[v + 1] - graph->row_ptr[v] > heaviest) heaviest = graph->row_ptr[v + 1] - graph->row_ptr[v];
+    if (gr_partition_metis(context, &graph->slice, parts, owner, &error) != GRAFT_OK ||
+        gr_partition_metis(context, &graph->slice, parts, again, &error) != GRAFT_OK)
+        fault = "it failed";
+    else if (graph_empty_parts(graph, owner, parts) != (n < parts ? parts - n : 0)) fault = "a part is empty";
+    else if (graph_overload(graph, owner, parts) > heaviest) fault = "a part has too much";
+    else if (memcmp(owner, again, (size_t)n * sizeof *owner) != 0) fault = "not the same twice";
+    if (fault != NULL)
+        diag("%s in %d: %s, over by %" PRId64, graph->name, parts, error.message, graph_overload(graph, owner, parts));
+    free(owner);
+    free(again);
+    return fault;
+}
+
+static void test_metis(const char *program)
+{
+    static const int32_t parts[] = { 1, 2, 3, 4, 7, 50, 400 };
+
+    choose(program, "60", "");
+    for (int which = 0; which < GRAPHS; which++) {
+        struct graph graph;
+        const char  *fault = NULL;
+
+        graph_init(&graph, which);
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            if (metis_fault(&graph, parts[i]) != NULL) fault = metis_fault(&graph, parts[i]);
+        ok(fault == NULL, "graft-metis, %s: even parts%s%s", graph.name, fault ? ": " : "", fault ? fault : "");
+        graph_fini(&graph);
+    }
+}
+
+static void test_metis_quality(const char *program)
+{
+    graft_error  error = GRAFT_INIT(graft_error);
+    struct graph graph;
+    int32_t      owner[360];
+
+    choose(program, "60", "");
+    graph_init(&graph, 5);
+    if (gr_partition_metis(context, &graph.slice, 3, owner, &error) != GRAFT_OK) memset(owner, 0, sizeof owner);
+    ok(graph_cut_entries(&graph, owner) == 4, "graft-metis cuts a chain of 30 cliques in 3 at 2 links");
+    graph_fini(&graph);
+}
+
+struct bytes {
+    const char *at;
+    int64_t     left;
+};
+
+static int64_t next_bytes(void *arg, char *to, int64_t room)
+{
+    struct bytes *bytes = arg;
+    const int64_t some = bytes->left < room ? bytes->left : room;
+
+    memcpy(to, bytes->at, (size_t)some);
+    bytes->at += some;
+    bytes->left -= some;
+    return some;
+}
+
+/* Whether the program ends with this code, and a sentence, when it gets these bytes. */
+static int is_refused(const char *program, const void *input, int64_t bytes, int code)
+{
+    struct bytes    source = { input, bytes };
+    graft_error     error = GRAFT_INIT(graft_error);
+    struct gr_child child;
+    char            output[64], words[40];
+    int32_t         rc;
+
+    if (gr_child_start(&child, program, 60, &error) != GRAFT_OK) return 0;
+    rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, &error);
+    gr_child_end(&child);
+    snprintf(words, sizeof words, "exit code %d; it said '", code);
+    if (rc == GRAFT_ERR_MODULE && strstr(error.message, words) != NULL) return 1;
+    diag("%" PRId64 " bytes: %s", bytes, error.message);
+    return 0;
+}
+
+static void test_metis_input(const char *program)
+{
+    enum { N = 3, ENTRIES = 2 };
+    static struct input {
+        graft_partitioner_input head;
+        int64_t                 row_ptr[N + 1], column[ENTRIES], weight[N * 2];
+        char                    more;
+    } good = { { GRAFT_PARTITIONER_INPUT, 0, 2, 2, N, ENTRIES }, { 0, 1, 2, 2 }, { 1, 0 }, { 1, 1, 1, 1, 1, 1 }, 0 },
+      bad;
+    const int64_t whole = offsetof(struct input, more);
+    int           right = 1;
+
+    for (int64_t bytes = 0; bytes < whole; bytes++) right = right && is_refused(program, &good, bytes, 2);
+    ok(right, "graft-metis refuses input that ends after any of %" PRId64 " bytes", whole);
+    ok(is_refused(program, &good, whole + 1, 2), "graft-metis refuses input that goes on");
+#define REFUSES(field, value, code)                                                                                    \
+    (bad = good, bad.field = (value),                                                                                  \
+     ok(is_refused(program, &bad, whole, code), "graft-metis refuses " #field " of " #value))
+    REFUSES(head.magic, 1, 2);
+    REFUSES(head.reserved, 1, 2);
+    REFUSES(head.n_weights, 17, 2);
+    REFUSES(head.n_parts, 0, 2);
+    REFUSES(head.n_vertices, -1, 2);
+    REFUSES(head.n_entries, -1, 2);
+    REFUSES(head.n_entries, INT64_C(1) << 31, 3);
+    REFUSES(head.n_entries, INT64_MAX, 3);
+    REFUSES(head.n_vertices, INT32_MAX, 3);
+    REFUSES(head.n_parts, INT64_C(1) << 31, 3);
+    REFUSES(row_ptr[0], 1, 2);
+    REFUSES(row_ptr[1], 3, 2);
+    REFUSES(row_ptr[1], -1, 2);
+    REFUSES(row_ptr[3], 1, 2);
+    REFUSES(column[1], 3, 2);
+    REFUSES(column[0], -1, 2);
+    REFUSES(column[0], INT64_MIN, 2);
+    REFUSES(weight[2], -1, 2);
+    REFUSES(weight[5], INT64_C(1) << 31, 2);
+    REFUSES(weight[5], INT32_MAX, 3);
+#undef REFUSES
+}
+
+/* -- choice ------------------------------------------------------------------------------------------------------- */
+
+/* The time of an epoch by plain counts: rows of a pair are those of its smaller side. */
+static double seconds_of(const struct graph *graph, const int32_t *owner, int32_t parts,
+                         const struct gr_partition_cost *cost)
+{
+    graft_error                 error = GRAFT_INIT(graft_error);
+    struct gr_partition_measure measure;
+    double                      seconds;
+
+    if (gr_partition_measure_init(context, &measure, &graph->slice, parts, owner, &error) < 0) abort();
+    if (graph_measure_fault(graph, &measure, owner) != NULL) abort();
+    seconds = gr_partition_seconds(&measure, cost);
+    gr_partition_measure_fini(context, &measure);
+    return seconds;
+}
+
+/* What is wrong with what was chosen, of methods that can be had; NULL if nothing is. */
+static const char *choice_fault(const struct graph *graph, int32_t parts, const struct gr_partition_cost *cost,
+                                int with_metis)
+{
+    const int64_t              n = graph->rows.n_rows;
+    int32_t                   *owner = oracle_new(n, sizeof *owner), *one = oracle_new(n, sizeof *one);
+    struct gr_partition_choice choice, alone;
+    graft_error                error = GRAFT_INIT(graft_error);
+    const char                *fault = NULL;
+
+    if (gr_partition_choose(context, &graph->slice, parts, GR_PARTITION_AUTO, cost, owner, &choice, &error) < 0)
+        fault = "it failed";
+    for (int k = 0; k < GR_PARTITION_METHODS && fault == NULL; k++) {
+        const enum gr_partition_method method = (enum gr_partition_method)k;
+        const int32_t rc = gr_partition_choose(context, &graph->slice, parts, method, cost, one, &alone, &error);
+
+        if (method == GR_PARTITION_METIS && !with_metis) {
+            if (rc != GRAFT_ERR_NOT_FOUND || choice.seconds[k] >= 0) fault = "metis is not there";
+            continue;
+        }
+        if (rc != GRAFT_OK || alone.method != method) fault = "a method alone failed";
+        if (alone.seconds[k] != seconds_of(graph, one, parts, cost)) fault = "the predicted time is another";
+        if (choice.seconds[k] != alone.seconds[k]) fault = "alone it is predicted another time";
+        if (choice.seconds[k] < choice.seconds[choice.method]) fault = "another method is better";
+        if (method == choice.method && memcmp(one, owner, (size_t)n * sizeof *one) != 0) fault = "not its owners";
+    }
+    if (fault == NULL && strstr(choice.why, "chosen: ") == NULL) fault = "it does not say so";
+    if (fault != NULL) diag("%s in %d: %s; %s; %s", graph->name, parts, fault, choice.why, error.message);
+    free(owner);
+    free(one);
+    return fault;
+}
+
+static void test_choice_no_memory(void)
+{
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    struct gr_partition_choice     choice = { .why = "untouched" };
+    graft_error                    error = GRAFT_INIT(graft_error);
+    struct graph                   graph;
+    int32_t                        owner[400];
+    int                            clean = 1, calls = 0;
+
+    choose("/no/such/program", "60", "");
+    graph_init(&graph, 0);
+    memset(owner, 0x55, sizeof owner);
+    for (;; calls++) {
+        const int64_t blocks = host.live_blocks;
+        int32_t       rc;
+
+        strict_host_fail(&host, calls, 0);
+        rc = gr_partition_choose(context, &graph.slice, 4, GR_PARTITION_AUTO, &cost, owner, &choice, &error);
+        if (host.failed == 0) break;
+        clean = clean && rc == GRAFT_ERR_NOMEM && host.live_blocks == blocks && owner[0] == 0x55555555 &&
+                memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0 && strcmp(choice.why, "untouched") == 0;
+    }
+    strict_host_fail(&host, -1, 0);
+    ok(clean && calls > 10, "a choice: each of %d allocations fails in turn, outputs as they were", calls);
+    graph_fini(&graph);
+}
+
+static void test_choice(const char *program)
+{
+    static const struct gr_partition_cost costs[] = { { 1e-9, 1e-6, 1e-5 }, { 1, 0, 0 }, { 0, 0, 1 }, { 0, 0, 0 } };
+
+    choose(program != NULL ? program : "/no/such/program", "60", "");
+    for (int which = 0; which < GRAPHS; which++) {
+        struct graph graph;
+        const char  *fault = NULL, *found;
+
+        graph_init(&graph, which);
+        for (int i = 0; i < 8; i++)
+            if ((found = choice_fault(&graph, i < 4 ? 4 : 7, &costs[i % 4], program != NULL)) != NULL) fault = found;
+        ok(fault == NULL, "%s metis, %s: the best of all is chosen%s%s", program != NULL ? "with" : "without",
+           graph.name, fault ? ": " : "", fault ? fault : "");
+        graph_fini(&graph);
+    }
+}
+
+static void test_data_sets(const char *program)
+{
+    static const char *const names[] = { "cora", "citeseer", "amazon_photo" };
+
+    choose(program, "60", "");
+    for (int i = 0; i < 3; i++) {
+        struct graph graph;
+        int32_t     *owner;
+        graft_error  error = GRAFT_INIT(graft_error);
+        int64_t      cut[2];
+
+        if (!graph_read(&graph, context, names[i])) {
+            skip(2, "%s: GRAFT_TEST_DATA names no folder that has it", names[i]);
+            continue;
+        }
+        ok(metis_fault(&graph, 4) == NULL, "graft-metis, %s in 4: even parts", names[i]);
+        owner = oracle_new(graph.rows.n_rows, sizeof *owner);
+        gr_partition_hash(0, graph.rows.n_rows, 4, owner);
+        cut[0] = graph_cut_entries(&graph, owner);
+        if (gr_partition_metis(context, &graph.slice, 4, owner, &error) != GRAFT_OK) diag("%s", error.message);
+        cut[1] = graph_cut_entries(&graph, owner);
+        ok(cut[1] * 3 < cut[0], "it cuts %" PRId64 " entries, a hash %" PRId64, cut[1], cut[0]);
+        free(owner);
+        graph_fini(&graph);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const graft_api *api;
+    graft_error      error = GRAFT_INIT(graft_error);
+    struct graph     large;
+
+    if (argc < 2) return 2;
+    strict_host_init(&host);
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &host.table, &api, &error) < 0) return 2;
+    context = api->context;
+    large_graph(&large);
+    test_good(&large, argv[1]);
+    test_bad(&large, argv[1]);
+    test_not_there(&large);
+    test_too_large(argv[1]);
+    test_hosts(&large, argv[1]);
+    test_no_memory(argv[1]);
+    graph_fini(&large);
+    test_choice(NULL);
+    test_choice_no_memory();
+    if (argc > 2) {
+        test_choice(argv[2]);
+        test_metis(argv[2]);
+        test_metis_quality(argv[2]);
+        test_metis_input(argv[2]);
+        test_data_sets(argv[2]);
+    } else {
+        skip(1, "there is no METIS here");
+    }
+    api->close(context);
+    ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");
+    return done();
+}

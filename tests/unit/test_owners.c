@@ -1,0 +1,211 @@
+/* Partitions in files: what is written is read, and every wrong file is refused with a sentence.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../abi/strict_host.h"
+#include "../tap.h"
+
+#include "base/crc.h"
+#include "data/owners.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { N = 5, PARTS = 3, HEAD = 64, WHOLE = HEAD + 4 * N };
+
+static const struct gr_graph_identity graph = { N, 12, UINT64_C(0x123456789abcdef0) };
+static const int32_t                  owners[N] = { 2, 0, 1, 1, 0 };
+
+static struct strict_host host;
+static graft_context      context;
+static graft_error        error = { .size = sizeof error };
+static char               folder[] = "/tmp/graft-owners-XXXXXX", path[64];
+static unsigned char      good[WHOLE];
+
+static void put(const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+
+    if (file == NULL || fwrite(bytes, 1, count, file) != count || fclose(file) != 0) abort();
+}
+
+static int files_in_folder(void)
+{
+    DIR *list = opendir(folder);
+    int  count = -2;
+
+    while (readdir(list) != NULL) count++;
+    closedir(list);
+    return count;
+}
+
+/* Whether reading fails with this status and these words, and nothing else happens. */
+static int is_refused(const struct gr_graph_identity *of, int32_t parts, int32_t status, const char *words)
+{
+    int32_t       owner[N + 1] = { 7, 7, 7, 7, 7, 7 };
+    const int32_t rc = gr_owners_read(&context, path, of, parts, owner, &error);
+
+    for (int v = 0; v <= N; v++)
+        if (owner[v] != 7) return 0;
+    if (rc == status && strstr(error.message, words) != NULL && host.live_blocks == 0) return 1;
+    diag("%d %s, expected '%s'", rc, error.message, words);
+    return 0;
+}
+
+static void test_round_trip(void)
+{
+    int32_t  owner[N] = { 0 };
+    uint32_t crc;
+    FILE    *file;
+
+    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in_folder() == 1, "a file is written");
+    ok(gr_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
+           memcmp(owner, owners, sizeof owner) == 0,
+       "and read");
+    file = fopen(path, "rb");
+    ok(file != NULL && fread(good, 1, WHOLE, file) == WHOLE && fgetc(file) == EOF, "it has 64 bytes, and 4 for each");
+    fclose(file);
+    ok(memcmp(good, "graftPF1", 8) == 0 && memcmp(good + 12, &(int32_t){ PARTS }, 4) == 0 &&
+           memcmp(good + 16, &graph, sizeof graph) == 0 && memcmp(good + HEAD, owners, sizeof owners) == 0,
+       "each number where the description has it");
+    memcpy(&crc, good + 8, 4);
+    memset(good + 8, 0, 4);
+    ok(crc == gr_crc_plain(0, good, WHOLE), "the CRC is that of the file with zeros in its place");
+    memcpy(good + 8, &crc, 4);
+    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in_folder() == 1, "written again");
+}
+
+static void test_lengths(void)
+{
+    unsigned char longer[WHOLE + 4] = { 0 };
+    int           right = 1;
+
+    for (size_t bytes = 0; bytes < WHOLE; bytes++) {
+        put(good, bytes);
+        right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, bytes < HEAD ? "64 at least" : "5 vertices");
+    }
+    ok(right, "a file cut short at any byte");
+    memcpy(longer, good, WHOLE);
+    for (size_t more = 1; more <= 4; more++) {
+        put(longer, WHOLE + more);
+        right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices");
+    }
+    ok(right, "bytes behind the end");
+}
+
+static void test_bits(void)
+{
+    int right = 1;
+
+    for (int bit = 0; bit < 8 * WHOLE; bit++) {
+        unsigned char bad[WHOLE];
+
+        memcpy(bad, good, WHOLE);
+        bad[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        put(bad, WHOLE);
+        right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT,
+                                    bit < 64                     ? "is no partition"
+                                    : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
+                                                                 : "damaged: its CRC32C");
+    }
+    ok(right, "any of %d bits the other way", 8 * WHOLE);
+}
+
+/* A file that is whole and says something wrong. */
+static int says(int at, int64_t value, int bytes, const char *words)
+{
+    unsigned char bad[WHOLE];
+    uint32_t      crc;
+
+    memcpy(bad, good, WHOLE);
+    memcpy(bad + at, &value, (size_t)bytes);
+    memset(bad + 8, 0, 4);
+    crc = gr_crc_plain(0, bad, WHOLE);
+    memcpy(bad + 8, &crc, 4);
+    put(bad, WHOLE);
+    return is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, words);
+}
+
+static void test_contents(void)
+{
+    const struct gr_graph_identity larger = { N + 1, 12, graph.fingerprint };
+
+    ok(says(12, 6, 4, "6 parts of 5 vertices"), "more parts than vertices");
+    ok(says(12, 0, 4, "0 parts of 5 vertices"), "no parts");
+    ok(says(12, -1, 4, "-1 parts of 5 vertices"), "negative parts");
+    ok(says(12, 4, 4, "in 4 parts, expected 3"), "another number of parts");
+    ok(says(24, 13, 8, "13 entries"), "another number of entries");
+    ok(says(32, 1, 8, "fingerprint 0000000000000001, expected 5, 12 and 123456789abcdef0"), "another fingerprint");
+    ok(says(HEAD + 8, 3, 4, "vertex 2 is in part 3, but parts go from 0 to 2"), "an owner too large");
+    ok(says(HEAD, -1, 4, "vertex 0 is in part -1"), "an owner below 0");
+    ok(says(16, INT64_MAX, 8, "9223372036854775807 vertices"), "more vertices than memory");
+    ok(says(16, -1, 8, "-1 vertices"), "a negative number of vertices");
+    put(good, WHOLE);
+    ok(is_refused(&larger, PARTS, GRAFT_ERR_FORMAT, "of another graph: of 5 vertices"), "another number of vertices");
+    ok(is_refused(&graph, 2, GRAFT_ERR_FORMAT, "in 3 parts, expected 2"), "more parts than asked for");
+    host.calls = 0;
+    strict_host_fail(&host, 0, 0);
+    ok(is_refused(&graph, PARTS, GRAFT_ERR_NOMEM, "no memory"), "no memory");
+    strict_host_fail(&host, -1, 0);
+}
+
+static void test_places(void)
+{
+    char keep[sizeof path];
+
+    memcpy(keep, path, sizeof keep);
+    snprintf(path, sizeof path, "%s/none", folder);
+    ok(is_refused(&graph, PARTS, GRAFT_ERR_NOT_FOUND, "none"), "no file");
+    snprintf(path, sizeof path, "%s", folder);
+    ok(is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "a folder"), "a folder");
+    ok(gr_owners_write(folder, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == EISDIR,
+       "a folder is not written over");
+    snprintf(path, sizeof path, "%s/none/file", folder);
+    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
+           strstr(error.message, "none/file") != NULL,
+       "nor a file in a folder that is not there");
+    memcpy(path, keep, sizeof keep);
+    ok(gr_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG, "more parts than vertices are not kept");
+    ok(files_in_folder() == 1, "nothing is left beside");
+}
+
+/* A process that may not write so much is not ended by it, and the old file stays. */
+static void test_limit(void)
+{
+    struct rlimit was, small;
+    int32_t       owner[N], other[N] = { 0 };
+    int32_t       rc;
+
+    getrlimit(RLIMIT_FSIZE, &was);
+    small = was;
+    small.rlim_cur = WHOLE - 1;
+    put(good, WHOLE);
+    setrlimit(RLIMIT_FSIZE, &small);
+    rc = gr_owners_write(path, &graph, PARTS, other, &error);
+    setrlimit(RLIMIT_FSIZE, &was);
+    ok(rc == GRAFT_ERR_IO && error.native_code == EFBIG && files_in_folder() == 1, "a file larger than allowed");
+    ok(gr_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
+           memcmp(owner, owners, sizeof owner) == 0,
+       "leaves the old one");
+}
+
+int main(void)
+{
+    strict_host_init(&host);
+    context.host = host.table;
+    if (mkdtemp(folder) == NULL) return 2;
+    snprintf(path, sizeof path, "%s/cut", folder);
+    test_round_trip();
+    test_lengths();
+    test_bits();
+    test_contents();
+    test_places();
+    test_limit();
+    unlink(path);
+    ok(rmdir(folder) == 0, "the folder is empty again");
+    ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");
+    return done();
+}
