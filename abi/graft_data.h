@@ -32,8 +32,9 @@ typedef struct graft_dataset {
     const uint8_t     *split;           /**< [n] GRAFT_SPLIT_...; or NULL: nothing to train on, prediction only */
     int64_t            first_vertex;
     int64_t            n_slice;
-    graft_graph       *over; /**< NULL: all is here. Else the graph, over ranks: `graph` is not looked at, and
-                                             n in the arrays above stands for the vertices of this rank's slice */
+    graft_graph       *over; /**< NULL: no other ranks. Else the graph, over ranks, of which the arrays have the rows of
+                                  the slice of this rank, with or without the flag; `graph` is not looked at, and
+                                  arrays of no rows may be null. Borrowed as long as they are */
 } graft_dataset;
 
 /** A data set that was read from files. */

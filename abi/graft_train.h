@@ -48,6 +48,14 @@ GRAFT_EXTERN_C_BEGIN
  * step, a multiply-add of a sparse product counting for eight of a dense one, or if memory.limit leaves no room for
  * dense ones. explain() says which. */
 
+/* Over ranks (dataset.over, see graft_graph.h) each rank has the rows of the vertices that it owns, and all have the
+ * same weights, bit for bit: gradients and losses are added up in the order of ranks. The results are those of one
+ * process but for rounding, with the same draws of dropout. Sums over neighbours go by a plan of graft_aggregate.h,
+ * with option halo.cover; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and predict() are
+ * collective: all ranks call them in the same order, and return the same status; see graft_graphs. Options that make a
+ * model are the same on all ranks. symmetrize and order are refused, row_masks has no effect, and memory.limit is of
+ * each rank. */
+
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
 
@@ -128,6 +136,22 @@ typedef struct graft_ledger_item {
     int64_t     bytes; /**< beside the arrays of the data set */
 } graft_ledger_item;
 
+/** What messages of a trainer over ranks bring to one rank, or to all together. Rows are those of one sum over
+ *  neighbours in one direction. */
+typedef struct graft_traffic {
+    uint32_t size;
+    int32_t  rank;                 /**< -1: all */
+    int64_t  cut_edges;            /**< entries of the graph whose column has another owner than their row */
+    int64_t  halo_rows;            /**< that come to the rank; 0 for mlp */
+    int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
+    int64_t  halo_bytes_per_epoch; /**< of these rows, in all layers and both directions of the last step; what is
+                                        aggregated once (reuse_input) counts in the step that does it */
+    int64_t  halo_bytes_if_post;
+    double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
+    double   exchange_seconds; /**< from the first send to the last arrival, likewise */
+    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange, and for gat */
+} graft_traffic;
+
 typedef struct graft_train {
     uint32_t size;
     uint32_t reserved;
@@ -140,27 +164,33 @@ typedef struct graft_train {
      *         matrix_create(); a label out of range; a split of another value; a feature that is not finite, or
      *         the sum of sparse ones at one place; no training vertex in the split); ERR_OPTION (options that
      *         contradict each other); what the dense module that was chosen by name refuses with; ERR_NOMEM, also
-     *         before more than memory.limit would be used: the message is the ledger.
-     * [one-caller] [starts-openmp]. Not collective. Memory: all of it here, save what kernels prepare; see explain().
-     * Sparse features are copied, entries at one place added up, and stay sparse or are made dense: sparse_input.
-     * Since 1. */
+     *         before more than memory.limit would be used: the message is the ledger. Over ranks also ERR_ARG (ranks
+     *         that disagree; a graph of another context), ERR_OPTION (symmetrize, order) and ERR_PEER.
+     * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if there is one, which the trainer
+     * holds; null arguments and structs without a size are errors of this rank alone. Memory: all of it here, save what
+     * kernels prepare; see explain(). Sparse features are copied, entries at one place added up, and stay sparse or are
+     * made dense: sparse_input. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
     /** Train for one epoch (one step on all training vertices) and, when due, evaluate and keep the best weights.
      * \param[out] epoch  What it came to.
      * \return OK; ERR_ARG; ERR_STATE (`epochs` are behind, or no split); the codes of graft_mxm.run(). After a failure
-     *         the weights may have been left between two epochs: only destroy() and state_set() are of use.
-     * [one-caller] [starts-openmp]. Not collective. Numerics: the same bits for any number of threads. Since 1. */
+     *         the weights may have been left between two epochs: only destroy() and state_set() are of use. Over ranks
+     *         ERR_ARG, before anything is done, if they are not as many epochs on, or were given another state, and
+     *         ERR_PEER for all that goes wrong later, after which only destroy() is of use.
+     * [one-caller] [starts-openmp]. Collective, over ranks. Numerics: the same bits for any number of threads.
+     * Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
-     * \return OK; ERR_ARG; ERR_STATE (no labels or no split); the codes of graft_mxm.run().
-     * [one-caller] [starts-openmp]. Not collective. Since 1. */
+     * \return OK; ERR_ARG; ERR_STATE (no labels or no split); the codes of graft_mxm.run(); over ranks as epoch().
+     * [one-caller] [starts-openmp]. Collective, over ranks: of all vertices, the same on all ranks. Since 1. */
     int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
 
     /** Predict every vertex. \param[out] labels [n] the class of the largest logit, or NULL. \param[out] logits [n x
-     * n_classes] F32, or NULL. \return as evaluate(). [one-caller] [starts-openmp]. Not collective. Since 1. */
+     * n_classes] F32, or NULL. Over ranks n is that of the slice of the rank, and outputs may be NULL on some of them.
+     * \return as evaluate(). [one-caller] [starts-openmp]. Collective, over ranks. Since 1. */
     int32_t (*predict)(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
                        graft_error *error);
 
@@ -170,7 +200,8 @@ typedef struct graft_train {
 
     /** Overwrite one item of the state; `item->data` is copied.
      * \return OK; ERR_ARG; ERR_NOT_FOUND (no item of this name); ERR_FORMAT (type or shape differ, a value that cannot
-     *         be: the message names both). [one-caller] Not collective. Since 1. */
+     *         be: the message names both). [one-caller] Not collective; over ranks all are given the same, and the next
+     *         collective call finds out if they are not. Since 1. */
     int32_t (*state_set)(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 
     /** Say in a few lines what the trainer is: model, widths, weights, graph, kernel and dense module, memory.
@@ -191,6 +222,10 @@ typedef struct graft_train {
      * most 16 MB, and with bf16 about 2 MB more for each thread and what its library works in.
      * \return OK; ERR_ARG; ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*ledger_item)(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
+
+    /** Count what goes to rank `rank` of a trainer over ranks, or with -1 to all of them.
+     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */
+    int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

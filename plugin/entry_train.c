@@ -152,6 +152,18 @@ static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_le
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    struct gr_call call;
+    graft_traffic  ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(traffic, "traffic", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic(trainer, rank, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(traffic, &ours, sizeof ours, "traffic", &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
@@ -172,4 +184,5 @@ const graft_train gr_interface_train = {
     .destroy = train_destroy,
     .span = train_span,
     .ledger_item = train_ledger_item,
+    .traffic = train_traffic,
 };

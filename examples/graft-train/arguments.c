@@ -7,8 +7,10 @@
 #include <argp.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     KEY_SET = 's',
@@ -114,6 +116,16 @@ static void print_version(FILE *stream, struct argp_state *state)
     fprintf(stream, "graft-train, contract %u; %s\n", GRAFT_ABI_VERSION, text);
 }
 
+/** Send standard error nowhere. Returns where it went. */
+static int hide_errors(void)
+{
+    const int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) close(nowhere);
+    return kept;
+}
+
 void arguments_init(struct arguments *arguments, int argc, char **argv)
 {
     static const struct argp ARGP = {
@@ -125,6 +137,7 @@ void arguments_init(struct arguments *arguments, int argc, char **argv)
                "linker finds it. Exit status: 0 fine, 1 failure, 2 wrong usage, 130 interrupted.",
     };
     struct parse parse = { arguments, 0 };
+    const int    kept = problem_is_silent() ? hide_errors() : -1;
 
     memset(arguments, 0, sizeof *arguments);
     arguments->settings = calloc((size_t)argc + 1, sizeof *arguments->settings);
@@ -134,6 +147,10 @@ void arguments_init(struct arguments *arguments, int argc, char **argv)
     if (arguments->settings == NULL || argp_parse(&ARGP, argc, argv, ARGP_IN_ORDER, NULL, &parse) != 0) {
         fputs("graft-train: the command line cannot be read: out of memory\n", stderr);
         exit(EXIT_PROBLEM);
+    }
+    if (kept >= 0) {
+        dup2(kept, STDERR_FILENO);
+        close(kept);
     }
 }
 

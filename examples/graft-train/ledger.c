@@ -17,10 +17,11 @@ static int64_t csr_bytes(const graft_csr *csr)
 
 static int64_t dataset_bytes(const graft_dataset *d)
 {
+    const int64_t n = d->flags & GRAFT_DATASET_SLICE ? d->n_slice : d->n_vertices;
+
     return csr_bytes(d->graph) + csr_bytes(d->sparse_features) +
-           (d->features != NULL ? 4 * d->features->n_rows * d->features->stride : 0) +
-           (d->labels != NULL ? 4 * d->n_vertices : 0) + (d->targets != NULL ? d->n_vertices * d->n_classes : 0) +
-           (d->split != NULL ? d->n_vertices : 0);
+           (d->features != NULL ? 4 * d->features->n_rows * d->features->stride : 0) + (d->labels != NULL ? 4 * n : 0) +
+           (d->targets != NULL ? n * d->n_classes : 0) + (d->split != NULL ? n : 0);
 }
 
 static int next_item(const struct run *run, int32_t index, graft_ledger_item *item)

@@ -121,6 +121,8 @@ int32_t library_init(struct library *library, const graft_host *host, const stru
     library->train = table;
     TRY(require(library, GRAFT_MXM_ID, sizeof *library->mxm, &table, error));
     library->mxm = table;
+    TRY(require(library, GRAFT_GRAPH_ID, sizeof *library->graphs, &table, error));
+    library->graphs = table;
     for (int i = 0; i < arguments->n_settings; i++) TRY(apply_setting(library, arguments->settings[i], error));
     TRY(choose_kernel(library, arguments->kernel, error));
     if (arguments->profile != NULL) TRY(library->api->set(library->api->context, "profile", "yes", error));

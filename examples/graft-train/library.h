@@ -17,6 +17,7 @@ struct library {
     const graft_data_interface *data;
     const graft_train          *train;
     const graft_mxm            *mxm;
+    const graft_graphs         *graphs;
 };
 
 /** Open the library and give it the options of the command line. */

@@ -18,7 +18,7 @@ static void print_log(void *self, graft_log_level level, const char *message)
     static const char *const NAMES[] = { "debug", "info", "warning", "error" };
     struct run              *run = self;
 
-    if (level < GRAFT_LOG_WARNING && !run->arguments->verbose) return;
+    if (problem_is_silent() || (level < GRAFT_LOG_WARNING && !run->arguments->verbose)) return;
     progress_clear(&run->progress);
     fprintf(stderr, "graft-train: %s: %s\n", NAMES[level < 0 ? 0 : level > 3 ? 3 : level], message);
 }
@@ -36,17 +36,21 @@ done:
     return rc;
 }
 
-static int32_t write_predictions(const struct run *run, const char *path, graft_error *error)
+/** Each rank has those of its slice; one of them writes all. */
+static int32_t write_predictions(struct run *run, const char *path, graft_error *error)
 {
     const int64_t n = run->dataset->n_vertices;
-    int32_t      *labels = calloc((size_t)n + 1, sizeof *labels);
-    int32_t       rc;
+    const int     many = run->ranks.n_ranks > 1, first = run->ranks.rank == 0;
+    int32_t      *mine = calloc((size_t)n + 1, sizeof *mine), *all = many && first ? calloc((size_t)n, 4) : mine;
+    int32_t       rc = mine != NULL && all != NULL ? GRAFT_OK : problem_memory(error, "the predictions");
 
-    TRY(labels != NULL ? GRAFT_OK : problem_memory(error, "the predictions"));
-    TRY(run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, labels, NULL, error));
-    TRY(npy_write(path, labels, n, error));
+    TRY(ranks_agree(&run->ranks, rc, error));
+    TRY(run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, mine, NULL, error));
+    if (many) TRY(ranks_collect(&run->ranks, &run->library, mine, all, error));
+    if (first) rc = npy_write(path, all, n, error);
 done:
-    free(labels);
+    if (all != mine) free(all);
+    free(mine);
     return rc;
 }
 
@@ -57,7 +61,8 @@ static int is_written(int32_t rc, const graft_error *error, int *code)
     return rc >= 0;
 }
 
-/** Write all that was asked for; one that fails does not keep the others from being written. Returns the exit code. */
+/** Write all that was asked for; one that fails does not keep the others from being written. Of ranks, the first does
+ *  it. Returns the exit code. */
 static int write_outputs(struct run *run)
 {
     const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;
@@ -65,10 +70,11 @@ static int write_outputs(struct run *run)
     graft_error error = GRAFT_INIT(graft_error);
     int         code = EXIT_FINE;
 
+    if (predict != NULL) run->predicted = is_written(write_predictions(run, predict, &error), &error, &code);
+    if (run->ranks.rank > 0) return code;
     if (save != NULL) {
         run->saved = is_written(checkpoint_write(&run->library, run->trainer, save, &error), &error, &code);
     }
-    if (predict != NULL) run->predicted = is_written(write_predictions(run, predict, &error), &error, &code);
     if (profile != NULL) run->profiled = is_written(profile_write(&run->profile, profile, &error), &error, &code);
     if (json != NULL) run->reported = is_written(report_write(run, json, &error), &error, &code);
     return code;
@@ -82,17 +88,32 @@ static int flush_output(int code)
     return EXIT_PROBLEM;
 }
 
+static int32_t prepare(struct run *run, graft_error *error)
+{
+    int32_t rc;
+
+    TRY(ranks_init(&run->ranks, &run->library, error));
+    if (run->ranks.rank == 0) rc = check_outputs(run->arguments, error);
+    TRY(ranks_agree(&run->ranks, rc, error));
+    TRY(run_init(run, error));
+    rc = run_train(run, error);
+done:
+    if (rc == GRAFT_ERR_PEER) run->ranks.has_parted = 1;
+    return rc;
+}
+
 static int train(struct run *run, graft_error *error)
 {
-    int code;
+    graft_error late = GRAFT_INIT(graft_error);
+    int         code;
 
-    if (check_outputs(run->arguments, error) < 0 || run_init(run, error) < 0 || run_train(run, error) < 0) {
-        return problem_print(error);
-    }
+    if (prepare(run, error) < 0) return problem_print(error);
     code = write_outputs(run);
     if (run->profile.count > 0) profile_print(&run->profile, run_seconds(run));
     report_print(run);
-    return code == EXIT_FINE && run->signal != 0 ? 128 + run->signal : code;
+    if (code == EXIT_FINE && run->signal != 0) code = 128 + run->signal;
+    if (ranks_largest(&run->ranks, &code, &late) < 0) code = problem_print(&late);
+    return code;
 }
 
 static int list_options(const struct library *library, graft_error *error)
@@ -108,6 +129,10 @@ int main(int argc, char **argv)
     graft_error      error = GRAFT_INIT(graft_error);
     int              code;
 
+    if (ranks_number() > 0) { /* the first rank speaks for all */
+        problem_silence();
+        if (freopen("/dev/null", "w", stdout) == NULL) return EXIT_PROBLEM;
+    }
     setlocale(LC_CTYPE, ""); /* tells UTF-8 from ASCII; numbers keep their point */
     arguments_init(&arguments, argc, argv);
     host.self = &run;

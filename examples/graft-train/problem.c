@@ -29,8 +29,20 @@ int32_t problem_memory(graft_error *error, const char *what)
     return problem(error, GRAFT_ERR_NOMEM, "out of memory for %s", what);
 }
 
+static int is_silent;
+
+void problem_silence(void)
+{
+    is_silent = 1;
+}
+
+int problem_is_silent(void)
+{
+    return is_silent;
+}
+
 int problem_print(const graft_error *error)
 {
-    fprintf(stderr, "graft-train: %s\n", error->message);
+    if (!is_silent) fprintf(stderr, "graft-train: %s\n", error->message);
     return error->code == GRAFT_ERR_OPTION ? EXIT_USAGE : EXIT_PROBLEM;
 }

@@ -81,6 +81,21 @@ static json_t *build_options(const struct run *run)
     return NULL;
 }
 
+/** Over ranks: how many, and what they send. */
+static void add_ranks(json_t *report, const struct run *run, int *bad)
+{
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+
+    add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
+    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    add(report, "cut_edges", json_integer(traffic.cut_edges), bad);
+    add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
+    add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
+    add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
+    add(report, "wait_seconds", number(traffic.wait_seconds), bad);
+    add(report, "overlap_fraction", number(traffic.overlap_fraction), bad);
+}
+
 /** The whole report, or NULL when out of memory. */
 static json_t *build_report(const struct run *run)
 {
@@ -105,11 +120,12 @@ static json_t *build_report(const struct run *run)
     add(report, "peak_rss_bytes", json_integer(ledger_peak()), &bad);
     add(report, "ledger_bytes", ledger_json(run), &bad);
     add(report, "vertices", json_integer(dataset->n_vertices), &bad);
-    add(report, "edges", json_integer(dataset->graph->row_ptr[dataset->n_vertices]), &bad);
+    add(report, "edges", json_integer(run_edges(run)), &bad);
     add(report, "features", json_integer(dataset->n_features), &bad);
     add(report, "classes", json_integer(dataset->n_classes), &bad);
     add(report, "options", build_options(run), &bad);
     add(report, "history", build_history(run), &bad);
+    if (run->ranks.n_ranks > 1) add_ranks(report, run, &bad);
     if (!bad) return report;
     json_decref(report);
     return NULL;

@@ -20,7 +20,7 @@ static int32_t resume(struct run *run, graft_error *error)
     const int32_t rc = checkpoint_read(&run->library, run->trainer, folder, warning, sizeof warning, error);
 
     if (rc < 0) return rc;
-    if (*warning != '\0') {
+    if (*warning != '\0' && !problem_is_silent()) {
         fprintf(stderr, "graft-train: warning: the checkpoint in '%s' was made with %s\n", folder, warning);
     }
     if (state_init(&state, &run->library, run->trainer, error) < 0) return error->code;
@@ -35,22 +35,38 @@ static int is_trainable(const struct run *run)
     return run->dataset->split != NULL && (run->dataset->labels != NULL || run->dataset->targets != NULL);
 }
 
+/** The data set: all of it, or over ranks the slice of this one. */
+static int32_t open_data(struct run *run, graft_error *error)
+{
+    const struct library *library = &run->library;
+    const char           *path = run->arguments->dataset;
+    const int             many = run->ranks.n_ranks > 1;
+    int32_t               rc;
+
+    if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.lent, path, &run->data, error));
+    else TRY(library->data->open(library->api->context, path, &run->data, error));
+    run->dataset = library->data->view(run->data);
+    if (!is_trainable(run) && run->arguments->resume == NULL)
+        rc = problem(error, GRAFT_ERR_STATE,
+                     "'%s' has no labels or no split: nothing to train on, only to predict (--resume)", path);
+    TRY(ranks_agree(&run->ranks, rc, error));
+    if (!many) return rc;
+    TRY(ranks_spread(&run->ranks, library, run->dataset, error));
+    run->dataset = &run->ranks.dataset;
+done:
+    return rc;
+}
+
 int32_t run_init(struct run *run, graft_error *error)
 {
     const struct library *library = &run->library;
     int32_t               rc;
 
     run->best = (graft_metrics){ sizeof run->best, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN };
-    TRY(library->data->open(library->api->context, run->arguments->dataset, &run->data, error));
-    run->dataset = library->data->view(run->data);
-    if (!is_trainable(run) && run->arguments->resume == NULL) {
-        rc = problem(error, GRAFT_ERR_STATE,
-                     "'%s' has no labels or no split: nothing to train on, only to predict (--resume)",
-                     run->arguments->dataset);
-        goto done;
-    }
+    TRY(open_data(run, error));
     TRY(library->train->create(library->api->context, run->dataset, &run->trainer, error));
-    if (run->arguments->resume != NULL) TRY(resume(run, error));
+    if (run->arguments->resume != NULL) rc = resume(run, error);
+    rc = ranks_agree(&run->ranks, rc, error);
 done:
     return rc;
 }
@@ -85,24 +101,40 @@ static int32_t remember(struct run *run, const graft_epoch *epoch, graft_error *
     return GRAFT_OK;
 }
 
+/** Whether all ranks shall stop now: one was interrupted, or failed by itself with `rc`. */
+static int32_t ask_to_stop(struct run *run, int32_t rc, graft_error *error)
+{
+    enum { FAILED = 1000 };
+    int           stop = rc < 0 ? FAILED : interrupt_signal();
+    const int32_t sent = ranks_largest(&run->ranks, &stop, error);
+
+    if (rc < 0 || sent < 0) return rc < 0 ? rc : sent;
+    if (stop == FAILED) return problem(error, GRAFT_ERR_PEER, "another rank has failed");
+    run->signal = stop;
+    return GRAFT_OK;
+}
+
 static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     interrupt_begin();
     progress_begin(&run->progress);
-    while (run->epochs < total && interrupt_signal() == 0) {
+    while (run->epochs < total && run->signal == 0) {
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
         TRY(run->library.train->epoch(run->trainer, &epoch, error));
         run->epochs = epoch.epoch;
         progress_epoch(&run->progress, &epoch);
-        TRY(remember(run, &epoch, error));
-        if (run->arguments->profile != NULL) TRY(profile_take(&run->profile, &run->library, run->trainer, error));
+        rc = remember(run, &epoch, error);
+        if (rc == GRAFT_OK && run->arguments->profile != NULL)
+            rc = profile_take(&run->profile, &run->library, run->trainer, error);
+        TRY(ask_to_stop(run, rc, error));
     }
-    if (run->epochs < total) run->signal = interrupt_signal();
+    if (run->epochs >= total) run->signal = 0;
 done:
     progress_end(&run->progress);
-    if (run->signal != 0) fprintf(stderr, "graft-train: interrupted at epoch %" PRId64 "\n", run->epochs);
+    if (run->signal != 0 && !problem_is_silent())
+        fprintf(stderr, "graft-train: interrupted at epoch %" PRId64 "\n", run->epochs);
     return rc;
 }
 
@@ -124,6 +156,14 @@ done:
     return rc;
 }
 
+int64_t run_edges(const struct run *run)
+{
+    graft_graph_info info = GRAFT_INIT(graft_graph_info);
+
+    if (run->ranks.n_ranks == 1) return run->dataset->graph->row_ptr[run->dataset->n_vertices];
+    return run->library.graphs->info(run->ranks.graph, -1, &info, NULL) < 0 ? 0 : info.n_entries;
+}
+
 double run_seconds(const struct run *run)
 {
     double seconds = 0;
@@ -141,4 +181,5 @@ void run_fini(struct run *run)
     if (run->data != NULL) run->library.data->close(run->library.api->context, run->data);
     run->trainer = NULL;
     run->data = NULL;
+    ranks_fini(&run->ranks, &run->library);
 }

@@ -7,12 +7,14 @@
 #include "library.h"
 #include "profile.h"
 #include "progress.h"
+#include "ranks.h"
 
 struct run {
     const struct arguments *arguments;
     struct library          library;
+    struct ranks            ranks;
     graft_data             *data;
-    const graft_dataset    *dataset; /* owned by data */
+    const graft_dataset    *dataset; /* owned by data, or by ranks */
     graft_trainer          *trainer;
     struct progress         progress;
     graft_epoch            *history; /* [n_history] epochs of this run, not those before a resume */
@@ -27,11 +29,14 @@ struct run {
     int                     saved, predicted, reported, profiled; /* which outputs have been written */
 };
 
-/** Open the data set, make the trainer, and put in the checkpoint to resume. `run` holds arguments and library. */
+/** Open the data set, make the trainer, and put in the checkpoint to resume. `run` holds arguments, library, ranks. */
 int32_t run_init(struct run *run, graft_error *error);
 
 /** Train, until done or interrupted, and measure. */
 int32_t run_train(struct run *run, graft_error *error);
+
+/** Edges of the graph, on all ranks. */
+int64_t run_edges(const struct run *run);
 
 /** Seconds of all epochs together. */
 double run_seconds(const struct run *run);

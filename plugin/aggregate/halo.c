@@ -1,6 +1,7 @@
 /* Rows of the halo as they are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/halo.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -55,6 +56,17 @@ void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struc
     *r = (struct gr_halo_rows){ 0 };
 }
 
+static int32_t exchange(struct gr_halo_rows *r, struct gr_comm *comm, const float *out, float *in, int64_t width,
+                        graft_error *error)
+{
+    const double  begin = gr_seconds();
+    const int32_t rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+
+    r->seconds += gr_seconds() - begin;
+    r->columns += width;
+    return rc;
+}
+
 int32_t gr_halo_rows_get(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
                          graft_error *error)
 {
@@ -66,7 +78,7 @@ int32_t gr_halo_rows_get(struct gr_halo_rows *r, struct gr_comm *comm, float *x,
         r->out_at[q] = r->send_start[q] * (int64_t)bytes;
         r->in_at[q] = r->halo->start[q] * (int64_t)bytes;
     }
-    return gr_comm_alltoallv(comm, r->buffer, r->out_at, x + first * width, r->in_at, error);
+    return exchange(r, comm, r->buffer, x + first * width, width, error);
 }
 
 int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
@@ -79,7 +91,7 @@ int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x
         r->out_at[q] = r->halo->start[q] * bytes;
         r->in_at[q] = r->send_start[q] * bytes;
     }
-    GR_TRY(gr_comm_alltoallv(comm, x + first * width, r->out_at, r->buffer, r->in_at, error));
+    GR_TRY(exchange(r, comm, x + first * width, r->buffer, width, error));
     for (int64_t i = 0; i < sent; i++) {
         float *const to = x + r->place[i] * width, *const from = r->buffer + i * width;
 

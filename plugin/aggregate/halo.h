@@ -12,6 +12,8 @@ struct gr_halo_rows {
     int32_t              *place;          /* [rows that go] which of the owned rows each is */
     int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
     float                *buffer;         /* [rows that go x widest] */
+    int64_t               columns;        /* of all passes so far */
+    double                seconds;        /* in which they sent and waited */
 };
 
 /** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.
@@ -26,7 +28,7 @@ int32_t gr_halo_rows_get(struct gr_halo_rows *rows, struct gr_comm *comm, float 
                          graft_error *error);
 
 /** The transpose of it: what stands behind the owned rows is added to the rows of its owners, in the order of ranks.
- *  Collective. \return OK; ERR_PEER. */
+ *  Collective.  \return OK; ERR_PEER. */
 int32_t gr_halo_rows_give(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
                           graft_error *error);
 

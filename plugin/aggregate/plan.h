@@ -105,6 +105,7 @@ struct graft_plan {
     struct gr_flow       *flow;                 /* [n_ranks] */
     struct gr_pass        pass;
     int64_t               passes;
+    int64_t               columns; /* of all passes that have ended */
     double                wait_seconds, exchange_seconds;
 };
 

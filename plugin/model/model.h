@@ -7,7 +7,7 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
- * ranks.c      the same over ranks
+ * ranks.c      over ranks: graph, sums, messages   ranks_data.c  over ranks: the data set
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
@@ -180,7 +180,8 @@ struct gr_ranks {
     graft_plan         *plan;
     struct gr_part      part; /* that the plan is for */
     struct gr_csr       looped;
-    struct gr_halo_rows halo_rows; /* gat has this in place of a plan */
+    struct gr_halo_rows halo_rows;    /* gat has this in place of a plan */
+    int64_t             step_columns; /* that were exchanged, forward and backward, in the last step */
 };
 
 struct gr_progress {
@@ -506,11 +507,15 @@ int32_t gr_ranks_sum_gradients(const graft_trainer *trainer, graft_error *error)
 int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error);
 /** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
-/** Compare what must be the same, and move the data set from slices to owners: n is that of this rank from now on. */
+/** Whether all are told to train the same model, and one that ranks can train. */
+int32_t gr_ranks_compare(const graft_trainer *trainer, graft_error *error);
+/** Move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
+/** Not collective: columns that have been exchanged so far. */
+int64_t gr_ranks_columns(const graft_trainer *trainer);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
@@ -542,6 +547,7 @@ int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *lab
                            graft_error *error);
 int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
+int32_t gr_trainer_traffic(const graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
 #endif

@@ -105,7 +105,7 @@ static int32_t check_options(const graft_trainer *t, graft_error *error)
 }
 
 /* All that must be the same for ranks to train one model. */
-static int32_t compare(const graft_trainer *t, graft_error *error)
+static int32_t compare_options(const graft_trainer *t, graft_error *error)
 {
     const struct gr_config *c = &t->config;
     const struct {
@@ -148,166 +148,13 @@ static int32_t compare(const graft_trainer *t, graft_error *error)
     return gr_comm_compare(t->over->comm, names, values, COUNT, error);
 }
 
-/* *array[n_slice] of rows of so many bytes becomes one of those that are owned. NULL stays NULL if no rank has it. */
-static int32_t take(graft_trainer *t, enum gr_use use, const void **array, int64_t bytes, int64_t stride,
-                    const char *name, graft_error *error)
+int32_t gr_ranks_compare(const graft_trainer *t, graft_error *error)
 {
-    graft_move move = { .size = sizeof move,
-                        .direction = GRAFT_TO_OWNERS,
-                        .row_bytes = bytes,
-                        .from = *array,
-                        .from_stride = stride,
-                        .to_stride = bytes };
-    int        given = *array != NULL;
-    int32_t    rc = GRAFT_OK;
-
-    GR_TRY(gr_ranks_any(t, &given, error));
-    if (!given) return GRAFT_OK;
-    if (*array == NULL && t->over->n_slice > 0)
-        rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", name);
-    else if ((move.to = gr_ledger_new(t, use, t->over->n_owned * bytes, 1, name, error)) == NULL) rc = GRAFT_ERR_NOMEM;
-    GR_TRY(gr_ranks_agree(t, rc, error));
-    GR_TRY(gr_graph_move(t->over, &move, error));
-    *array = move.to;
-done:
-    return rc;
-}
-
-/* The parts of a sparse slice, row by row in the order in which they go. */
-struct parcel {
-    int64_t *length;         /* [n_slice], in bytes at last */
-    int64_t *row_at;         /* [n_slice + 1] where each row begins in what goes */
-    int64_t *out_at, *in_at; /* [n_ranks + 1] */
-    char    *out;
-};
-
-/* The elements of so many bytes of all entries, to the owners of their rows. `in` has room for those that come. */
-static int32_t move_entries(graft_trainer *t, const graft_csr *rows, const char *elements, int64_t bytes,
-                            const int64_t *row_ptr, struct parcel *p, char *in, graft_error *error)
-{
-    const graft_graph *g = t->over;
-
-    for (int64_t i = 0; i < g->n_slice; i++) {
-        const int64_t begin = rows->row_ptr[i], count = rows->row_ptr[i + 1] - begin;
-
-        memcpy(p->out + p->row_at[g->sent[i]] * bytes, elements + begin * bytes, (uint64_t)(count * bytes));
-    }
-    for (int32_t q = 0; q <= g->comm->n_ranks; q++) {
-        p->out_at[q] = p->row_at[g->sent_start[q]] * bytes;
-        p->in_at[q] = row_ptr[g->received_start[q]] * bytes;
-    }
-    return gr_comm_alltoallv(g->comm, p->out, p->out_at, in, p->in_at, error);
-}
-
-static int32_t parcel_init(graft_trainer *t, const graft_csr *rows, struct parcel *p, graft_error *error)
-{
-    const graft_graph *g = t->over;
-    const int64_t      entries = g->n_slice > 0 ? gr_csr_entries(rows) : 0;
-    int32_t            rc = GRAFT_OK;
-
-    GR_TRY(GR_NEW(t->context, p->length, g->n_slice, error));
-    GR_TRY(GR_NEW(t->context, p->row_at, g->n_slice + 1, error));
-    GR_TRY(GR_NEW(t->context, p->out_at, g->comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(t->context, p->in_at, g->comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(t->context, p->out, entries * 8, error));
-    for (int64_t i = 0; i < g->n_slice; i++) {
-        p->length[i] = rows->row_ptr[i + 1] - rows->row_ptr[i];
-        p->row_at[g->sent[i] + 1] = p->length[i];
-    }
-    for (int64_t i = 0; i < g->n_slice; i++) p->row_at[i + 1] += p->row_at[i];
-done:
-    return rc;
-}
-
-static void parcel_fini(const graft_trainer *t, struct parcel *p)
-{
-    gr_free(t->context, p->length);
-    gr_free(t->context, p->row_at);
-    gr_free(t->context, p->out_at);
-    gr_free(t->context, p->in_at);
-    gr_comm_free(t->over->comm, p->out);
-}
-
-/* The sparse features of the slice become those of the owned vertices. */
-static int32_t take_sparse(graft_trainer *t, graft_error *error)
-{
-    const graft_graph *g = t->over;
-    graft_csr         *s = &t->sparse_features;
-    int64_t            index;
-    struct parcel      p = { 0 };
-    int64_t           *row_ptr = NULL, *length = NULL;
-    char              *col_idx = NULL, *values = NULL;
-    int                valued = s->values != NULL, wide = s->index_type == GRAFT_I64;
-    graft_move         move = {
-                .size = sizeof move, .direction = GRAFT_TO_OWNERS, .row_bytes = 8, .from_stride = 8, .to_stride = 8
-    };
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_ranks_any(t, &valued, error));
-    GR_TRY(gr_ranks_any(t, &wide, error));
-    if (g->n_slice > 0 && (wide != (s->index_type == GRAFT_I64) || valued != (s->values != NULL)))
-        rc =
-            gr_fail(error, GRAFT_ERR_ARG, "sparse features are of another kind (index type, values) than other ranks'");
-    if (rc == GRAFT_OK) rc = parcel_init(t, s, &p, error);
-    if (rc == GRAFT_OK) rc = GR_LEDGER_NEW(t, GR_USE_FEATURES, row_ptr, g->n_owned + 1, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
-    index = wide ? 8 : 4;
-    s->index_type = wide ? GRAFT_I64 : GRAFT_I32;
-    length = row_ptr + 1;
-    move.from = p.length;
-    move.to = length;
-    GR_TRY(gr_graph_move(t->over, &move, error));
-    for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
-    col_idx = gr_ledger_new(t, GR_USE_FEATURES, row_ptr[g->n_owned] * index, 1, "columns of sparse features", error);
-    if (valued && col_idx != NULL)
-        values = gr_ledger_new(t, GR_USE_FEATURES, row_ptr[g->n_owned] * 4, 1, "values of sparse features", error);
-    GR_TRY(gr_ranks_agree(t, col_idx == NULL || (valued && values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK, error));
-    GR_TRY(move_entries(t, s, s->col_idx, index, row_ptr, &p, col_idx, error));
-    if (valued) GR_TRY(move_entries(t, s, s->values, 4, row_ptr, &p, values, error));
-    s->n_rows = g->n_owned;
-    s->row_ptr = row_ptr;
-    s->col_idx = col_idx;
-    s->values = values;
-done:
-    parcel_fini(t, &p);
-    return rc;
-}
-
-static int32_t take_dense(graft_trainer *t, graft_error *error)
-{
-    const int64_t row = t->data.n_features * (int64_t)sizeof(float);
-    const void   *x = t->features.data;
-    int32_t       rc = GRAFT_OK;
-
-    GR_TRY(take(t, GR_USE_FEATURES, &x, row, t->features.stride * (int64_t)sizeof(float), "features", error));
-    t->features.data = (void *)(uintptr_t)x;
-    t->features.n_rows = t->over->n_owned;
-    t->features.stride = t->data.n_features;
-done:
-    return rc;
-}
-
-int32_t gr_ranks_take(graft_trainer *t, graft_error *error)
-{
-    const void *labels = t->data.labels, *targets = t->data.targets, *split = t->data.split;
-    int         sparse = t->data.sparse_features != NULL;
-    int32_t     rc = GRAFT_OK;
-
-    GR_TRY(compare(t, error));
-    GR_TRY(gr_ranks_agree(t, check_options(t, error), error));
-    GR_TRY(gr_ranks_any(t, &sparse, error));
-    if (sparse != (t->data.sparse_features != NULL))
-        rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, and those of other ranks are sparse");
-    GR_TRY(gr_ranks_agree(t, rc, error));
-    GR_TRY(sparse ? take_sparse(t, error) : take_dense(t, error));
-    GR_TRY(take(t, GR_USE_GRAPH, &labels, 4, 4, "labels", error));
-    GR_TRY(take(t, GR_USE_GRAPH, &targets, t->data.n_classes, t->data.n_classes, "targets", error));
-    GR_TRY(take(t, GR_USE_GRAPH, &split, 1, 1, "split", error));
-    t->data.labels = labels;
-    t->data.targets = targets;
-    t->data.split = split;
-    t->n = t->over->n_owned;
-    t->first = 0;
+    if (t->over == NULL) return GRAFT_OK;
+    GR_TRY(compare_options(t, error));
+    rc = gr_ranks_agree(t, check_options(t, error), error);
 done:
     return rc;
 }
@@ -427,6 +274,50 @@ done:
     return rc;
 }
 
+int64_t gr_ranks_columns(const graft_trainer *t)
+{
+    return t->ranks.plan != NULL ? t->ranks.plan->columns : t->ranks.halo_rows.columns;
+}
+
+/* Rows of one exchange, as they are here, and if none, or all, were partial results. gat sends them as they are. */
+static int32_t count_rows(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    graft_plan_info  plan = { .size = sizeof plan };
+    graft_graph_info graph = { .size = sizeof graph };
+    int32_t          rc = GRAFT_OK;
+
+    GR_TRY(gr_graph_info(t->over, rank, &graph, error));
+    traffic->rank = rank;
+    traffic->cut_edges = graph.n_cut;
+    if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
+    traffic->halo_rows = traffic->halo_rows_if_post = graph.n_halo;
+    if (t->ranks.plan == NULL) return GRAFT_OK;
+    GR_TRY(gr_plan_info(t->ranks.plan, rank, &plan, error));
+    traffic->halo_rows = plan.halo_rows;
+    traffic->halo_rows_if_post = plan.halo_rows_if_post;
+done:
+    return rc;
+}
+
+int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    const graft_plan *plan = t->ranks.plan;
+    const int64_t     row_bytes = t->ranks.step_columns * (int64_t)sizeof(float);
+    int32_t           rc = GRAFT_OK;
+
+    if (t->over == NULL)
+        return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
+    GR_TRY(count_rows(t, rank, traffic, error));
+    traffic->halo_bytes_per_epoch = traffic->halo_rows * row_bytes;
+    traffic->halo_bytes_if_post = traffic->halo_rows_if_post * row_bytes;
+    traffic->wait_seconds = plan != NULL ? plan->wait_seconds : t->ranks.halo_rows.seconds;
+    traffic->exchange_seconds = plan != NULL ? plan->exchange_seconds : t->ranks.halo_rows.seconds;
+    if (traffic->exchange_seconds > 0)
+        traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
+done:
+    return rc;
+}
+
 int64_t gr_ranks_message_bytes(const graft_trainer *t)
 {
     if (t->over == NULL) return 0;
@@ -485,46 +376,5 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_sum *sum, graft_
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)t->n) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:
-    return rc;
-}
-
-/* Rows of so many bytes from the order of owners to that of slices. */
-static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to, int64_t stride, graft_error *error)
-{
-    const graft_move move = { .size = sizeof move,
-                              .direction = GRAFT_TO_SLICES,
-                              .row_bytes = bytes,
-                              .from = from,
-                              .from_stride = bytes,
-                              .to = to,
-                              .to_stride = stride };
-
-    return gr_graph_move(t->over, &move, error);
-}
-
-int32_t gr_ranks_give(graft_trainer *t, const float *logits, int32_t *labels, const graft_dense *out,
-                      graft_error *error)
-{
-    const int64_t classes = t->data.n_classes;
-    int           wants_labels = labels != NULL, wants_logits = out != NULL;
-    int32_t      *mine = NULL, *slice = NULL;
-    float        *rows = NULL;
-    int32_t       rc = GRAFT_OK;
-
-    GR_TRY(gr_ranks_any(t, &wants_labels, error));
-    GR_TRY(gr_ranks_any(t, &wants_logits, error));
-    if (wants_labels) rc = GR_NEW(t->context, mine, t->n, error);
-    if (rc == GRAFT_OK && wants_labels && labels == NULL) rc = GR_NEW(t->context, slice, t->over->n_slice, error);
-    if (rc == GRAFT_OK && wants_logits && out == NULL) rc = GR_NEW(t->context, rows, t->over->n_slice * classes, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
-    for (int64_t i = 0; i < t->n && wants_labels; i++) mine[i] = (int32_t)gr_argmax(logits + i * classes, classes);
-    if (wants_labels) GR_TRY(give(t, mine, 4, labels != NULL ? labels : slice, 4, error));
-    if (wants_logits)
-        rc = give(t, logits, classes * 4, out != NULL ? out->data : rows, (out != NULL ? out->stride : classes) * 4,
-                  error);
-done:
-    gr_free(t->context, mine);
-    gr_free(t->context, slice);
-    gr_free(t->context, rows);
     return rc;
 }

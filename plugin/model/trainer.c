@@ -211,7 +211,8 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     rc = new_trainer(context, &data, &t, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
-    if (t->over != NULL) GR_TRY(gr_ranks_take(t, error));
+    GR_TRY(gr_ranks_compare(t, error));
+    GR_TRY(gr_ranks_take(t, error));
     GR_TRY(count_trained(t, error));
     GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
@@ -267,8 +268,9 @@ static int evaluation_is_due(const graft_trainer *t)
 
 static int32_t step(graft_trainer *t, double *loss, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    double  begin;
+    const int64_t columns = gr_ranks_columns(t);
+    int32_t       rc = GRAFT_OK;
+    double        begin;
 
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
@@ -277,6 +279,7 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     GR_TRY(gr_layers_backward(t, error));
     GR_TRY(gr_ranks_sum(t, loss, 1, error));
     GR_TRY(gr_ranks_sum_gradients(t, error));
+    t->ranks.step_columns = gr_ranks_columns(t) - columns;
     begin = gr_profile_begin(t);
     gr_optimizer_step(t);
     gr_profile_end_alone(t, "optimizer", begin);

@@ -414,6 +414,29 @@ done:
     return rc;
 }
 
+/* A trainer over the ranks of a graph, of which there is one. */
+static int32_t play_over_ranks(const struct scenario *scenario, struct scene *scene, struct subject *s,
+                               graft_error *error)
+{
+    graft_dataset  set = scene->set[scenario->set].dataset;
+    graft_slice    slice = GRAFT_INIT(graft_slice);
+    graft_traffic  traffic = GRAFT_INIT(graft_traffic);
+    graft_trainer *trainer = NULL;
+    int32_t        rc;
+
+    slice.n_vertices = VERTICES;
+    slice.rows = set.graph;
+    TRY(s->graph->create(s->context, NULL, &slice, &set.over, error));
+    TRY(s->train->create(s->context, &set, &trainer, error));
+    TRY(use_trainer(scene, s, trainer, error));
+    TRY(s->train->traffic(trainer, -1, &traffic, error));
+    if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);
+done:
+    s->graph->destroy(set.over); /* which the trainer holds */
+    s->train->destroy(trainer);
+    return rc;
+}
+
 const struct scenario scenarios[] = {
     { .name = "options and modules", .play = play_context },
     { .name = "products", .play = play_products, .settings = { { "threads", "2" } } },
@@ -426,6 +449,14 @@ const struct scenario scenarios[] = {
       .play = play_graph,
       .settings = { { "threads", "2" }, { "partition", "hash" }, { "halo.cover", "pre" } } },
     { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
+    { .name = "gcn over one rank, sparse features",
+      .play = play_over_ranks,
+      .set = SCENE_SPARSE,
+      .settings = { { "model", "gcn" }, { "sparse_input", "yes" }, { "partition", "block" }, { "profile", "yes" } } },
+    { .name = "gat over one rank, several classes at once",
+      .play = play_over_ranks,
+      .set = SCENE_TARGETS,
+      .settings = { { "model", "gat" }, { "heads", "2" }, { "hidden", "6" }, { "recompute", "yes" } } },
     { .name = "sage, sparse features, input dropout",
       .play = play_training,
       .set = SCENE_SPARSE,

@@ -183,6 +183,7 @@ static const char *trainer_calls(const void *arg)
     char           text[32];
 
     graft_ledger_item use = GRAFT_INIT(graft_ledger_item);
+    graft_traffic     traffic = GRAFT_INIT(graft_traffic);
 
     (void)arg;
     if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
@@ -211,6 +212,9 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->ledger_item(trainer, 0, NULL, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, -1, &use, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, 1000, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic(NULL, 0, &traffic, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->traffic(trainer, 0, &traffic, &error)); /* not over ranks */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

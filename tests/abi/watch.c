@@ -461,6 +461,16 @@ static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_le
     return rc;
 }
 
+static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    const graft_traffic copy = traffic != NULL ? *traffic : (graft_traffic){ 0 };
+    int32_t             rc;
+
+    WATCHED("graft.train/1 traffic", error, train->traffic(trainer, rank, traffic, error),
+            watch_same(traffic, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -473,6 +483,7 @@ static const graft_train watched_train = {
     .destroy = train_destroy,
     .span = train_span,
     .ledger_item = train_ledger_item,
+    .traffic = train_traffic,
 };
 
 void watch_check_whole(const char *id, const void *table, size_t size)

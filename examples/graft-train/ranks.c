@@ -1,0 +1,222 @@
+/* Many ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ranks.h"
+
+#include "graft_load.h"
+#include "progress.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TAG = 1, MESSAGE = 1000 }; /* small messages get through although nobody asks for them yet */
+
+/** What the launchers of Open MPI, and of MPICH and its kin, tell those that they start. */
+static const char *const LAUNCHERS[][2] = { { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
+                                            { "PMI_SIZE", "PMI_RANK" } };
+
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text != NULL ? atoi(text) : 0;
+}
+
+static int launched(int what)
+{
+    for (size_t i = 0; i < sizeof LAUNCHERS / sizeof *LAUNCHERS; i++)
+        if (number_of(LAUNCHERS[i][0]) > 1) return number_of(LAUNCHERS[i][what]);
+    return 1 - what;
+}
+
+int ranks_number(void)
+{
+    return launched(1);
+}
+
+/** Whether the library should be asked for ranks: a process that is alone needs no MPI. */
+static int are_many(void)
+{
+    return launched(0) > 1;
+}
+
+static int32_t open_both(struct ranks *ranks, const struct library *library, graft_error *error)
+{
+    const graft_transports *transports = graft_interface(library->api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    graft_communicator      all = GRAFT_INIT(graft_communicator);
+    graft_context          *context = library->api->context;
+    int32_t                 rc;
+
+    if (transports == NULL)
+        return problem(error, GRAFT_ERR_VERSION, "Graft %s has no transports", library->api->version);
+    all.start = 1;
+    TRY(transports->open(context, "auto", &all, &ranks->lent, error));
+    all.start = 0;
+    rc = transports->open(context, "auto", &all, &ranks->ours, error);
+    if (rc < 0) ranks->lent.close(ranks->lent.self);
+    TRY(rc);
+    ranks->is_open = 1;
+    ranks->n_ranks = ranks->ours.n_ranks;
+    ranks->rank = ranks->ours.rank;
+done:
+    return rc;
+}
+
+int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error)
+{
+    graft_option timeout;
+    int32_t      rc = GRAFT_OK;
+
+    *ranks = (struct ranks){ .n_ranks = 1 };
+    ranks->lent = ranks->ours = GRAFT_INIT(graft_transport);
+    if (!are_many()) return GRAFT_OK;
+    TRY(library_option(library, "halo.timeout", &timeout, error));
+    ranks->patience = strtod(timeout.value, NULL);
+    rc = open_both(ranks, library, error);
+done:
+    return rc;
+}
+
+void ranks_fini(struct ranks *ranks, const struct library *library)
+{
+    if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
+    ranks->graph = NULL;
+    if (!ranks->is_open) return;
+    if (ranks->has_parted && ranks->ours.abandon != NULL) ranks->ours.abandon(ranks->ours.self);
+    ranks->ours.close(ranks->ours.self);
+    ranks->lent.close(ranks->lent.self); /* which ends MPI */
+    ranks->is_open = 0;
+}
+
+int32_t ranks_spread(struct ranks *ranks, const struct library *library, const graft_dataset *slice, graft_error *error)
+{
+    graft_slice rows = GRAFT_INIT(graft_slice);
+    int32_t     rc;
+
+    rows.n_vertices = slice->n_vertices;
+    rows.first_row = slice->first_vertex;
+    rows.rows = slice->graph;
+    TRY(library->graphs->create(library->api->context, &ranks->lent, &rows, &ranks->graph, error));
+    ranks->dataset = *slice;
+    ranks->dataset.over = ranks->graph;
+done:
+    return rc;
+}
+
+/** Wait for a message that has begun. */
+static int32_t await(struct ranks *ranks, int32_t peer, graft_request *request, graft_error *error)
+{
+    const struct timespec  rest = { 0, 50000 };
+    const graft_transport *t = &ranks->ours;
+    const double           begin = progress_clock();
+    int32_t                done = 0, rc = GRAFT_OK;
+
+    for (int turn = 0; rc == GRAFT_OK && !done; turn++) {
+        rc = t->test(t->self, request, &done, error);
+        if (rc == GRAFT_OK && !done && progress_clock() - begin > ranks->patience)
+            rc = problem(error, GRAFT_ERR_PEER, "rank %d did not answer in %.3g s", peer, ranks->patience);
+        if (!done && turn > 1000) nanosleep(&rest, NULL);
+        else if (!done) sched_yield();
+    }
+    if (rc < 0) t->give_up(t->self, request);
+    return rc;
+}
+
+static int32_t send_to(struct ranks *ranks, int32_t peer, const void *data, uint64_t bytes, graft_error *error)
+{
+    const graft_transport *t = &ranks->ours;
+    graft_request         *request = NULL;
+    int32_t                rc;
+
+    TRY(t->send(t->self, peer, TAG, data, bytes, &request, error));
+    rc = await(ranks, peer, request, error);
+done:
+    return rc;
+}
+
+static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, graft_error *error)
+{
+    const graft_transport *t = &ranks->ours;
+    graft_request         *request = NULL;
+    int32_t                rc;
+
+    TRY(t->receive(t->self, peer, TAG, data, bytes, &request, error));
+    rc = await(ranks, peer, request, error);
+done:
+    return rc;
+}
+
+/** Rank 0 hears all and tells all: `choose` puts into `mine` what is to be told. */
+static int32_t reduce(struct ranks *ranks, void *mine, uint64_t bytes, void (*choose)(void *mine, const void *other),
+                      graft_error *error)
+{
+    char    other[MESSAGE];
+    int32_t rc = GRAFT_OK;
+
+    if (ranks->rank > 0) {
+        TRY(send_to(ranks, 0, mine, bytes, error));
+        return receive_from(ranks, 0, mine, bytes, error);
+    }
+    for (int q = 1; q < ranks->n_ranks; q++) {
+        TRY(receive_from(ranks, q, other, bytes, error));
+        choose(mine, other);
+    }
+    for (int q = 1; q < ranks->n_ranks; q++) TRY(send_to(ranks, q, mine, bytes, error));
+done:
+    return rc;
+}
+
+struct outcome {
+    int32_t rc, rank;
+    char    message[448];
+};
+
+static void keep_first(void *mine, const void *other)
+{
+    const struct outcome *so_far = mine, *next = other;
+
+    if (so_far->rc == GRAFT_OK && next->rc < 0) memcpy(mine, other, sizeof *so_far);
+}
+
+int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error)
+{
+    struct outcome mine = { .rc = rc, .rank = ranks->rank };
+    int32_t        sent;
+
+    if (ranks->n_ranks == 1 || rc == GRAFT_ERR_PEER) return rc;
+    if (rc < 0) memcpy(mine.message, error->message, sizeof mine.message);
+    sent = reduce(ranks, &mine, sizeof mine, keep_first, error);
+    if (sent < 0 || mine.rc == GRAFT_OK || mine.rank == ranks->rank) return sent < 0 ? sent : mine.rc;
+    return problem(error, mine.rc, "rank %d: %.430s", mine.rank, mine.message);
+}
+
+static void keep_largest(void *mine, const void *other)
+{
+    if (*(const int *)other > *(int *)mine) *(int *)mine = *(const int *)other;
+}
+
+int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error)
+{
+    return ranks->n_ranks > 1 ? reduce(ranks, value, sizeof *value, keep_largest, error) : GRAFT_OK;
+}
+
+int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
+                      graft_error *error)
+{
+    int64_t at = 0;
+    int32_t rc = GRAFT_OK;
+
+    for (int q = 0; q < ranks->n_ranks; q++) {
+        graft_graph_info info = GRAFT_INIT(graft_graph_info);
+
+        TRY(library->graphs->info(ranks->graph, q, &info, error));
+        const uint64_t bytes = (uint64_t)info.n_slice * sizeof *mine;
+        if (q == ranks->rank && q > 0) TRY(send_to(ranks, 0, mine, bytes, error));
+        if (ranks->rank == 0 && q > 0) TRY(receive_from(ranks, q, all + at, bytes, error));
+        if (ranks->rank == 0 && q == 0 && bytes > 0) memcpy(all, mine, bytes);
+        at += info.n_slice;
+    }
+done:
+    return rc;
+}
