@@ -90,8 +90,8 @@ typedef struct graft_mxm {
     int32_t (*matrix_transpose)(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                                 graft_error *error);
 
-    /** Bytes that the kernels hold for the matrix, and that it owns itself, beside the borrowed arrays; without the
-     * scratch that a run may keep for the next one.
+    /** Bytes that the kernels hold for the matrix, and that it owns itself, in whole blocks of 64, beside the borrowed
+     * arrays; without the scratch that a run may keep for the next one.
      * \return the number, 0 for NULL. [one-caller] Not collective. Since 1. */
     int64_t (*matrix_bytes)(const graft_matrix *matrix);
 

@@ -59,9 +59,9 @@ def test(folder, program, arguments):
     environment = {**os.environ, **ENVIRONMENT, "GRAFT_LIBRARY": os.path.join(folder, "libgraft.so")}
     arguments = [os.path.join(folder, argument) for argument in arguments]
     try:
-        done = run([os.path.join(folder, program), *arguments], env=environment, timeout=300)
+        done = run([os.path.join(folder, program), *arguments], env=environment, timeout=900)
     except subprocess.TimeoutExpired:
-        return ["it ran for more than 300 seconds"]
+        return ["it ran for more than 900 seconds"]
     lines = done.stdout.splitlines()
     wrong = [line for line in lines if line.startswith("not ok") or "ERROR: AddressSanitizer" in line or
              "runtime error:" in line]
