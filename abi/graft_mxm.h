@@ -165,7 +165,8 @@ typedef struct graft_mxm {
 } graft_mxm;
 
 /* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.
- * The option is live: it may change between two calls on the same matrix. */
+ * The option is live: it may change between two calls on the same matrix. A kernel that cannot do a product is stood in
+ * for by the next one; with option "strict", one that was chosen by name is not: ERR_UNSUPPORTED, and why. */
 
 GRAFT_EXTERN_C_END
 #endif

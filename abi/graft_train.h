@@ -33,8 +33,8 @@ GRAFT_EXTERN_C_BEGIN
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
  * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, recompute, heads, gin_eps,
- * memory.limit, profile, dense.module, dense.type and strict; graft_api.option_info gives types, defaults and a line of
- * help for each. The weight decay applies to the W.
+ * memory.limit, profile, dense.module and dense.type; graft_api.option_info gives types, defaults and a line of help for
+ * each. The weight decay applies to the W. Option strict is live: create() and the products ask it when they choose.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices

@@ -237,6 +237,11 @@ static const char *choice(const void *arg)
     for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
         if (strcmp(arg, stories[i][0]) == 0 && strstr(text, stories[i][1]) == NULL) watch_blame("explain: %s", text);
     }
+    /* With option strict nothing stands in for the kernel that is named. */
+    s.api.set(s.context, "strict", "yes", &error);
+    check_product(&s, arg,
+                  strcmp(arg, "rundeclines") == 0 || strcmp(arg, "preparefails") == 0 ? GRAFT_ERR_UNSUPPORTED
+                                                                                      : GRAFT_OK);
     return closed(&s);
 }
 

@@ -7,6 +7,7 @@
 import argparse
 import os
 import subprocess
+import sys
 
 import numpy as np
 
@@ -23,9 +24,13 @@ def main():
                         help="of the vertices; 2 %% validate, the others test (default: %(default)s)")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR", help="default: %(default)s")
     options = parser.parse_args()
+    program = os.path.join(options.build, "tests/bench/bench_mxm")
+    if not os.access(program, os.X_OK):
+        sys.exit(f"random_dataset.py: there is no {program}; build Graft first, or name its build with --build")
     os.makedirs(options.folder, exist_ok=True)
-    subprocess.run([os.path.join(options.build, "tests/bench/bench_mxm"), "--graph", options.graph, "--export",
-                    options.folder], check=True, stdout=subprocess.DEVNULL)
+    if subprocess.run([program, "--graph", options.graph, "--export", options.folder], stdout=subprocess.DEVNULL,
+                      check=False).returncode != 0:
+        sys.exit(1)  # it has said why
     n = len(np.load(os.path.join(options.folder, "indptr.npy"), mmap_mode="r")) - 1
     os.remove(os.path.join(options.folder, "indptr.npy"))
     random = np.random.default_rng(7)
