@@ -33,7 +33,7 @@ GRAFT_EXTERN_C_BEGIN
  * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
  * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
  * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, recompute, heads, gin_eps,
- * memory.limit, profile, dense.module and dense.type; graft_api.option_info gives types, defaults and a line of help for
+ * memory.limit, profile, dense.module and dense.type; graft_api.option_info gives types, defaults, a line of help for
  * each. The weight decay applies to the W. Option strict is live: create() and the products ask it when they choose.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
