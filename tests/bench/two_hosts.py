@@ -36,6 +36,12 @@ connection.sendall(bytes(int(sys.argv[2])))
 
 class Problem(Exception):
     """A sentence that ends the program."""
+    status = 1
+
+
+class Lacking(Problem):
+    """This machine cannot do what is needed."""
+    status = 77
 
 
 class Parser(argparse.ArgumentParser):
@@ -108,8 +114,11 @@ def on_second(options):
 
 def limit(options, rate):
     burst = max(LEAST_BURST, int(bits_per_second(rate) / 8000))
-    on_both(options, ["tc", "qdisc", "replace", "dev", "wire", "root", "handle", "1:", "tbf", "rate", rate, "burst",
-                      str(burst), "latency", "100ms"], f"the rate {rate} cannot be set")
+    try:
+        on_both(options, ["tc", "qdisc", "replace", "dev", "wire", "root", "tbf", "rate", rate, "burst", str(burst),
+                          "latency", "100ms"], f"the rate {rate} cannot be set")
+    except Problem as problem:
+        raise Lacking(*problem.args) from None
 
 
 def bytes_sent(options):
@@ -264,4 +273,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except Problem as problem:
-        sys.exit(f"two_hosts.sh: {problem}")
+        print(f"two_hosts.sh: {problem}", file=sys.stderr)
+        sys.exit(problem.status)

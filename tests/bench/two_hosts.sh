@@ -71,13 +71,11 @@ start_second_host() {
 }
 
 join_hosts() {
-    ip link set lo up
-    nsenter --target "$second" --net ip link set lo up
-    ip link add wire type veth peer name wire netns "$second"
-    ip address add 10.77.0.1/24 dev wire
-    nsenter --target "$second" --net ip address add 10.77.0.2/24 dev wire
-    ip link set wire up
-    nsenter --target "$second" --net ip link set wire up
+    local there=(nsenter --target "$second" --net)
+    ip link add wire type veth peer name wire netns "$second" &&
+        ip link set lo up && "${there[@]}" ip link set lo up &&
+        ip address add 10.77.0.1/24 dev wire && "${there[@]}" ip address add 10.77.0.2/24 dev wire &&
+        ip link set wire up && "${there[@]}" ip link set wire up
 }
 
 inside() {
@@ -86,7 +84,10 @@ inside() {
     mount -t tmpfs tmpfs "$folder" # ends with the namespace, and all files with it
     hostname graft-one
     start_second_host "$folder"
-    join_hosts
+    if ! join_hosts; then
+        complain "the hosts cannot be joined by a pair of virtual Ethernet cards, see above"
+        return "$skipped"
+    fi
     # What Open MPI takes for a remote shell: HOST COMMAND...
     printf '#!/bin/sh\nshift\nexec nsenter --target %s --net --uts sh -c "$*"\n' "$second" >"$folder/shell"
     chmod +x "$folder/shell"
