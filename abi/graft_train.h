@@ -51,10 +51,10 @@ GRAFT_EXTERN_C_BEGIN
 /* Over ranks (dataset.over, see graft_graph.h) each rank has the rows of the vertices that it owns, and all have the
  * same weights, bit for bit: gradients and losses are added up in the order of ranks. The results are those of one
  * process but for rounding, with the same draws of dropout. Sums over neighbours go by a plan of graft_aggregate.h,
- * with option halo.cover; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and predict() are
- * collective: all ranks call them in the same order, and return the same status; see graft_graphs. Options that make a
- * model are the same on all ranks. symmetrize and order are refused, row_masks has no effect, and memory.limit is of
- * each rank. */
+ * with options halo.cover and halo.file; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and
+ * predict() are collective: all ranks call them in the same order, and return the same status; see graft_graphs.
+ * Options that make a model are the same on all ranks. symmetrize and order are refused, row_masks has no effect, and
+ * memory.limit is of each rank. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -165,7 +165,8 @@ typedef struct graft_train {
      *         the sum of sparse ones at one place; no training vertex in the split); ERR_OPTION (options that
      *         contradict each other); what the dense module that was chosen by name refuses with; ERR_NOMEM, also
      *         before more than memory.limit would be used: the message is the ledger. Over ranks also ERR_ARG (ranks
-     *         that disagree; a graph of another context), ERR_OPTION (symmetrize, order) and ERR_PEER.
+     *         that disagree; a graph of another context), ERR_OPTION (symmetrize, order), ERR_FORMAT and ERR_IO
+     *         (halo.file) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if there is one, which the trainer
      * holds; null arguments and structs without a size are errors of this rank alone. Memory: all of it here, save what
      * kernels prepare; see explain(). Sparse features are copied, entries at one place added up, and stay sparse or are

@@ -44,6 +44,7 @@ int32_t spread_setup(struct rank *r, const struct spread *s)
     TRY(gr_option_set(r->context, "partition", s->partition, &r->error));
     TRY(gr_option_set(r->context, "halo.cover", s->cover, &r->error));
     TRY(gr_option_set(r->context, "threads", s->threads, &r->error));
+    if (s->file[r->rank] != NULL) TRY(gr_option_set(r->context, "halo.file", s->file[r->rank], &r->error));
 done:
     return rc;
 }
