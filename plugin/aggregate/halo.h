@@ -12,7 +12,7 @@ struct gr_halo_rows {
     int32_t              *place;          /* [rows that go] which of the owned rows each is */
     int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
     float                *buffer;         /* [rows that go x widest] */
-    int64_t               columns;        /* of all passes so far */
+    struct gr_flow       *flow;           /* [n_ranks] */
     double                seconds;        /* in which they sent and waited */
 };
 

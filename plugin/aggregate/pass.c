@@ -326,7 +326,6 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
         rc = gr_comm_fail(plan->comm, error);
     }
     plan->passes += rc == GRAFT_OK;
-    plan->columns += rc == GRAFT_OK ? pass->x.n_cols : 0;
 done:
     return rc;
 }

@@ -117,16 +117,19 @@ int64_t gr_plan_bytes(const graft_plan *plan)
 static int32_t share_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
 {
     const int32_t  n_ranks = plan->comm->n_ranks;
-    const int64_t *in = plan->side[GR_SIDE_IN].start;
+    const int64_t *in = plan->side[GR_SIDE_IN].start, *out = plan->side[GR_SIDE_OUT].start;
     struct gr_flow mine = { .n_cut = cuts->edge_start[n_ranks],
                             .in = in[n_ranks],
-                            .out = plan->side[GR_SIDE_OUT].start[n_ranks],
+                            .out = out[n_ranks],
                             .raw = plan->flow[plan->comm->rank].raw,
                             .if_post = cuts->n_sources,
                             .if_pre = cuts->target_start[n_ranks],
                             .bytes = gr_plan_bytes(plan) };
 
-    for (int32_t q = 0; q < n_ranks; q++) mine.messages += in[q] < in[q + 1];
+    for (int32_t q = 0; q < n_ranks; q++) {
+        mine.messages_in += in[q] < in[q + 1];
+        mine.messages_out += out[q] < out[q + 1];
+    }
     return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);
 }
 

@@ -81,11 +81,6 @@ struct gr_side {
     void    *buffer; /* [rows x width] of the pass, without gaps */
 };
 
-/** Rows that come to a rank, as all ranks know. */
-struct gr_flow {
-    int64_t n_cut, in, out, raw, if_post, if_pre, messages, bytes;
-};
-
 /** The pass that has begun. */
 struct gr_pass {
     int                  begun;
@@ -120,7 +115,6 @@ struct graft_plan {
     struct gr_flow       *flow;                 /* [n_ranks] */
     struct gr_pass        pass;
     int64_t               passes;
-    int64_t               columns; /* of all passes that have ended */
     double                wait_seconds, exchange_seconds;
 };
 

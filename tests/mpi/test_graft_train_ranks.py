@@ -56,6 +56,13 @@ def test_training(partition):
        0 < second["halo_bytes_per_epoch"] <= second["halo_bytes_if_post"] and second["wait_seconds"] >= 0 and
        second["overlap_fraction"] <= 1, f"{partition}: the report counts what was sent",
        {key: second.get(key) for key in ("ranks", "edges", "halo_rows", "cut_edges", "halo_bytes_per_epoch")})
+    layers, waits = second["halo_bytes_by_layer"], second["wait_seconds_by_rank"]
+    ok([entry["layer"] for entry in layers] == list(range(len(layers))) and
+       sum(entry["forward"] + entry["backward"] for entry in layers) == second["halo_bytes_per_epoch"] and
+       len(waits) == int(n_ranks) and waits[0] == second["wait_seconds"] and min(waits) >= 0,
+       f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
+    ok("bytes of rows that come to each rank in a step" in second["explain"] and
+       many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
     ok(many.stdout.count("best epoch ") == 1 and many.stdout.count("peak memory") == 1 and said(many) == [],
        f"{partition}: one rank speaks", many.stdout, many.stderr)
     ok(sorted(os.listdir(out)) == ["many", "many.json", "many.npy", "one", "one.json", "one.npy"],
