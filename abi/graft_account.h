@@ -12,23 +12,28 @@ GRAFT_EXTERN_C_BEGIN
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
 
 /** A stretch of time: a phase, as the thread of the caller saw it, from before its team began to after all had ended;
- *  or, in those that follow it, the share that one thread of the team had in it. Phases follow one another. A thread
- *  that had no share has no span, nor have those of modules that do not say when their threads work ("graphblas"). */
+ *  or, in those that follow it, first its parts, if it exchanges rows with other ranks, and then the share that one
+ *  thread of the team had in it. Phases follow one another, and so do the parts of one; those of "aggregate" are all of
+ *  it. A thread that had no share has no span, nor have those of modules that do not say when their threads work
+ *  ("graphblas"). */
 typedef struct graft_span {
     uint32_t    size;
     int32_t     layer;  /**< -1: of none */
     int32_t     pass;   /**< GRAFT_PASS_... */
-    int32_t     thread; /**< 0: the phase; from 1 on: the share of this thread, of which 1 is the caller's own */
+    int32_t     thread; /**< 0: the phase, or a part; from 1 on: the share of this thread, of which 1 is the caller's */
     const char *phase;  /**< "aggregate"; "update": products with weights, and the pass over rows where it follows one;
-                            "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer".
-                            Static */
+                            "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer";
+                            over ranks "reduce": the sums of losses and gradients. Of a part: "pack": rows for others
+                            are made, sealed and sent; "local": what needs no others; "wait"; "unpack": rows of others
+                            are checked and added. Static */
     int64_t     epoch;  /**< epochs behind when it was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
-    double      flops;      /**< likewise; both 0 in the share of a thread */
-    double      waited;     /**< seconds between begin and end in which the thread waited for others */
+    double      flops;      /**< likewise; both 0 in a part and in the share of a thread */
+    double      waited;     /**< seconds between begin and end in which the thread waited: in a share for anything, in a
+                                 phase and in its parts for the rows of other ranks */
     int32_t     threads;    /**< that the trainer could use */
-    uint32_t    reserved;
+    int32_t     part;       /**< 1: a part of the phase before it, whose time is counted there */
 } graft_span;
 
 /** One thing that a trainer uses memory for. */

@@ -76,10 +76,12 @@ void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struc
 
 static int32_t exchange(struct gr_halo_rows *r, struct gr_comm *comm, const float *out, float *in, graft_error *error)
 {
-    const double  begin = gr_seconds();
-    const int32_t rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+    int32_t rc;
 
-    r->seconds += gr_seconds() - begin;
+    r->sent = gr_seconds();
+    rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+    r->came = gr_seconds();
+    r->seconds += r->came - r->sent;
     return rc;
 }
 

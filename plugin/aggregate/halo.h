@@ -14,6 +14,7 @@ struct gr_halo_rows {
     float                *buffer;         /* [rows that go x widest] */
     struct gr_flow       *flow;           /* [n_ranks] */
     double                seconds;        /* in which they sent and waited */
+    double                sent, came;     /* when the last exchange began, and when it had ended */
 };
 
 /** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.

@@ -93,7 +93,10 @@ struct gr_pass {
     int                  arrived;     /* all has come, and gone */
     int32_t              rc;          /* of what failed meanwhile */
     graft_error          error;
-    double               began;
+    double               began;    /* when the first message was sent; and when: */
+    double               packed;   /* all that go were sent */
+    double               computed; /* the local part of the product was done */
+    double               came;     /* end() had all that come */
 };
 
 struct graft_plan {

@@ -324,6 +324,9 @@ int32_t gr_model_replan(graft_trainer *trainer, graft_error *error);
 int32_t gr_profile_init(graft_trainer *trainer, graft_error *error);
 double  gr_profile_begin(const graft_trainer *trainer);
 void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
+/** A part of the phase that ends next, of which it is the last if `end` is 0: it lasts as long then. With `waits`, all
+ *  of it was waiting for other ranks. */
+void    gr_profile_part(const graft_trainer *trainer, const char *name, double begin, double end, int waits);
 /** The same for what the caller's thread did by itself. */
 void    gr_profile_end_alone(const graft_trainer *trainer, const char *phase, double begin);
 /** All threads of the trainer, with their times if a profile is recorded. */

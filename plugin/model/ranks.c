@@ -230,16 +230,29 @@ done:
 
 int32_t gr_ranks_halo_get(graft_trainer *t, float *x, int64_t width, graft_error *error)
 {
+    const struct gr_halo_rows *r = &t->ranks.halo_rows;
+    const double               begin = gr_profile_begin(t);
+    int32_t                    rc = GRAFT_OK;
+
     if (t->over == NULL) return GRAFT_OK;
     gr_traffic_count(t, GRAFT_PASS_FORWARD, width);
-    return gr_halo_rows_get(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error);
+    rc = gr_halo_rows_get(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error);
+    gr_profile_part(t, "pack", begin, r->sent, 0);
+    gr_profile_part(t, "wait", r->sent, r->came, 1);
+    return rc;
 }
 
 int32_t gr_ranks_halo_give(graft_trainer *t, float *x, int64_t width, graft_error *error)
 {
+    const struct gr_halo_rows *r = &t->ranks.halo_rows;
+    int32_t                    rc = GRAFT_OK;
+
     if (t->over == NULL) return GRAFT_OK;
     gr_traffic_count(t, GRAFT_PASS_BACKWARD, width);
-    return gr_halo_rows_give(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error);
+    rc = gr_halo_rows_give(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error);
+    gr_profile_part(t, "wait", r->sent, r->came, 1);
+    gr_profile_part(t, "unpack", r->came, 0, 0);
+    return rc;
 }
 
 int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
@@ -330,12 +343,17 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_sum *sum, graft_
                                         .times = gr_profile_team(t).times };
     const struct gr_part      *part = &t->ranks.part;
     const double               entries = (double)(gr_csr_entries(&part->local) + gr_csr_entries(&part->remote));
+    const struct gr_pass      *pass = &t->ranks.plan->pass;
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
     gr_traffic_count(t, sum->way == GR_SCATTER ? GRAFT_PASS_BACKWARD : GRAFT_PASS_FORWARD, sum->width);
     GR_TRY(gr_pass_begin(t->ranks.plan, &args, error));
     GR_TRY(gr_pass_end(t->ranks.plan, error));
+    gr_profile_part(t, "pack", begin, pass->packed, 0);
+    gr_profile_part(t, "local", pass->packed, pass->computed, 0);
+    gr_profile_part(t, "wait", pass->computed, pass->came, 1);
+    gr_profile_part(t, "unpack", pass->came, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)t->n) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:

@@ -22,8 +22,12 @@ struct counts {
     int64_t said;
 };
 
+/* The last rank sleeps once in an epoch before it sends rows. */
+enum { SLEEP_MS = 100 };
+
 /* A rank is a thread, and the transport is called by it alone. */
 static _Thread_local struct counts *counts;
+static _Thread_local int            is_tired;
 static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 
 static void count(int32_t tag, const void *data, uint64_t bytes)
@@ -38,6 +42,8 @@ static void count(int32_t tag, const void *data, uint64_t bytes)
     } else if (is_pass || (tag == GR_TAG_COLLECTIVE && frame->layer == GR_CALL_ALLTOALLV)) {
         counts->open = is_pass ? frame->layer * 2 + frame->direction : 0;
         counts->messages[counts->open]++;
+        if (is_tired) usleep(1000 * SLEEP_MS);
+        is_tired = 0;
         counts->said = (int64_t)frame->bytes;
     }
 }
@@ -62,6 +68,8 @@ struct job {
     char                  explained[2][HOSTS_MOST][8192]; /* before the first step, and after the last */
     graft_span            span[SPANS];                    /* of rank 0, in the last epoch */
     int64_t               n_spans;
+    double                seconds; /* of that epoch */
+    int                   tires;
     int32_t               refused[4];
 };
 
@@ -92,8 +100,10 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
 
         step->counts.open = -1;
         counts = &step->counts;
+        is_tired = job->tires && host->rank == host->n_ranks - 1;
         rc = host->train->epoch(trainer, &epoch, &host->error);
         counts = NULL;
+        if (host->rank == 0) job->seconds = epoch.seconds;
         if (rc == GRAFT_OK && host->rank == 0) {
             for (job->n_spans = 0; job->n_spans < SPANS; job->n_spans++) {
                 job->span[job->n_spans] = GRAFT_INIT(graft_span);
@@ -219,12 +229,78 @@ static const char *check_explained(const struct job *job, int32_t n_ranks)
     return NULL;
 }
 
-static struct job *run(int32_t n_ranks, const char *const *settings, const char **words)
+static int near(double a, double b)
+{
+    return a - b < 1e-9 && b - a < 1e-9;
+}
+
+/* The parts of phase `at`. Returns what is wrong with them, or NULL. */
+static const char *check_parts(const struct job *job, int64_t at, int32_t n_ranks)
+{
+    static const char *const whole[] = { "pack", "local", "wait", "unpack" };
+    static const char *const halves[][2] = { { "pack", "wait" }, { "wait", "unpack" } };
+    const graft_span *const  phase = &job->span[at];
+    const int                is_sum = strcmp(phase->phase, "aggregate") == 0;
+    const int                gives = at + 1 < job->n_spans && strcmp(job->span[at + 1].phase, "wait") == 0; /* gat */
+    double                   end = phase->begin, waited = 0;
+    int                      n = 0;
+
+    for (at++; at < job->n_spans && job->span[at].part; at++, n++) {
+        const graft_span  *part = &job->span[at];
+        const char *const *names = is_sum ? whole : halves[gives];
+
+        if (n == (is_sum ? 4 : 2) || strcmp(part->phase, names[n]) != 0) return "a part of another name";
+        if (part->thread != 0 || part->layer != phase->layer || part->pass != phase->pass) return "a part out of place";
+        if (part->end < part->begin || part->begin < end - 1e-9) return "parts that overlap";
+        if ((is_sum || n > 0) && !near(part->begin, end)) return "a gap between parts";
+        if (!near(part->waited, strcmp(part->phase, "wait") == 0 ? part->end - part->begin : 0))
+            return "another part than 'wait' has waited";
+        end = part->end;
+        waited += part->waited;
+    }
+    if (is_sum && (n != 4 || !near(end, phase->end))) return "parts that do not add up to their phase";
+    if (end > phase->end + 1e-9) return "parts behind the end of their phase";
+    if (!near(waited, phase->waited)) return "a phase that waited for another time than its parts";
+    for (; is_sum && n_ranks > 1 && at < job->n_spans && job->span[at].thread > 0; at++)
+        if (job->span[at].thread == 1 && job->span[at].waited < waited - 1e-9)
+            return "a thread that worked while its phase waited";
+    return NULL;
+}
+
+/* The spans of the last epoch on rank 0. Returns what is wrong, or NULL. */
+static const char *check_spans(const struct job *job, int32_t n_ranks, double *waited, int *parts, int *reduced)
+{
+    const double told =
+        job->step[0][EPOCHS - 1].traffic[0].wait_seconds - job->step[0][EPOCHS - 2].traffic[0].wait_seconds;
+    double      all = 0, end = 0;
+    const char *fault = NULL;
+
+    *waited = 0;
+    *parts = *reduced = 0;
+    for (int64_t i = 0; i < job->n_spans && fault == NULL; i++) {
+        const graft_span *span = &job->span[i];
+
+        *parts += span->part;
+        if (span->thread > 0 || span->part) continue;
+        if (span->begin < end - 1e-9) return "phases overlap";
+        end = span->end;
+        all += span->end - span->begin;
+        *waited += span->waited;
+        *reduced += strcmp(span->phase, "reduce") == 0;
+        fault = check_parts(job, i, n_ranks);
+    }
+    if (fault == NULL && all > job->seconds) fault = "phases are longer than the epoch";
+    if (fault == NULL && *waited < told - 1e-6) fault = "more was waited than the spans say";
+    return fault;
+}
+
+static struct job *run(int32_t n_ranks, const char *const *settings, int tires, const char **words)
 {
     static struct hosts hosts;
     struct job         *job = calloc(1, sizeof *job);
     struct sample       sample = { 5 };
 
+    job->tires = tires;
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
     *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
     for (int32_t i = 0; i < n_ranks && *words == NULL; i++)
@@ -254,7 +330,7 @@ static void test_traffic(const char *model, const struct more *more, const char 
 
     snprintf(kind, sizeof kind, "model=%s", model);
     snprintf(option, sizeof option, "halo.cover=%s", cover);
-    job = run(n_ranks, settings, &words);
+    job = run(n_ranks, settings, 0, &words);
     for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, strcmp(model, "gat") == 0);
     if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
     if (words == NULL) total = job->step[0][EPOCHS - 1].traffic[n_ranks].halo_bytes_per_epoch;
@@ -266,6 +342,31 @@ static void test_traffic(const char *model, const struct more *more, const char 
         ok(job->refused[0] == GRAFT_ERR_ARG && job->refused[1] == GRAFT_ERR_ARG &&
                job->refused[2] == GRAFT_ERR_NOT_FOUND && job->refused[3] == GRAFT_ERR_NOT_FOUND,
            "no such rank, no such layer");
+    job_free(job);
+}
+
+/* `exchanges` of one epoch with its evaluation. */
+static void test_spans(const char *model, const char *recompute, int32_t n_ranks, int exchanges)
+{
+    char        kind[32];
+    const char *settings[] = { "layers=3",  "epochs=9",        "eval_every=1",
+                               "threads=2", "halo.timeout=60", "partition=hash",
+                               "heads=2",   "reuse_input=no",  kind,
+                               recompute,   "profile=yes",     "hidden=16",
+                               NULL };
+    const int   each = strcmp(model, "gat") == 0 ? 2 : 4;
+    const char *words;
+    double      waited = 0;
+    int         parts = 0, reduced = 0;
+    struct job *job;
+
+    snprintf(kind, sizeof kind, "model=%s", model);
+    job = run(n_ranks, settings, 1, &words);
+    if (words == NULL) words = check_spans(job, n_ranks, &waited, &parts, &reduced);
+    ok(words == NULL && parts == each * exchanges && reduced == 1, "%s, %s on %d ranks: %d parts of spans: %s", model,
+       recompute, n_ranks, parts, words != NULL ? words : "they add up");
+    if (n_ranks > 1) /* the other rank slept meanwhile */
+        ok(waited > 0.0005 * SLEEP_MS, "%s: %.3f s in which the rank waited", model, waited);
     job_free(job);
 }
 
@@ -295,6 +396,14 @@ int main(void)
         for (int s = 0; s < 6; s++, number++)
             test_traffic(models[m], &more[s], covers[number % 3], ranks[(number + m) % 4]);
     test_traffic("mlp", &more[0], "hybrid", 2);
+    /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
+     * whose arrays another layer has taken */
+    test_spans("sage", "recompute=no", 2, 3 + 3 + 2);
+    test_spans("sage", "recompute=yes", 3, 3 + 3 + 2 + 1);
+    test_spans("gcn", "recompute=no", 3, 3 + 3 + 2);
+    test_spans("gin", "recompute=yes", 2, 3 + 3 + 2 + 2);
+    test_spans("gat", "recompute=yes", 2, 3 + 3 + 3 + 2);
+    test_spans("sage", "recompute=no", 1, 3 + 3 + 2);
     test_traffic("sage", &more[0], "hybrid", 1);
     return done();
 }
