@@ -77,13 +77,13 @@ static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const cha
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const char *method = gr_option_text(graph->context, GR_OPTION_PARTITION);
-    const int   is_auto = strcmp(method, "auto") == 0;
+    const int   is_auto = gr_option_is(graph->context, GR_OPTION_PARTITION, "auto");
     graft_error too_large = GRAFT_INIT(graft_error);
     int64_t     entries = 0;
     int32_t     rc = GRAFT_OK;
 
     snprintf(graph->partition, sizeof graph->partition, "%s", method);
-    if ((is_auto || strcmp(method, "metis") == 0) && graph->comm->n_ranks > 1) {
+    if ((is_auto || gr_option_is(graph->context, GR_OPTION_PARTITION, "metis")) && graph->comm->n_ranks > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_entries;
         rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
         if (rc == GRAFT_OK)

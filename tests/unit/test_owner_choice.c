@@ -525,8 +525,8 @@ int main(int argc, char **argv)
     graph_fini(&other);
     test_memory(0);
     test_memory(2);
-    test_faults(0, 5);
-    test_faults(2, 5);
+    test_faults(0, 7);
+    test_faults(2, 7);
     graph_fini(&small);
     api->close(context);
     ok(rmdir(folder) == 0, "the folder is empty again");
