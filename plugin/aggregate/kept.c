@@ -169,7 +169,9 @@ int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_k
     int32_t        rc = GRAFT_OK;
 
     GR_TRY(path_of(context, rank, path, error));
-    GR_TRY(gr_kept_open(&file, path, "a file of covers", magic, &head, error));
+    rc = gr_kept_open(&file, path, "a file of covers", magic, &head, error);
+    if (rc == GRAFT_ERR_NOT_FOUND && gr_kept_check_place(path, error) < 0) rc = GRAFT_ERR_IO;
+    GR_TRY(rc);
     GR_TRY(check_size(&file, &head, error));
     GR_TRY(GR_NEW(context, body, file.size - GR_KEPT_HEAD, error));
     GR_TRY(gr_kept_read(&file, &head, body, error));

@@ -64,8 +64,8 @@ int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, stru
 
 /** Read them from the file of this rank, by option "halo.file", which is set. Every cut entry is covered then. Not
  *  collective.
- * \return OK; ERR_NOT_FOUND: there is none; ERR_IO; ERR_NOMEM; ERR_FORMAT: a file that is damaged, of another
- *         rank or number of ranks, another kind of cover, another graph or partition. */
+ * \return OK; ERR_NOT_FOUND: there is none, and could be; ERR_IO; ERR_NOMEM; ERR_FORMAT: a file that is damaged, of
+ *         another rank or number of ranks, another kind of cover, another graph or partition. */
 int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_kind kind, struct gr_cuts *cuts,
                      graft_error *error);
 

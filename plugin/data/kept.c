@@ -44,14 +44,20 @@ static int check_limit(int64_t bytes)
     return -1;
 }
 
+static void folder_of(char folder[PATH_MAX], const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(folder, PATH_MAX, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+}
+
 /* What has a name on the disk after a crash is the folder's business. Some systems cannot do that to a folder. */
 static void sync_folder(const char *path)
 {
-    char        folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int         fd;
+    char folder[PATH_MAX];
+    int  fd;
 
-    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+    folder_of(folder, path);
     fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     (void)fsync(fd);
@@ -74,14 +80,29 @@ static int write_file(const char *path, const void *head, const void *body, int6
     return -1;
 }
 
+static int32_t cannot_write(const char *path, int code, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+
+    gr_file_show(shown, path, NULL);
+    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
+}
+
+int32_t gr_kept_check_place(const char *path, graft_error *error)
+{
+    char folder[PATH_MAX];
+
+    folder_of(folder, path);
+    return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : cannot_write(path, errno, error);
+}
+
 int32_t gr_kept_write(const char *path, void *head, const void *body, int64_t bytes, graft_error *error)
 {
     const uint32_t crc = crc_of(head, body, bytes);
-    char           beside[PATH_MAX], shown[GR_FILE_NAME];
+    char           beside[PATH_MAX];
     int            code;
 
     memcpy((char *)head + GR_KEPT_CRC, &crc, sizeof crc);
-    gr_file_show(shown, path, NULL);
     errno = ENAMETOOLONG;
     if (snprintf(beside, sizeof beside, "%s.%d.tmp", path, (int)getpid()) < (int)sizeof beside &&
         write_file(beside, head, body, bytes) == 0 && rename(beside, path) == 0) {
@@ -90,7 +111,7 @@ int32_t gr_kept_write(const char *path, void *head, const void *body, int64_t by
     }
     code = errno;
     if (code != ENAMETOOLONG) unlink(beside);
-    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
+    return cannot_write(path, code, error);
 }
 
 int32_t gr_kept_open(struct gr_file *file, const char *path, const char *what, const char *magic, void *head,

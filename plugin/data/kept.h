@@ -18,6 +18,10 @@ enum { GR_KEPT_HEAD = 64, GR_KEPT_MAGIC = 8, GR_KEPT_CRC = 8 };
  * \return OK; ERR_IO, with errno in native_code. */
 int32_t gr_kept_write(const char *path, void *head, const void *body, int64_t bytes, graft_error *error);
 
+/** Whether a file could be written there, to be asked before what it is to hold is made.
+ * \return OK; ERR_IO, with errno in native_code. */
+int32_t gr_kept_check_place(const char *path, graft_error *error);
+
 /** Open a file and read its head; gr_file_close() is due always.
  * \param[in]  what   "a partition": for messages.
  * \param[in]  magic  [GR_KEPT_MAGIC] That it must begin with.

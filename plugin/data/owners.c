@@ -19,6 +19,13 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == GR_KEPT_HEAD, "the head of the file has no padding");
 
+static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
+{
+    if (parts <= graph->n_vertices) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "a partition of %lld vertices in %d parts is not kept: some are empty",
+                   (long long)graph->n_vertices, parts);
+}
+
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
                         graft_error *error)
 {
@@ -27,11 +34,16 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
                          .n_entries = graph->n_entries,
                          .fingerprint = graph->fingerprint };
 
-    if (parts > graph->n_vertices)
-        return gr_fail(error, GRAFT_ERR_ARG, "a partition of %lld vertices in %d parts is not kept: some are empty",
-                       (long long)graph->n_vertices, parts);
+    if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
     return gr_kept_write(path, &head, owner, graph->n_vertices * (int64_t)sizeof *owner, error);
+}
+
+int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                              graft_error *error)
+{
+    if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
+    return gr_kept_check_place(path, error);
 }
 
 /* What the head says, before there is memory for the rest. */

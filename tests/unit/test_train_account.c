@@ -32,19 +32,20 @@ static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, g
 
 static void count(int32_t tag, const void *data, uint64_t bytes)
 {
-    const struct gr_frame *frame = data;
-    const int              is_pass = tag >= GR_TAG_FIRST;
+    const int       is_pass = tag >= GR_TAG_FIRST;
+    struct gr_frame frame = { 0 };
 
+    if (bytes == sizeof frame) memcpy(&frame, data, sizeof frame);
     if (counts->open >= 0) {
         counts->bytes[counts->open] += (int64_t)bytes;
         counts->odd += counts->said != (int64_t)bytes;
         counts->open = -1;
-    } else if (is_pass || (tag == GR_TAG_COLLECTIVE && frame->layer == GR_CALL_ALLTOALLV)) {
-        counts->open = is_pass ? frame->layer * 2 + frame->direction : 0;
+    } else if (frame.magic == GR_FRAME_MAGIC && (is_pass || frame.layer == GR_CALL_ALLTOALLV)) {
+        counts->open = is_pass ? frame.layer * 2 + frame.direction : 0;
         counts->messages[counts->open]++;
         if (is_tired) usleep(1000 * SLEEP_MS);
         is_tired = 0;
-        counts->said = (int64_t)frame->bytes;
+        counts->said = (int64_t)frame.bytes;
     }
 }
 
