@@ -16,7 +16,7 @@ static double seconds(void)
 }
 
 /* End MPI where all ranks have come to end it. If one does not come, MPI_Finalize() would wait for ever; the launcher
- * sees that this process leaves without it. After a failure those that live have just agreed on it, so they come soon. */
+ * sees that this process leaves without it. After a failure those that live have just agreed on it, and come soon. */
 static void close_and_end(void *self)
 {
     const struct timespec rest = { 0, 1000000 };

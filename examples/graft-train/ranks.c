@@ -74,7 +74,9 @@ int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_err
     if (!are_many()) return GRAFT_OK;
     TRY(library_option(library, "halo.timeout", &timeout, error));
     ranks->patience = strtod(timeout.value, NULL);
-    rc = open_both(ranks, library, error);
+    TRY(open_both(ranks, library, error));
+    ranks->waited = calloc((size_t)ranks->n_ranks, sizeof *ranks->waited);
+    rc = ranks_agree(ranks, ranks->waited != NULL ? GRAFT_OK : problem_memory(error, "the ranks"), error);
 done:
     return rc;
 }
@@ -82,7 +84,9 @@ done:
 void ranks_fini(struct ranks *ranks, const struct library *library)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
+    free(ranks->waited);
     ranks->graph = NULL;
+    ranks->waited = NULL;
     if (!ranks->is_open) return;
     if (ranks->has_parted && ranks->ours.abandon != NULL) ranks->ours.abandon(ranks->ours.self);
     ranks->ours.close(ranks->ours.self);
@@ -90,18 +94,32 @@ void ranks_fini(struct ranks *ranks, const struct library *library)
     ranks->is_open = 0;
 }
 
+/** Which vertices of the slice are trained on, for owners to be even in them; NULL, which is no error, if there is no
+ *  memory. The caller frees it. */
+static uint8_t *trained_of(const graft_dataset *slice)
+{
+    const int64_t n = slice->n_slice;
+    uint8_t      *trained = slice->split != NULL ? malloc((size_t)n + 1) : NULL;
+
+    for (int64_t v = 0; v < n && trained != NULL; v++) trained[v] = slice->split[v] == GRAFT_SPLIT_TRAIN;
+    return trained;
+}
+
 int32_t ranks_spread(struct ranks *ranks, const struct library *library, const graft_dataset *slice, graft_error *error)
 {
     graft_slice rows = GRAFT_INIT(graft_slice);
+    uint8_t    *trained = trained_of(slice);
     int32_t     rc;
 
     rows.n_vertices = slice->n_vertices;
     rows.first_row = slice->first_vertex;
     rows.rows = slice->graph;
+    rows.trained = trained;
     TRY(library->graphs->create(library->api->context, &ranks->lent, &rows, &ranks->graph, error));
     ranks->dataset = *slice;
     ranks->dataset.over = ranks->graph;
 done:
+    free(trained);
     return rc;
 }
 
@@ -142,8 +160,8 @@ done:
     return rc;
 }
 
-static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, double patience,
-                            graft_error *error)
+static int32_t receive_within(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, double patience,
+                              graft_error *error)
 {
     const graft_transport *t = &ranks->ours;
     graft_request         *request = NULL;
@@ -153,6 +171,11 @@ static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint6
     rc = await(ranks, peer, request, patience, error);
 done:
     return rc;
+}
+
+static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, graft_error *error)
+{
+    return receive_within(ranks, peer, data, bytes, ranks->patience, error);
 }
 
 struct answer {
@@ -169,7 +192,7 @@ static int32_t hear_all(struct ranks *ranks, void *mine, uint64_t bytes, void (*
 
     for (int q = 1; q < ranks->n_ranks; q++) {
         *missing = q;
-        TRY(receive_from(ranks, q, other, bytes, ranks->patience, error));
+        TRY(receive_from(ranks, q, other, bytes, error));
         choose(mine, other);
     }
     *missing = -1;
@@ -197,7 +220,7 @@ static int32_t reduce(struct ranks *ranks, void *mine, uint64_t bytes, void (*ch
         return rc;
     }
     TRY(send_to(ranks, 0, mine, bytes, error));
-    TRY(receive_from(ranks, 0, &answer, size, 2 * ranks->patience, error)); /* it may be waiting for another */
+    TRY(receive_within(ranks, 0, &answer, size, 2 * ranks->patience, error)); /* it may be waiting for another */
     if (answer.missing >= 0) TRY(give_up_on(ranks, answer.missing, error));
     memcpy(mine, answer.said, bytes);
 done:
@@ -250,10 +273,25 @@ int32_t ranks_collect(struct ranks *ranks, const struct library *library, const 
         TRY(library->graphs->info(ranks->graph, q, &info, error));
         const uint64_t bytes = (uint64_t)info.n_slice * sizeof *mine;
         if (q == ranks->rank && q > 0) TRY(send_to(ranks, 0, mine, bytes, error));
-        if (ranks->rank == 0 && q > 0) TRY(receive_from(ranks, q, all + at, bytes, ranks->patience, error));
+        if (ranks->rank == 0 && q > 0) TRY(receive_from(ranks, q, all + at, bytes, error));
         if (ranks->rank == 0 && q == 0 && bytes > 0) memcpy(all, mine, bytes);
         at += info.n_slice;
     }
+done:
+    return rc;
+}
+
+int32_t ranks_hear_waits(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error)
+{
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+    int32_t       rc = GRAFT_OK;
+
+    if (ranks->n_ranks == 1) return GRAFT_OK;
+    TRY(library->train->traffic(trainer, ranks->rank, &traffic, error));
+    ranks->waited[ranks->rank] = traffic.wait_seconds;
+    if (ranks->rank > 0) return send_to(ranks, 0, &traffic.wait_seconds, sizeof traffic.wait_seconds, error);
+    for (int q = 1; q < ranks->n_ranks; q++)
+        TRY(receive_from(ranks, q, &ranks->waited[q], sizeof *ranks->waited, error));
 done:
     return rc;
 }

@@ -2,7 +2,7 @@
  * order in which the host has them and that of their owners.
  *
  * graph.c   create: slices, owners, rows to their owners     directory.c  where the vertices of columns live
- * owner.c   which rank owns which vertex                     columns.c    from global to local columns
+ * owner.h   which rank owns which vertex                     columns.c    from global to local columns
  * move.c    rows of bytes from slices to owners and back     explain.c    what there is, in a few lines
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_GRAPH_H
@@ -28,6 +28,12 @@ struct gr_part {
     struct gr_halo halo;
 };
 
+/** Rows that come to a rank and go from it in one exchange, forward, and their messages; the other way they go back. As
+ *  all ranks know. */
+struct gr_flow {
+    int64_t n_cut, in, out, raw, if_post, if_pre, messages_in, messages_out, bytes;
+};
+
 /** What a rank has, as all ranks know. */
 struct gr_share {
     int64_t n_slice, n_owned, n_entries, n_cut, n_halo;
@@ -41,6 +47,8 @@ struct graft_graph {
     int64_t          n_vertices;
     int64_t          n_slice, n_owned; /* of this rank */
     graft_dtype      value_type;       /* 0: no values */
+    int32_t          is_given;         /* 1: the host says who owns what */
+    char             partition[512];   /* how owners were found, and why */
     int64_t         *first;            /* [n_ranks + 1] the first vertex of each slice */
     int32_t         *owner;            /* [n_slice] */
     int64_t         *vertex;           /* [n_owned] rising */
@@ -67,12 +75,11 @@ void gr_graph_destroy(graft_graph *graph);
 /** What can be said of a slice without the others. `rows` may be NULL. */
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error);
 
-/** Who shall own the rows of this slice: by the slice itself, or by option "partition". This is the place for more
- *  ways, which may be collective ones: all ranks come by at the same moment. Of the graph there is where slices begin
- *  (`first`), and in `share` n_slice and n_entries of all slices.
- * \param[out] owner  [n_slice]
- * \return OK; ERR_ARG (an owner that is no rank), on this rank alone. */
-int32_t gr_owner_find(const graft_graph *graph, const graft_slice *slice, int32_t *owner, graft_error *error);
+/** Find graph->owner, the owners of the rows of this slice: by the slice itself, by the file of option
+ *  "partition.file", or by option "partition"; see owner.h. Collective.
+ * \return OK; ERR_ARG (an owner that is no rank), and what a file or METIS can fail with: the same on all ranks;
+ *         ERR_PEER. */
+int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
 /** How the columns of the owned rows are called here: those of this rank by place, those of others by their place in
  *  the halo. */

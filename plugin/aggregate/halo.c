@@ -14,9 +14,25 @@ static int32_t allocate(const graft_context *context, int32_t n_ranks, struct gr
     GR_TRY(GR_NEW(context, r->send_start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, r->out_at, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, r->in_at, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, r->flow, n_ranks, error));
     rc = GR_NEW(context, *count, n_ranks, error);
 done:
     return rc;
+}
+
+/* All rows are raw. */
+static int32_t share_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
+{
+    const int64_t *in = r->halo->start, *out = r->send_start;
+    struct gr_flow mine = {
+        .in = r->halo->count, .raw = r->halo->count, .if_post = r->halo->count, .out = out[comm->n_ranks]
+    };
+
+    for (int32_t q = 0; q < comm->n_ranks; q++) {
+        mine.messages_in += in[q] < in[q + 1];
+        mine.messages_out += out[q] < out[q + 1];
+    }
+    return gr_comm_allgather(comm, &mine, sizeof mine, r->flow, error);
 }
 
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
@@ -40,7 +56,8 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
         r->out_at[q] = 4 * halo->start[q];
         r->in_at[q] = 4 * r->send_start[q];
     }
-    rc = gr_comm_alltoallv(comm, halo->place, r->out_at, r->place, r->in_at, error);
+    GR_TRY(gr_comm_alltoallv(comm, halo->place, r->out_at, r->place, r->in_at, error));
+    rc = share_flow(r, comm, error);
 done:
     gr_free(context, count);
     return rc;
@@ -51,19 +68,20 @@ void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struc
     gr_free(context, r->send_start);
     gr_free(context, r->out_at);
     gr_free(context, r->in_at);
+    gr_free(context, r->flow);
     if (r->buffer != NULL) gr_comm_free(comm, r->buffer);
     if (r->place != NULL) gr_comm_free(comm, r->place);
     *r = (struct gr_halo_rows){ 0 };
 }
 
-static int32_t exchange(struct gr_halo_rows *r, struct gr_comm *comm, const float *out, float *in, int64_t width,
-                        graft_error *error)
+static int32_t exchange(struct gr_halo_rows *r, struct gr_comm *comm, const float *out, float *in, graft_error *error)
 {
-    const double  begin = gr_seconds();
-    const int32_t rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+    int32_t rc;
 
-    r->seconds += gr_seconds() - begin;
-    r->columns += width;
+    r->sent = gr_seconds();
+    rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+    r->came = gr_seconds();
+    r->seconds += r->came - r->sent;
     return rc;
 }
 
@@ -78,7 +96,7 @@ int32_t gr_halo_rows_get(struct gr_halo_rows *r, struct gr_comm *comm, float *x,
         r->out_at[q] = r->send_start[q] * (int64_t)bytes;
         r->in_at[q] = r->halo->start[q] * (int64_t)bytes;
     }
-    return exchange(r, comm, r->buffer, x + first * width, width, error);
+    return exchange(r, comm, r->buffer, x + first * width, error);
 }
 
 int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
@@ -91,7 +109,7 @@ int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x
         r->out_at[q] = r->halo->start[q] * bytes;
         r->in_at[q] = r->send_start[q] * bytes;
     }
-    GR_TRY(exchange(r, comm, x + first * width, r->buffer, width, error));
+    GR_TRY(exchange(r, comm, x + first * width, r->buffer, error));
     for (int64_t i = 0; i < sent; i++) {
         float *const to = x + r->place[i] * width, *const from = r->buffer + i * width;
 
@@ -104,5 +122,5 @@ done:
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks, int64_t widest)
 {
     if (r->send_start == NULL) return 0;
-    return 24 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + widest);
+    return 24 * ((int64_t)n_ranks + 1) + (int64_t)sizeof *r->flow * n_ranks + r->send_start[n_ranks] * 4 * (1 + widest);
 }

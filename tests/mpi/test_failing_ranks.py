@@ -115,8 +115,8 @@ def test_stopped(rank):
 
 def test_interrupted(name, number, at_launcher=False):
     saved, report = f"{base}/{name}", f"{base}/{name}.json"
-    # Open MPI's launcher waits a second, or so many, before it asks its ranks to end, and again before it kills them. In
-    # this time it does not read what they print: epochs must be so long that all of it has room on the way.
+    # Open MPI's launcher waits a second, or so many, before it asks its ranks to end, and again before it kills them.
+    # In this time it does not read what they print: epochs must be so long that all of it has room on the way.
     slow = at_launcher and mpi == "openmpi"
     options = ["--mca", "odls_base_sigkill_timeout", "3"] if slow else []
     one = Run("--save", saved, "--json", report, *(["--set", "layers=3", "hidden=512"] if slow else []),
