@@ -512,7 +512,7 @@ int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error
 /** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 /** Whether all are told to train the same model, and one that ranks can train. */
-int32_t gr_ranks_compare(const graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_compare(graft_trainer *trainer, graft_error *error);
 /** Move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);

@@ -148,11 +148,25 @@ static int32_t compare_options(const graft_trainer *t, graft_error *error)
     return gr_comm_compare(t->over->comm, names, values, COUNT, error);
 }
 
-int32_t gr_ranks_compare(const graft_trainer *t, graft_error *error)
+/* With loss "auto", targets make it a sigmoid; a rank that has no rows to give goes by those that have. */
+static int32_t settle_loss(graft_trainer *t, graft_error *error)
+{
+    const int has_rows = t->over->n_slice > 0;
+    int       sigmoid = has_rows && t->config.sigmoid;
+    int32_t   rc = GRAFT_OK;
+
+    GR_TRY(gr_ranks_any(t, &sigmoid, error));
+    if (!has_rows && gr_option_is(t->context, GR_OPTION_LOSS, "auto")) t->config.sigmoid = sigmoid;
+done:
+    return rc;
+}
+
+int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
+    GR_TRY(settle_loss(t, error));
     GR_TRY(compare_options(t, error));
     rc = gr_ranks_agree(t, check_options(t, error), error);
 done:

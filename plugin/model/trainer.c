@@ -164,6 +164,10 @@ static int32_t begin(graft_trainer *t, graft_error *error)
     t->progress.best_accuracy = -1;
     gr_ledger_init(t);
     GR_TRY(read_dataset(t, error));
+    if (t->n == 0) { /* arrays of no rows are as if they were not given */
+        t->data.labels = NULL;
+        t->data.targets = t->data.split = NULL;
+    }
     GR_TRY(gr_config_read(t->context, &t->data, &t->config, error));
     if (!t->config.sigmoid)
         t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
