@@ -345,6 +345,8 @@ int32_t gr_control_announce(const graft_transport *t, double timeout, graft_erro
         /* One that has not left by now reads what will be in this place, and fails its CRC. */
         if (!done) t->give_up(t->self, request);
     }
+    /* What the others answer stays unread, and would be taken for news by another comm. */
+    if (t->abandon != NULL) t->abandon(t->self);
     prefixed.code = GRAFT_ERR_PEER;
     prefixed.rank = t->rank;
     *error = prefixed;

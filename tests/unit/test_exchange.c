@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/ranks.h"
 #include "../tap.h"
+#include "base/clock.h"
 #include "base/crc.h"
 #include "exchange/frame.h"
 
@@ -414,6 +415,63 @@ static void test_memory(void)
        "each of %d allocations may fail on one rank: the others hear why %s", failed, fault != NULL ? fault : "");
 }
 
+/* A comm is made and destroyed, and for the next one a rank has no memory, while others may not have come that far, or
+ * be in it already. Then all try once more. */
+static int32_t make_again(struct rank *r)
+{
+    const int64_t fails_at = *(int64_t *)r->all->arg;
+    graft_error   again = { .size = sizeof again };
+    double        begin;
+    int32_t       rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    TRY(gr_comm_barrier(r->comm, &r->error));
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    if (r->rank == r->all->fail_rank) atomic_store(&r->all->fail_at, fails_at);
+    else if (r->rank == 0) usleep(20000);
+    rc = gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
+    if (rc == GRAFT_OK) return rc;
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    begin = gr_seconds();
+    if (gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &again) != GRAFT_ERR_PEER)
+        rank_blame(r, "a comm was made after a failure");
+    if (strstr(again.message, "parted") == NULL) rank_blame(r, "the second try says: %s", again.message);
+    if (gr_seconds() - begin > 0.5) rank_blame(r, "the second try took %.1f s", gr_seconds() - begin);
+    return rc;
+}
+
+static void test_again(int32_t who)
+{
+    static struct ranks ranks;
+    const char         *fault = NULL;
+    int                 failed = 0, wrong = 0;
+    int64_t             k = 0;
+
+    for (; k < 200 && fault == NULL; k++) {
+        int same = 0;
+
+        ranks_init(&ranks, 3, 5, make_again, &k);
+        ranks.fail_rank = who;
+        ranks_run(&ranks);
+        for (int i = 0; i < 3; i++) {
+            same +=
+                ranks.at[i].rc == ranks.at[0].rc && strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0;
+            wrong += ranks.at[i].seconds > 4;
+        }
+        if (same != 3 || (ranks.at[0].rc < 0 && strstr(ranks.at[0].error.message, "no memory for") == NULL)) wrong++;
+        if (wrong == 1) diag("allocation %lld: %s", (long long)k, ranks.at[0].error.message);
+        failed += ranks.at[0].rc < 0;
+        fault = ranks_fini(&ranks);
+        if (atomic_load(&ranks.fail_at) >= 0) break;
+    }
+    ok(failed > 5 && wrong == 0 && fault == NULL,
+       "%d allocations of rank %d for a second comm may fail, and a third is refused%s%s", failed, who,
+       fault != NULL ? ": " : "", fault != NULL ? fault : "");
+}
+
 int main(void)
 {
     alarm(100);
@@ -425,5 +483,8 @@ int main(void)
     test_lost(0, "all ranks must call the same");
     test_lost(1, ", expected ");
     test_memory();
+    test_again(0);
+    test_again(1);
+    test_again(2);
     return done();
 }
