@@ -134,6 +134,7 @@ static void find_crcs(struct gr_exchange *x, const struct gr_exchange_side *side
     struct crcs   crcs = { x, side, peers, count };
     const int64_t bytes = side->start[x->comm->n_ranks] * row_bytes(x);
 
+    team.poll = NULL; /* what is being posted is in no state to be asked for */
     for (int32_t i = 0; i < count; i++) atomic_store_explicit(&x->crc[i], 0, memory_order_relaxed);
     gr_parallel_chunks(team, bytes / 8, bytes, PIECE, add_crcs, &crcs);
 }
