@@ -5,7 +5,7 @@
 #include "../tap.h"
 #include "base/clock.h"
 #include "base/crc.h"
-#include "exchange/frame.h"
+#include "exchange/rows.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -240,6 +240,7 @@ static int32_t check_agreement(struct rank *r)
 static int32_t check_comparison(struct rank *r)
 {
     static const char *const names[] = { "the number of vertices", "option 'seed'", "the fingerprint of the graph" };
+    static const char *const others[] = { "the number of vertices", "option 'seed'", "something else" };
     uint64_t                 values[] = { 5, 6, 0xABCDEF };
     int32_t                  rc;
 
@@ -252,8 +253,18 @@ static int32_t check_comparison(struct rank *r)
             rank_blame(r, "a disagreement gave %d: %s", rc, r->error.message);
         values[1] = 6;
     }
-    rc = gr_comm_compare(r->comm, names, values, r->rank > 0 ? 2 : 3, &r->error);
-    return r->n_ranks == 1 || rc == GRAFT_ERR_ARG ? GRAFT_OK : rank_blame(r, "another number of items passed");
+    /* Ranks that are in another call, with as many items or none, where others find a difference. */
+    for (int32_t odd = 0; odd < r->n_ranks && r->n_ranks > 1; odd++) {
+        for (int32_t count = 0; count <= 3; count++) {
+            const int32_t mine = r->rank == odd ? count : 3;
+
+            values[2] = (uint64_t)r->rank;
+            rc = gr_comm_compare(r->comm, r->rank == odd ? others : names, values, mine, &r->error);
+            if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "all ranks must call the same") == NULL)
+                rank_blame(r, "another call gave %d: %s", rc, r->error.message);
+        }
+    }
+    return GRAFT_OK;
 }
 
 static int32_t everything(struct rank *r)
@@ -348,6 +359,55 @@ static void test_share(void)
         if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
     fault = ranks_fini(&ranks);
     ok(fault == NULL, "two objects share a comm, and none is made after a failure%s", fault != NULL ? fault : "");
+}
+
+/* Rows of some megabytes to each other rank, which are sealed and checked in pieces by several threads. */
+static int32_t large_rows(struct rank *r)
+{
+    enum { WIDTH = 333, EACH = 2500 };
+    const int32_t           n = r->n_ranks;
+    int64_t                 start[RANKS_MOST + 1] = { 0 }, place;
+    struct gr_exchange      x = { 0 };
+    struct gr_exchange_side out = { start, NULL }, in = { start, NULL };
+    const struct gr_frame   head = { .layer = 1, .bits = 32, .epoch = 9, .width = WIDTH };
+    const struct gr_team    team = { .threads = *(int *)r->all->arg };
+    float                  *rows[2];
+    int32_t                 rc;
+
+    for (int32_t q = 0; q < n; q++) start[q + 1] = start[q] + (q == r->rank ? 0 : EACH + q + r->rank);
+    for (int i = 0; i < 2; i++) rows[i] = calloc((size_t)(start[n] * WIDTH), sizeof(float));
+    for (place = 0; place < start[n] * WIDTH; place++) rows[0][place] = (float)(r->rank * 1000000 + place % 4099);
+    out.rows = (char *)rows[0];
+    in.rows = (char *)rows[1];
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    rc = gr_exchange_init(r->context, r->comm, &x, &r->error);
+    if (rc == GRAFT_OK) rc = gr_exchange_receive(&x, &head, in, &r->error);
+    if (rc == GRAFT_OK) rc = gr_exchange_send(&x, out, team, &r->error);
+    if (rc == GRAFT_OK) rc = gr_exchange_end(&x, team, &r->error);
+    for (int32_t i = 0; i < x.n_in && rc == GRAFT_OK; i++) {
+        const float *from = rows[1] + start[x.from[i]] * WIDTH;
+
+        rc = gr_frame_check_payload(&x.frame_in[i], from, &r->error); /* all at once */
+        if (from[0] < (float)(x.from[i] * 1000000) || from[0] >= (float)(x.from[i] * 1000000 + 4099))
+            rank_blame(r, "rows from rank %d begin with %g", x.from[i], (double)from[0]);
+    }
+    gr_exchange_fini(r->context, &x);
+    for (int i = 0; i < 2; i++) free(rows[i]);
+    return rc;
+}
+
+static void test_large_rows(int threads)
+{
+    static struct ranks ranks;
+    const char         *fault;
+
+    ranks_init(&ranks, 4, 20, large_rows, &threads);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < 4; i++)
+        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
+    fault = ranks_fini(&ranks);
+    ok(fault == NULL, "rows of megabytes, sealed by %d threads%s%s", threads, fault != NULL ? ": " : "",
+       fault != NULL ? fault : "");
 }
 
 /* Ranks that are in different calls, or in the same one with other lengths. */
@@ -480,6 +540,8 @@ int main(void)
     test_alone();
     test_collectives();
     test_share();
+    test_large_rows(1);
+    test_large_rows(3);
     test_lost(0, "all ranks must call the same");
     test_lost(1, ", expected ");
     test_memory();
