@@ -234,8 +234,8 @@ void gr_trainer_destroy(graft_trainer *t)
     if (t == NULL) return;
     gr_sparse_fini(t);
     gr_model_graph_fini(t);
-    gr_ranks_fini(t);
     for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
+    gr_ranks_fini(t); /* with the last of the comm; messages went to and from the pools */
     gr_free(t->context, t);
 }
 

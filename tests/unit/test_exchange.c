@@ -50,6 +50,13 @@ static void test_crc(void)
                              (uint64_t)(length - cut)) != crc;
     }
     ok(wrong == 0, "of any length, in pieces, and joined: that of the definition (%u wrong)", wrong);
+    for (int from = 0; from < 16; from++) {
+        for (int length = 0; length < 600; length++)
+            wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
+        for (int length = 24550; length < 24650; length++)
+            wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
+    }
+    ok(wrong == 0, "from any place, with instructions for it and without (%u wrong)", wrong);
 }
 
 static void test_frames(void)
