@@ -1,110 +1,19 @@
-/* Ranks that talk: checks of bytes, frames, the transport of threads, and what all ranks do together against plain
+/* Ranks that talk: the transport of threads, and what all ranks do together against plain
  * loops over what each has put in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/ranks.h"
 #include "../tap.h"
 #include "base/clock.h"
-#include "base/crc.h"
-#include "exchange/rows.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 200000, COUNTS = 7 };
+enum { COUNTS = 7 };
 
 static uint32_t next_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
-}
-
-/* CRC32C bit by bit, from its definition. */
-static uint32_t crc_by_bits(const unsigned char *data, uint64_t bytes)
-{
-    uint32_t crc = 0xFFFFFFFFu;
-
-    for (uint64_t i = 0; i < bytes; i++) {
-        crc ^= data[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0x82F63B78u : crc >> 1;
-    }
-    return ~crc;
-}
-
-static void test_crc(void)
-{
-    static unsigned char data[BUFFER];
-    static const int     lengths[] = { 0, 1, 7, 8, 9, 64, 511, 512, 1000, 24575, 24576, 24583, 99999, BUFFER };
-    uint32_t             state = 1, wrong = 0;
-
-    for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)next_random(&state);
-    ok(gr_crc(0, "123456789", 9) == 0xE3069283u && gr_crc_plain(0, "123456789", 9) == 0xE3069283u,
-       "the check value of CRC32C");
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        const int      length = lengths[i], cut = length / 3;
-        const uint32_t crc = crc_by_bits(data, (uint64_t)length);
-
-        wrong += gr_crc(0, data, (uint64_t)length) != crc;
-        wrong += gr_crc_plain(0, data, (uint64_t)length) != crc;
-        wrong += gr_crc(gr_crc(0, data, (uint64_t)cut), data + cut, (uint64_t)(length - cut)) != crc;
-        wrong += gr_crc_join(gr_crc(0, data, (uint64_t)cut), gr_crc(0, data + cut, (uint64_t)(length - cut)),
-                             (uint64_t)(length - cut)) != crc;
-    }
-    ok(wrong == 0, "of any length, in pieces, and joined: that of the definition (%u wrong)", wrong);
-    for (int from = 0; from < 16; from++) {
-        for (int length = 0; length < 600; length++)
-            wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
-        for (int length = 24550; length < 24650; length++)
-            wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
-    }
-    ok(wrong == 0, "from any place, with instructions for it and without (%u wrong)", wrong);
-}
-
-static void test_frames(void)
-{
-    unsigned char         payload[48] = "some rows", bytes[sizeof(struct gr_frame)];
-    const struct gr_frame sent = { .channel = 24,
-                                   .from = 3,
-                                   .layer = 1,
-                                   .direction = GR_BACKWARD,
-                                   .bits = 8,
-                                   .epoch = 17,
-                                   .rows = 4,
-                                   .width = 12,
-                                   .bytes = sizeof payload };
-    struct gr_frame       frame = sent, late = sent;
-    graft_error           error = GRAFT_INIT(graft_error);
-    int                   passed = 0;
-
-    gr_frame_seal(&frame, payload);
-    ok(gr_frame_check(&frame, &sent, &error) == GRAFT_OK && gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
-       "a frame passes");
-    for (size_t bit = 0; bit < 8 * sizeof frame; bit++) {
-        struct gr_frame flipped;
-
-        memcpy(bytes, &frame, sizeof frame);
-        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        memcpy(&flipped, bytes, sizeof frame);
-        passed += gr_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
-                  gr_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
-    }
-    ok(passed == 0, "with any bit flipped it does not (%d do)", passed);
-    for (size_t bit = 0; bit < 8 * sizeof payload; bit++) {
-        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        passed += gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
-        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
-    }
-    ok(passed == 0 && strstr(error.message, "rank 3") != NULL && strstr(error.message, "CRC32C") != NULL,
-       "nor with any bit of what it carries: %s", error.message);
-    late.epoch = 16;
-    gr_frame_seal(&late, payload);
-    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
-           strstr(error.message, "epoch 16, expected 17") != NULL,
-       "one of another epoch: %s", error.message);
-    late = sent;
-    late.bytes = sizeof payload - 8;
-    gr_frame_seal(&late, payload);
-    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
-       "one that is cut: %s", error.message);
 }
 
 /* What rank `r` puts in as element `i`: of magnitudes so different that the order of a sum shows. */
@@ -368,55 +277,6 @@ static void test_share(void)
     ok(fault == NULL, "two objects share a comm, and none is made after a failure%s", fault != NULL ? fault : "");
 }
 
-/* Rows of some megabytes to each other rank, which are sealed and checked in pieces by several threads. */
-static int32_t large_rows(struct rank *r)
-{
-    enum { WIDTH = 333, EACH = 2500 };
-    const int32_t           n = r->n_ranks;
-    int64_t                 start[RANKS_MOST + 1] = { 0 }, place;
-    struct gr_exchange      x = { 0 };
-    struct gr_exchange_side out = { start, NULL }, in = { start, NULL };
-    const struct gr_frame   head = { .layer = 1, .bits = 32, .epoch = 9, .width = WIDTH };
-    const struct gr_team    team = { .threads = *(int *)r->all->arg };
-    float                  *rows[2];
-    int32_t                 rc;
-
-    for (int32_t q = 0; q < n; q++) start[q + 1] = start[q] + (q == r->rank ? 0 : EACH + q + r->rank);
-    for (int i = 0; i < 2; i++) rows[i] = calloc((size_t)(start[n] * WIDTH), sizeof(float));
-    for (place = 0; place < start[n] * WIDTH; place++) rows[0][place] = (float)(r->rank * 1000000 + place % 4099);
-    out.rows = (char *)rows[0];
-    in.rows = (char *)rows[1];
-    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
-    rc = gr_exchange_init(r->context, r->comm, &x, &r->error);
-    if (rc == GRAFT_OK) rc = gr_exchange_receive(&x, &head, in, &r->error);
-    if (rc == GRAFT_OK) rc = gr_exchange_send(&x, out, team, &r->error);
-    if (rc == GRAFT_OK) rc = gr_exchange_end(&x, team, &r->error);
-    for (int32_t i = 0; i < x.n_in && rc == GRAFT_OK; i++) {
-        const float *from = rows[1] + start[x.from[i]] * WIDTH;
-
-        rc = gr_frame_check_payload(&x.frame_in[i], from, &r->error); /* all at once */
-        if (from[0] < (float)(x.from[i] * 1000000) || from[0] >= (float)(x.from[i] * 1000000 + 4099))
-            rank_blame(r, "rows from rank %d begin with %g", x.from[i], (double)from[0]);
-    }
-    gr_exchange_fini(r->context, &x);
-    for (int i = 0; i < 2; i++) free(rows[i]);
-    return rc;
-}
-
-static void test_large_rows(int threads)
-{
-    static struct ranks ranks;
-    const char         *fault;
-
-    ranks_init(&ranks, 4, 20, large_rows, &threads);
-    ranks_run(&ranks);
-    for (int32_t i = 0; i < 4; i++)
-        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
-    fault = ranks_fini(&ranks);
-    ok(fault == NULL, "rows of megabytes, sealed by %d threads%s%s", threads, fault != NULL ? ": " : "",
-       fault != NULL ? fault : "");
-}
-
 /* Ranks that are in different calls, or in the same one with other lengths. */
 static int32_t lost(struct rank *r)
 {
@@ -450,6 +310,61 @@ static void test_lost(int lengths, const char *words)
 }
 
 /* An allocation fails on one rank while the comm is made: all say so. */
+/* What rank 1 does alone for longer than others wait. */
+enum work { WORKS_ON, FALLS_SILENT, LOSES_A_RANK, MISSES_A_RANK };
+
+static int32_t at_work(struct rank *r)
+{
+    const enum work *work = r->all->arg;
+    struct gr_beat   beat = { 0 };
+    double           end;
+    int32_t          rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    if (r->rank != 1) {
+        if (*work == LOSES_A_RANK && r->rank == 2) return gr_fail(&r->error, GRAFT_ERR_IO, "out of luck");
+        if (*work == MISSES_A_RANK && r->rank == 3) usleep((useconds_t)(2.5e6 * r->all->timeout));
+        return gr_comm_attend(r->comm, &r->error);
+    }
+    beat.comm = r->comm;
+    for (end = gr_seconds() + 3 * r->all->timeout; gr_seconds() < end; usleep(1000))
+        if (*work != FALLS_SILENT) TRY(gr_beat(&beat, &r->error));
+    return gr_beat_end(&beat, &r->error);
+}
+
+static int32_t beats(struct rank *r)
+{
+    int32_t rc = at_work(r);
+
+    if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->comm, &r->error);
+    return rc < 0 ? rc : gr_comm_agree(r->comm, rc, &r->error);
+}
+
+static void test_beats(int32_t n_ranks, enum work work, const char *words)
+{
+    static struct ranks ranks;
+    const int32_t       status = work == WORKS_ON ? GRAFT_OK : GRAFT_ERR_PEER;
+    const char         *fault;
+    int                 good = 1;
+
+    ranks_init(&ranks, n_ranks, 0.5, beats, &work);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const struct rank *r = &ranks.at[i];
+
+        good = good && r->rc == status && (work == WORKS_ON || strstr(r->error.message, words) != NULL) &&
+               (work == WORKS_ON || i == (work == MISSES_A_RANK ? 3 : 1) || r->seconds < 1.4);
+        if (!good) diag("rank %d: %d in %.1f s: %s", i, r->rc, r->seconds, r->error.message);
+    }
+    fault = ranks_fini(&ranks);
+    ok(good && fault == NULL, "%d ranks, one works three times as long as others wait, and %s %s", n_ranks,
+       work == WORKS_ON        ? "says so"
+       : work == FALLS_SILENT  ? "is silent: "
+       : work == MISSES_A_RANK ? "another sleeps: "
+                               : "another fails: ",
+       work == WORKS_ON ? "" : ranks.at[0].error.message);
+}
+
 static int32_t make_comm(struct rank *r)
 {
     return gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
@@ -542,15 +457,16 @@ static void test_again(int32_t who)
 int main(void)
 {
     alarm(100);
-    test_crc();
-    test_frames();
     test_alone();
     test_collectives();
     test_share();
-    test_large_rows(1);
-    test_large_rows(3);
     test_lost(0, "all ranks must call the same");
     test_lost(1, ", expected ");
+    test_beats(2, WORKS_ON, "");
+    test_beats(7, WORKS_ON, "");
+    test_beats(4, FALLS_SILENT, "rank 1 did not answer");
+    test_beats(5, LOSES_A_RANK, "rank 2: out of luck");
+    test_beats(4, MISSES_A_RANK, "rank 3 did not answer");
     test_memory();
     test_again(0);
     test_again(1);
