@@ -20,9 +20,25 @@ static int32_t allocate(const graft_context *context, struct gr_comm *comm, stru
     GR_TRY(GR_NEW(context, r->send_start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, p->count, n_ranks, error));
     GR_TRY(GR_NEW(context, p->out_at, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, r->flow, n_ranks, error));
     rc = GR_NEW(context, p->in_at, n_ranks + 1, error);
 done:
     return rc;
+}
+
+/* All rows are raw. */
+static int32_t share_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
+{
+    const int64_t *in = r->halo->start, *out = r->send_start;
+    struct gr_flow mine = {
+        .in = r->halo->count, .raw = r->halo->count, .if_post = r->halo->count, .out = out[comm->n_ranks]
+    };
+
+    for (int32_t q = 0; q < comm->n_ranks; q++) {
+        mine.messages_in += in[q] < in[q + 1];
+        mine.messages_out += out[q] < out[q + 1];
+    }
+    return gr_comm_allgather(comm, &mine, sizeof mine, r->flow, error);
 }
 
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
@@ -47,7 +63,8 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
         p.out_at[q] = 4 * halo->start[q];
         p.in_at[q] = 4 * r->send_start[q];
     }
-    rc = gr_comm_alltoallv(comm, halo->place, p.out_at, r->place, p.in_at, error);
+    GR_TRY(gr_comm_alltoallv(comm, halo->place, p.out_at, r->place, p.in_at, error));
+    rc = share_flow(r, comm, error);
 done:
     gr_free(context, p.count);
     gr_free(context, p.out_at);
@@ -59,6 +76,7 @@ void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struc
 {
     gr_exchange_fini(context, &r->exchange);
     gr_comm_free(comm, r->send_start);
+    gr_comm_free(comm, r->flow);
     gr_comm_free(comm, r->buffer);
     gr_comm_free(comm, r->place);
     *r = (struct gr_halo_rows){ 0 };
@@ -125,7 +143,6 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_erro
 
         gr_edge_index_add(&p.packed, &p.index, &p.owned, team.threads);
     }
-    r->columns += r->pass.width;
 done:
     return rc;
 }
@@ -133,5 +150,6 @@ done:
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks, int64_t widest)
 {
     if (r->send_start == NULL) return 0;
-    return gr_exchange_bytes(n_ranks) + 8 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + widest);
+    return gr_exchange_bytes(n_ranks) + 8 * ((int64_t)n_ranks + 1) + (int64_t)sizeof *r->flow * n_ranks +
+           r->send_start[n_ranks] * 4 * (1 + widest);
 }

@@ -22,10 +22,10 @@ struct gr_halo_rows {
     int64_t              *send_start; /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
     int32_t              *place;      /* [rows that go] which of the owned rows each is */
     float                *buffer;     /* [rows that go x widest] */
+    struct gr_flow       *flow;       /* [n_ranks] */
     struct gr_exchange    exchange;
-    struct gr_halo_pass   pass;    /* the one in work */
-    int                   begun;   /* there is one */
-    int64_t               columns; /* of all passes so far */
+    struct gr_halo_pass   pass;  /* the one in work */
+    int                   begun; /* there is one */
 };
 
 /** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.

@@ -159,6 +159,7 @@ static int32_t run(graft_plan *plan, graft_error *error)
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
+    pass->computed = gr_seconds();
 done:
     return rc;
 }
@@ -203,7 +204,6 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
         rc = gr_comm_fail(plan->comm, error);
     }
     plan->passes += rc == GRAFT_OK;
-    plan->columns += rc == GRAFT_OK ? pass->x.n_cols : 0;
 done:
     return rc;
 }

@@ -8,6 +8,7 @@
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
  * ranks.c      over ranks: graph, sums, messages   ranks_data.c  over ranks: the data set
+ * traffic.c    over ranks: what is sent, counted
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
@@ -178,14 +179,23 @@ enum gr_use {
 /** Bits of the rows that gat sees over ranks: those that gather from other ranks, and those of other ranks. */
 enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
 
+/** Rows that are exchanged in a layer go forward, to those that gather them, and their gradients go back. */
+enum { GR_DIRECTIONS = 2 };
+
+/** What a layer exchanged in one direction in the last step. */
+struct gr_sent {
+    int64_t exchanges;
+    int64_t row_bytes; /* that one row had in all of these together */
+};
+
 /** What a trainer over ranks has besides. */
 struct gr_ranks {
     graft_plan         *plan;
     struct gr_part      part; /* that the plan is for */
     struct gr_csr       looped;
-    struct gr_halo_rows halo_rows;    /* gat has this in place of a plan, and: */
-    uint8_t            *kind;         /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
-    int64_t             step_columns; /* that were exchanged, forward and backward, in the last step */
+    struct gr_halo_rows halo_rows; /* gat has this in place of a plan, and: */
+    uint8_t            *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
+    struct gr_sent     *sent;      /* [layers x GR_DIRECTIONS] */
 };
 
 struct gr_progress {
@@ -318,6 +328,9 @@ int32_t gr_model_replan(graft_trainer *trainer, graft_error *error);
 int32_t gr_profile_init(graft_trainer *trainer, graft_error *error);
 double  gr_profile_begin(const graft_trainer *trainer);
 void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
+/** A part of the phase that ends next, of which it is the last if `end` is 0: it lasts as long then. With `waits`, all
+ *  of it was waiting for other ranks. */
+void    gr_profile_part(const graft_trainer *trainer, const char *name, double begin, double end, int waits);
 /** The same for what the caller's thread did by itself. */
 void    gr_profile_end_alone(const graft_trainer *trainer, const char *phase, double begin);
 /** All threads of the trainer, with their times if a profile is recorded. */
@@ -518,8 +531,10 @@ int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: columns that have been exchanged so far. */
-int64_t gr_ranks_columns(const graft_trainer *trainer);
+/** Not collective: a step begins; and rows of `width` columns are exchanged in the layer in work, which counts for the
+ *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
+void    gr_traffic_begin(const graft_trainer *trainer);
+void    gr_traffic_count(const graft_trainer *trainer, int32_t pass, int64_t width);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
@@ -527,10 +542,11 @@ void    gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
 int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
 /** Of gat, for x[n_seen x width]: begin to fill the rows of others in; or, backward, to add those rows to the owners'
- *  own, as gradients. end() waits for it, and does nothing where none has begun. */
-int32_t gr_ranks_halo_begin(graft_trainer *trainer, enum gr_direction direction, float *x, int64_t width,
+ *  own, as gradients. end() waits for it, and does nothing where none has begun. In a profile, the phase in work has
+ *  parts of it: `begin`, what was packed since, and `local`, what else was done since (0: since rows were sent). */
+int32_t gr_ranks_halo_begin(graft_trainer *trainer, enum gr_direction direction, float *x, int64_t width, double begin,
                             graft_error *error);
-int32_t gr_ranks_halo_end(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_halo_end(graft_trainer *trainer, double local, graft_error *error);
 /** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);
@@ -557,6 +573,11 @@ int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *lab
 int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 int32_t gr_trainer_traffic(const graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
+int32_t gr_trainer_traffic_item(const graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                graft_error *error);
+struct gr_text;
+/** A table of what a step makes each rank receive, layer by layer. */
+void    gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
 #endif

@@ -245,16 +245,32 @@ done:
     return rc;
 }
 
-int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, graft_error *error)
+int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, double begin,
+                            graft_error *error)
 {
     const struct gr_halo_pass pass = { direction, t->layer_now, t->progress.epoch, t->n, width, x };
+    struct gr_halo_rows      *rows = &t->ranks.halo_rows;
+    int32_t                   rc = GRAFT_OK;
 
-    return t->over != NULL ? gr_halo_rows_begin(&t->ranks.halo_rows, &pass, gr_profile_team(t), error) : GRAFT_OK;
+    if (t->over == NULL) return GRAFT_OK;
+    gr_traffic_count(t, direction == GR_FORWARD ? GRAFT_PASS_FORWARD : GRAFT_PASS_BACKWARD, width);
+    rc = gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error);
+    gr_profile_part(t, "pack", begin, rows->exchange.packed, 0);
+    return rc;
 }
 
-int32_t gr_ranks_halo_end(graft_trainer *t, graft_error *error)
+int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
 {
-    return gr_halo_rows_end(&t->ranks.halo_rows, gr_profile_team(t), error);
+    struct gr_halo_rows *rows = &t->ranks.halo_rows;
+    const double         computed = gr_profile_begin(t);
+    int32_t              rc;
+
+    if (!rows->begun) return GRAFT_OK;
+    rc = gr_halo_rows_end(rows, gr_profile_team(t), error);
+    gr_profile_part(t, "local", local > 0 ? local : rows->exchange.packed, computed, 0);
+    gr_profile_part(t, "wait", computed, rows->exchange.came, 1);
+    gr_profile_part(t, "unpack", rows->exchange.came, 0, 0);
+    return rc;
 }
 
 struct gr_team gr_ranks_team(const graft_trainer *t)
@@ -275,6 +291,8 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
 
     for (int32_t l = 0; l <= t->config.n_layers; l++) t->reach[l] = t->n;
     t->vertex = t->over->vertex;
+    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, t->ranks.sent, GR_DIRECTIONS * (int64_t)t->config.n_layers, error);
+    GR_TRY(gr_ranks_agree(t, rc, error));
     if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
     GR_TRY(gr_ranks_agree(t, make_part(t, error), error));
     if (t->config.kind == GR_MODEL_GAT) return init_attention(t, error);
@@ -300,51 +318,6 @@ int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
     rows = plan->side[GR_SIDE_IN].start[t->over->comm->n_ranks] + plan->side[GR_SIDE_OUT].start[t->over->comm->n_ranks];
     GR_TRY(gr_ledger_check(t, 4.0 * (double)rows * (double)widest, "messages (rows of others)", error));
     rc = gr_plan_reserve(plan, widest, sizeof(float), error);
-done:
-    return rc;
-}
-
-int64_t gr_ranks_columns(const graft_trainer *t)
-{
-    return t->ranks.plan != NULL ? t->ranks.plan->columns : t->ranks.halo_rows.columns;
-}
-
-/* Rows of one exchange, as they are here, and if none, or all, were partial results. gat sends them as they are. */
-static int32_t count_rows(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
-{
-    graft_plan_info  plan = { .size = sizeof plan };
-    graft_graph_info graph = { .size = sizeof graph };
-    int32_t          rc = GRAFT_OK;
-
-    GR_TRY(gr_graph_info(t->over, rank, &graph, error));
-    traffic->rank = rank;
-    traffic->cut_edges = graph.n_cut;
-    if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
-    traffic->halo_rows = traffic->halo_rows_if_post = graph.n_halo;
-    if (t->ranks.plan == NULL) return GRAFT_OK;
-    GR_TRY(gr_plan_info(t->ranks.plan, rank, &plan, error));
-    traffic->halo_rows = plan.halo_rows;
-    traffic->halo_rows_if_post = plan.halo_rows_if_post;
-done:
-    return rc;
-}
-
-int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
-{
-    const graft_plan         *plan = t->ranks.plan;
-    const struct gr_exchange *exchange = plan != NULL ? &plan->exchange : &t->ranks.halo_rows.exchange;
-    const int64_t             row_bytes = t->ranks.step_columns * (int64_t)sizeof(float);
-    int32_t                   rc = GRAFT_OK;
-
-    if (t->over == NULL)
-        return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
-    GR_TRY(count_rows(t, rank, traffic, error));
-    traffic->halo_bytes_per_epoch = traffic->halo_rows * row_bytes;
-    traffic->halo_bytes_if_post = traffic->halo_rows_if_post * row_bytes;
-    traffic->wait_seconds = exchange->wait_seconds;
-    traffic->exchange_seconds = exchange->exchange_seconds;
-    if (traffic->exchange_seconds > 0)
-        traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
     return rc;
 }
@@ -399,11 +372,17 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_sum *sum, graft_
                                         .times = gr_profile_team(t).times };
     const struct gr_part      *part = &t->ranks.part;
     const double               entries = (double)(gr_csr_entries(&part->local) + gr_csr_entries(&part->remote));
+    graft_plan *const          plan = t->ranks.plan;
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
-    GR_TRY(gr_pass_begin(t->ranks.plan, &args, error));
-    GR_TRY(gr_pass_end(t->ranks.plan, error));
+    gr_traffic_count(t, sum->way == GR_SCATTER ? GRAFT_PASS_BACKWARD : GRAFT_PASS_FORWARD, sum->width);
+    GR_TRY(gr_pass_begin(plan, &args, error));
+    GR_TRY(gr_pass_end(plan, error));
+    gr_profile_part(t, "pack", begin, plan->exchange.packed, 0);
+    gr_profile_part(t, "local", plan->exchange.packed, plan->pass.computed, 0);
+    gr_profile_part(t, "wait", plan->pass.computed, plan->exchange.came, 1);
+    gr_profile_part(t, "unpack", plan->exchange.came, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)t->n) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:
