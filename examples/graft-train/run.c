@@ -109,7 +109,7 @@ static int32_t ask_to_stop(struct run *run, int32_t rc, graft_error *error)
     const int32_t sent = ranks_largest(&run->ranks, &stop, error);
 
     if (rc < 0 || sent < 0) return rc < 0 ? rc : sent;
-    if (stop == FAILED) return problem(error, GRAFT_ERR_PEER, "another rank has failed");
+    if (stop == FAILED) return problem(error, GRAFT_ERR_STATE, "another rank has failed");
     run->signal = stop;
     return GRAFT_OK;
 }

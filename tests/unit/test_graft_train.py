@@ -15,8 +15,8 @@ import sys
 import termios
 
 sys.dont_write_bytecode = True
-from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, labels,  # noqa: E402
-                        make_dataset, n_edges, program, refused, run, split)
+from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,  # noqa: E402
+                        labels, make_dataset, n_edges, program, read_safetensors, refused, run, split)
 from tap import done, ok, skip  # noqa: E402
 
 
@@ -30,27 +30,6 @@ def read_npy(path):
     head = eval(data[10:end], {"__builtins__": {}})
     assert not head["fortran_order"]
     return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}i", data[end:])
-
-
-def read_safetensors(path):
-    """(metadata, {name: (dtype, shape, bytes)}) by the description of the format alone."""
-    with open(path, "rb") as file:
-        data = file.read()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:start])
-    metadata = header.pop("__metadata__", {})
-    assert start % 8 == 0 and all(isinstance(v, str) for v in metadata.values())
-    tensors, expected = {}, 0
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        begin, end = entry["data_offsets"]
-        size = {"F32": 4, "F64": 8, "I64": 8}[entry["dtype"]]
-        for extent in entry["shape"]:
-            size *= extent
-        assert begin == expected and end - begin == size
-        tensors[name] = (entry["dtype"], entry["shape"], data[start + begin:start + end])
-        expected = end
-    assert start + expected == len(data)
-    return metadata, tensors
 
 
 def test_training():
@@ -147,11 +126,6 @@ def test_list_options():
     column = rows[0].find("help") if rows else 0
     ok(column > 0 and all(len(row) > column and row[column - 2:column] == "  " and row[column] != " " for row in rows),
        "its columns are aligned", result.stdout)
-
-
-def differing_tensors(left, right):
-    a, b = read_safetensors(left)[1], read_safetensors(right)[1]
-    return [name for name in sorted(set(a) | set(b)) if a.get(name) != b.get(name)]
 
 
 def test_resume():
