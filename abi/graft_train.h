@@ -53,8 +53,8 @@ GRAFT_EXTERN_C_BEGIN
  * process but for rounding, with the same draws of dropout. Sums over neighbours go by a plan of graft_aggregate.h,
  * with option halo.cover; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and predict() are
  * collective: all ranks call them in the same order, and return the same status; see graft_graphs. Options that make a
- * model are the same on all ranks. symmetrize and order are refused, row_masks has no effect, and memory.limit is of
- * each rank. */
+ * model are the same on all ranks, memory.limit is of each rank. symmetrize adds what is missing between ranks; an
+ * order is one of the vertices of each rank; with row_masks a step sends fewer rows than an evaluation. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -137,14 +137,14 @@ typedef struct graft_ledger_item {
 } graft_ledger_item;
 
 /** What messages of a trainer over ranks bring to one rank, or to all together. Rows are those of one sum over
- *  neighbours in one direction. */
+ *  neighbours in one direction, for all vertices; a step may do with fewer (row_masks), and its bytes are those. */
 typedef struct graft_traffic {
     uint32_t size;
     int32_t  rank;                 /**< -1: all */
-    int64_t  cut_edges;            /**< entries of the graph whose column has another owner than their row */
+    int64_t  cut_edges;            /**< entries whose column has another owner than their row, after symmetrize */
     int64_t  halo_rows;            /**< that come to the rank; 0 for mlp */
     int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
-    int64_t  halo_bytes_per_epoch; /**< of these rows, in all layers and both directions of the last step; what is
+    int64_t  halo_bytes_per_epoch; /**< of rows in all layers and both directions of the last step; what is
                                         aggregated once (reuse_input) counts in the step that does it */
     int64_t  halo_bytes_if_post;
     double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
@@ -165,7 +165,8 @@ typedef struct graft_train {
      *         the sum of sparse ones at one place; no training vertex in the split); ERR_OPTION (options that
      *         contradict each other); what the dense module that was chosen by name refuses with; ERR_NOMEM, also
      *         before more than memory.limit would be used: the message is the ledger. Over ranks also ERR_ARG (ranks
-     *         that disagree; a graph of another context), ERR_OPTION (symmetrize, order) and ERR_PEER.
+     *         that disagree; a graph of another context), ERR_UNSUPPORTED (made symmetric, a rank would gather from
+     *         more than 2147483647 vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if there is one, which the trainer
      * holds; null arguments and structs without a size are errors of this rank alone. Memory: all of it here, save what
      * kernels prepare; see explain(). Sparse features are copied, entries at one place added up, and stay sparse or are

@@ -27,6 +27,7 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
     int32_t       rc = allocate(context, n_ranks, r, &count, error);
 
     r->halo = halo;
+    r->widest = widest;
     GR_TRY(gr_comm_agree(comm, rc, error));
     for (int32_t q = 0; q < n_ranks; q++) count[q] = halo->start[q + 1] - halo->start[q];
     GR_TRY(gr_comm_alltoall(comm, count, sizeof *count, r->send_start + 1, error));
@@ -56,42 +57,59 @@ void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struc
     *r = (struct gr_halo_rows){ 0 };
 }
 
-static int32_t exchange(struct gr_halo_rows *r, struct gr_comm *comm, const float *out, float *in, int64_t width,
-                        graft_error *error)
+/* Where the rows of each rank begin in the buffer and in the halo, in bytes. */
+static void lay_out(const struct gr_halo_rows *r, int32_t n_ranks, int64_t bytes, int64_t *sent_at, int64_t *halo_at)
 {
-    const double  begin = gr_seconds();
-    const int32_t rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+    for (int32_t q = 0; q <= n_ranks; q++) {
+        sent_at[q] = r->send_start[q] * bytes;
+        halo_at[q] = r->halo->start[q] * bytes;
+    }
+}
 
+int32_t gr_halo_rows_ask(struct gr_halo_rows *r, struct gr_comm *comm, const void *owned, void *halo, int64_t bytes,
+                         graft_error *error)
+{
+    char *const out = (char *)r->buffer;
+
+    for (int64_t i = 0; i < r->send_start[comm->n_ranks]; i++)
+        memcpy(out + i * bytes, (const char *)owned + r->place[i] * bytes, (uint64_t)bytes);
+    lay_out(r, comm->n_ranks, bytes, r->out_at, r->in_at);
+    return gr_comm_alltoallv(comm, out, r->out_at, halo, r->in_at, error);
+}
+
+int32_t gr_halo_rows_tell(struct gr_halo_rows *r, struct gr_comm *comm, const void *halo, void *told, int64_t bytes,
+                          graft_error *error)
+{
+    lay_out(r, comm->n_ranks, bytes, r->in_at, r->out_at);
+    return gr_comm_alltoallv(comm, halo, r->out_at, told, r->in_at, error);
+}
+
+/* An exchange that began then has ended. */
+static void note(struct gr_halo_rows *r, double begin, int64_t width)
+{
     r->seconds += gr_seconds() - begin;
     r->columns += width;
-    return rc;
 }
 
 int32_t gr_halo_rows_get(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
                          graft_error *error)
 {
-    const int64_t  sent = r->send_start[comm->n_ranks];
-    const uint64_t bytes = (uint64_t)width * sizeof *x;
+    const double  begin = gr_seconds();
+    const int32_t rc = gr_halo_rows_ask(r, comm, x, x + first * width, width * (int64_t)sizeof *x, error);
 
-    for (int64_t i = 0; i < sent; i++) memcpy(r->buffer + i * width, x + r->place[i] * width, bytes);
-    for (int32_t q = 0; q <= comm->n_ranks; q++) {
-        r->out_at[q] = r->send_start[q] * (int64_t)bytes;
-        r->in_at[q] = r->halo->start[q] * (int64_t)bytes;
-    }
-    return exchange(r, comm, r->buffer, x + first * width, width, error);
+    note(r, begin, width);
+    return rc;
 }
 
 int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
                           graft_error *error)
 {
-    const int64_t sent = r->send_start[comm->n_ranks], bytes = width * (int64_t)sizeof *x;
+    const int64_t sent = r->send_start[comm->n_ranks];
+    const double  begin = gr_seconds();
     int32_t       rc = GRAFT_OK;
 
-    for (int32_t q = 0; q <= comm->n_ranks; q++) {
-        r->out_at[q] = r->halo->start[q] * bytes;
-        r->in_at[q] = r->send_start[q] * bytes;
-    }
-    GR_TRY(exchange(r, comm, x + first * width, r->buffer, width, error));
+    GR_TRY(gr_halo_rows_tell(r, comm, x + first * width, r->buffer, width * (int64_t)sizeof *x, error));
+    note(r, begin, width);
     for (int64_t i = 0; i < sent; i++) {
         float *const to = x + r->place[i] * width, *const from = r->buffer + i * width;
 
@@ -101,8 +119,8 @@ done:
     return rc;
 }
 
-int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks, int64_t widest)
+int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks)
 {
     if (r->send_start == NULL) return 0;
-    return 24 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + widest);
+    return 24 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + r->widest);
 }

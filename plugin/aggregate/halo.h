@@ -11,9 +11,10 @@ struct gr_halo_rows {
     int64_t              *send_start;     /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
     int32_t              *place;          /* [rows that go] which of the owned rows each is */
     int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
-    float                *buffer;         /* [rows that go x widest] */
-    int64_t               columns;        /* of all passes so far */
-    double                seconds;        /* in which they sent and waited */
+    int64_t               widest;
+    float                *buffer;  /* [rows that go x widest] */
+    int64_t               columns; /* of all passes so far */
+    double                seconds; /* in which they sent and waited */
 };
 
 /** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.
@@ -22,6 +23,16 @@ struct gr_halo_rows {
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           int64_t widest, struct gr_halo_rows *rows, graft_error *error);
 void    gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *rows);
+
+/** Rows of so many bytes, not more than the widest: halo[halo->count] = those that their owners have of owned[].
+ *  Collective. \return OK; ERR_PEER. */
+int32_t gr_halo_rows_ask(struct gr_halo_rows *rows, struct gr_comm *comm, const void *owned, void *halo, int64_t bytes,
+                         graft_error *error);
+
+/** The other way: told[rows that go] = what the others have for them, in the order of rows->place. Any number of bytes.
+ *  Collective. \return OK; ERR_PEER. */
+int32_t gr_halo_rows_tell(struct gr_halo_rows *rows, struct gr_comm *comm, const void *halo, void *told, int64_t bytes,
+                          graft_error *error);
 
 /** From x[first x width], the owned rows, to those behind them, rows of the halo. Collective. \return OK; ERR_PEER. */
 int32_t gr_halo_rows_get(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
@@ -33,6 +44,6 @@ int32_t gr_halo_rows_give(struct gr_halo_rows *rows, struct gr_comm *comm, float
                           graft_error *error);
 
 /** Bytes that it holds. */
-int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks, int64_t widest);
+int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks);
 
 #endif

@@ -47,9 +47,9 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
 {
     const struct gr_part *part = plan->part;
 
-    for (int64_t row = 0; row < part->n_owned; row++) plan->n_bare += is_bare(part, row);
+    for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_bare += is_bare(part, row);
     if (GR_NEW(plan->context, plan->bare, plan->n_bare, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int64_t row = 0, put = 0; row < part->n_owned; row++)
+    for (int64_t row = 0, put = 0; row < part->local.n_rows; row++)
         if (is_bare(part, row)) plan->bare[put++] = (int32_t)row;
     return GRAFT_OK;
 }

@@ -7,15 +7,16 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
- * ranks.c      over ranks: graph, sums, messages   ranks_data.c  over ranks: the data set
- * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
+ * ranks.c      over ranks: sums, messages          ranks_data.c  over ranks: the data set
+ * order.c      the vertices in another order       ranks_graph.c over ranks: the graph
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
+ * explain.c    what a trainer is, in a few lines
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
 
-#include "aggregate/halo.h"
+#include "aggregate/part.h"
 #include "aggregate/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
@@ -102,6 +103,7 @@ struct gr_layer {
     int64_t       rows_in, rows_out; /* of the pass in work: the first of its input and of its output, see reach */
     graft_matrix *a, *a_transpose;   /* of the pass in work, [rows_out x rows_in] and its transpose */
     graft_matrix *masked_a, *masked_transpose; /* those of training, where it has less rows than evaluation */
+    graft_plan   *plan, *masked_plan;          /* over ranks, in place of these and those */
     const float  *gathered_of;                 /* the constant input that it is the aggregate of, or NULL */
     float        *inner;                       /* [out] gin: ReLU of the first product */
     float        *z;                           /* [out] before norm */
@@ -175,13 +177,31 @@ enum gr_use {
     GR_USES
 };
 
+/** The rows that a layer does in a step, over ranks. */
+struct gr_masked_rows {
+    struct gr_made_part part;
+    graft_plan         *plan; /* NULL: it does all of them, or those that the layer before it does */
+    int64_t             step_columns;
+};
+
 /** What a trainer over ranks has besides. */
 struct gr_ranks {
-    graft_plan         *plan;
-    struct gr_part      part; /* that the plan is for */
-    struct gr_csr       looped;
-    struct gr_halo_rows halo_rows;    /* gat has this in place of a plan */
-    int64_t             step_columns; /* that were exchanged, forward and backward, in the last step */
+    graft_plan           *plan;         /* of all rows */
+    struct gr_part        part;         /* that the plan is for */
+    struct gr_made_part   made;         /* what it has that the graph over ranks has not */
+    struct gr_share      *share;        /* [n_ranks] what all have of the graph, made symmetric or not */
+    struct gr_halo_rows   links;        /* of the halo, while create() is at work */
+    struct gr_halo_rows   halo_rows;    /* gat has this in place of a plan */
+    int64_t               step_columns; /* of passes of the plan, or for gat of the halo, in the last step */
+    struct gr_masked_rows masked[GR_LAYERS_MAX];
+};
+
+/** A search for what training depends on, breadth first and level by level. */
+struct gr_search {
+    int32_t *hop;        /* [n] the level of each vertex; n_layers + 1: none so far */
+    int64_t *queue;      /* [n] vertices as they are found */
+    int64_t  begin, end; /* of the level in it that is followed */
+    int64_t  found;      /* the end of the next one */
 };
 
 struct gr_progress {
@@ -213,6 +233,7 @@ struct graft_trainer {
     /* A step of training needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]: those of labelled training vertices come first, then what they gather from, and so on. */
     int64_t        reach[GR_LAYERS_MAX + 1];
+    int64_t        reach_of_all[GR_LAYERS_MAX + 1]; /* the same, over all ranks */
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
     graft_matrix    *a, *a_transpose;
@@ -325,8 +346,15 @@ int32_t        gr_profile_span(const graft_trainer *trainer, int64_t index, graf
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
 /** By options 'order' and 'row_masks', the vertices of this graph, NULL if it is of no matter, data.labels, targets and
- *  split in their order, and reach. */
-int32_t               gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
+ *  split in their order, and reach. Over ranks, where the graph is the local one, collective. */
+int32_t            gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
+/** Vertex v is found on level `hop`, unless it was before. */
+static inline void gr_search_add(struct gr_search *search, int64_t v, int32_t hop)
+{
+    if (search->hop[v] <= hop) return;
+    search->hop[v] = hop;
+    search->queue[search->found++] = v;
+}
 /** What the host calls vertex v. */
 static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 {
@@ -335,7 +363,8 @@ static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
 /** Make left and right from the rows of the graph; `remote`, their entries at other ranks, may be NULL. */
 int32_t gr_model_scales(graft_trainer *trainer, const graft_csr *local, const graft_csr *remote, graft_error *error);
-/** The parts of the graph that a step needs, layer by layer; to be made when it is known how the first one works. */
+/** The parts of the graph that a step needs, layer by layer; to be made when it is known how the first one works. Over
+ *  ranks collective. */
 int32_t gr_model_graph_mask(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
 /** Whether dense features are what they should be. */
@@ -511,17 +540,23 @@ int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_compare(const graft_trainer *trainer, graft_error *error);
 /** Move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
+/** What gr_model_graph_init() and gr_model_graph_mask() do in one process. */
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
+/** Follow the level of all ranks to what it gathers from other ranks: vertices of these on level `hop`. */
+int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: columns that have been exchanged so far. */
-int64_t gr_ranks_columns(const graft_trainer *trainer);
+/** Not collective: count what is exchanged between the begin and the end of a step. */
+void    gr_ranks_count_step(graft_trainer *trainer, int ended);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
+void    gr_ranks_graph_fini(graft_trainer *trainer);
 void    gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
-int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
+int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_layer *layer, const struct gr_sum *sum,
+                        graft_error *error);
 /** Of gat, for x[n_seen x width]: fill the rows of others in; or add those rows to the owners' own, as gradients. */
 int32_t gr_ranks_halo_get(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
 int32_t gr_ranks_halo_give(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
