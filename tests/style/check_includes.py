@@ -15,7 +15,7 @@ PARTS = [
     (r"plugin/entry\w*\.[ch]", ["abi", "plugin"]),
     (r"plugin/base/", ["abi", "plugin/base"]),
     (r"plugin/aggregate/", ["abi", "plugin/base", "plugin/graph", "plugin/kernel", "plugin/cover", "plugin/exchange",
-                            "plugin/aggregate"]),
+                            "plugin/data", "plugin/aggregate"]),
     (r"plugin/data/", ["abi", "plugin/base", "plugin/graph", "plugin/exchange", "plugin/data"]),
     (r"plugin/edge/", ["abi", "plugin/base", "plugin/graph", "plugin/kernel", "plugin/edge"]),
     (r"plugin/model/", ["abi", "plugin/base", "plugin/kernel", "plugin/graph", "plugin/edge", "plugin/dense",

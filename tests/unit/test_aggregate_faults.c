@@ -59,7 +59,7 @@ struct input {
     graft_csr            rows;
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
-    const char          *partition, *cover;
+    const char          *partition, *cover, *file;
     graft_plan_args      plan;
     graft_aggregate_args args;
     int64_t              width;
@@ -78,7 +78,7 @@ static void input_init(struct input *in, int32_t rank)
 {
     const int64_t first = rank * EACH;
 
-    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .width = WIDTH };
+    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
@@ -149,6 +149,7 @@ static int32_t dispute_body(struct rank *r)
     dispute->change(&in);
     s.partition = in.partition;
     s.cover = in.cover;
+    s.settings = (const char *const[]){ "partition.file", in.file, NULL };
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
@@ -199,6 +200,7 @@ CHANGE(hole, 2, (in->slice.first_row = 9, in->rows.n_rows = 3))
 CHANGE(short_end, 2, in->rows.n_rows = 3)
 CHANGE(other_size, 1, (in->slice.n_vertices = 13, in->rows.n_cols = 13))
 CHANGE(other_partition, 2, in->partition = "hash")
+CHANGE(other_file, 1, in->file = "/tmp/no-such-folder/owners")
 CHANGE(other_values, 1, in->rows.values = NULL)
 CHANGE(own_owners, 1, in->slice.owner = in->owner)
 CHANGE(bad_column, 1, in->rows.n_cols = in->slice.n_vertices = 2)
@@ -228,6 +230,7 @@ static void test_disputes(void)
         { "slices that end early", short_end, GRAFT_ERR_ARG, { "rank, 2, ends at row 11", "of 12" } },
         { "another graph", other_size, GRAFT_ERR_ARG, { "n_vertices is 12 on rank 0", "13 on rank 1" } },
         { "another partition", other_partition, GRAFT_ERR_ARG, { "given on rank 0", "hash on rank 2" } },
+        { "another file", other_file, GRAFT_ERR_ARG, { "option partition.file is 0 on rank 0", "on rank 1" } },
         { "no values on one", other_values, GRAFT_ERR_ARG, { "the type of values is 1 on rank 0", "0 on rank 1" } },
         { "owners by one", own_owners, GRAFT_ERR_ARG, { "whether owners are given", "1 on rank 1" } },
         { "an owner that is none", bad_owner, GRAFT_ERR_ARG, { "rank 1: vertex 6", "rank 3, expected one of 0 to 2" } },
@@ -248,37 +251,6 @@ static void test_disputes(void)
     for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
 }
 
-/* One allocation of one rank fails. 1: it did, 0: there are no more; -1: something is wrong. */
-static int starve(struct spread *s, int32_t n_ranks, int32_t rank, char fault[512])
-{
-    static struct ranks ranks;
-    const char         *words;
-    int                 failed = 0;
-
-    ranks_init(&ranks, n_ranks, 20, spread_body, s);
-    ranks.fail_rank = rank;
-    ranks_run(&ranks);
-    fault[0] = '\0';
-    for (int32_t i = 0; i < n_ranks; i++) {
-        const struct rank *r = &ranks.at[i];
-
-        failed += r->rc < 0;
-        if (r->rc < 0 && r->rc != GRAFT_ERR_NOMEM && r->rc != GRAFT_ERR_PEER)
-            snprintf(fault, 512, "rank %d: status %d: %.300s", i, r->rc, r->error.message);
-        if (r->rc != ranks.at[0].rc || strcmp(r->error.message, ranks.at[0].error.message) != 0)
-            snprintf(fault, 512, "rank %d: %d, %.150s; rank 0: %d, %.150s", i, r->rc, r->error.message, ranks.at[0].rc,
-                     ranks.at[0].error.message);
-        if (r->rc < 0 && n_ranks > 1 && strstr(r->error.message, "no memory") == NULL)
-            snprintf(fault, 512, "rank %d does not say why: %.300s", i, r->error.message);
-        if (r->seconds > 15) snprintf(fault, 512, "rank %d took %.1f s", i, r->seconds);
-    }
-    if (atomic_load(&ranks.fail_at) >= 0 && failed > 0) snprintf(fault, 512, "there was memory");
-    if (atomic_load(&ranks.fail_at) < 0 && failed == 0) snprintf(fault, 512, "memory failed and nobody noticed");
-    words = ranks_fini(&ranks);
-    if (words != NULL && fault[0] == '\0') snprintf(fault, 512, "%.500s", words);
-    return fault[0] != '\0' ? -1 : failed > 0;
-}
-
 static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover)
 {
     float   out[3][N * WIDE];
@@ -297,7 +269,7 @@ static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, co
         for (int i = 0; i < 3; i++)
             s.pass[i] = (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i == 1, WIDE >> i, 0,
                                               (char *)memset(out[i], 0, sizeof out[i]) };
-        found = starve(&s, n_ranks, rank, fault);
+        found = spread_starve(&s, n_ranks, rank, fault);
     }
     if (!ok(found == 0 && k > 50, "%d ranks, %s, %s: each of %lld allocations of rank %d may fail", n_ranks, partition,
             cover, (long long)k - 1, rank))

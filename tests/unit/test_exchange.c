@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/ranks.h"
 #include "../tap.h"
+#include "base/clock.h"
 #include "base/crc.h"
 #include "exchange/frame.h"
 
@@ -382,6 +383,61 @@ static void test_lost(int lengths, const char *words)
 }
 
 /* An allocation fails on one rank while the comm is made: all say so. */
+/* What rank 1 does alone for longer than others wait. */
+enum work { WORKS_ON, FALLS_SILENT, LOSES_A_RANK, MISSES_A_RANK };
+
+static int32_t at_work(struct rank *r)
+{
+    const enum work *work = r->all->arg;
+    struct gr_beat   beat = { 0 };
+    double           end;
+    int32_t          rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    if (r->rank != 1) {
+        if (*work == LOSES_A_RANK && r->rank == 2) return gr_fail(&r->error, GRAFT_ERR_IO, "out of luck");
+        if (*work == MISSES_A_RANK && r->rank == 3) usleep((useconds_t)(2.5e6 * r->all->timeout));
+        return gr_comm_attend(r->comm, &r->error);
+    }
+    beat.comm = r->comm;
+    for (end = gr_seconds() + 3 * r->all->timeout; gr_seconds() < end; usleep(1000))
+        if (*work != FALLS_SILENT) TRY(gr_beat(&beat, &r->error));
+    return gr_beat_end(&beat, &r->error);
+}
+
+static int32_t beats(struct rank *r)
+{
+    int32_t rc = at_work(r);
+
+    if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->comm, &r->error);
+    return rc < 0 ? rc : gr_comm_agree(r->comm, rc, &r->error);
+}
+
+static void test_beats(int32_t n_ranks, enum work work, const char *words)
+{
+    static struct ranks ranks;
+    const int32_t       status = work == WORKS_ON ? GRAFT_OK : GRAFT_ERR_PEER;
+    const char         *fault;
+    int                 good = 1;
+
+    ranks_init(&ranks, n_ranks, 0.5, beats, &work);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const struct rank *r = &ranks.at[i];
+
+        good = good && r->rc == status && (work == WORKS_ON || strstr(r->error.message, words) != NULL) &&
+               (work == WORKS_ON || i == (work == MISSES_A_RANK ? 3 : 1) || r->seconds < 1.4);
+        if (!good) diag("rank %d: %d in %.1f s: %s", i, r->rc, r->seconds, r->error.message);
+    }
+    fault = ranks_fini(&ranks);
+    ok(good && fault == NULL, "%d ranks, one works three times as long as others wait, and %s %s", n_ranks,
+       work == WORKS_ON        ? "says so"
+       : work == FALLS_SILENT  ? "is silent: "
+       : work == MISSES_A_RANK ? "another sleeps: "
+                               : "another fails: ",
+       work == WORKS_ON ? "" : ranks.at[0].error.message);
+}
+
 static int32_t make_comm(struct rank *r)
 {
     return gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
@@ -424,6 +480,11 @@ int main(void)
     test_share();
     test_lost(0, "all ranks must call the same");
     test_lost(1, ", expected ");
+    test_beats(2, WORKS_ON, "");
+    test_beats(7, WORKS_ON, "");
+    test_beats(4, FALLS_SILENT, "rank 1 did not answer");
+    test_beats(5, LOSES_A_RANK, "rank 2: out of luck");
+    test_beats(4, MISSES_A_RANK, "rank 3 did not answer");
     test_memory();
     return done();
 }
