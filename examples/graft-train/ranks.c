@@ -73,7 +73,9 @@ int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_err
     if (!are_many()) return GRAFT_OK;
     TRY(library_option(library, "halo.timeout", &timeout, error));
     ranks->patience = strtod(timeout.value, NULL);
-    rc = open_both(ranks, library, error);
+    TRY(open_both(ranks, library, error));
+    ranks->waited = calloc((size_t)ranks->n_ranks, sizeof *ranks->waited);
+    rc = ranks_agree(ranks, ranks->waited != NULL ? GRAFT_OK : problem_memory(error, "the ranks"), error);
 done:
     return rc;
 }
@@ -81,7 +83,9 @@ done:
 void ranks_fini(struct ranks *ranks, const struct library *library)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
+    free(ranks->waited);
     ranks->graph = NULL;
+    ranks->waited = NULL;
     if (!ranks->is_open) return;
     if (ranks->has_parted && ranks->ours.abandon != NULL) ranks->ours.abandon(ranks->ours.self);
     ranks->ours.close(ranks->ours.self);
@@ -231,6 +235,21 @@ int32_t ranks_collect(struct ranks *ranks, const struct library *library, const 
         if (ranks->rank == 0 && q == 0 && bytes > 0) memcpy(all, mine, bytes);
         at += info.n_slice;
     }
+done:
+    return rc;
+}
+
+int32_t ranks_hear_waits(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error)
+{
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+    int32_t       rc = GRAFT_OK;
+
+    if (ranks->n_ranks == 1) return GRAFT_OK;
+    TRY(library->train->traffic(trainer, ranks->rank, &traffic, error));
+    ranks->waited[ranks->rank] = traffic.wait_seconds;
+    if (ranks->rank > 0) return send_to(ranks, 0, &traffic.wait_seconds, sizeof traffic.wait_seconds, error);
+    for (int q = 1; q < ranks->n_ranks; q++)
+        TRY(receive_from(ranks, q, &ranks->waited[q], sizeof *ranks->waited, error));
 done:
     return rc;
 }

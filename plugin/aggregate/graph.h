@@ -29,6 +29,12 @@ struct gr_part {
     struct gr_halo halo;
 };
 
+/** Rows that come to a rank and go from it in one exchange, forward, and their messages; the other way they go back. As
+ *  all ranks know. */
+struct gr_flow {
+    int64_t n_cut, in, out, raw, if_post, if_pre, messages_in, messages_out, bytes;
+};
+
 /** What a rank has, as all ranks know. */
 struct gr_share {
     int64_t n_slice, n_owned, n_entries, n_cut, n_halo;

@@ -12,9 +12,10 @@ struct gr_halo_rows {
     int32_t              *place;          /* [rows that go] which of the owned rows each is */
     int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
     int64_t               widest;
-    float                *buffer;  /* [rows that go x widest] */
-    int64_t               columns; /* of all passes so far */
-    double                seconds; /* in which they sent and waited */
+    float                *buffer;     /* [rows that go x widest] */
+    struct gr_flow       *flow;       /* [n_ranks] */
+    double                seconds;    /* in which they sent and waited */
+    double                sent, came; /* when the last exchange began, and when it had ended */
 };
 
 /** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.

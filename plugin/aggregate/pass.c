@@ -264,9 +264,11 @@ static int32_t run(graft_plan *plan, graft_error *error)
         GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
     pass->began = gr_seconds();
     GR_TRY(post_sends(plan, error));
+    pass->packed = gr_seconds();
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, poll, error));
     clear_bare(plan);
+    pass->computed = gr_seconds();
 done:
     return rc;
 }
@@ -320,6 +322,7 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
     if (!pass->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     pass->begun = 0;
     GR_TRY(wait_for_all(plan, error));
+    pass->came = gr_seconds();
     GR_TRY(check_rows(plan, error));
     received = buffer_of(plan, pass->gets);
     if (pass->n_in > 0)
@@ -330,7 +333,6 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
         rc = gr_comm_fail(plan->comm, error);
     }
     plan->passes += rc == GRAFT_OK;
-    plan->columns += rc == GRAFT_OK ? pass->x.n_cols : 0;
 done:
     return rc;
 }

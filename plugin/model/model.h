@@ -8,10 +8,10 @@
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
  * ranks.c      over ranks: sums, messages          ranks_data.c  over ranks: the data set
- * order.c      the vertices in another order       ranks_graph.c over ranks: the graph
+ * traffic.c    over ranks: what is sent, counted   ranks_graph.c over ranks: the graph
+ * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
- * explain.c    what a trainer is, in a few lines
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -24,6 +24,7 @@
 #include "base/team.h"
 #include "graft_train.h"
 #include "kernel/kernel.h"
+#include "model/rows.h"
 
 enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
@@ -143,9 +144,6 @@ static inline struct gr_operand gr_dense_operand(const float *data, int64_t stri
     return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
 }
 
-struct gr_rows;
-struct gr_rows_gradient;
-
 /** What sets the layers of one kind of model apart. */
 struct gr_layer_kind {
     const char *name;       /* as in option "model" */
@@ -177,22 +175,31 @@ enum gr_use {
     GR_USES
 };
 
+/** Rows that are exchanged in a layer go forward, to those that gather them, and their gradients go back. */
+enum { GR_DIRECTIONS = 2 };
+
+/** What a layer exchanged in one direction in the last step. */
+struct gr_sent {
+    const struct gr_flow *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
+    int64_t               exchanges;
+    int64_t               row_bytes; /* that one row had in all of these together */
+};
+
 /** The rows that a layer does in a step, over ranks. */
 struct gr_masked_rows {
     struct gr_made_part part;
     graft_plan         *plan; /* NULL: it does all of them, or those that the layer before it does */
-    int64_t             step_columns;
 };
 
 /** What a trainer over ranks has besides. */
 struct gr_ranks {
-    graft_plan           *plan;         /* of all rows */
-    struct gr_part        part;         /* that the plan is for */
-    struct gr_made_part   made;         /* what it has that the graph over ranks has not */
-    struct gr_share      *share;        /* [n_ranks] what all have of the graph, made symmetric or not */
-    struct gr_halo_rows   links;        /* of the halo, while create() is at work */
-    struct gr_halo_rows   halo_rows;    /* gat has this in place of a plan */
-    int64_t               step_columns; /* of passes of the plan, or for gat of the halo, in the last step */
+    graft_plan           *plan;      /* of all rows */
+    struct gr_part        part;      /* that the plan is for */
+    struct gr_made_part   made;      /* what it has that the graph over ranks has not */
+    struct gr_share      *share;     /* [n_ranks] what all have of the graph, made symmetric or not */
+    struct gr_halo_rows   links;     /* of the halo, while create() is at work */
+    struct gr_halo_rows   halo_rows; /* gat has this in place of a plan */
+    struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS] */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
 };
 
@@ -335,6 +342,9 @@ int32_t gr_model_replan(graft_trainer *trainer, graft_error *error);
 int32_t gr_profile_init(graft_trainer *trainer, graft_error *error);
 double  gr_profile_begin(const graft_trainer *trainer);
 void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
+/** A part of the phase that ends next, of which it is the last if `end` is 0: it lasts as long then. With `waits`, all
+ *  of it was waiting for other ranks. */
+void    gr_profile_part(const graft_trainer *trainer, const char *name, double begin, double end, int waits);
 /** The same for what the caller's thread did by itself. */
 void    gr_profile_end_alone(const graft_trainer *trainer, const char *phase, double begin);
 /** All threads of the trainer, with their times if a profile is recorded. */
@@ -471,58 +481,6 @@ int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *err
 /** From the gradient of the logits in trainer->gradient[0] to those of all parameters. */
 int32_t gr_layers_backward(graft_trainer *trainer, graft_error *error);
 
-/** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
-struct gr_rows {
-    int64_t        n, width;
-    struct gr_team team;
-    const float   *bias, *gain, *shift; /* gain NULL: no norm */
-    float         *z, *h, *mean, *rstd;
-    uint8_t       *bits;
-    uint64_t       key;       /* of the dropout */
-    uint32_t       threshold; /* of 65536: draws below it are dropped */
-    enum gr_isa    isa;
-    const int64_t *vertex; /* draws of row v are those of vertex[v]; NULL: of v */
-};
-void gr_rows_forward(const struct gr_rows *rows);
-/** The same for rows begin to end - 1, on the calling thread; `rows` is a struct gr_rows. */
-void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
-
-/** Backward through the same: g, the gradient of h, becomes that of z; gradients of bias, gain and shift (those not
- *  NULL) are written. `partial` has room for GR_PARTIALS * width per chunk. */
-struct gr_rows_gradient {
-    float  *g;
-    float  *bias, *gain, *shift;
-    double *partial;
-};
-void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
-
-/** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j below width. */
-void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
-
-/** out[n x width] = dropout(x); the draws are those of `vertex`, as above. */
-struct gr_rows_drop {
-    int64_t        n, width, x_stride;
-    struct gr_team team;
-    const float   *x;
-    float         *out;
-    uint64_t       key;
-    uint32_t       threshold;
-    enum gr_isa    isa;
-    const int64_t *vertex;
-};
-void gr_rows_dropout(struct gr_rows_drop *rows);
-/** out[n x width] = diag(scale) x, or factor * x where scale is NULL. x may be out. */
-struct gr_rows_scaling {
-    int64_t        n, width, x_stride;
-    struct gr_team team;
-    const float   *x, *scale;
-    float          factor;
-    float         *out;
-};
-void gr_rows_scale(struct gr_rows_scaling *scaling);
-/** The same for rows begin to end - 1, on the calling thread; `scaling` is a struct gr_rows_scaling. */
-void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
-
 /* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
  * where they say that they are not. */
 /** Make one outcome of those of all ranks. */
@@ -547,8 +505,10 @@ int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: count what is exchanged between the begin and the end of a step. */
-void    gr_ranks_count_step(graft_trainer *trainer, int ended);
+/** Not collective: a step begins; and rows of `width` columns are exchanged in the layer in work, which counts for the
+ *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
+void    gr_traffic_begin(const graft_trainer *trainer);
+void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t width);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
@@ -583,6 +543,11 @@ int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *lab
 int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 int32_t gr_trainer_traffic(const graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
+int32_t gr_trainer_traffic_item(const graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                graft_error *error);
+struct gr_text;
+/** A table of what a step makes each rank receive, layer by layer. */
+void    gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
 #endif

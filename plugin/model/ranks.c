@@ -147,12 +147,29 @@ int32_t gr_ranks_compare(const graft_trainer *t, graft_error *error)
 
 int32_t gr_ranks_halo_get(graft_trainer *t, float *x, int64_t width, graft_error *error)
 {
-    return t->over != NULL ? gr_halo_rows_get(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error) : GRAFT_OK;
+    const struct gr_halo_rows *r = &t->ranks.halo_rows;
+    const double               begin = gr_profile_begin(t);
+    int32_t                    rc = GRAFT_OK;
+
+    if (t->over == NULL) return GRAFT_OK;
+    gr_traffic_count(t, r->flow, GRAFT_PASS_FORWARD, width);
+    rc = gr_halo_rows_get(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error);
+    gr_profile_part(t, "pack", begin, r->sent, 0);
+    gr_profile_part(t, "wait", r->sent, r->came, 1);
+    return rc;
 }
 
 int32_t gr_ranks_halo_give(graft_trainer *t, float *x, int64_t width, graft_error *error)
 {
-    return t->over != NULL ? gr_halo_rows_give(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error) : GRAFT_OK;
+    const struct gr_halo_rows *r = &t->ranks.halo_rows;
+    int32_t                    rc = GRAFT_OK;
+
+    if (t->over == NULL) return GRAFT_OK;
+    gr_traffic_count(t, r->flow, GRAFT_PASS_BACKWARD, width);
+    rc = gr_halo_rows_give(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error);
+    gr_profile_part(t, "wait", r->sent, r->came, 1);
+    gr_profile_part(t, "unpack", r->came, 0, 0);
+    return rc;
 }
 
 /* Room for the rows of a plan, so many columns wide. */
@@ -181,85 +198,6 @@ int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
         GR_TRY(reserve_plan(t, t->ranks.plan, width, error));
         if (layer->masked_plan != NULL) GR_TRY(reserve_plan(t, layer->masked_plan, width, error));
     }
-done:
-    return rc;
-}
-
-static int64_t columns_of(const graft_plan *plan)
-{
-    return plan != NULL ? plan->columns : 0;
-}
-
-void gr_ranks_count_step(graft_trainer *t, int ended)
-{
-    struct gr_ranks *r = &t->ranks;
-
-    /* What was there when it began is taken off at its end. */
-    r->step_columns = columns_of(r->plan) + r->halo_rows.columns - (ended ? r->step_columns : 0);
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        r->masked[l].step_columns = columns_of(r->masked[l].plan) - (ended ? r->masked[l].step_columns : 0);
-}
-
-/* Of passes of so many columns with such rows. */
-static void count_bytes(graft_traffic *traffic, int64_t rows, int64_t rows_if_post, int64_t columns)
-{
-    traffic->halo_bytes_per_epoch += rows * columns * (int64_t)sizeof(float);
-    traffic->halo_bytes_if_post += rows_if_post * columns * (int64_t)sizeof(float);
-}
-
-static int32_t count_plan(const graft_plan *plan, int32_t rank, int64_t columns, graft_traffic *traffic,
-                          graft_error *error)
-{
-    graft_plan_info info = { .size = sizeof info };
-    int32_t         rc = GRAFT_OK;
-
-    GR_TRY(gr_plan_info(plan, rank, &info, error));
-    count_bytes(traffic, info.halo_rows, info.halo_rows_if_post, columns);
-    traffic->wait_seconds += plan->wait_seconds;
-    traffic->exchange_seconds += plan->exchange_seconds;
-done:
-    return rc;
-}
-
-/* Of all rows, and of those of a step. */
-static int32_t count_plans(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
-{
-    const struct gr_ranks *r = &t->ranks;
-    graft_plan_info        info = { .size = sizeof info };
-    int32_t                rc = GRAFT_OK;
-
-    GR_TRY(gr_plan_info(r->plan, rank, &info, error));
-    traffic->halo_rows = info.halo_rows;
-    traffic->halo_rows_if_post = info.halo_rows_if_post;
-    GR_TRY(count_plan(r->plan, rank, r->step_columns, traffic, error));
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        const struct gr_masked_rows *m = &r->masked[l];
-
-        if (m->plan != NULL) GR_TRY(count_plan(m->plan, rank, m->step_columns, traffic, error));
-    }
-done:
-    return rc;
-}
-
-int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
-{
-    const struct gr_halo_rows *halo_rows = &t->ranks.halo_rows;
-    graft_graph_info           graph = { .size = sizeof graph };
-    int32_t                    rc = GRAFT_OK;
-
-    if (t->over == NULL)
-        return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
-    GR_TRY(gr_graph_info(t->over, t->ranks.share, rank, &graph, error));
-    *traffic = (graft_traffic){ .size = traffic->size, .rank = rank, .cut_edges = graph.n_cut };
-    if (t->config.kind == GR_MODEL_GAT) { /* rows as they are */
-        traffic->halo_rows = traffic->halo_rows_if_post = graph.n_halo;
-        count_bytes(traffic, graph.n_halo, graph.n_halo, t->ranks.step_columns);
-        traffic->wait_seconds = traffic->exchange_seconds = halo_rows->seconds;
-    } else if (t->ranks.plan != NULL) {
-        GR_TRY(count_plans(t, rank, traffic, error));
-    }
-    if (traffic->exchange_seconds > 0)
-        traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
     return rc;
 }
@@ -315,11 +253,17 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
                                         .row_scale = sum->scale,
                                         .times = gr_profile_team(t).times };
     const double               entries = (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote));
+    const struct gr_pass      *pass = &plan->pass;
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
+    gr_traffic_count(t, plan->flow, back ? GRAFT_PASS_BACKWARD : GRAFT_PASS_FORWARD, sum->width);
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
+    gr_profile_part(t, "pack", begin, pass->packed, 0);
+    gr_profile_part(t, "local", pass->packed, pass->computed, 0);
+    gr_profile_part(t, "wait", pass->computed, pass->came, 1);
+    gr_profile_part(t, "unpack", pass->came, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)n_out) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:

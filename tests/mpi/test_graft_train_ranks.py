@@ -57,6 +57,13 @@ def test_training(partition):
        0 < second["halo_bytes_per_epoch"] <= second["halo_bytes_if_post"] and second["wait_seconds"] >= 0 and
        second["overlap_fraction"] <= 1, f"{partition}: the report counts what was sent",
        {key: second.get(key) for key in ("ranks", "edges", "halo_rows", "cut_edges", "halo_bytes_per_epoch")})
+    layers, waits = second["halo_bytes_by_layer"], second["wait_seconds_by_rank"]
+    ok([entry["layer"] for entry in layers] == list(range(len(layers))) and
+       sum(entry["forward"] + entry["backward"] for entry in layers) == second["halo_bytes_per_epoch"] and
+       len(waits) == int(n_ranks) and waits[0] == second["wait_seconds"] and min(waits) >= 0,
+       f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
+    ok("bytes of rows that come to each rank in a step" in second["explain"] and
+       many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
     ok(many.stdout.count("best epoch ") == 1 and many.stdout.count("peak memory") == 1 and said(many) == [],
        f"{partition}: one rank speaks", many.stdout, many.stderr)
     ok(sorted(os.listdir(out)) == ["many", "many.json", "many.npy", "one", "one.json", "one.npy"],
@@ -97,6 +104,33 @@ def test_prepared():
     ok(many["cut_edges"] == full["cut_edges"] and many["halo_rows"] == full["halo_rows"] and
        0 < many["halo_bytes_per_epoch"] < 0.7 * full["halo_bytes_per_epoch"], "few trained vertices need few rows",
        many["halo_bytes_per_epoch"], full["halo_bytes_per_epoch"])
+
+
+def test_profile():
+    """Where the time of an exchange went, as parts of a phase: counted once, and in the trace inside of it."""
+    result = launch(data, *TRAINED, "partition=hash", "--profile", f"{base}/profile.json")
+    table = [line.split() for line in result.stdout.splitlines()]
+    rows = [words for words in table if words[:1] in (["forward"], ["backward"], ["evaluation"])]
+    names = [row[1] for row in rows]
+    seconds, shares = [float(row[2]) for row in rows], [float(row[3].rstrip("%")) for row in rows]
+    parts = ("pack", "local", "wait", "unpack")
+    rest = [float(words[3].rstrip("%")) for words in table if words[:2] == ["no", "phase"]]
+    whole = [i for i, name in enumerate(names) if name == "aggregate"]
+    ok(result.returncode == 0 and len(whole) == 3 and
+       all(sorted(names[i + 1:i + 5]) == sorted(parts) and
+           abs(sum(seconds[i + 1:i + 5]) - seconds[i]) < 0.0005 for i in whole),
+       "the parts of an exchange follow it in the table, and add up", result.stdout, result.stderr)
+    phases = sum(share for name, share in zip(names, shares) if name not in parts)
+    ok(len(rest) == 1 and abs(phases + rest[0] - 100) < 2, "and are counted once", result.stdout)
+    events = [event for event in json.loads(read(f"{base}/profile.json")) if event["ph"] == "X" and event["tid"] == 1]
+    last, inside = None, 0
+    for event in events:
+        if not event["args"]["part"]:
+            last = event
+        elif last["ts"] - 0.01 <= event["ts"] and event["ts"] + event["dur"] <= last["ts"] + last["dur"] + 0.01:
+            inside += 1
+    ok(inside == sum(event["name"] in parts for event in events) > 0, "parts are inside of their phases in the trace")
+    ok(all(event["args"]["waited"] > 0 for event in events if event["name"] == "wait"), "to wait is to have waited")
 
 
 def refused(name, result, code, *words):
@@ -141,5 +175,6 @@ test_training("given")
 test_training("hash")
 test_metis()
 test_prepared()
+test_profile()
 test_errors()
 sys.exit(done())
