@@ -47,14 +47,14 @@ typedef struct graft_ledger_item {
 } graft_ledger_item;
 
 /** What messages of a trainer over ranks bring to one rank, or to all together. Rows are those of one sum over
- *  neighbours in one direction. */
+ *  neighbours in one direction, for all vertices; a step may do with fewer (row_masks), and its bytes are those. */
 typedef struct graft_traffic {
     uint32_t size;
     int32_t  rank;                 /**< -1: all */
-    int64_t  cut_edges;            /**< entries of the graph whose column has another owner than their row */
+    int64_t  cut_edges;            /**< entries whose column has another owner than their row, after symmetrize */
     int64_t  halo_rows;            /**< that come to the rank; 0 for mlp */
     int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
-    int64_t  halo_bytes_per_epoch; /**< of these rows, in all layers and both directions of the last step; what is
+    int64_t  halo_bytes_per_epoch; /**< of rows in all layers and both directions of the last step; what is
                                         aggregated once (reuse_input) counts in the step that does it */
     int64_t  halo_bytes_if_post;
     double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */

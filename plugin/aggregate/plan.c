@@ -52,9 +52,9 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
 {
     const struct gr_part *part = plan->part;
 
-    for (int64_t row = 0; row < part->n_owned; row++) plan->n_bare += is_bare(part, row);
+    for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_bare += is_bare(part, row);
     if (GR_NEW(plan->context, plan->bare, plan->n_bare, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int64_t row = 0, put = 0; row < part->n_owned; row++)
+    for (int64_t row = 0, put = 0; row < part->local.n_rows; row++)
         if (is_bare(part, row)) plan->bare[put++] = (int32_t)row;
     return GRAFT_OK;
 }
@@ -136,6 +136,7 @@ static int32_t prepare(graft_plan *plan, const struct gr_plan_wish *wish, struct
 
     GR_TRY(allocate(plan, error));
     GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
+    cuts->masked_layer = wish->masked_layer;
     rc = GRAFT_ERR_NOT_FOUND;
     if (keeps_covers(plan)) rc = gr_cuts_read(plan->context, plan->comm->rank, wish->cover, cuts, error);
     *is_found = rc == GRAFT_ERR_NOT_FOUND;

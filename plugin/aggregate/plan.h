@@ -27,6 +27,7 @@
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
+    int32_t               masked_layer; /* see gr_plan_wish; in the name of a file */
     int64_t               n_sources;    /* vertices of the halo that have an entry */
     int32_t              *owner;        /* [halo] q of each vertex of the halo */
     int64_t              *edge_start;   /* [n_ranks + 1] */
@@ -115,6 +116,7 @@ struct gr_plan_wish {
     int64_t            width;
     graft_dtype        dtype; /* F32 or F64 */
     enum gr_cover_kind cover;
+    int32_t            masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
 };
 
 /** Make a plan. Collective.

@@ -180,7 +180,6 @@ static int32_t finish(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_profile_init(t, error));
     GR_TRY(gr_layers_init(t, error));
@@ -221,6 +220,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
+    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_ranks_agree(t, finish(t, error), error));
     *trainer = t;
     t = NULL;

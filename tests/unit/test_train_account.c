@@ -170,7 +170,7 @@ static int read_line(const char *explained, const char *rank, int64_t numbers[IT
 }
 
 /* Counts of a step against what it sent. Returns what is wrong, or NULL. */
-static const char *check_step(const struct job *job, int e, int32_t n_ranks)
+static const char *check_step(const struct job *job, int e, int32_t n_ranks, int is_gat)
 {
     const struct step *first = &job->step[0][e];
     int64_t            all = 0;
@@ -203,7 +203,9 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks)
         }
         if (sum->bytes != bytes || bytes != sent || sum->rows != rows || sum->messages != messages)
             return "all together is not the sum";
-        if (sum->rows != sum->exchanges * first->traffic[n_ranks].halo_rows) return "rows of another halo";
+        /* A vertex that is trained gathers from all, so no layer but the last one does fewer rows than there are. */
+        rows = sum->exchanges * first->traffic[n_ranks].halo_rows;
+        if (i / 2 < 2 || is_gat ? sum->rows != rows : sum->rows > rows) return "rows of another halo";
     }
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
@@ -327,7 +329,7 @@ static void test_traffic(const char *model, const struct more *more, const char 
     snprintf(kind, sizeof kind, "model=%s", model);
     snprintf(option, sizeof option, "halo.cover=%s", cover);
     job = run(n_ranks, settings, 0, &words);
-    for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks);
+    for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, strcmp(model, "gat") == 0);
     if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
     if (words == NULL) total = job->step[0][EPOCHS - 1].traffic[n_ranks].halo_bytes_per_epoch;
     ok(words == NULL && (total > 0) == (strcmp(model, "mlp") != 0 && n_ranks > 1),
