@@ -13,9 +13,9 @@ enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 
 
 /** A stretch of time: a phase, as the thread of the caller saw it, from before its team began to after all had ended;
  *  or, in those that follow it, first its parts, if it exchanges rows with other ranks, and then the share that one
- *  thread of the team had in it. Phases follow one another, and so do the parts of one; those of "aggregate" are all of
- *  it. A thread that had no share has no span, nor have those of modules that do not say when their threads work
- *  ("graphblas"). */
+ *  thread of the team had in it. Phases follow one another, and so do the parts of one, which are all of it: of
+ *  what "attention" gathers the first two are in one phase, and "local" and what follows in the next. A thread that had
+ *  no share has no span, nor have those of modules that do not say when their threads work ("graphblas"). */
 typedef struct graft_span {
     uint32_t    size;
     int32_t     layer;  /**< -1: of none */
@@ -47,19 +47,19 @@ typedef struct graft_ledger_item {
 } graft_ledger_item;
 
 /** What messages of a trainer over ranks bring to one rank, or to all together. Rows are those of one sum over
- *  neighbours in one direction. */
+ *  neighbours in one direction, for all vertices; a step may do with fewer (row_masks), and its bytes are those. */
 typedef struct graft_traffic {
     uint32_t size;
     int32_t  rank;                 /**< -1: all */
-    int64_t  cut_edges;            /**< entries of the graph whose column has another owner than their row */
+    int64_t  cut_edges;            /**< entries whose column has another owner than their row, after symmetrize */
     int64_t  halo_rows;            /**< that come to the rank; 0 for mlp */
     int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
-    int64_t  halo_bytes_per_epoch; /**< of these rows, in all layers and both directions of the last step; what is
+    int64_t  halo_bytes_per_epoch; /**< of rows in all layers and both directions of the last step; what is
                                         aggregated once (reuse_input) counts in the step that does it */
     int64_t  halo_bytes_if_post;
     double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
     double   exchange_seconds; /**< from the first send to the last arrival, likewise */
-    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange, and for gat */
+    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange */
 } graft_traffic;
 
 /** What one layer exchanged in the last step, in one direction. */

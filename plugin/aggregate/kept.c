@@ -1,4 +1,4 @@
-/* Covers in files. A rank has a file of its own, with a head of 64 bytes and two rows of bits:
+/* Covers in files. A rank has a file of its own for each plan, with a head of 64 bytes and two rows of bits:
  *
  *     uint64  "graftHC1"                      uint32  CRC32C of the file with zeros here
  *     int32   kind of cover                   int32   rank, ranks
@@ -76,11 +76,15 @@ static void unpack(const uint8_t *bits, int64_t count, uint8_t *flags)
     for (int64_t i = 0; i < count; i++) flags[i] = bits[i / 8] >> i % 8 & 1;
 }
 
-static int32_t path_of(const graft_context *context, int32_t rank, char path[PATH_MAX], graft_error *error)
+/* FILE.RANK; where a layer does fewer rows in training, FILE.RANK.LAYER is of these. */
+static int32_t path_of(const graft_context *context, int32_t rank, const struct gr_cuts *c, char path[PATH_MAX],
+                       graft_error *error)
 {
     const char *name = gr_option_text(context, GR_OPTION_HALO_FILE);
+    char        layer[16] = "";
 
-    if (snprintf(path, PATH_MAX, "%s.%d", name, rank) < PATH_MAX) return GRAFT_OK;
+    if (c->masked_layer > 0) snprintf(layer, sizeof layer, ".%d", c->masked_layer - 1);
+    if (snprintf(path, PATH_MAX, "%s.%d%s", name, rank, layer) < PATH_MAX) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_IO, "option halo.file is longer than a path can be, %d bytes", PATH_MAX);
 }
 
@@ -93,7 +97,7 @@ int32_t gr_cuts_write(const graft_context *context, int32_t rank, enum gr_cover_
     char          path[PATH_MAX];
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(path_of(context, rank, path, error));
+    GR_TRY(path_of(context, rank, c, path, error));
     GR_TRY(GR_NEW(context, body, bytes, error));
     pack(c->source_in, head.n_halo, body);
     pack(c->target_in, head.n_targets, body + (head.n_halo + 7) / 8);
@@ -168,7 +172,7 @@ int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_k
     char           path[PATH_MAX];
     int32_t        rc = GRAFT_OK;
 
-    GR_TRY(path_of(context, rank, path, error));
+    GR_TRY(path_of(context, rank, c, path, error));
     rc = gr_kept_open(&file, path, "a file of covers", magic, &head, error);
     if (rc == GRAFT_ERR_NOT_FOUND && gr_kept_check_place(path, error) < 0) rc = GRAFT_ERR_IO;
     GR_TRY(rc);

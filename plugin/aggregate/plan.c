@@ -37,11 +37,7 @@ static int32_t allocate(graft_plan *plan, graft_error *error)
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
     GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->frame_in, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->frame_out, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->from, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->to, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->requests, 4 * n_ranks, error));
+    rc = gr_exchange_init(plan->context, plan->comm, &plan->exchange, error);
 done:
     return rc;
 }
@@ -56,9 +52,9 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
 {
     const struct gr_part *part = plan->part;
 
-    for (int64_t row = 0; row < part->n_owned; row++) plan->n_bare += is_bare(part, row);
+    for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_bare += is_bare(part, row);
     if (GR_NEW(plan->context, plan->bare, plan->n_bare, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int64_t row = 0, put = 0; row < part->n_owned; row++)
+    for (int64_t row = 0, put = 0; row < part->local.n_rows; row++)
         if (is_bare(part, row)) plan->bare[put++] = (int32_t)row;
     return GRAFT_OK;
 }
@@ -103,11 +99,10 @@ int64_t gr_plan_bytes(const graft_plan *plan)
 {
     const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
                                              plan->receive_transpose };
-    const int64_t             each_rank = 2 * (int64_t)sizeof *plan->frame_in + 2 * (int64_t)sizeof *plan->from +
-                              4 * (int64_t)sizeof *plan->requests + (int64_t)sizeof *plan->flow +
-                              GR_SIDES * (int64_t)sizeof *plan->side[0].start;
-    int64_t bytes = (int64_t)sizeof *plan + plan->comm->n_ranks * each_rank;
+    const int32_t             n_ranks = plan->comm->n_ranks;
+    int64_t                   bytes = (int64_t)sizeof *plan + gr_exchange_bytes(n_ranks);
 
+    bytes += n_ranks * (int64_t)(sizeof *plan->flow + GR_SIDES * sizeof *plan->side[0].start);
     bytes += plan->n_bare * (int64_t)sizeof *plan->bare + plan->buffer_bytes[0] + plan->buffer_bytes[1];
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         if (matrices[i] != NULL) bytes += matrices[i]->owned_bytes;
@@ -141,6 +136,7 @@ static int32_t prepare(graft_plan *plan, const struct gr_plan_wish *wish, struct
 
     GR_TRY(allocate(plan, error));
     GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
+    cuts->masked_layer = wish->masked_layer;
     rc = GRAFT_ERR_NOT_FOUND;
     if (keeps_covers(plan)) rc = gr_cuts_read(plan->context, plan->comm->rank, wish->cover, cuts, error);
     *is_found = rc == GRAFT_ERR_NOT_FOUND;
@@ -180,7 +176,6 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
-    made->channel = gr_comm_channel(comm);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY(compare(made, wish, error));
@@ -206,11 +201,7 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->side[side].start);
         gr_comm_free(plan->comm, plan->side[side].buffer);
     }
-    gr_comm_free(plan->comm, plan->frame_in);
-    gr_comm_free(plan->comm, plan->frame_out);
-    gr_free(plan->context, plan->from);
-    gr_free(plan->context, plan->to);
-    gr_free(plan->context, plan->requests);
+    gr_exchange_fini(plan->context, &plan->exchange);
     gr_free(plan->context, plan->bare);
     gr_free(plan->context, plan->flow);
     gr_graph_destroy(plan->graph);

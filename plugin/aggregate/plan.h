@@ -16,7 +16,7 @@
 
 #include "aggregate/graph.h"
 #include "cover/cover.h"
-#include "exchange/frame.h"
+#include "exchange/rows.h"
 #include "graft_aggregate.h"
 #include "kernel/kernel.h"
 
@@ -27,6 +27,7 @@
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
+    int32_t               masked_layer; /* see gr_plan_wish; in the name of a file */
     int64_t               n_sources;    /* vertices of the halo that have an entry */
     int32_t              *owner;        /* [halo] q of each vertex of the halo */
     int64_t              *edge_start;   /* [n_ranks + 1] */
@@ -88,15 +89,7 @@ struct gr_pass {
     graft_dense          x, out;
     int32_t              sends, gets; /* GR_SIDE_... */
     int64_t              element;     /* bytes */
-    int32_t              n_in, n_out; /* ranks with messages */
-    int                  checked;     /* frames have come and are right */
-    int                  arrived;     /* all has come, and gone */
-    int32_t              rc;          /* of what failed meanwhile */
-    graft_error          error;
-    double               began;    /* when the first message was sent; and when: */
-    double               packed;   /* all that go were sent */
-    double               computed; /* the local part of the product was done */
-    double               came;     /* end() had all that come */
+    double               computed;    /* when the local part of the product was done */
 };
 
 struct graft_plan {
@@ -105,20 +98,16 @@ struct graft_plan {
     struct gr_comm       *comm;
     const struct gr_part *part;
     graft_dtype           value_type;
-    int32_t               channel;
+    struct gr_exchange    exchange;
     struct gr_side        side[GR_SIDES];
     int64_t               buffer_bytes[GR_SIDES];
     graft_matrix         *local, *send, *receive; /* A_local, S, R */
     graft_matrix         *local_transpose, *send_transpose, *receive_transpose;
-    int64_t               n_bare;               /* rows whose only entries are those of others */
-    int32_t              *bare;                 /* [n_bare] */
-    struct gr_frame      *frame_in, *frame_out; /* [n_ranks] by message */
-    int32_t              *from, *to;            /* [n_ranks] the rank of each message */
-    struct gr_request    *requests;             /* [4 * n_ranks] frames that come, then their rows, then what goes */
-    struct gr_flow       *flow;                 /* [n_ranks] */
+    int64_t               n_bare; /* rows whose only entries are those of others */
+    int32_t              *bare;   /* [n_bare] */
+    struct gr_flow       *flow;   /* [n_ranks] */
     struct gr_pass        pass;
     int64_t               passes;
-    double                wait_seconds, exchange_seconds;
 };
 
 /** What a plan is made for. */
@@ -127,6 +116,7 @@ struct gr_plan_wish {
     int64_t            width;
     graft_dtype        dtype; /* F32 or F64 */
     enum gr_cover_kind cover;
+    int32_t            masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
 };
 
 /** Make a plan. Collective.

@@ -20,9 +20,9 @@ static void explain_model(const graft_trainer *t, struct gr_text *text)
 
 static void explain_rows(const graft_trainer *t, struct gr_text *text)
 {
-    if (t->reach[t->config.n_layers] < t->n) {
+    if (t->reach_of_all[t->config.n_layers] < t->data.n_vertices) {
         gr_text_add(text, "rows      a step needs");
-        for (int32_t l = 1; l <= t->config.n_layers; l++) gr_text_add(text, " %lld", (long long)t->reach[l]);
+        for (int32_t l = 1; l <= t->config.n_layers; l++) gr_text_add(text, " %lld", (long long)t->reach_of_all[l]);
         gr_text_add(text, " of those behind each layer\n");
     }
 }
@@ -48,7 +48,7 @@ static void go_on(struct gr_text *text)
 /* Tables of all ranks, which all of them know. */
 static void explain_ranks(const graft_trainer *t, struct gr_text *text)
 {
-    gr_graph_explain(t->over, text->at, text->left);
+    gr_graph_explain(t->over, t->ranks.share, text->at, text->left);
     go_on(text);
     if (t->ranks.plan != NULL) gr_plan_explain(t->ranks.plan, text->at, text->left);
     go_on(text);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. Over ranks no layer has more
- * than four exchanges in these, with recompute. */
-enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_PHASE = 4, PARTS_OF_LAYER = 4 * PARTS_OF_PHASE };
+ * than four exchanges in these, with recompute; the three forward ones of gat are in two phases each. */
+enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_PHASE = 4, PARTS_OF_LAYER = 5 * PARTS_OF_PHASE };
 
 struct gr_profile {
     graft_span *spans; /* [capacity] */
@@ -63,7 +63,7 @@ int32_t gr_profile_reset(graft_trainer *t, graft_error *error)
 
 struct gr_team gr_profile_team(const graft_trainer *t)
 {
-    return (struct gr_team){ t->threads, t->profile != NULL ? t->profile->times : NULL };
+    return (struct gr_team){ .threads = t->threads, .times = t->profile != NULL ? t->profile->times : NULL };
 }
 
 double gr_profile_begin(const graft_trainer *t)

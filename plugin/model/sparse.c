@@ -18,7 +18,8 @@ static const double SPARSE_COST = 8;
 static double edges_of(const graft_trainer *t)
 {
     if (t->config.kind == GR_MODEL_MLP || t->config.kind == GR_MODEL_GAT) return 0;
-    if (t->over != NULL) return (double)(gr_csr_entries(&t->ranks.part.local) + gr_csr_entries(&t->ranks.part.remote));
+    if (t->over != NULL)
+        return (double)(t->ranks.part.local.row_ptr[t->reach[1]] + t->ranks.part.remote.row_ptr[t->reach[1]]);
     return (double)t->a->csr.row_ptr[t->reach[1]];
 }
 
@@ -167,7 +168,7 @@ void gr_sparse_dropout(graft_trainer *t, uint64_t key, uint32_t threshold)
     const graft_csr *csr = &t->sparse.step[0].x->csr;
     struct drop      drop = { t, key, threshold };
 
-    gr_edge_parallel_rows(gr_profile_team(t), 8 * gr_csr_entries(csr), csr, drop_rows, &drop);
+    gr_edge_parallel_rows(gr_profile_team(t), 8 * gr_csr_entries(csr), csr, NULL, drop_rows, &drop);
     for (int i = 0; i < 2; i++) {
         const struct gr_sparse_part *part = &t->sparse.step[i];
 

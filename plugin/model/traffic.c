@@ -13,20 +13,26 @@ void gr_traffic_begin(const graft_trainer *t)
     memset(t->ranks.sent, 0, (uint64_t)t->config.n_layers * GR_DIRECTIONS * sizeof *t->ranks.sent);
 }
 
-void gr_traffic_count(const graft_trainer *t, int32_t pass, int64_t width)
+void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_t pass, int64_t width)
 {
     struct gr_sent *sent = &t->ranks.sent[t->layer_now * GR_DIRECTIONS + pass];
 
     if (t->pass_now == GRAFT_PASS_EVALUATION) return;
+    sent->flow = flow;
     sent->exchanges++;
     sent->row_bytes += width * (int64_t)sizeof(float);
 }
 
-/* Rows of one exchange, forward; of mlp there are none. */
-static struct gr_flow flow_of(const graft_trainer *t, int32_t rank)
+/* Rows of an exchange for all vertices, forward; NULL: mlp has none. */
+static const struct gr_flow *whole_flow(const graft_trainer *t)
 {
-    const struct gr_flow *flow = t->ranks.plan != NULL ? t->ranks.plan->flow : t->ranks.halo_rows.flow;
-    struct gr_flow        sum = { 0 };
+    return t->ranks.plan != NULL ? t->ranks.plan->flow : t->ranks.halo_rows.flow;
+}
+
+/* Of one rank, or of all. */
+static struct gr_flow flow_of(const graft_trainer *t, const struct gr_flow *flow, int32_t rank)
+{
+    struct gr_flow sum = { 0 };
 
     for (int32_t p = 0; flow != NULL && p < t->over->comm->n_ranks; p++) {
         if (rank >= 0 && rank != p) continue;
@@ -45,26 +51,35 @@ static int32_t check_ranks(const graft_trainer *t, graft_error *error)
     return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
 }
 
+static void add_seconds(const struct gr_exchange *exchange, graft_traffic *traffic)
+{
+    traffic->wait_seconds += exchange->wait_seconds;
+    traffic->exchange_seconds += exchange->exchange_seconds;
+}
+
 int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
 {
-    const graft_plan *plan = t->ranks.plan;
-    graft_graph_info  graph = { .size = sizeof graph };
-    struct gr_flow    flow;
-    int32_t           rc = GRAFT_OK;
+    const struct gr_ranks *r = &t->ranks;
+    graft_graph_info       graph = { .size = sizeof graph };
+    struct gr_flow         flow;
+    int32_t                rc = GRAFT_OK;
 
     GR_TRY(check_ranks(t, error));
-    GR_TRY(gr_graph_info(t->over, rank, &graph, error));
-    flow = flow_of(t, rank);
+    GR_TRY(gr_graph_info(t->over, r->share, rank, &graph, error));
+    flow = flow_of(t, whole_flow(t), rank);
     traffic->rank = rank;
     traffic->cut_edges = graph.n_cut;
     traffic->halo_rows = flow.in;
     traffic->halo_rows_if_post = flow.if_post;
     for (int32_t i = 0; i < t->config.n_layers * GR_DIRECTIONS; i++) {
-        traffic->halo_bytes_per_epoch += flow.in * t->ranks.sent[i].row_bytes;
-        traffic->halo_bytes_if_post += flow.if_post * t->ranks.sent[i].row_bytes;
+        flow = flow_of(t, r->sent[i].flow, rank);
+        traffic->halo_bytes_per_epoch += flow.in * r->sent[i].row_bytes;
+        traffic->halo_bytes_if_post += flow.if_post * r->sent[i].row_bytes;
     }
-    traffic->wait_seconds = plan != NULL ? plan->wait_seconds : t->ranks.halo_rows.seconds;
-    traffic->exchange_seconds = plan != NULL ? plan->exchange_seconds : t->ranks.halo_rows.seconds;
+    add_seconds(&r->halo_rows.exchange, traffic);
+    if (r->plan != NULL) add_seconds(&r->plan->exchange, traffic);
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        if (r->masked[l].plan != NULL) add_seconds(&r->masked[l].plan->exchange, traffic);
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
@@ -80,12 +95,12 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
     int32_t          rc = GRAFT_OK;
 
     GR_TRY(check_ranks(t, error));
-    GR_TRY(gr_graph_info(t->over, rank, &graph, error));
+    GR_TRY(gr_graph_info(t->over, t->ranks.share, rank, &graph, error));
     if (index < 0 || index >= t->config.n_layers * GR_DIRECTIONS)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no traffic item %d, there are %d", index,
                        t->config.n_layers * GR_DIRECTIONS);
-    flow = flow_of(t, rank);
     sent = t->ranks.sent[index];
+    flow = flow_of(t, sent.flow, rank);
     if (index % GR_DIRECTIONS == GRAFT_PASS_BACKWARD) {
         flow = (struct gr_flow){
             .in = flow.out, .out = flow.in, .messages_in = flow.messages_out, .messages_out = flow.messages_in
@@ -133,11 +148,11 @@ static int64_t row_bytes(const graft_trainer *t, int32_t l, int32_t pass)
 
 static void line(const graft_trainer *t, int32_t rank, struct gr_text *text)
 {
-    const struct gr_flow flow = flow_of(t, rank);
-
     for (int32_t i = 0; i < t->config.n_layers * GR_DIRECTIONS; i++) {
-        const int32_t pass = i % GR_DIRECTIONS;
-        const int64_t rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
+        const graft_plan    *masked = t->layers[i / GR_DIRECTIONS].masked_plan;
+        const struct gr_flow flow = flow_of(t, masked != NULL ? masked->flow : whole_flow(t), rank);
+        const int32_t        pass = i % GR_DIRECTIONS;
+        const int64_t        rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
 
         gr_text_add(text, " %12lld", (long long)(rows * row_bytes(t, i / GR_DIRECTIONS, pass)));
     }

@@ -164,6 +164,10 @@ static int32_t begin(graft_trainer *t, graft_error *error)
     t->progress.best_accuracy = -1;
     gr_ledger_init(t);
     GR_TRY(read_dataset(t, error));
+    if (t->n == 0) { /* arrays of no rows are as if they were not given */
+        t->data.labels = NULL;
+        t->data.targets = t->data.split = NULL;
+    }
     GR_TRY(gr_config_read(t->context, &t->data, &t->config, error));
     if (!t->config.sigmoid)
         t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
@@ -176,7 +180,6 @@ static int32_t finish(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_profile_init(t, error));
     GR_TRY(gr_layers_init(t, error));
@@ -217,6 +220,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
+    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_ranks_agree(t, finish(t, error), error));
     *trainer = t;
     t = NULL;
@@ -230,8 +234,8 @@ void gr_trainer_destroy(graft_trainer *t)
     if (t == NULL) return;
     gr_sparse_fini(t);
     gr_model_graph_fini(t);
-    gr_ranks_fini(t);
     for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
+    gr_ranks_fini(t); /* with the last of the comm; messages went to and from the pools */
     gr_free(t->context, t);
 }
 

@@ -4,6 +4,7 @@
 process comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
 import json
 import os
+import random
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ sys.dont_write_bytecode = True
 launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "unit"))
-from train_host import MODEL, N, TIMEOUT, base, data, n_edges, program, run  # noqa: E402
+from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy  # noqa: E402
 from tap import done, ok, skip  # noqa: E402
 
 TRAINED = [*MODEL, "epochs=12", "dropout=0.3", "threads=1", "halo.timeout=30"]
@@ -73,6 +74,38 @@ def test_training(partition):
     ok([entry["epoch"] for entry in history] == [13, 14], f"{partition}: ranks go on from a checkpoint", result.stderr)
 
 
+def make_directed(folder):
+    """The same vertices, of which few are trained, and edges in one direction."""
+    rng = random.Random(7)
+    edges = sorted({(rng.randrange(N_EACH) * N_CLASSES + v % N_CLASSES, v) for v in range(N) for _ in range(2)})
+    os.mkdir(folder)
+    for name in ("features.npy", "labels.npy"):
+        os.symlink(f"{data}/{name}", f"{folder}/{name}")
+    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, len(edges)), [e[0] for e in edges] + [e[1] for e in edges])
+    write_npy(f"{folder}/split.npy", "|u1", "B", (N,), [1 if v % 31 < 1 else 2 + v % 2 for v in range(N)])
+
+
+def test_prepared():
+    directed, reports = f"{base}/directed", {}
+    make_directed(directed)
+    settings = [*TRAINED, "symmetrize=yes", "order=rcm", "partition=hash", "reuse_input=no"]
+    for name, start, more in (("one", run, []), ("many", launch, []), ("all rows", launch, ["row_masks=no"])):
+        result = start(directed, *settings, *more, "--json", f"{base}/{name}.json", "--predict", f"{base}/{name}.npy")
+        if not ok(result.returncode == 0, f"symmetrize, order, {name}: it trains", result.stdout, result.stderr):
+            return
+        reports[name] = json.loads(read(f"{base}/{name}.json"))
+    one, many, full = reports["one"], reports["many"], reports["all rows"]
+    for name in ("many", "all rows"):
+        apart = [abs(a["loss"] - b["loss"]) / a["loss"] for a, b in zip(one["history"], reports[name]["history"])]
+        ok(len(apart) == 12 and max(apart) < 1e-4, f"symmetrize, order, {name}: losses are those of one process", apart)
+        ours, theirs = read(f"{base}/one.npy", "rb"), read(f"{base}/{name}.npy", "rb")
+        differ = sum(a != b for a, b in zip(ours[-4 * N:], theirs[-4 * N:]))
+        ok(len(ours) == len(theirs) and differ <= N // 100, f"and predictions, of {name}", differ)
+    ok(many["cut_edges"] == full["cut_edges"] and many["halo_rows"] == full["halo_rows"] and
+       0 < many["halo_bytes_per_epoch"] < 0.7 * full["halo_bytes_per_epoch"], "few trained vertices need few rows",
+       many["halo_bytes_per_epoch"], full["halo_bytes_per_epoch"])
+
+
 def test_profile():
     """Where the time of an exchange went, as parts of a phase: counted once, and in the trace inside of it."""
     result = launch(data, *TRAINED, "partition=hash", "--profile", f"{base}/profile.json")
@@ -131,7 +164,6 @@ def test_metis():
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
-    refused("an option that ranks do not have", launch(data, *TRAINED, "symmetrize=yes"), 2, "symmetrize")
     refused("an output that cannot be written", launch(data, *TRAINED, "--json", f"{base}/no/r.json"), 1, "no/r.json")
     refused("no checkpoint", launch(data, *TRAINED, "--resume", f"{base}/none"), 1, "none")
     result = launch(data, "--set")
@@ -142,6 +174,7 @@ def test_errors():
 test_training("given")
 test_training("hash")
 test_metis()
+test_prepared()
 test_profile()
 test_errors()
 sys.exit(done())

@@ -5,6 +5,7 @@
 #include "../exchange/spread.h"
 #include "../oracle/oracle.h"
 #include "../tap.h"
+#include "aggregate/halo.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -353,20 +354,81 @@ static void test_frugal(void)
     if (!ok(good && fault == NULL, "after the first two passes none allocates")) diag("%s", fault != NULL ? fault : "");
 }
 
-static void test_faults(void)
+static void test_faults(const char *what, int32_t (*body)(struct rank *r))
 {
     int64_t     calls;
-    const char *fault = run_well(faulty_body, RANKS, 1, &calls);
+    const char *fault = run_well(body, RANKS, 1, &calls);
 
-    if (!ok(fault == NULL && calls > 100, "rank 1 makes %lld calls when nothing goes wrong", (long long)calls))
+    if (!ok(fault == NULL && calls > 100, "%s: rank 1 makes %lld calls when nothing goes wrong", what,
+            (long long)calls))
         diag("%s", fault);
     for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
-        const int32_t every = kind >= FAULT_DROP ? 5 : 2;
+        const int32_t every = kind >= FAULT_DROP ? 7 : 3;
 
-        fault = run_series(faulty_body, kind, RANKS, 1, every, calls);
-        if (!ok(fault == NULL, "%s at each of %lld calls of rank 1", fault_name[kind], (long long)(calls / every)))
+        fault = run_series(body, kind, RANKS, 1, every, calls);
+        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank 1", what, fault_name[kind],
+                (long long)(calls / every)))
             diag("%s", fault);
     }
+}
+
+/* One exchange of halo rows in each direction, as gat has them, and what came of it. `h` has the number of its vertex
+ * in each owned row, and then the sum of those that came back. */
+static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, float *h)
+{
+    const int64_t        n = g->n_owned, halo = g->part.halo.count;
+    const struct gr_team team = { .threads = 2, .poll = gr_exchange_poll, .poll_arg = &rows->exchange };
+    struct gr_halo_pass  pass = { GR_FORWARD, 3, 17, n, WIDE, h };
+    int32_t              rc;
+
+    for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
+    TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
+    gr_exchange_poll(&rows->exchange);
+    TRY(gr_halo_rows_end(rows, team, &r->error));
+    for (int32_t q = 0; q < r->n_ranks; q++)
+        for (int64_t i = g->part.halo.start[q]; i < g->part.halo.start[q + 1]; i++) {
+            const float right = (float)(q * EACH + g->part.halo.place[i]) + (float)(WIDE - 1) / WIDE;
+
+            if (h[(n + i) * WIDE + WIDE - 1] != right) rank_blame(r, "row %lld of the halo is wrong", (long long)i);
+        }
+    for (int64_t i = n * WIDE; i < (n + halo) * WIDE; i++) h[i] = (float)(1 << r->rank);
+    pass.direction = GR_BACKWARD;
+    TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
+    TRY(gr_halo_rows_end(rows, team, &r->error));
+    for (int64_t i = 0; i < n; i++) {
+        float right = (float)g->vertex[i];
+
+        for (int32_t q = 0; q < r->n_ranks; q++)
+            for (int64_t k = rows->send_start[q]; k < rows->send_start[q + 1]; k++)
+                if (rows->place[k] == i) right += (float)(1 << q);
+        if (h[i * WIDE] != right)
+            rank_blame(r, "row %lld is %g, expected %g", (long long)i, (double)h[i * WIDE], (double)right);
+    }
+    TRY(gr_comm_agree(g->comm, GRAFT_OK, &r->error));
+done:
+    return rc;
+}
+
+static int32_t halo_body(struct rank *r)
+{
+    struct spread       s = spread_of_all();
+    struct gr_halo_rows rows = { 0 };
+    graft_graph        *made = NULL;
+    struct input        in;
+    float              *h = calloc(N * WIDE, sizeof *h);
+    int32_t             rc;
+
+    input_init(&in, r->rank);
+    TRY(spread_setup(r, &s));
+    TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
+    TRY(gr_halo_rows_init(r->context, made->comm, &made->part.halo, WIDE, &rows, &r->error));
+    TRY(halo_passes(r, made, &rows, h));
+done:
+    if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
+    if (made != NULL) gr_halo_rows_fini(r->context, made->comm, &rows);
+    gr_interface_graph.destroy(made);
+    free(h);
+    return rc;
 }
 
 int main(void)
@@ -380,7 +442,8 @@ int main(void)
     test_memory(3, 2, "block", "post");
     test_memory(2, 0, "stream", "hybrid");
     test_frugal();
-    test_faults();
+    test_faults("passes", faulty_body);
+    test_faults("halo rows", halo_body);
     sample_csr_fini(&graph);
     sample_csr_fini(&transposed);
     return done();
