@@ -116,6 +116,7 @@ static int32_t compare_options(const graft_trainer *t, graft_error *error)
         { "option lr", bits_of(c->lr) },
         { "option dropout", bits_of(c->dropout) },
         { "option input_dropout", bits_of(c->input_dropout) },
+        { "option label_rate", bits_of(c->label_rate) },
         { "option weight_decay", bits_of(c->weight_decay) },
         { "option weight_decay_layers", (uint64_t)c->decay_first_only },
         { "option momentum", bits_of(c->momentum) },
@@ -228,7 +229,9 @@ int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
     GR_TRY(gr_comm_reserve(t->over->comm, (uint64_t)t->n_weights * sizeof *t->gradients, error));
     for (int32_t l = 0; l < t->config.n_layers && t->ranks.plan != NULL; l++) {
         const struct gr_layer *layer = &t->layers[l];
-        const int64_t          width = layer->aggregate_first ? layer->in : layer->out;
+        const int64_t          labels = l == 0 && gr_propagates(t) ? t->data.n_classes : 0;
+        const int64_t          columns = layer->aggregate_first ? layer->in : layer->out;
+        const int64_t          width = columns > labels ? columns : labels;
 
         GR_TRY(reserve_plan(t, t->ranks.plan, width, error));
         if (layer->masked_plan != NULL) GR_TRY(reserve_plan(t, layer->masked_plan, width, error));
