@@ -48,6 +48,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "symmetrize=no");
     host_set(host->api, "order=given");
     host_set(host->api, "row_masks=yes");
+    host_set(host->api, "label_rate=0");
     host_set(host->api, "lr=0.01");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
@@ -148,6 +149,12 @@ static void spoil_masks(struct host *host, struct host_slice *s)
     host_set(host->api, "row_masks=no");
 }
 
+static void spoil_rate(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "label_rate=0.25");
+}
+
 static void spoil_features(struct host *host, struct host_slice *s)
 {
     (void)host;
@@ -198,13 +205,15 @@ static void test_create(void)
         { spoil_symmetrize, 1, GRAFT_ERR_ARG, "option symmetrize", "on rank 1", "a rank that makes it symmetric" },
         { spoil_order, 1, GRAFT_ERR_ARG, "option order", "1 (0x1) on rank 1", "a rank with another order" },
         { spoil_masks, 1, GRAFT_ERR_ARG, "option row_masks", "on rank 1", "a rank without masks of rows" },
+        { spoil_rate, 1, GRAFT_ERR_ARG, "option label_rate", "on rank 1", "a rank with labels as input" },
         { spoil_label, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 22 has label 77", "-1 to 2", "a bad label" },
         { spoil_split, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 23 has split 9", "0 to 3", "a bad split" },
         { spoil_value, 0, GRAFT_ERR_FORMAT, "rank 1: features: row 24 ", "not finite", "a feature that is no number" },
         { spoil_labels, 1, GRAFT_ERR_ARG, "rank 1: labels are not given", "other ranks", "labels that are missing" },
         { spoil_count, 1, GRAFT_ERR_ARG, "rank 1: the graph over ranks has 60", "61", "another number of vertices" },
     };
-    struct plot plot;
+    static const char *const labelled[] = { "label_rate=0.5", "halo.timeout=20", "threads=1", NULL };
+    struct plot              plot;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         plot_init(&plot);
@@ -216,6 +225,12 @@ static void test_create(void)
     for (int64_t v = 0; v < N; v++)
         if (plot.set.split[v] == GRAFT_SPLIT_TRAIN) plot.set.split[v] = GRAFT_SPLIT_TEST;
     play(&plot, settings, GRAFT_ERR_FORMAT, "no training vertex", "60 vertices", "no training vertex on any rank");
+    plot_init(&plot);
+    plot.set.dataset.labels = NULL;
+    play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no labels", "no labels to be input");
+    plot_init(&plot);
+    plot.set.dataset.split = NULL;
+    play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no split", "no split to tell whose labels");
     plot_init(&plot);
     plot.way = SLICES_FIRST;
     plot.spoil = spoil_lr;
@@ -411,6 +426,8 @@ int main(void)
         "layers=2",  "hidden=8",       "epochs=9", "model=gin",      "halo.timeout=20", "threads=1", "symmetrize=yes",
         "order=rcm", "self_loops=yes", "layers=3", "reuse_input=no", "partition=hash",  NULL
     };
+    static const char *const labels[] = { "layers=2",        "hidden=8",  "epochs=9",       "model=sage",
+                                          "halo.timeout=20", "threads=1", "label_rate=0.5", NULL };
 
     alarm(170);
     test_create();
@@ -419,6 +436,7 @@ int main(void)
     test_memory("sage", settings, 0);
     test_memory("gcn with sparse features", gcn, 1);
     test_memory("gat", gat, 0);
+    test_memory("sage with labels as input", labels, 0);
     test_memory("gin of a graph made symmetric, in another order", gin, 0);
     return done();
 }
