@@ -32,7 +32,7 @@ typedef struct graft_codec_error {
     int64_t  rows;
     double   nmse; /**< sum of |x - x'|^2 / |x|^2; rows of zeros count as 0 */
     double bound;  /**< what it should be at most by the theory: of |x - x'|^2, D S^2 / 6 for step S and D elements with
-                         MINMAX stochastic, D S^2 / 12 nearest; (pi / 2 - 1) |x|^2 with ROTATED, for rows that are long */
+                         MINMAX stochastic, D S^2 / 12 nearest; (pi / 2 - 1) |x|^2 with ROTATED, for long rows */
 } graft_codec_error;
 
 /** Rows and their message. Row i of the message begins at byte i * row_bytes(); for 8 bits and fewer with 4 bytes of
@@ -43,6 +43,7 @@ typedef struct graft_codec_args {
     int32_t            code;     /**< GRAFT_CODEC_...; what is not 1 bit is MINMAX */
     int32_t            rounding; /**< GRAFT_ROUND_...; looked at by encode() with MINMAX */
     int32_t            threads;  /**< 0: as option "threads" says */
+    int32_t            reserved;
     uint64_t           seed; /**< of the random bits, with epoch and layer. Rotations need the same on both sides. */
     int64_t            epoch;
     int64_t            layer;
@@ -66,9 +67,9 @@ typedef struct graft_codec {
     int32_t (*row_bytes)(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,
                          graft_error *error);
 
-    /** Write rows into a message. A row whose elements are all the same, and floats, comes back exactly. A row with a NaN
-     *  or an infinity, or whose range is no float, is raw: decode() leaves it alone, and who sends the message sends such
-     *  rows beside it. With 16 bits no row is raw: what is not finite stays so, and the rest stays finite.
+    /** Write rows into a message. A row whose elements are all the same, and floats, comes back exactly. A row with a
+     *  NaN or an infinity, or whose range is no float, is raw: decode() leaves it alone, and who sends the message
+     *  sends such rows beside it. With 16 bits no row is raw: what is not finite stays so, and the rest stays finite.
      * \return OK; ERR_ARG (null, shapes, a value that is none of the enumeration, a message that is too short or
      *         overlaps the rows); ERR_FORMAT (a row is raw and args->raw is NULL; its number is in the message);
      *         ERR_NOMEM. After ERR_FORMAT the message is of no use.

@@ -33,9 +33,7 @@ static int32_t check_message(const struct operands *o, graft_error *error)
 {
     const graft_codec_args *a = &o->args;
     const int64_t           row_bytes = gr_codec_row_bytes(&o->codec), n = o->rows.n_rows;
-    const graft_dense       message = {
-              .size = sizeof message, .dtype = GRAFT_BF16, .n_rows = 1, .n_cols = (n * row_bytes + 1) / 2, .data = a->message
-    };
+    graft_dense             message = { .size = sizeof message, .dtype = GRAFT_BF16, .n_rows = 1, .data = a->message };
 
     if (row_bytes > 0 && n > INT64_MAX / 2 / row_bytes)
         return gr_fail(error, GRAFT_ERR_ARG, "a message of %lld rows is too long", (long long)n);
@@ -44,6 +42,7 @@ static int32_t check_message(const struct operands *o, graft_error *error)
         return gr_fail(error, GRAFT_ERR_ARG, "message_bytes is %llu, and %lld rows of %lld bytes take %lld",
                        (unsigned long long)a->message_bytes, (long long)n, (long long)row_bytes,
                        (long long)(n * row_bytes));
+    message.n_cols = (n * row_bytes + 1) / 2;
     if (gr_dense_overlap(&o->rows, &message)) return gr_fail(error, GRAFT_ERR_ARG, "message overlaps rows in memory");
     if ((a->raw == NULL) != (a->n_raw == NULL))
         return gr_fail(error, GRAFT_ERR_ARG, "one of raw and n_raw is null, and the other is not");

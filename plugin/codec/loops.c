@@ -83,8 +83,8 @@ struct scale {
     int      stochastic;
 };
 
-/* Elements first .. first+count-1, count being at most PIECE. Random bits are those of (key, row, column). What the loops
- * read is copied, or the compiler sees bytes written that might be part of it. */
+/* Elements first .. first+count-1, count being at most PIECE. Random bits are those of (key, row, column). What the
+ * loops read is copied, or the compiler sees bytes written that might be part of it. */
 static inline void quantise_piece(const struct scale *s, const float *x, int64_t first, int count, uint8_t *q)
 {
     const float   zero = s->zero, inverse = s->inverse;

@@ -1,6 +1,6 @@
-/* Messages of few bits: what comes back is on the levels that the message tells, as near as the rounding promises, without
- * bias, with the error of the theory, the same for any number of threads and instruction set; and what fits no code is
- * told, not sent.
+/* Messages of few bits: what comes back is on the levels that the message tells, as near as the rounding promises,
+ * without bias, with the error of the theory, the same for any number of threads and instruction set; and what fits no
+ * code is told, not sent.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../oracle/sample.h"
 #include "../tap.h"
