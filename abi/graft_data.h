@@ -34,8 +34,7 @@ typedef struct graft_dataset {
     int64_t            n_slice;
     graft_graph       *over; /**< NULL: no other ranks. Else the graph, over ranks, of which the arrays have the rows of
                                   the slice of this rank, with or without the flag; `graph` is not looked at, and
-                                  arrays of no rows may be null, but for targets, which all ranks give or none.
-                                  Borrowed as long as they are */
+                                  arrays of no rows may be null. Borrowed as long as they are */
 } graft_dataset;
 
 /** A data set that was read from files. */

@@ -20,10 +20,12 @@ typedef struct graft_slice {
     uint32_t         reserved;
     int64_t          n_vertices; /**< of the whole graph; the same on all ranks */
     int64_t          first_row;
-    const graft_csr *rows;  /**< [m x n_vertices] row i holds what vertex first_row + i gathers from; NULL: m is 0.
+    const graft_csr *rows;    /**< [m x n_vertices] row i holds what vertex first_row + i gathers from; NULL: m is 0.
                                  The type of values, or that there are none, is the same wherever there are entries. */
-    const int32_t   *owner; /**< [m] rank that shall own each vertex, or NULL: as option "partition" says. All ranks
+    const int32_t   *owner;   /**< [m] rank that shall own each vertex, or NULL: as option "partition" says. All ranks
                                  give it, or none; one without rows need not. */
+    const uint8_t   *trained; /**< [m] not 0 for vertices to train on: stream, metis and auto deal them out evenly; or
+                                   NULL, on any rank: there are none in its slice */
 } graft_slice;
 
 /** What a rank has, or all of them together. Entries are those of the rows that are owned. */
@@ -74,18 +76,37 @@ typedef struct graft_graphs {
      *      hash    pseudo-random
      *      stream  one after the other, each where most of its neighbours are that fit there; every slice by itself,
      *              with 4 bytes for every vertex of the graph while it works
+     *      metis   by METIS, in a process that rank 0 starts (options metis.program, metis.timeout)
+     *      auto    by block, hash, stream or metis, whichever promises the shortest epochs with the layers of options
+     *              layers and hidden, and with the network as it is found to be by some messages; metis counts if it
+     *              can be had. Graphs that METIS cannot number go by stream, slice by slice.
+     *  For metis and auto rank 0 has the structure of the whole graph for a time, and the others wait for it; it tells
+     *  them that it is at work, and may take longer than halo.timeout. How owners were found is a line of explain(),
+     *  and for these two in the log of rank 0.
+     *
+     *  Option "partition.file" names a file that keeps owners. If it is there it says who owns what, and `partition`
+     *  does not matter; it must be of this graph (the same entries, however sliced; values do not count) and of as many
+     *  parts as ranks. If not, owners are written there when they are found. Only rank 0 opens it. With slice->owner it
+     *  is not looked at.
      *
      * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.
      * \param[out] graph      Untouched on failure.
      * \return OK; ERR_ARG (null; slices that overlap, leave a hole or do not reach n_vertices; ranks that disagree on
-     *         n_vertices, types, options; an owner that is no rank); ERR_FORMAT (as graft_mxm.matrix_create());
-     *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices); ERR_NOMEM;
-     *         ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for a context or a
-     *         transport that cannot be one are of this rank alone.
+     *         n_vertices, types, options; an owner that is no rank; a file for more ranks than vertices); ERR_FORMAT
+     *         (as graft_mxm.matrix_create(); a file that is none, damaged, of another graph or number of parts);
+     *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
+     *         or more entries in all); ERR_NOT_FOUND, ERR_MODULE (metis: no such program; it failed, died, wrote
+     *         nonsense, or took longer than metis.timeout); ERR_IO (a file that cannot be read or written; metis: no
+     *         process to be had); ERR_OPTION (metis, auto: hidden has another number of widths than there are hidden
+     *         layers); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for
+     *         a context or a transport that cannot be one are of this rank alone.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory, with E entries of V value bytes in n owned
      * rows: 24 n + E (4 + V) + 12 for each vertex of the slice and 4 for each of the halo; while it works up to
-     * E (32 + 2 V) more, and as much for the entries of the slice. Since 1. */
+     * E (32 + 2 V) more, and as much for the entries of the slice. With metis and auto before that: 4 for each entry
+     * and 9 for each vertex of the slice, and 2 MiB; on rank 0 also 4 for each entry of the graph and 45 for each
+     * vertex, and in the program 20 for each entry and what METIS takes. With a file, 4 on rank 0 for each vertex.
+     * Since 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                       graft_graph **graph, graft_error *error);
 

@@ -149,7 +149,7 @@ typedef struct graft_traffic {
     int64_t  halo_bytes_if_post;
     double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
     double   exchange_seconds; /**< from the first send to the last arrival, likewise */
-    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange, and for gat */
+    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange */
 } graft_traffic;
 
 typedef struct graft_train {

@@ -32,7 +32,7 @@ static int32_t read_with_matrix(const graft_context *context, const graft_matrix
 
 static struct gr_team team_of(const graft_context *context, int32_t threads)
 {
-    return (struct gr_team){ gr_threads(context, threads), NULL };
+    return (struct gr_team){ .threads = gr_threads(context, threads) };
 }
 
 static int32_t edge_gather_rows(graft_context *context, const graft_dense *x, const graft_index *index,
@@ -81,7 +81,7 @@ static int32_t edge_sddmm(graft_context *context, graft_matrix *a, const graft_d
     GR_TRY(rc);
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
     GR_TRY(gr_edge_check_sddmm(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], &call.error));
-    gr_edge_sddmm(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], team_of(context, threads));
+    gr_edge_sddmm(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
 }
@@ -96,7 +96,7 @@ static int32_t edge_softmax(graft_context *context, graft_matrix *a, const graft
     GR_TRY(rc);
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
     GR_TRY(gr_edge_check_softmax(&a->csr, &o.dense[0], &o.dense[1], &call.error));
-    gr_edge_softmax(&a->csr, &o.dense[0], &o.dense[1], team_of(context, threads));
+    gr_edge_softmax(&a->csr, &o.dense[0], &o.dense[1], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
 }
@@ -111,7 +111,7 @@ static int32_t edge_softmax_backward(graft_context *context, graft_matrix *a, co
     GR_TRY(rc);
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
     GR_TRY(gr_edge_check_softmax_backward(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], &call.error));
-    gr_edge_softmax_backward(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], team_of(context, threads));
+    gr_edge_softmax_backward(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
 }
@@ -129,7 +129,7 @@ static int32_t edge_mxm(graft_context *context, graft_matrix *a, uint32_t flags,
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
     GR_TRY(gr_edge_check_mxm(&a->csr, flags, &o.dense[0], ours, &o.dense[1], &call.error));
     if (flags & GRAFT_EDGE_TRANSPOSE) GR_TRY(gr_edge_map(a, &map, &call.error));
-    gr_edge_mxm(&a->csr, map, &o.dense[0], ours, &o.dense[1], team_of(context, threads));
+    gr_edge_mxm(&a->csr, map, &o.dense[0], ours, &o.dense[1], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
 }

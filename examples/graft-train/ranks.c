@@ -89,18 +89,32 @@ void ranks_fini(struct ranks *ranks, const struct library *library)
     ranks->is_open = 0;
 }
 
+/** Which vertices of the slice are trained on, for owners to be even in them; NULL, which is no error, if there is no
+ *  memory. The caller frees it. */
+static uint8_t *trained_of(const graft_dataset *slice)
+{
+    const int64_t n = slice->n_slice;
+    uint8_t      *trained = slice->split != NULL ? malloc((size_t)n + 1) : NULL;
+
+    for (int64_t v = 0; v < n && trained != NULL; v++) trained[v] = slice->split[v] == GRAFT_SPLIT_TRAIN;
+    return trained;
+}
+
 int32_t ranks_spread(struct ranks *ranks, const struct library *library, const graft_dataset *slice, graft_error *error)
 {
     graft_slice rows = GRAFT_INIT(graft_slice);
+    uint8_t    *trained = trained_of(slice);
     int32_t     rc;
 
     rows.n_vertices = slice->n_vertices;
     rows.first_row = slice->first_vertex;
     rows.rows = slice->graph;
+    rows.trained = trained;
     TRY(library->graphs->create(library->api->context, &ranks->lent, &rows, &ranks->graph, error));
     ranks->dataset = *slice;
     ranks->dataset.over = ranks->graph;
 done:
+    free(trained);
     return rc;
 }
 

@@ -69,6 +69,7 @@ void gr_graph_explain(const graft_graph *g, char *text, uint64_t capacity)
 
     gr_text_add(&t, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
                 g->value_type != 0 ? "weighted" : "not weighted");
+    gr_text_add(&t, "partition: %s\n", g->partition);
     gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "entries", "cut", "halo", "v/mean",
                 "e/mean");
     for (int32_t p = 0; p < g->comm->n_ranks; p++) {

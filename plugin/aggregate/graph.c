@@ -1,6 +1,7 @@
 /* Making a graph over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/graph.h"
+#include "base/crc.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ struct record {
     int32_t value_type;
     int32_t has_owner;
     char    partition[16];
+    int64_t partition_file; /* CRC32C of the option */
 };
 
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error)
@@ -36,6 +38,7 @@ done:
 
 static struct record record_of(const graft_context *context, const graft_slice *slice)
 {
+    const char   *file = gr_option_text(context, GR_OPTION_PARTITION_FILE);
     struct record r = { .n_vertices = slice->n_vertices, .first_row = slice->first_row };
 
     r.n_rows = slice->rows != NULL ? slice->rows->n_rows : 0;
@@ -43,6 +46,7 @@ static struct record record_of(const graft_context *context, const graft_slice *
     r.value_type = r.n_entries > 0 && slice->rows->values != NULL ? slice->rows->value_type : 0;
     r.has_owner = slice->owner != NULL;
     snprintf(r.partition, sizeof r.partition, "%s", gr_option_text(context, GR_OPTION_PARTITION));
+    r.partition_file = gr_crc(0, file, strlen(file));
     return r;
 }
 
@@ -90,6 +94,7 @@ static int32_t check_records(struct record *r, int32_t n_ranks, graft_error *err
             error->rank = p;
             return error->code;
         }
+        GR_TRY(differ("the checksum of option partition.file", 0, r[0].partition_file, p, r[p].partition_file, error));
         if (r[p].n_rows == 0) r[p].first_row = end;
         GR_TRY(check_begin(r, p, n_ranks, end, error));
         end += r[p].n_rows;
@@ -139,9 +144,10 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
         g->share[p].n_entries = records[p].n_entries;
         g->first[p + 1] = g->first[p] + records[p].n_rows;
         if (records[p].n_entries > 0) g->value_type = records[p].value_type;
+        if (records[p].n_rows > 0 && records[p].has_owner) g->is_given = 1;
     }
 done:
-    gr_free(g->context, records);
+    gr_comm_free(g->comm, records);
     return rc;
 }
 
@@ -167,12 +173,12 @@ struct parcel {
     int64_t        entries_in;
 };
 
-static void parcel_fini(const graft_context *context, struct parcel *p)
+static void parcel_fini(const struct gr_comm *comm, struct parcel *p)
 {
     void *const blocks[] = { p->to,  p->from,   p->out,   p->in,       p->row,    p->row_in,
                              p->col, p->col_in, p->value, p->value_in, p->row_ptr };
 
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_comm_free(comm, blocks[i]);
     *p = (struct parcel){ 0 };
 }
 
@@ -186,7 +192,6 @@ static int32_t plan_parcel(graft_graph *g, const graft_slice *slice, struct parc
     GR_TRY(GR_NEW(g->context, p->from, n_ranks, error));
     GR_TRY(GR_NEW(g->context, p->out, n_ranks + 1, error));
     GR_TRY(GR_NEW(g->context, p->in, n_ranks + 1, error));
-    GR_TRY(gr_owner_find(g, slice, g->owner, error));
     for (int64_t i = 0; i < g->n_slice; i++) {
         struct amount *to = &p->to[g->owner[i]];
 
@@ -276,8 +281,8 @@ static int32_t deliver(graft_graph *g, const graft_slice *slice, struct parcel *
         g->vertex[i] = p->row_in[i].vertex;
         p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].entries;
     }
-    gr_free(g->context, p->col);
-    gr_free(g->context, p->value);
+    gr_comm_free(g->comm, p->col);
+    gr_comm_free(g->comm, p->value);
     p->col = NULL;
     p->value = NULL;
 done:
@@ -300,6 +305,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     int32_t         rc = GRAFT_OK;
 
     GR_TRY(join_slices(g, slice, error));
+    GR_TRY(gr_owner_find(g, slice, error));
     GR_TRY(deliver(g, slice, &parcel, error));
     GR_TRY(gr_names_find(g, parcel.col_in, parcel.entries_in, &names, error));
     rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &names, error);
@@ -307,7 +313,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     rc = share_counts(g, error);
 done:
     gr_names_fini(g->context, &names);
-    parcel_fini(g->context, &parcel);
+    parcel_fini(g->comm, &parcel);
     return rc;
 }
 
@@ -338,9 +344,9 @@ void gr_graph_destroy(graft_graph *g)
     gr_csr_fini(g->context, &g->remote);
     gr_free(g->context, g->part.halo.start);
     gr_free(g->context, g->part.halo.place);
-    gr_free(g->context, g->share);
+    gr_comm_free(g->comm, g->share);
     gr_free(g->context, g->first);
-    gr_free(g->context, g->owner);
+    gr_comm_free(g->comm, g->owner);
     gr_free(g->context, g->vertex);
     gr_free(g->context, g->sent);
     gr_free(g->context, g->sent_start);

@@ -2,7 +2,7 @@
  * order in which the host has them and that of their owners.
  *
  * graph.c   create: slices, owners, rows to their owners     directory.c  where the vertices of columns live
- * owner.c   which rank owns which vertex                     columns.c    from global to local columns
+ * owner.h   which rank owns which vertex                     columns.c    from global to local columns
  * move.c    rows of bytes from slices to owners and back     explain.c    what there is, in a few lines
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_GRAPH_H
@@ -41,6 +41,8 @@ struct graft_graph {
     int64_t          n_vertices;
     int64_t          n_slice, n_owned; /* of this rank */
     graft_dtype      value_type;       /* 0: no values */
+    int32_t          is_given;         /* 1: the host says who owns what */
+    char             partition[512];   /* how owners were found, and why */
     int64_t         *first;            /* [n_ranks + 1] the first vertex of each slice */
     int32_t         *owner;            /* [n_slice] */
     int64_t         *vertex;           /* [n_owned] rising */
@@ -67,12 +69,11 @@ void gr_graph_destroy(graft_graph *graph);
 /** What can be said of a slice without the others. `rows` may be NULL. */
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error);
 
-/** Who shall own the rows of this slice: by the slice itself, or by option "partition". This is the place for more
- *  ways, which may be collective ones: all ranks come by at the same moment. Of the graph there is where slices begin
- *  (`first`), and in `share` n_slice and n_entries of all slices.
- * \param[out] owner  [n_slice]
- * \return OK; ERR_ARG (an owner that is no rank), on this rank alone. */
-int32_t gr_owner_find(const graft_graph *graph, const graft_slice *slice, int32_t *owner, graft_error *error);
+/** Find graph->owner, the owners of the rows of this slice: by the slice itself, by the file of option
+ *  "partition.file", or by option "partition"; see owner.h. Collective.
+ * \return OK; ERR_ARG (an owner that is no rank), and what a file or METIS can fail with: the same on all ranks;
+ *         ERR_PEER. */
+int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
 /** How the columns of the owned rows are called here: those of this rank by place, those of others by their place in
  *  the halo. */

@@ -1,20 +1,26 @@
 /* Rows of the halo as they are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/halo.h"
-#include "base/clock.h"
 #include "base/memory.h"
+#include "edge/edge.h"
 
-#include <string.h>
+/* What the ranks tell one another in the beginning. */
+struct places {
+    int64_t *count;          /* [n_ranks] rows that this rank wants of each */
+    int64_t *out_at, *in_at; /* [n_ranks + 1] bytes */
+};
 
-static int32_t allocate(const graft_context *context, int32_t n_ranks, struct gr_halo_rows *r, int64_t **count,
+static int32_t allocate(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r, struct places *p,
                         graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const int64_t n_ranks = comm->n_ranks;
+    int32_t       rc = gr_exchange_init(context, comm, &r->exchange, error);
 
+    GR_TRY(rc);
     GR_TRY(GR_NEW(context, r->send_start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, r->out_at, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, r->in_at, n_ranks + 1, error));
-    rc = GR_NEW(context, *count, n_ranks, error);
+    GR_TRY(GR_NEW(context, p->count, n_ranks, error));
+    GR_TRY(GR_NEW(context, p->out_at, n_ranks + 1, error));
+    rc = GR_NEW(context, p->in_at, n_ranks + 1, error);
 done:
     return rc;
 }
@@ -23,13 +29,14 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
                           int64_t widest, struct gr_halo_rows *r, graft_error *error)
 {
     const int32_t n_ranks = comm->n_ranks;
-    int64_t      *count = NULL, sent;
-    int32_t       rc = allocate(context, n_ranks, r, &count, error);
+    struct places p = { 0 };
+    int64_t       sent;
+    int32_t       rc = allocate(context, comm, r, &p, error);
 
     r->halo = halo;
     GR_TRY(gr_comm_agree(comm, rc, error));
-    for (int32_t q = 0; q < n_ranks; q++) count[q] = halo->start[q + 1] - halo->start[q];
-    GR_TRY(gr_comm_alltoall(comm, count, sizeof *count, r->send_start + 1, error));
+    for (int32_t q = 0; q < n_ranks; q++) p.count[q] = halo->start[q + 1] - halo->start[q];
+    GR_TRY(gr_comm_alltoall(comm, p.count, sizeof *p.count, r->send_start + 1, error));
     for (int32_t q = 0; q < n_ranks; q++) r->send_start[q + 1] += r->send_start[q];
     sent = r->send_start[n_ranks];
     rc = GR_NEW(context, r->place, sent, error);
@@ -37,66 +44,88 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
         rc = GRAFT_ERR_NOMEM;
     GR_TRY(gr_comm_agree(comm, rc, error));
     for (int32_t q = 0; q <= n_ranks; q++) {
-        r->out_at[q] = 4 * halo->start[q];
-        r->in_at[q] = 4 * r->send_start[q];
+        p.out_at[q] = 4 * halo->start[q];
+        p.in_at[q] = 4 * r->send_start[q];
     }
-    rc = gr_comm_alltoallv(comm, halo->place, r->out_at, r->place, r->in_at, error);
+    rc = gr_comm_alltoallv(comm, halo->place, p.out_at, r->place, p.in_at, error);
 done:
-    gr_free(context, count);
+    gr_free(context, p.count);
+    gr_free(context, p.out_at);
+    gr_free(context, p.in_at);
     return rc;
 }
 
 void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r)
 {
-    gr_free(context, r->send_start);
-    gr_free(context, r->out_at);
-    gr_free(context, r->in_at);
-    if (r->buffer != NULL) gr_comm_free(comm, r->buffer);
-    if (r->place != NULL) gr_comm_free(comm, r->place);
+    gr_exchange_fini(context, &r->exchange);
+    gr_comm_free(comm, r->send_start);
+    gr_comm_free(comm, r->buffer);
+    gr_comm_free(comm, r->place);
     *r = (struct gr_halo_rows){ 0 };
 }
 
-static int32_t exchange(struct gr_halo_rows *r, struct gr_comm *comm, const float *out, float *in, int64_t width,
-                        graft_error *error)
+static graft_dense dense(float *data, int64_t rows, int64_t width)
 {
-    const double  begin = gr_seconds();
-    const int32_t rc = gr_comm_alltoallv(comm, out, r->out_at, in, r->in_at, error);
+    return (graft_dense){
+        .size = sizeof(graft_dense), .dtype = GRAFT_F32, .n_rows = rows, .n_cols = width, .stride = width, .data = data
+    };
+}
 
-    r->seconds += gr_seconds() - begin;
-    r->columns += width;
+/* The owned rows, the rows in the buffer, and which of the former each of the latter is. */
+struct packing {
+    graft_dense owned, packed;
+    graft_index index;
+};
+
+static struct packing packing_of(const struct gr_halo_rows *r)
+{
+    const struct gr_halo_pass *pass = &r->pass;
+    const int64_t              sent = r->send_start[r->exchange.comm->n_ranks];
+
+    return (struct packing){ dense(pass->x, pass->n_owned, pass->width),
+                             dense(r->buffer, sent, pass->width),
+                             { sizeof(graft_index), GRAFT_I32, sent, r->place } };
+}
+
+int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,
+                           graft_error *error)
+{
+    const struct gr_exchange_side owned = { r->send_start, (char *)r->buffer };
+    const struct gr_exchange_side halo = { r->halo->start, (char *)(pass->x + pass->n_owned * pass->width) };
+    const int                     forward = pass->direction == GR_FORWARD;
+    const struct gr_frame         head = { .layer = pass->layer,
+                                           .direction = (int32_t)pass->direction,
+                                           .bits = 32,
+                                           .epoch = pass->epoch,
+                                           .width = pass->width };
+    int32_t                       rc = GRAFT_OK;
+
+    r->pass = *pass;
+    GR_TRY(gr_exchange_receive(&r->exchange, &head, forward ? halo : owned, error));
+    if (forward) {
+        const struct packing p = packing_of(r);
+
+        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, team.threads);
+    }
+    GR_TRY(gr_exchange_send(&r->exchange, forward ? owned : halo, team, error));
+    r->begun = 1;
+done:
     return rc;
 }
 
-int32_t gr_halo_rows_get(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
-                         graft_error *error)
+int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_error *error)
 {
-    const int64_t  sent = r->send_start[comm->n_ranks];
-    const uint64_t bytes = (uint64_t)width * sizeof *x;
+    int32_t rc = GRAFT_OK;
 
-    for (int64_t i = 0; i < sent; i++) memcpy(r->buffer + i * width, x + r->place[i] * width, bytes);
-    for (int32_t q = 0; q <= comm->n_ranks; q++) {
-        r->out_at[q] = r->send_start[q] * (int64_t)bytes;
-        r->in_at[q] = r->halo->start[q] * (int64_t)bytes;
+    if (!r->begun) return GRAFT_OK;
+    r->begun = 0;
+    GR_TRY(gr_exchange_end(&r->exchange, team, error));
+    if (r->pass.direction == GR_BACKWARD) {
+        const struct packing p = packing_of(r);
+
+        gr_edge_index_add(&p.packed, &p.index, &p.owned, team.threads);
     }
-    return exchange(r, comm, r->buffer, x + first * width, width, error);
-}
-
-int32_t gr_halo_rows_give(struct gr_halo_rows *r, struct gr_comm *comm, float *x, int64_t first, int64_t width,
-                          graft_error *error)
-{
-    const int64_t sent = r->send_start[comm->n_ranks], bytes = width * (int64_t)sizeof *x;
-    int32_t       rc = GRAFT_OK;
-
-    for (int32_t q = 0; q <= comm->n_ranks; q++) {
-        r->out_at[q] = r->halo->start[q] * bytes;
-        r->in_at[q] = r->send_start[q] * bytes;
-    }
-    GR_TRY(exchange(r, comm, x + first * width, r->buffer, width, error));
-    for (int64_t i = 0; i < sent; i++) {
-        float *const to = x + r->place[i] * width, *const from = r->buffer + i * width;
-
-        for (int64_t j = 0; j < width; j++) to[j] += from[j];
-    }
+    r->columns += r->pass.width;
 done:
     return rc;
 }
@@ -104,5 +133,5 @@ done:
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks, int64_t widest)
 {
     if (r->send_start == NULL) return 0;
-    return 24 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + widest);
+    return gr_exchange_bytes(n_ranks) + 8 * ((int64_t)n_ranks + 1) + r->send_start[n_ranks] * 4 * (1 + widest);
 }

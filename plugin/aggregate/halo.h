@@ -5,15 +5,27 @@
 #define GR_AGGREGATE_HALO_H
 
 #include "aggregate/graph.h"
+#include "exchange/rows.h"
+
+/** One pass. Forward, the owned rows go to those behind them, rows of the halo, where other ranks have them; backward,
+ *  what stands behind the owned rows is added to the rows of its owners, in the order of ranks. */
+struct gr_halo_pass {
+    enum gr_direction direction;
+    int32_t           layer;
+    int64_t           epoch;
+    int64_t           n_owned, width;
+    float            *x; /* [n_owned + halo x width] */
+};
 
 struct gr_halo_rows {
     const struct gr_halo *halo;
-    int64_t              *send_start;     /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
-    int32_t              *place;          /* [rows that go] which of the owned rows each is */
-    int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
-    float                *buffer;         /* [rows that go x widest] */
-    int64_t               columns;        /* of all passes so far */
-    double                seconds;        /* in which they sent and waited */
+    int64_t              *send_start; /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
+    int32_t              *place;      /* [rows that go] which of the owned rows each is */
+    float                *buffer;     /* [rows that go x widest] */
+    struct gr_exchange    exchange;
+    struct gr_halo_pass   pass;    /* the one in work */
+    int                   begun;   /* there is one */
+    int64_t               columns; /* of all passes so far */
 };
 
 /** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.
@@ -23,14 +35,13 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
                           int64_t widest, struct gr_halo_rows *rows, graft_error *error);
 void    gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** From x[first x width], the owned rows, to those behind them, rows of the halo. Collective. \return OK; ERR_PEER. */
-int32_t gr_halo_rows_get(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
-                         graft_error *error);
+/** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of `exchange` lets
+ *  messages move. Allocates nothing. Collective. \return OK; ERR_PEER. */
+int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
+                           graft_error *error);
 
-/** The transpose of it: what stands behind the owned rows is added to the rows of its owners, in the order of ranks.
- *  Collective.  \return OK; ERR_PEER. */
-int32_t gr_halo_rows_give(struct gr_halo_rows *rows, struct gr_comm *comm, float *x, int64_t first, int64_t width,
-                          graft_error *error);
+/** Wait for what comes, and take it into x. Does nothing where no pass has begun. \return OK; ERR_PEER. */
+int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_error *error);
 
 /** Bytes that it holds. */
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks, int64_t widest);

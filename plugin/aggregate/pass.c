@@ -2,7 +2,6 @@
  * aggregated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
-#include "base/clock.h"
 
 #include <math.h>
 
@@ -69,133 +68,30 @@ static void start(graft_plan *plan, const graft_aggregate_args *args)
     const int       transposed = (args->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
 
     *pass = (struct gr_pass){ .begun = 1, .args = *args, .x = *args->x, .out = *args->out };
-    pass->error.size = sizeof pass->error;
     pass->sends = transposed ? GR_SIDE_IN : GR_SIDE_OUT;
     pass->gets = transposed ? GR_SIDE_OUT : GR_SIDE_IN;
     pass->element = args->x->dtype == GRAFT_F64 ? 8 : 4;
-    for (int32_t q = 0; q < plan->comm->n_ranks; q++) {
-        if (plan->side[pass->gets].start[q] < plan->side[pass->gets].start[q + 1]) plan->from[pass->n_in++] = q;
-        if (plan->side[pass->sends].start[q] < plan->side[pass->sends].start[q + 1]) plan->to[pass->n_out++] = q;
-    }
 }
 
-/* The rows to or from rank `q`, which lie in a buffer, and the frame of their message. */
-static char *rows_of(const graft_plan *plan, int32_t side, int32_t q, int32_t sender, struct gr_frame *frame)
+/* What the frames of this pass have in common. */
+static struct gr_frame head_of(const struct gr_pass *pass)
 {
-    const struct gr_pass *pass = &plan->pass;
-    const int64_t         first = plan->side[side].start[q], row_bytes = pass->x.n_cols * pass->element;
-
-    *frame = (struct gr_frame){ .channel = (uint32_t)plan->channel,
-                                .from = sender,
-                                .layer = pass->args.layer,
-                                .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
-                                .bits = (int32_t)pass->element * 8,
-                                .epoch = pass->args.epoch,
-                                .rows = plan->side[side].start[q + 1] - first,
-                                .width = pass->x.n_cols };
-    frame->bytes = (uint64_t)(frame->rows * row_bytes);
-    return (char *)plan->side[side].buffer + first * row_bytes;
+    return (struct gr_frame){ .layer = pass->args.layer,
+                              .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
+                              .bits = (int32_t)pass->element * 8,
+                              .epoch = pass->args.epoch,
+                              .width = pass->x.n_cols };
 }
 
-static int32_t post_receives(graft_plan *plan, graft_error *error)
+static struct gr_exchange_side side_of(const graft_plan *plan, int32_t side)
 {
-    const struct gr_pass *pass = &plan->pass;
-    int32_t               rc = GRAFT_OK;
-
-    for (int32_t i = 0; i < pass->n_in; i++) {
-        struct gr_request *request = &plan->requests[i];
-        const int32_t      q = plan->from[i];
-        struct gr_frame    expected;
-        char              *rows = rows_of(plan, pass->gets, q, q, &expected);
-
-        GR_TRY(
-            gr_comm_receive(plan->comm, q, plan->channel, &plan->frame_in[i], sizeof *plan->frame_in, request, error));
-        if (expected.bytes > 0)
-            GR_TRY(gr_comm_receive(plan->comm, q, plan->channel, rows, expected.bytes, request + pass->n_in, error));
-    }
-done:
-    return rc;
+    return (struct gr_exchange_side){ plan->side[side].start, plan->side[side].buffer };
 }
 
-static int32_t post_sends(graft_plan *plan, graft_error *error)
+static struct gr_team team_of(const graft_plan *plan)
 {
-    const struct gr_pass *pass = &plan->pass;
-    int32_t               rc = GRAFT_OK;
-
-    for (int32_t i = 0; i < pass->n_out; i++) {
-        struct gr_request *request = &plan->requests[2 * pass->n_in + i];
-        struct gr_frame   *frame = &plan->frame_out[i];
-        const int32_t      q = plan->to[i];
-        const char        *rows = rows_of(plan, pass->sends, q, plan->comm->rank, frame);
-
-        gr_frame_seal(frame, rows);
-        GR_TRY(gr_comm_send(plan->comm, q, plan->channel, frame, sizeof *frame, request, error));
-        if (frame->bytes > 0)
-            GR_TRY(gr_comm_send(plan->comm, q, plan->channel, rows, frame->bytes, request + pass->n_out, error));
-    }
-done:
-    return rc;
-}
-
-static int64_t request_count(const struct gr_pass *pass)
-{
-    return 2 * (int64_t)pass->n_in + 2 * (int64_t)pass->n_out;
-}
-
-/* What came must be what this rank is waiting for; looked at before the rows behind it, whose length it tells. */
-static int32_t check_frames(graft_plan *plan, graft_error *error)
-{
-    struct gr_pass *pass = &plan->pass;
-
-    for (int32_t i = 0; i < pass->n_in; i++) {
-        struct gr_frame expected;
-
-        rows_of(plan, pass->gets, plan->from[i], plan->from[i], &expected);
-        if (gr_frame_check(&plan->frame_in[i], &expected, error) < 0) return gr_comm_fail(plan->comm, error);
-    }
-    pass->checked = 1;
-    return GRAFT_OK;
-}
-
-static int32_t check_rows(graft_plan *plan, graft_error *error)
-{
-    const struct gr_pass *pass = &plan->pass;
-
-    for (int32_t i = 0; i < pass->n_in; i++) {
-        struct gr_frame expected;
-        const char     *rows = rows_of(plan, pass->gets, plan->from[i], plan->from[i], &expected);
-
-        if (gr_frame_check_payload(&plan->frame_in[i], rows, error) < 0) return gr_comm_fail(plan->comm, error);
-    }
-    return GRAFT_OK;
-}
-
-/* All has arrived now; `waited` is when this rank began to do nothing else, 0 if it never did. */
-static void note_arrival(graft_plan *plan, double waited)
-{
-    const double now = gr_seconds();
-
-    plan->pass.arrived = 1;
-    if (request_count(&plan->pass) == 0) return;
-    plan->exchange_seconds += now - plan->pass.began;
-    if (waited > 0) plan->wait_seconds += now - waited;
-}
-
-/* Let messages move; called by the local product, so that it must keep what fails. */
-static void poll(void *arg)
-{
-    graft_plan     *plan = arg;
-    struct gr_pass *pass = &plan->pass;
-    int64_t         left = 0;
-
-    if (pass->rc < 0 || pass->arrived) return;
-    if (!pass->checked) {
-        pass->rc = gr_comm_poll(plan->comm, plan->requests, pass->n_in, &left, &pass->error);
-        if (pass->rc == GRAFT_OK && left == 0) pass->rc = check_frames(plan, &pass->error);
-    }
-    if (pass->rc < 0 || !pass->checked) return;
-    pass->rc = gr_comm_poll(plan->comm, plan->requests, request_count(pass), &left, &pass->error);
-    if (pass->rc == GRAFT_OK && left == 0) note_arrival(plan, 0);
+    return (struct gr_team){ .threads = gr_threads(plan->context, plan->pass.args.threads),
+                             .times = plan->pass.args.times };
 }
 
 /* The rows to or from others as a matrix. */
@@ -224,7 +120,7 @@ static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, 
                                   .row_scale = row_scale,
                                   .times = plan->pass.args.times,
                                   .poll = poll_fn,
-                                  .poll_arg = poll_fn != NULL ? plan : NULL };
+                                  .poll_arg = poll_fn != NULL ? &plan->exchange : NULL };
 
     return gr_mxm_run(plan->context, &args, error);
 }
@@ -249,19 +145,19 @@ static void clear_bare(const graft_plan *plan)
 /* All of a pass that happens before end(). What fails here has others waiting. */
 static int32_t run(graft_plan *plan, graft_error *error)
 {
-    struct gr_pass   *pass = &plan->pass;
-    const int         transposed = pass->gets == GR_SIDE_OUT;
-    const uint32_t    flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
-    const graft_dense sent = buffer_of(plan, pass->sends);
-    int32_t           rc = GRAFT_OK;
+    struct gr_pass       *pass = &plan->pass;
+    const int             transposed = pass->gets == GR_SIDE_OUT;
+    const uint32_t        flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
+    const graft_dense     sent = buffer_of(plan, pass->sends);
+    const struct gr_frame head = head_of(pass);
+    int32_t               rc = GRAFT_OK;
 
-    GR_TRY(post_receives(plan, error));
-    if (pass->n_out > 0)
+    GR_TRY(gr_exchange_receive(&plan->exchange, &head, side_of(plan, pass->gets), error));
+    if (sent.n_rows > 0)
         GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
-    pass->began = gr_seconds();
-    GR_TRY(post_sends(plan, error));
+    GR_TRY(gr_exchange_send(&plan->exchange, side_of(plan, pass->sends), team_of(plan), error));
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
-                   pass->args.row_scale, poll, error));
+                   pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
 done:
     return rc;
@@ -288,24 +184,6 @@ done:
     return rc;
 }
 
-static int32_t wait_for_all(graft_plan *plan, graft_error *error)
-{
-    struct gr_pass *pass = &plan->pass;
-    const double    begin = gr_seconds();
-    int32_t         rc = pass->rc;
-
-    if (rc < 0) *error = pass->error;
-    if (rc < 0 || pass->arrived) return rc;
-    if (!pass->checked) {
-        GR_TRY(gr_comm_wait(plan->comm, plan->requests, pass->n_in, error));
-        GR_TRY(check_frames(plan, error));
-    }
-    GR_TRY(gr_comm_wait(plan->comm, plan->requests, request_count(pass), error));
-    note_arrival(plan, begin);
-done:
-    return rc;
-}
-
 int32_t gr_pass_end(graft_plan *plan, graft_error *error)
 {
     struct gr_pass *pass = &plan->pass;
@@ -315,10 +193,9 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
 
     if (!pass->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     pass->begun = 0;
-    GR_TRY(wait_for_all(plan, error));
-    GR_TRY(check_rows(plan, error));
+    GR_TRY(gr_exchange_end(&plan->exchange, team_of(plan), error));
     received = buffer_of(plan, pass->gets);
-    if (pass->n_in > 0)
+    if (received.n_rows > 0)
         rc = product(plan, transposed ? plan->send_transpose : plan->receive, &received, &pass->out,
                      GRAFT_MXM_ACCUMULATE, pass->args.row_scale, NULL, error);
     if (rc < 0) {

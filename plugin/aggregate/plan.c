@@ -28,11 +28,7 @@ static int32_t allocate(graft_plan *plan, graft_error *error)
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
     GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->frame_in, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->frame_out, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->from, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->to, n_ranks, error));
-    GR_TRY(GR_NEW(plan->context, plan->requests, 4 * n_ranks, error));
+    rc = gr_exchange_init(plan->context, plan->comm, &plan->exchange, error);
 done:
     return rc;
 }
@@ -94,11 +90,10 @@ int64_t gr_plan_bytes(const graft_plan *plan)
 {
     const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
                                              plan->receive_transpose };
-    const int64_t             each_rank = 2 * (int64_t)sizeof *plan->frame_in + 2 * (int64_t)sizeof *plan->from +
-                              4 * (int64_t)sizeof *plan->requests + (int64_t)sizeof *plan->flow +
-                              GR_SIDES * (int64_t)sizeof *plan->side[0].start;
-    int64_t bytes = (int64_t)sizeof *plan + plan->comm->n_ranks * each_rank;
+    const int32_t             n_ranks = plan->comm->n_ranks;
+    int64_t                   bytes = (int64_t)sizeof *plan + gr_exchange_bytes(n_ranks);
 
+    bytes += n_ranks * (int64_t)(sizeof *plan->flow + GR_SIDES * sizeof *plan->side[0].start);
     bytes += plan->n_bare * (int64_t)sizeof *plan->bare + plan->buffer_bytes[0] + plan->buffer_bytes[1];
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         if (matrices[i] != NULL) bytes += matrices[i]->owned_bytes;
@@ -150,7 +145,6 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
-    made->channel = gr_comm_channel(comm);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY(compare(made, wish, error));
@@ -176,11 +170,7 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->side[side].start);
         gr_comm_free(plan->comm, plan->side[side].buffer);
     }
-    gr_comm_free(plan->comm, plan->frame_in);
-    gr_comm_free(plan->comm, plan->frame_out);
-    gr_free(plan->context, plan->from);
-    gr_free(plan->context, plan->to);
-    gr_free(plan->context, plan->requests);
+    gr_exchange_fini(plan->context, &plan->exchange);
     gr_free(plan->context, plan->bare);
     gr_free(plan->context, plan->flow);
     gr_graph_destroy(plan->graph);

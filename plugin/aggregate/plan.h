@@ -15,7 +15,7 @@
 
 #include "aggregate/graph.h"
 #include "cover/cover.h"
-#include "exchange/frame.h"
+#include "exchange/rows.h"
 #include "graft_aggregate.h"
 #include "kernel/kernel.h"
 
@@ -78,12 +78,6 @@ struct gr_pass {
     graft_dense          x, out;
     int32_t              sends, gets; /* GR_SIDE_... */
     int64_t              element;     /* bytes */
-    int32_t              n_in, n_out; /* ranks with messages */
-    int                  checked;     /* frames have come and are right */
-    int                  arrived;     /* all has come, and gone */
-    int32_t              rc;          /* of what failed meanwhile */
-    graft_error          error;
-    double               began;
 };
 
 struct graft_plan {
@@ -92,21 +86,17 @@ struct graft_plan {
     struct gr_comm       *comm;
     const struct gr_part *part;
     graft_dtype           value_type;
-    int32_t               channel;
+    struct gr_exchange    exchange;
     struct gr_side        side[GR_SIDES];
     int64_t               buffer_bytes[GR_SIDES];
     graft_matrix         *local, *send, *receive; /* A_local, S, R */
     graft_matrix         *local_transpose, *send_transpose, *receive_transpose;
-    int64_t               n_bare;               /* rows whose only entries are those of others */
-    int32_t              *bare;                 /* [n_bare] */
-    struct gr_frame      *frame_in, *frame_out; /* [n_ranks] by message */
-    int32_t              *from, *to;            /* [n_ranks] the rank of each message */
-    struct gr_request    *requests;             /* [4 * n_ranks] frames that come, then their rows, then what goes */
-    struct gr_flow       *flow;                 /* [n_ranks] */
+    int64_t               n_bare; /* rows whose only entries are those of others */
+    int32_t              *bare;   /* [n_bare] */
+    struct gr_flow       *flow;   /* [n_ranks] */
     struct gr_pass        pass;
     int64_t               passes;
     int64_t               columns; /* of all passes that have ended */
-    double                wait_seconds, exchange_seconds;
 };
 
 /** What a plan is made for. */

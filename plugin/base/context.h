@@ -16,6 +16,7 @@ struct graft_context {
     struct gr_options options;
     struct gr_modules modules;
     struct gr_comm   *comms;          /* of exchange/, one for each transport in use */
+    int32_t           keeps;          /* of these, those of which a library may still write where messages were */
     uint64_t          verified;       /* products of which rows were verified: the key of the next sample */
     char              last_run[1024]; /* which kernel ran last, for explain */
 };

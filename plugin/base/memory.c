@@ -60,7 +60,7 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
 
 void gr_free(const graft_context *context, void *memory)
 {
-    gr_host_free(&context->host, memory);
+    if (context->keeps == 0) gr_host_free(&context->host, memory);
 }
 
 void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,

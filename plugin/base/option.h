@@ -42,8 +42,9 @@
     X(MXM_VERIFY, "mxm.verify", 1, "integer", "0", "0..1000000", "rows of every product to compare with reference")    \
     X(DENSE_MODULE, "dense.module", 0, "text", "auto", "", "module of the dense products: auto, or a name")            \
     X(DENSE_TYPE, "dense.type", 0, "f32|bf16", "f32", "", "what dense products multiply; they add in float")           \
-    X(PARTITION, "partition", 0, "given|block|hash|stream", "given", "",                                               \
-      "who owns the vertices of a graph over ranks: who has them in its slice, or by block, hash or stream")           \
+    X(PARTITION, "partition", 0, "given|block|hash|stream|metis|auto", "given", "",                                    \
+      "who owns the vertices of a graph over ranks: who has them in its slice, or by one of these methods")            \
+    X(PARTITION_FILE, "partition.file", 0, "text", "", "", "file with the owners: read if it is there, else written")  \
     X(HALO_COVER, "halo.cover", 0, "hybrid|pre|post", "hybrid", "",                                                    \
       "rows that ranks send: sums made by the sender (pre), raw rows (post), or the fewest of both")                   \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \

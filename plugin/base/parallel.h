@@ -27,6 +27,7 @@ static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, i
         for (int64_t chunk = 0; chunk < count; chunk++) {
             const int64_t begin = chunk * chunk_rows;
             body(arg, chunk, begin, begin + chunk_rows < n ? begin + chunk_rows : n);
+            gr_team_poll(team);
         }
         gr_team_end(team.times);
     }

@@ -14,6 +14,9 @@ enum { GR_TIME_BEGIN, GR_TIME_END, GR_TIME_WAITED, GR_TIMES };
 struct gr_team {
     int     threads; /* at most so many */
     double *times;   /* [threads x GR_TIMES], or NULL */
+    void (*poll)(
+        void *poll_arg); /* called now and then by the thread that called, or NULL: messages are on their way */
+    void *poll_arg;
 };
 
 /** A thread begins its share; what has passed since it ended the one before it waited. Inside a parallel region. */
@@ -32,6 +35,12 @@ static inline void gr_team_begin(double *times)
 static inline void gr_team_end(double *times)
 {
     if (times != NULL) times[GR_TIMES * omp_get_thread_num() + GR_TIME_END] = gr_seconds();
+}
+
+/** Between two parts of a loop. */
+static inline void gr_team_poll(struct gr_team team)
+{
+    if (team.poll != NULL && omp_get_thread_num() == 0) team.poll(team.poll_arg);
 }
 
 /** Of `threads`, how many are worth waking for so many operations on elements: a team costs some microseconds. */

@@ -271,7 +271,8 @@ static int32_t read_header(struct stream *stream, struct header *header)
     return rc < 0 ? rc : read_sizes(stream, header);
 }
 
-/* Read entries until there are so many, or no more. *count receives how many, and one more if there are more. */
+/* Read entries until there are so many, or no more. *count receives how many, and one more if there are more, or if the
+ * next one is malformed. */
 static int32_t read_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
                             int64_t *count)
 {
@@ -280,10 +281,13 @@ static int32_t read_entries(struct stream *stream, const struct header *header, 
     int32_t  rc = GRAFT_OK;
 
     if (locale == (locale_t)0) return gr_fail(stream->error, GRAFT_ERR_NOMEM, "no memory for the \"C\" locale");
-    for (entry = 0; entry < most && next_line(stream); entry++) GR_TRY(read_entry(stream, header, locale, coo));
-    *count = entry + next_line(stream);
-    rc = stream->rc;
-done:
+    for (entry = 0; entry < most && rc == GRAFT_OK && next_line(stream); entry++)
+        rc = read_entry(stream, header, locale, coo);
+    *count = entry;
+    if (rc == GRAFT_OK) {
+        *count += next_line(stream);
+        rc = stream->rc;
+    }
     freelocale(locale);
     return rc;
 }
@@ -343,22 +347,24 @@ static int32_t fail_number(const struct stream *stream, const struct header *hea
 }
 
 /* All ranks together must have as many entries as the header states. With fewer, the last rank is at the end of the
- * file, and says so. With more, the rank that has the first too many goes back to find its line. */
+ * file, and says so. With more, the rank that has the first too many goes back to find its line: what is on it is not
+ * looked at, so `rc`, of a line that is malformed, counts for nothing then. The lowest rank that failed has the first
+ * line of the file that is wrong. */
 static int32_t check_number(const struct gr_reading *reading, struct stream *stream, const struct header *header,
-                            const struct stream *start, int64_t count, struct gr_coo *coo)
+                            const struct stream *start, int64_t count, int32_t rc, struct gr_coo *coo)
 {
-    int64_t before, total, most;
-    int32_t rc = gr_reading_before(reading, count, &before, &total, stream->error);
+    int64_t       before, total, most;
+    const int32_t told = gr_reading_before(reading, count, &before, &total, stream->error);
 
-    if (rc < 0) return rc;
+    if (told < 0) return told;
     most = header->entries > before ? header->entries - before : 0;
-    if (total < header->entries && reading->comm->rank == reading->comm->n_ranks - 1) {
-        rc = fail_number(stream, header, total);
-    } else if (count > most) {
+    if (count > most) {
         coo->count = 0;
         go_to(stream, position(start), start->line);
         rc = read_entries(stream, header, most, coo, &count);
         if (rc == GRAFT_OK) rc = fail_number(stream, header, header->entries);
+    } else if (rc == GRAFT_OK && total < header->entries && reading->comm->rank == reading->comm->n_ranks - 1) {
+        rc = fail_number(stream, header, total);
     }
     return gr_comm_agree(reading->comm, rc, stream->error);
 }
@@ -368,15 +374,16 @@ static int32_t read_range(const struct gr_reading *reading, struct stream *strea
 {
     struct stream start;
     int64_t       most, count = 0;
-    int32_t       rc;
+    int32_t       rc, malformed;
 
     GR_TRY(take_range(reading, stream, header, &most));
     start = *stream;
     rc = gr_coo_init(reading->context, coo, most * (1 + header->symmetric), header->weighted, stream->error);
     coo->count = 0;
     if (rc == GRAFT_OK) rc = read_entries(stream, header, most, coo, &count);
-    GR_TRY(gr_comm_agree(reading->comm, rc, stream->error));
-    rc = check_number(reading, stream, header, &start, count, coo);
+    malformed = rc == GRAFT_ERR_FORMAT ? rc : GRAFT_OK;
+    GR_TRY(gr_comm_agree(reading->comm, malformed < 0 ? GRAFT_OK : rc, stream->error));
+    rc = check_number(reading, stream, header, &start, count, malformed, coo);
 done:
     return rc;
 }

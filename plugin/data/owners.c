@@ -59,14 +59,20 @@ static int check_limit(int64_t bytes)
     return -1;
 }
 
+static void folder_of(char folder[PATH_MAX], const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(folder, PATH_MAX, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+}
+
 /* What has a name on the disk after a crash is the folder's business. Some systems cannot do that to a folder. */
 static void sync_folder(const char *path)
 {
-    char        folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int         fd;
+    char folder[PATH_MAX];
+    int  fd;
 
-    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+    folder_of(folder, path);
     fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     (void)fsync(fd);
@@ -90,6 +96,21 @@ static int write_file(const char *path, const struct head *head, const int32_t *
     return -1;
 }
 
+static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
+{
+    if (parts <= graph->n_vertices) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "a partition of %lld vertices in %d parts is not kept: some are empty",
+                   (long long)graph->n_vertices, parts);
+}
+
+static int32_t cannot_write(const char *path, int code, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+
+    gr_file_show(shown, path, NULL);
+    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
+}
+
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
                         graft_error *error)
 {
@@ -97,15 +118,12 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
                          .n_vertices = graph->n_vertices,
                          .n_entries = graph->n_entries,
                          .fingerprint = graph->fingerprint };
-    char        beside[PATH_MAX], shown[GR_FILE_NAME];
+    char        beside[PATH_MAX];
     int         code;
 
-    if (parts > graph->n_vertices)
-        return gr_fail(error, GRAFT_ERR_ARG, "a partition of %lld vertices in %d parts is not kept: some are empty",
-                       (long long)graph->n_vertices, parts);
+    if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
     head.crc = crc_of(&head, owner);
-    gr_file_show(shown, path, NULL);
     errno = ENAMETOOLONG;
     if (snprintf(beside, sizeof beside, "%s.%d.tmp", path, (int)getpid()) < (int)sizeof beside &&
         write_file(beside, &head, owner) == 0 && rename(beside, path) == 0) {
@@ -114,7 +132,17 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
     }
     code = errno;
     if (code != ENAMETOOLONG) unlink(beside);
-    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
+    return cannot_write(path, code, error);
+}
+
+int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                              graft_error *error)
+{
+    char folder[PATH_MAX];
+
+    if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
+    folder_of(folder, path);
+    return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : cannot_write(path, errno, error);
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------------ */

@@ -25,6 +25,11 @@ struct gr_graph_identity {
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
                         graft_error *error);
 
+/** Whether a partition could be written there, to be asked before it is made.
+ * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
+int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                              graft_error *error);
+
 /** Read a partition of this graph in so many parts.
  * \param[out] owner  [n_vertices] As it was on failure.
  * \return OK; ERR_NOT_FOUND; ERR_IO; ERR_NOMEM; ERR_FORMAT: no such file, cut short, too long, with a wrong bit, of

@@ -11,9 +11,10 @@ enum { LEAST_COLUMNS = 16 };
 
 /* An operator on the entries of csr. x is what has a row for each row of csr, or for each entry. */
 struct operands {
-    const graft_csr   *csr;
-    const int64_t     *entry; /* what the entries of csr are called in x; NULL: the same */
-    const graft_dense *x, *y, *out;
+    const graft_csr           *csr;
+    const int64_t             *entry; /* what the entries of csr are called in x; NULL: the same */
+    const graft_dense         *x, *y, *out;
+    const struct gr_edge_some *some;
 };
 
 /* What one thread does of index_add. */
@@ -89,14 +90,18 @@ static void sddmm_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
     for (int64_t e = begin; e < end; e++) {
         while (e >= row_ptr[row + 1]) row++;
+        if (!gr_edge_has(o->some, row)) {
+            e = row_ptr[row + 1] - 1;
+            continue;
+        }
         (o->x->dtype == GRAFT_F32 ? dots_f32 : dots_f64)(o, row, e);
     }
 }
 
 void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
-                   struct gr_team team)
+                   const struct gr_edge_some *some, struct gr_team team)
 {
-    struct operands o = { a, NULL, x, y, out };
+    struct operands o = { a, NULL, x, y, out, some };
     const int64_t   entries = gr_csr_entries(a);
 
     gr_parallel_chunks(team, entries * x->n_cols, entries, GR_EDGE_PIECE, sddmm_chunk, &o);
@@ -114,11 +119,12 @@ static void softmax_rows(void *arg, int64_t row, int64_t row_end)
     }
 }
 
-void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, struct gr_team team)
+void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, const struct gr_edge_some *some,
+                     struct gr_team team)
 {
-    struct operands o = { a, NULL, s, NULL, p };
+    struct operands o = { a, NULL, s, NULL, p, some };
 
-    gr_edge_parallel_rows(team, EXPONENTIAL * gr_csr_entries(a) * s->n_cols, a, softmax_rows, &o);
+    gr_edge_parallel_rows(team, EXPONENTIAL * gr_csr_entries(a) * s->n_cols, a, some, softmax_rows, &o);
 }
 
 static void softmax_backward_rows(void *arg, int64_t row, int64_t row_end)
@@ -132,11 +138,11 @@ static void softmax_backward_rows(void *arg, int64_t row, int64_t row_end)
 }
 
 void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp, const graft_dense *ds,
-                              struct gr_team team)
+                              const struct gr_edge_some *some, struct gr_team team)
 {
-    struct operands o = { a, NULL, p, dp, ds };
+    struct operands o = { a, NULL, p, dp, ds, some };
 
-    gr_edge_parallel_rows(team, 4 * gr_csr_entries(a) * p->n_cols, a, softmax_backward_rows, &o);
+    gr_edge_parallel_rows(team, 4 * gr_csr_entries(a) * p->n_cols, a, some, softmax_backward_rows, &o);
 }
 
 static void product_rows(void *arg, int64_t row, int64_t row_end)
@@ -147,14 +153,14 @@ static void product_rows(void *arg, int64_t row, int64_t row_end)
 }
 
 void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
-                 const graft_dense *out, struct gr_team team)
+                 const graft_dense *out, const struct gr_edge_some *some, struct gr_team team)
 {
-    struct operands o = { a, NULL, w, y, out };
+    struct operands o = { a, NULL, w, y, out, some };
 
     if (out->n_cols == 0) return;
     if (map != NULL) {
         o.csr = &map->csr.view;
         o.entry = map->entry;
     }
-    gr_edge_parallel_rows(team, (gr_csr_entries(o.csr) + o.csr->n_rows) * out->n_cols, o.csr, product_rows, &o);
+    gr_edge_parallel_rows(team, (gr_csr_entries(o.csr) + o.csr->n_rows) * out->n_cols, o.csr, some, product_rows, &o);
 }

@@ -19,21 +19,35 @@ struct gr_edge_map {
 int64_t gr_edge_map_bytes(const graft_csr *csr);
 int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error);
 
+/** Some rows of a matrix: those of which `kind` has one of these bits, or, if `others`, none. kind NULL: all rows. */
+struct gr_edge_some {
+    const uint8_t *kind; /* [rows] */
+    uint8_t        bits;
+    int            others;
+};
+
+static inline int gr_edge_has(const struct gr_edge_some *some, int64_t row)
+{
+    return some == NULL || some->kind == NULL || ((some->kind[row] & some->bits) == 0) == some->others;
+}
+
 static inline int64_t gr_edge_number(const graft_index *index, int64_t i)
 {
     return index->index_type == GRAFT_I32 ? ((const int32_t *)index->data)[i] : ((const int64_t *)index->data)[i];
 }
 
-/* The operators, for operands that fit together. `map` NULL: not transposed. */
+/* The operators, for operands that fit together. `map` NULL: not transposed. `some`: what they do is done for some rows
+ * of a, or transposed of its transpose, alone, and nothing else is touched; NULL: for all. */
 void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
 void gr_edge_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
 void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
-                   struct gr_team team);
-void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, struct gr_team team);
+                   const struct gr_edge_some *some, struct gr_team team);
+void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, const struct gr_edge_some *some,
+                     struct gr_team team);
 void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp, const graft_dense *ds,
-                              struct gr_team team);
+                              const struct gr_edge_some *some, struct gr_team team);
 void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
-                 const graft_dense *out, struct gr_team team);
+                 const graft_dense *out, const struct gr_edge_some *some, struct gr_team team);
 
 /* Whether they do fit together; see graft_edge.h for what is refused. */
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,

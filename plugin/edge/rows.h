@@ -5,7 +5,7 @@
 #define GR_EDGE_ROWS_H
 
 #include "base/parallel.h"
-#include "graph/csr.h"
+#include "edge/edge.h"
 
 /** Entries and rows of a piece, together. */
 enum { GR_EDGE_PIECE = 4096 };
@@ -13,9 +13,10 @@ enum { GR_EDGE_PIECE = 4096 };
 typedef void (*gr_edge_rows_fn)(void *arg, int64_t row, int64_t row_end);
 
 struct gr_edge_rows {
-    const graft_csr *csr;
-    gr_edge_rows_fn  body;
-    void            *arg;
+    const graft_csr           *csr;
+    const struct gr_edge_some *some;
+    gr_edge_rows_fn            body;
+    void                      *arg;
 };
 
 /** The first row before which there are `units` entries and rows, or more. Rows count so that empty ones are shared. */
@@ -35,16 +36,22 @@ static inline int64_t gr_edge_row_at(const graft_csr *csr, int64_t units)
 static inline void gr_edge_rows_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct gr_edge_rows *rows = arg;
+    const int64_t              after = gr_edge_row_at(rows->csr, end);
 
     (void)chunk;
-    rows->body(rows->arg, gr_edge_row_at(rows->csr, begin), gr_edge_row_at(rows->csr, end));
+    for (int64_t row = gr_edge_row_at(rows->csr, begin), row_end; row < after; row = row_end + 1) {
+        for (; row < after && !gr_edge_has(rows->some, row);) row++;
+        for (row_end = row; row_end < after && gr_edge_has(rows->some, row_end);) row_end++;
+        if (row < row_end) rows->body(rows->arg, row, row_end);
+    }
 }
 
-/** Call body(arg, row, row_end) for all rows. `operations`: how many there are on elements, see gr_threads_worth(). */
+/** Call body(arg, row, row_end) for all rows, or for some. `operations`: how many there are on elements, see
+ *  gr_threads_worth(). */
 static inline void gr_edge_parallel_rows(struct gr_team team, int64_t operations, const graft_csr *csr,
-                                         gr_edge_rows_fn body, void *arg)
+                                         const struct gr_edge_some *some, gr_edge_rows_fn body, void *arg)
 {
-    struct gr_edge_rows rows = { csr, body, arg };
+    struct gr_edge_rows rows = { csr, some, body, arg };
 
     gr_parallel_chunks(team, operations, gr_csr_entries(csr) + csr->n_rows, GR_EDGE_PIECE, gr_edge_rows_chunk, &rows);
 }

@@ -1,5 +1,6 @@
 /* What all ranks do together: agreeing, gathering, exchanging, extrema.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "exchange/calls.h"
 
 #include <stdio.h>
@@ -166,4 +167,39 @@ int32_t gr_comm_min(struct gr_comm *comm, int64_t *values, int64_t count, graft_
 int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error)
 {
     return extremum(comm, GR_CALL_MAXIMUM, values, count, take_max, error);
+}
+
+/* What a rank at work says; the others have nothing to say, and hear the largest. */
+enum { NOTHING, STILL_WORKS, IS_DONE };
+
+static int32_t tell(struct gr_beat *beat, int64_t what, graft_error *error)
+{
+    beat->last = gr_seconds();
+    return gr_comm_max(beat->comm, &what, 1, error);
+}
+
+/* Four times within the deadline of those who wait, but not more than once a second where that is long. */
+int32_t gr_beat(struct gr_beat *beat, graft_error *error)
+{
+    const double timeout = beat->comm->timeout, period = timeout < 4 ? timeout / 4 : 1;
+
+    if (gr_seconds() - beat->last < period) return GRAFT_OK;
+    return tell(beat, STILL_WORKS, error);
+}
+
+int32_t gr_beat_end(struct gr_beat *beat, graft_error *error)
+{
+    return tell(beat, IS_DONE, error);
+}
+
+int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)
+{
+    int64_t what = NOTHING;
+    int32_t rc = GRAFT_OK;
+
+    while (rc == GRAFT_OK && what != IS_DONE) {
+        what = NOTHING;
+        rc = gr_comm_max(comm, &what, 1, error);
+    }
+    return rc;
 }

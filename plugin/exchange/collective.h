@@ -27,6 +27,18 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);
 
+/** What one rank does alone may take longer than the others wait. They call gr_comm_attend(); it calls gr_beat() as
+ *  often as it likes, which tells them from time to time that it still works and sees that they are all there, and
+ *  gr_beat_end() when it does not any more. So each wait keeps the deadline of the comm: a rank that dies at work, or
+ *  while others are, is found out as in any other call. \return OK; ERR_PEER. */
+struct gr_beat {
+    struct gr_comm *comm;
+    double          last; /* by gr_seconds(); 0 at first */
+};
+int32_t gr_beat(struct gr_beat *beat, graft_error *error);
+int32_t gr_beat_end(struct gr_beat *beat, graft_error *error);
+int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error);
+
 /** Element by element over all ranks. \return OK; ERR_PEER. */
 int32_t gr_comm_min(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);

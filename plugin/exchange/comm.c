@@ -108,12 +108,18 @@ static void forget(struct gr_request *request)
     *request = (struct gr_request){ 0 };
 }
 
+void gr_comm_keep(struct gr_comm *comm)
+{
+    if (!comm->is_unsafe) comm->context->keeps++;
+    comm->is_unsafe = 1;
+}
+
 void gr_comm_give_up(struct gr_comm *comm)
 {
     while (comm->pending != NULL) {
         struct gr_request *request = comm->pending;
 
-        if (!comm->transport.give_up(comm->transport.self, request->handle)) comm->is_unsafe = 1;
+        if (!comm->transport.give_up(comm->transport.self, request->handle)) gr_comm_keep(comm);
         forget(request);
     }
 }
@@ -140,12 +146,13 @@ void gr_comm_destroy(struct gr_comm *comm)
     gr_comm_give_up(comm);
     gr_control_destroy(comm);
     gr_calls_destroy(comm);
+    if (comm->is_unsafe) comm->context->keeps--;
     gr_free(comm->context, comm);
 }
 
 void gr_comm_free(const struct gr_comm *comm, void *memory)
 {
-    if (!comm->is_unsafe) gr_free(comm->context, memory);
+    gr_free(comm->context, memory);
 }
 
 int32_t gr_comm_channel(struct gr_comm *comm)

@@ -74,8 +74,12 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
  *  what it was. Where all ranks come by, gr_comm_agree() is the gentler way: the comm lives on. */
 int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error);
 
-/** Free a block that messages were sent from or received into. After some failures it is kept for the life of the
- *  process instead: a library may still write there. */
+/** A message was given up, and a library may still write where it was to go, or read what it was to bring: which blocks
+ *  these are nobody knows, so until the comm is destroyed nothing of the context is freed any more, but kept for the
+ *  life of the process. All that messages went to or from is freed before the comm. */
+void gr_comm_keep(struct gr_comm *comm);
+
+/** Free a block that messages were sent from or received into. */
 void gr_comm_free(const struct gr_comm *comm, void *memory);
 
 /** Forget all messages on their way. The others will wait for them: for the end of a comm. */

@@ -2,10 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/calls.h"
 
+#include "base/crc.h"
+
 #include <stdio.h>
 #include <string.h>
 
-enum { SAME = -1, RELEASE = -2, COUNT = -3 };
+enum { SAME = -1, RELEASE = -2, SUBJECT = -3 };
 
 /* What a rank says of itself, and the first difference that was found below it in the tree. */
 struct record {
@@ -13,11 +15,12 @@ struct record {
     int32_t  count;
     int32_t  item; /* one of the above, or the item that differs, between: */
     int32_t  rank_of[2];
-    int32_t  reserved;
+    uint32_t subject; /* CRC32C of the names */
     char     release[32];
     char     release_of[2][32];
     uint64_t value[GR_COMPARE_MAX];
     uint64_t value_of[2];
+    char     name[104]; /* of the item that differs, in the end */
 };
 
 _Static_assert(2 * sizeof(struct record) <= GR_SCRATCH_LEAST, "comparison allocates nothing");
@@ -39,21 +42,28 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
     const struct record *b = incoming;
 
     (void)bytes;
-    if (a->item != SAME) return;
-    if (b->item != SAME) {
+    if (a->item == RELEASE || a->item == SUBJECT) return;
+    if (memcmp(a->release, b->release, sizeof a->release) != 0) {
+        note_difference(a, b, RELEASE, 0, 0);
+        return;
+    }
+    /* Before items: rank 0 knows the name of one by its own list. */
+    if (a->count != b->count || a->subject != b->subject) {
+        note_difference(a, b, SUBJECT, (uint64_t)a->count, (uint64_t)b->count);
+        return;
+    }
+    if (b->item == RELEASE || b->item == SUBJECT || (a->item == SAME && b->item != SAME)) {
         a->item = b->item;
         memcpy(a->rank_of, b->rank_of, sizeof a->rank_of);
         memcpy(a->value_of, b->value_of, sizeof a->value_of);
         memcpy(a->release_of, b->release_of, sizeof a->release_of);
         return;
     }
-    if (memcmp(a->release, b->release, sizeof a->release) != 0) note_difference(a, b, RELEASE, 0, 0);
-    else if (a->count != b->count) note_difference(a, b, COUNT, (uint64_t)a->count, (uint64_t)b->count);
     for (int32_t i = 0; i < a->count && a->item == SAME; i++)
         if (a->value[i] != b->value[i]) note_difference(a, b, i, a->value[i], b->value[i]);
 }
 
-static int32_t difference(const struct record *r, const char *const *names, graft_error *error)
+static int32_t difference(const struct record *r, graft_error *error)
 {
     const unsigned long long a = r->value_of[0], b = r->value_of[1];
 
@@ -61,10 +71,14 @@ static int32_t difference(const struct record *r, const char *const *names, graf
     if (r->item == RELEASE) {
         gr_fail(error, GRAFT_ERR_VERSION, "rank %d runs release %.31s, rank %d release %.31s; all must run the same",
                 r->rank_of[0], r->release_of[0], r->rank_of[1], r->release_of[1]);
+    } else if (r->item == SUBJECT) {
+        gr_fail(error, GRAFT_ERR_ARG,
+                "the ranks compare different things, %llu on rank %d and %llu on rank %d; all ranks must call the same",
+                a, r->rank_of[0], b, r->rank_of[1]);
     } else {
         gr_fail(error, GRAFT_ERR_ARG,
-                "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d",
-                r->item == COUNT ? "the number of items" : names[r->item], a, a, r->rank_of[0], b, b, r->rank_of[1]);
+                "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d", r->name, a, a,
+                r->rank_of[0], b, b, r->rank_of[1]);
     }
     error->rank = r->rank_of[1];
     return error->code;
@@ -86,9 +100,11 @@ int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const ui
     mine->item = SAME;
     snprintf(mine->release, sizeof mine->release, "%s", GRAFT_RELEASE);
     if (count > 0) memcpy(mine->value, values, (size_t)count * sizeof *values);
+    for (int32_t i = 0; i < count; i++) mine->subject = gr_crc(mine->subject, names[i], strlen(names[i]) + 1);
     GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
+    if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
     GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
-    rc = difference(mine, names, error);
+    rc = difference(mine, error);
 done:
     return rc;
 }

@@ -7,21 +7,29 @@
 
 _Static_assert(sizeof(struct gr_frame) == 64, "a frame has no padding: all of it is in the CRC");
 
-static uint32_t crc_of(const struct gr_frame *frame, const void *payload)
+static uint32_t crc_of(const struct gr_frame *frame, uint32_t payload_crc)
 {
     struct gr_frame without = *frame;
-    uint32_t        crc;
 
     without.crc = 0;
-    crc = gr_crc(0, &without, sizeof without);
-    return frame->bytes > 0 ? gr_crc(crc, payload, frame->bytes) : crc;
+    return gr_crc_join(gr_crc(0, &without, sizeof without), payload_crc, frame->bytes);
+}
+
+static uint32_t crc_behind(const struct gr_frame *frame, const void *payload)
+{
+    return frame->bytes > 0 ? gr_crc(0, payload, frame->bytes) : 0;
+}
+
+void gr_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc)
+{
+    frame->magic = GR_FRAME_MAGIC;
+    frame->abi = GRAFT_ABI_VERSION;
+    frame->crc = crc_of(frame, payload_crc);
 }
 
 void gr_frame_seal(struct gr_frame *frame, const void *payload)
 {
-    frame->magic = GR_FRAME_MAGIC;
-    frame->abi = GRAFT_ABI_VERSION;
-    frame->crc = crc_of(frame, payload);
+    gr_frame_seal_crc(frame, crc_behind(frame, payload));
 }
 
 static int32_t differs(const struct gr_frame *expected, const char *what, int64_t found, int64_t wanted,
@@ -53,7 +61,12 @@ int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft
 
 int32_t gr_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error)
 {
-    const uint32_t crc = crc_of(found, payload);
+    return gr_frame_check_crc(found, crc_behind(found, payload), error);
+}
+
+int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error)
+{
+    const uint32_t crc = crc_of(found, payload_crc);
 
     if (crc == found->crc) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,

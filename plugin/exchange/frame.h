@@ -28,11 +28,17 @@ struct gr_frame {
 /** `payload` has frame->bytes; NULL if none. */
 void gr_frame_seal(struct gr_frame *frame, const void *payload);
 
+/** The same for bytes whose CRC32C is known. */
+void gr_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc);
+
 /** Compare what came with what was expected, all fields but the CRC: before the bytes behind it are looked at.
  *  \return OK; ERR_FORMAT: the sentence names the rank, what was found, and what was expected. */
 int32_t gr_frame_check(const struct gr_frame *found, const struct gr_frame *expected, graft_error *error);
 
 /** Check the CRC of a frame that gr_frame_check() passed. \return OK; ERR_FORMAT. */
 int32_t gr_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error);
+
+/** The same for bytes whose CRC32C is known. */
+int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error);
 
 #endif

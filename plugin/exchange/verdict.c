@@ -110,7 +110,7 @@ static void listen(struct gr_comm *comm)
 
         if (peer->receive == NULL) continue;
         if (t->test(t->self, peer->receive, &done, &ignored) < 0) {
-            if (!t->give_up(t->self, peer->receive)) comm->is_unsafe = 1;
+            if (!t->give_up(t->self, peer->receive)) gr_comm_keep(comm);
             peer->receive = NULL;
         } else if (done) {
             peer->receive = NULL;
@@ -139,7 +139,7 @@ int32_t gr_control_create(struct gr_comm *comm, graft_error *error)
 
 static void give_up(struct gr_comm *comm, graft_request **request)
 {
-    if (*request != NULL && !comm->transport.give_up(comm->transport.self, *request)) comm->is_unsafe = 1;
+    if (*request != NULL && !comm->transport.give_up(comm->transport.self, *request)) gr_comm_keep(comm);
     *request = NULL;
 }
 
@@ -345,6 +345,8 @@ int32_t gr_control_announce(const graft_transport *t, double timeout, graft_erro
         /* One that has not left by now reads what will be in this place, and fails its CRC. */
         if (!done) t->give_up(t->self, request);
     }
+    /* What the others answer stays unread, and would be taken for news by another comm. */
+    if (t->abandon != NULL) t->abandon(t->self);
     prefixed.code = GRAFT_ERR_PEER;
     prefixed.rank = t->rank;
     *error = prefixed;

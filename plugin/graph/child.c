@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 14, FIRST_FREE = 3, WAIT_MS = 2 };
+enum { BUFFER = 1 << 14, FIRST_FREE = 3, WAIT_MS = 2, MEANWHILE_MS = 20 };
 
 static void close_end(int *end)
 {
@@ -171,11 +171,17 @@ static int milliseconds_left(const struct gr_child *child)
     return left <= 0 ? 0 : left > 3600000 ? 3600000 : (int)left + 1;
 }
 
+static int32_t do_meanwhile(const struct gr_meanwhile *meanwhile, graft_error *error)
+{
+    return meanwhile != NULL ? meanwhile->call(meanwhile->arg, error) : GRAFT_OK;
+}
+
 /* Until it has closed its output. */
 static int32_t exchange(struct gr_child *child, struct outgoing *out, char *output, int64_t bytes, int64_t *have,
-                        graft_error *error)
+                        const struct gr_meanwhile *meanwhile, graft_error *error)
 {
-    int ended = 0;
+    int     ended = 0;
+    int32_t rc = GRAFT_OK;
 
     while (!ended) {
         struct pollfd wait[2] = { { .fd = child->both, .events = (short)(POLLIN | (out->ended ? 0 : POLLOUT)) },
@@ -188,44 +194,53 @@ static int32_t exchange(struct gr_child *child, struct outgoing *out, char *outp
             snprintf(how, sizeof how, "has not ended after %.0f seconds (metis.timeout)", child->timeout);
             return fail(child, how, error);
         }
-        if (poll(wait, 2, left) <= 0) continue;
+        GR_TRY(do_meanwhile(meanwhile, error));
+        if (poll(wait, 2, meanwhile != NULL && left > MEANWHILE_MS ? MEANWHILE_MS : left) <= 0) continue;
         if (wait[1].revents != 0) hear(child);
         if (wait[0].revents & POLLOUT && !out->ended) feed(child, out);
         if (wait[0].revents & (POLLIN | POLLHUP | POLLERR)) ended = receive(child, output, bytes, have);
     }
-    return GRAFT_OK;
+done:
+    return rc;
 }
 
-/* Collect it. Returns its status as waitpid() has it, 0 if somebody else has collected it, -1 at the deadline. */
-static int collect(struct gr_child *child)
+/* Collect it. *status receives what waitpid() has, 0 if somebody else has collected it, -1 at the deadline. */
+static int32_t collect(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
 {
-    int status = 0;
+    int32_t rc = GRAFT_OK;
 
-    for (;;) {
-        const pid_t   got = waitpid(child->pid, &status, WNOHANG);
+    while (child->pid >= 0) {
+        const pid_t   got = waitpid(child->pid, status, WNOHANG);
         struct pollfd wait = { .fd = child->said_end, .events = POLLIN };
 
         if (got == child->pid || (got < 0 && errno == ECHILD)) {
             child->pid = -1;
-            return got < 0 ? 0 : status;
+            if (got < 0) *status = 0;
+        } else if (milliseconds_left(child) == 0) {
+            *status = -1;
+            break;
+        } else {
+            GR_TRY(do_meanwhile(meanwhile, error));
+            if (poll(&wait, 1, WAIT_MS) > 0) hear(child);
         }
-        if (milliseconds_left(child) == 0) return -1;
-        if (poll(&wait, 1, WAIT_MS) > 0) hear(child);
     }
+done:
+    return rc;
 }
 
 int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
-                      graft_error *error)
+                      const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     struct outgoing out = { .source = source, .arg = arg };
     int64_t         have = 0;
     char            how[120];
-    int32_t         rc = exchange(child, &out, output, bytes, &have, error);
-    int             status;
+    int32_t         rc = exchange(child, &out, output, bytes, &have, meanwhile, error);
+    int             status = 0;
 
     if (rc < 0) return rc;
     close_end(&child->both);
-    status = collect(child);
+    rc = collect(child, &status, meanwhile, error);
+    if (rc < 0) return rc;
     if (child->said_end >= 0) hear(child);
     if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (metis.timeout)", child->timeout);
     else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));

@@ -7,6 +7,13 @@
 
 enum { GR_CHILD_SAID = 256 };
 
+/** What is to be done from time to time while a program runs, for those who wait for this process to say that it lives.
+ *  A failure of it ends the wait. */
+struct gr_meanwhile {
+    int32_t (*call)(void *arg, graft_error *error);
+    void *arg;
+};
+
 /** A program that runs. Zeroed with pid -1 it does not. */
 struct gr_child {
     pid_t       pid;
@@ -27,9 +34,10 @@ typedef int64_t (*gr_child_source)(void *arg, char *to, int64_t room);
 
 /** Feed the program, and fill output[bytes] with what it writes, both at once, for it may write before it has read all.
  *  Then wait for its end. ERR_MODULE, with what it said, if it does not write exactly so many bytes, ends with another
- *  code than 0, or has not ended by the deadline. `output` is undefined on failure. */
+ *  code than 0, or has not ended by the deadline; what `meanwhile` failed with. `output` is undefined on failure.
+ *  \param[in] meanwhile  Or NULL. */
 int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
-                      graft_error *error);
+                      const struct gr_meanwhile *meanwhile, graft_error *error);
 
 /** End it if it still runs, and leave neither process nor file behind. */
 void gr_child_end(struct gr_child *child);

@@ -3,6 +3,7 @@
 #ifndef GR_CHOOSE_H
 #define GR_CHOOSE_H
 
+#include "graph/child.h"
 #include "graph/partition.h"
 
 enum gr_partition_method {
@@ -25,12 +26,16 @@ struct gr_partition_choice {
  *  AUTO tries all methods and takes the one with the smallest gr_partition_seconds(), the first of equal ones: fewer
  *  cut entries can mean more rows to send, and even numbers of vertices uneven numbers of entries. METIS counts if it
  *  can be had; the line says why if not.
- * \param[in]  cost    Of what the graph is for.
- * \param[out] owner   [n_rows]
- * \param[out] choice  Optional.
- * \return OK; ERR_NOMEM; with METIS alone what gr_partition_metis() returns. Outputs are as they were on failure. */
+ * \param[in]  cost       Of what the graph is for.
+ * \param[in]  meanwhile  Done before each method, and while METIS is at work; or NULL. What it fails with, which is
+ *                        ERR_PEER, is the outcome.
+ * \param[out] owner      [n_rows]
+ * \param[out] choice     Optional.
+ * \return OK; ERR_NOMEM; ERR_PEER; with METIS alone what gr_partition_metis() returns. Outputs are as they were on
+ *         failure. */
 int32_t gr_partition_choose(const graft_context *context, const struct gr_slice *slice, int32_t parts,
-                            enum gr_partition_method method, const struct gr_partition_cost *cost, int32_t *owner,
-                            struct gr_partition_choice *choice, graft_error *error);
+                            enum gr_partition_method method, const struct gr_partition_cost *cost,
+                            const struct gr_meanwhile *meanwhile, int32_t *owner, struct gr_partition_choice *choice,
+                            graft_error *error);
 
 #endif

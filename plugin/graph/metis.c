@@ -117,8 +117,8 @@ static int32_t check(const struct answer *answer, int64_t n, int32_t parts, graf
     return GRAFT_OK;
 }
 
-static int32_t ask(const graft_context *context, const struct gr_slice *slice, int32_t parts, char *answer,
-                   int64_t bytes, graft_error *error)
+static int32_t ask(const graft_context *context, const struct gr_slice *slice, int32_t parts,
+                   const struct gr_meanwhile *meanwhile, char *answer, int64_t bytes, graft_error *error)
 {
     struct words    words = { .slice = slice,
                               .head = { .magic = GRAFT_PARTITIONER_INPUT,
@@ -134,26 +134,31 @@ static int32_t ask(const graft_context *context, const struct gr_slice *slice, i
     if (rc < 0) return rc;
     rc = gr_child_start(&child, path, gr_option_number(context, GR_OPTION_METIS_TIMEOUT), error);
     if (rc < 0) return rc;
-    rc = gr_child_talk(&child, next_words, &words, answer, bytes, error);
+    rc = gr_child_talk(&child, next_words, &words, answer, bytes, meanwhile, error);
     gr_child_end(&child);
     return rc;
 }
 
-int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *owner,
-                           graft_error *error)
+int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_entries, graft_error *error)
+{
+    if (n_entries <= INT32_MAX && n_vertices < INT32_MAX) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                   "the graph has %lld vertices and %lld entries; METIS takes at most 2147483647 of each",
+                   (long long)n_vertices, (long long)n_entries);
+}
+
+int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,
+                           const struct gr_meanwhile *meanwhile, int32_t *owner, graft_error *error)
 {
     const int64_t  n = slice->rows->n_rows, bytes = (int64_t)sizeof(struct answer) + n * 4;
     struct answer *answer = NULL;
     int64_t        moved;
     int32_t        rc;
 
-    if (gr_csr_entries(slice->rows) > INT32_MAX || n >= INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "the graph has %lld vertices and %lld entries; METIS takes at most 2147483647 of each",
-                       (long long)n, (long long)gr_csr_entries(slice->rows));
+    GR_TRY(gr_metis_check_size(n, gr_csr_entries(slice->rows), error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;
-    GR_TRY(ask(context, slice, parts, (char *)answer, bytes, error));
+    GR_TRY(ask(context, slice, parts, meanwhile, (char *)answer, bytes, error));
     GR_TRY(check(answer, n, parts, error));
     GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
     if (moved > 0)

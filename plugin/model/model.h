@@ -175,12 +175,16 @@ enum gr_use {
     GR_USES
 };
 
+/** Bits of the rows that gat sees over ranks: those that gather from other ranks, and those of other ranks. */
+enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
+
 /** What a trainer over ranks has besides. */
 struct gr_ranks {
     graft_plan         *plan;
     struct gr_part      part; /* that the plan is for */
     struct gr_csr       looped;
-    struct gr_halo_rows halo_rows;    /* gat has this in place of a plan */
+    struct gr_halo_rows halo_rows;    /* gat has this in place of a plan, and: */
+    uint8_t            *kind;         /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     int64_t             step_columns; /* that were exchanged, forward and backward, in the last step */
 };
 
@@ -508,7 +512,7 @@ int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error
 /** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 /** Whether all are told to train the same model, and one that ranks can train. */
-int32_t gr_ranks_compare(const graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_compare(graft_trainer *trainer, graft_error *error);
 /** Move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
@@ -522,12 +526,17 @@ int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
 void    gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
 int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
-/** Of gat, for x[n_seen x width]: fill the rows of others in; or add those rows to the owners' own, as gradients. */
-int32_t gr_ranks_halo_get(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
-int32_t gr_ranks_halo_give(graft_trainer *trainer, float *x, int64_t width, graft_error *error);
+/** Of gat, for x[n_seen x width]: begin to fill the rows of others in; or, backward, to add those rows to the owners'
+ *  own, as gradients. end() waits for it, and does nothing where none has begun. */
+int32_t gr_ranks_halo_begin(graft_trainer *trainer, enum gr_direction direction, float *x, int64_t width,
+                            graft_error *error);
+int32_t gr_ranks_halo_end(graft_trainer *trainer, graft_error *error);
 /** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);
+
+/** Of gat: gr_profile_team(), which lets rows of others move meanwhile. Not collective. */
+struct gr_team gr_ranks_team(const graft_trainer *trainer);
 
 /** Mean loss over the training vertices and, in gradient, its gradient by the logits; over ranks, the part that this
  *  rank has in the mean. */

@@ -59,7 +59,7 @@ int32_t gr_profile_reset(graft_trainer *t, graft_error *error)
 
 struct gr_team gr_profile_team(const graft_trainer *t)
 {
-    return (struct gr_team){ t->threads, t->profile != NULL ? t->profile->times : NULL };
+    return (struct gr_team){ .threads = t->threads, .times = t->profile != NULL ? t->profile->times : NULL };
 }
 
 double gr_profile_begin(const graft_trainer *t)

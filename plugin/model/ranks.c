@@ -148,11 +148,25 @@ static int32_t compare_options(const graft_trainer *t, graft_error *error)
     return gr_comm_compare(t->over->comm, names, values, COUNT, error);
 }
 
-int32_t gr_ranks_compare(const graft_trainer *t, graft_error *error)
+/* With loss "auto", targets make it a sigmoid; a rank that has no rows to give goes by those that have. */
+static int32_t settle_loss(graft_trainer *t, graft_error *error)
+{
+    const int has_rows = t->over->n_slice > 0;
+    int       sigmoid = has_rows && t->config.sigmoid;
+    int32_t   rc = GRAFT_OK;
+
+    GR_TRY(gr_ranks_any(t, &sigmoid, error));
+    if (!has_rows && gr_option_is(t->context, GR_OPTION_LOSS, "auto")) t->config.sigmoid = sigmoid;
+done:
+    return rc;
+}
+
+int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
+    GR_TRY(settle_loss(t, error));
     GR_TRY(compare_options(t, error));
     rc = gr_ranks_agree(t, check_options(t, error), error);
 done:
@@ -193,7 +207,10 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
                        (long long)t->n, (long long)part->halo.count);
     GR_TRY(gr_csr_init(t->context, &joined, &like, t->n, t->n_seen, entries, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->ranks.kind, t->n_seen, error));
+    memset(t->ranks.kind + t->n, GR_ROW_HALO, (uint64_t)part->halo.count);
     for (int64_t row = 0; row < t->n; row++) {
+        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) t->ranks.kind[row] = GR_ROW_BOUNDARY;
         for (int i = 0; i < 2; i++) {
             for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
                 ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? t->n : 0));
@@ -228,14 +245,27 @@ done:
     return rc;
 }
 
-int32_t gr_ranks_halo_get(graft_trainer *t, float *x, int64_t width, graft_error *error)
+int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, graft_error *error)
 {
-    return t->over != NULL ? gr_halo_rows_get(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error) : GRAFT_OK;
+    const struct gr_halo_pass pass = { direction, t->layer_now, t->progress.epoch, t->n, width, x };
+
+    return t->over != NULL ? gr_halo_rows_begin(&t->ranks.halo_rows, &pass, gr_profile_team(t), error) : GRAFT_OK;
 }
 
-int32_t gr_ranks_halo_give(graft_trainer *t, float *x, int64_t width, graft_error *error)
+int32_t gr_ranks_halo_end(graft_trainer *t, graft_error *error)
 {
-    return t->over != NULL ? gr_halo_rows_give(&t->ranks.halo_rows, t->over->comm, x, t->n, width, error) : GRAFT_OK;
+    return gr_halo_rows_end(&t->ranks.halo_rows, gr_profile_team(t), error);
+}
+
+struct gr_team gr_ranks_team(const graft_trainer *t)
+{
+    const struct gr_halo_rows *rows = &t->ranks.halo_rows;
+    struct gr_team             team = gr_profile_team(t);
+
+    if (!rows->begun) return team;
+    team.poll = gr_exchange_poll;
+    team.poll_arg = (void *)(uintptr_t)&rows->exchange;
+    return team;
 }
 
 int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
@@ -301,17 +331,18 @@ done:
 
 int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
 {
-    const graft_plan *plan = t->ranks.plan;
-    const int64_t     row_bytes = t->ranks.step_columns * (int64_t)sizeof(float);
-    int32_t           rc = GRAFT_OK;
+    const graft_plan         *plan = t->ranks.plan;
+    const struct gr_exchange *exchange = plan != NULL ? &plan->exchange : &t->ranks.halo_rows.exchange;
+    const int64_t             row_bytes = t->ranks.step_columns * (int64_t)sizeof(float);
+    int32_t                   rc = GRAFT_OK;
 
     if (t->over == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
     GR_TRY(count_rows(t, rank, traffic, error));
     traffic->halo_bytes_per_epoch = traffic->halo_rows * row_bytes;
     traffic->halo_bytes_if_post = traffic->halo_rows_if_post * row_bytes;
-    traffic->wait_seconds = plan != NULL ? plan->wait_seconds : t->ranks.halo_rows.seconds;
-    traffic->exchange_seconds = plan != NULL ? plan->exchange_seconds : t->ranks.halo_rows.seconds;
+    traffic->wait_seconds = exchange->wait_seconds;
+    traffic->exchange_seconds = exchange->exchange_seconds;
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:

@@ -167,7 +167,7 @@ void gr_sparse_dropout(graft_trainer *t, uint64_t key, uint32_t threshold)
     const graft_csr *csr = &t->sparse.step[0].x->csr;
     struct drop      drop = { t, key, threshold };
 
-    gr_edge_parallel_rows(gr_profile_team(t), 8 * gr_csr_entries(csr), csr, drop_rows, &drop);
+    gr_edge_parallel_rows(gr_profile_team(t), 8 * gr_csr_entries(csr), csr, NULL, drop_rows, &drop);
     for (int i = 0; i < 2; i++) {
         const struct gr_sparse_part *part = &t->sparse.step[i];
 

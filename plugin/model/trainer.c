@@ -164,6 +164,10 @@ static int32_t begin(graft_trainer *t, graft_error *error)
     t->progress.best_accuracy = -1;
     gr_ledger_init(t);
     GR_TRY(read_dataset(t, error));
+    if (t->n == 0) { /* arrays of no rows are as if they were not given */
+        t->data.labels = NULL;
+        t->data.targets = t->data.split = NULL;
+    }
     GR_TRY(gr_config_read(t->context, &t->data, &t->config, error));
     if (!t->config.sigmoid)
         t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
@@ -230,8 +234,8 @@ void gr_trainer_destroy(graft_trainer *t)
     if (t == NULL) return;
     gr_sparse_fini(t);
     gr_model_graph_fini(t);
-    gr_ranks_fini(t);
     for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
+    gr_ranks_fini(t); /* with the last of the comm; messages went to and from the pools */
     gr_free(t->context, t);
 }
 

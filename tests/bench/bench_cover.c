@@ -64,7 +64,7 @@ static void cut(struct partition *partition, const graft_context *context, const
     while (which <= GR_PARTITION_AUTO && strcmp(method, names[which]) != 0) which++;
     if (which > GR_PARTITION_AUTO) bench_die("%s", usage);
     seconds = -bench_seconds();
-    if (gr_partition_choose(context, &slice, partition->parts, (enum gr_partition_method)which, &some_cost,
+    if (gr_partition_choose(context, &slice, partition->parts, (enum gr_partition_method)which, &some_cost, NULL,
                             partition->owner, &choice, &error) < 0)
         bench_die("%s", error.message);
     seconds += bench_seconds();

@@ -113,7 +113,7 @@ static int32_t faulty_give_up(void *self, graft_request *request)
     const int32_t  rc = request->inner != NULL ? f->inner.give_up(f->inner.self, request->inner) : 1;
 
     release(request);
-    return rc;
+    return rc && !f->keeps;
 }
 
 static void faulty_abandon(void *self)

@@ -28,6 +28,7 @@ struct faulty {
     int64_t         calls;   /* sends and receives so far */
     int32_t         is_hit;  /* 1: the fault has been in effect */
     int32_t         is_dead;
+    int32_t         keeps; /* 1: of a message that is given up it says that memory may still be touched */
 };
 
 /** The wrapping transport. *faulty stays where it is until close(). */

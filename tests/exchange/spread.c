@@ -44,6 +44,8 @@ int32_t spread_setup(struct rank *r, const struct spread *s)
     TRY(gr_option_set(r->context, "partition", s->partition, &r->error));
     TRY(gr_option_set(r->context, "halo.cover", s->cover, &r->error));
     TRY(gr_option_set(r->context, "threads", s->threads, &r->error));
+    for (int i = 0; s->settings != NULL && s->settings[i] != NULL; i += 2)
+        TRY(gr_option_set(r->context, s->settings[i], s->settings[i + 1], &r->error));
 done:
     return rc;
 }
@@ -68,6 +70,7 @@ int32_t spread_graph(struct rank *r, const struct spread *s, graft_graph **graph
     slice.first_row = first;
     slice.rows = end > first || r->rank % 2 == 0 ? &rows : NULL;
     slice.owner = s->owner != NULL ? s->owner + first : NULL;
+    slice.trained = s->trained != NULL ? s->trained + first : NULL;
     rc = gr_interface_graph.create(r->context, r->n_ranks > 1 ? &r->transport : NULL, &slice, graph, &r->error);
     free(row_ptr);
     return rc;
@@ -136,6 +139,7 @@ static void record(struct rank *r, struct spread *s, const graft_graph *graph, c
 {
     const int64_t *in = plan->side[GR_SIDE_IN].start;
 
+    if (r->rank == r->n_ranks - 1) gr_interface_graph.explain(graph, s->explained, sizeof s->explained, &r->error);
     for (int32_t q = 0; q < r->n_ranks; q++) s->rows[q][r->rank] = in[q + 1] - in[q];
     if (r->rank != 0) return;
     for (int32_t p = 0; p <= r->n_ranks; p++) {
@@ -208,4 +212,34 @@ done:
         gr_interface_graph.destroy(graph);
     }
     return rc;
+}
+
+int spread_starve(struct spread *s, int32_t n_ranks, int32_t rank, char fault[512])
+{
+    static struct ranks ranks;
+    const char         *words;
+    int                 failed = 0;
+
+    ranks_init(&ranks, n_ranks, 20, spread_body, s);
+    ranks.fail_rank = rank;
+    ranks_run(&ranks);
+    fault[0] = '\0';
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const struct rank *r = &ranks.at[i];
+
+        failed += r->rc < 0;
+        if (r->rc < 0 && r->rc != GRAFT_ERR_NOMEM && r->rc != GRAFT_ERR_PEER)
+            snprintf(fault, 512, "rank %d: status %d: %.300s", i, r->rc, r->error.message);
+        if (r->rc != ranks.at[0].rc || strcmp(r->error.message, ranks.at[0].error.message) != 0)
+            snprintf(fault, 512, "rank %d: %d, %.150s; rank 0: %d, %.150s", i, r->rc, r->error.message, ranks.at[0].rc,
+                     ranks.at[0].error.message);
+        if (r->rc < 0 && n_ranks > 1 && strstr(r->error.message, "no memory") == NULL)
+            snprintf(fault, 512, "rank %d does not say why: %.300s", i, r->error.message);
+        if (r->seconds > 15) snprintf(fault, 512, "rank %d took %.1f s", i, r->seconds);
+    }
+    if (atomic_load(&ranks.fail_at) >= 0 && failed > 0) snprintf(fault, 512, "there was memory");
+    if (atomic_load(&ranks.fail_at) < 0 && failed == 0) snprintf(fault, 512, "memory failed and nobody noticed");
+    words = ranks_fini(&ranks);
+    if (words != NULL && fault[0] == '\0') snprintf(fault, 512, "%.500s", words);
+    return fault[0] != '\0' ? -1 : failed > 0;
 }

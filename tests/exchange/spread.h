@@ -30,7 +30,9 @@ struct spread {
     const char        *scale; /* [n] */
     enum slicing       slicing;
     const char        *partition, *cover, *threads;
-    const int32_t     *owner; /* [n], or NULL */
+    const int32_t     *owner;    /* [n], or NULL */
+    const uint8_t     *trained;  /* [n], or NULL */
+    const char *const *settings; /* more options: key, value, ..., NULL; or NULL */
     int                n_passes;
     struct spread_pass pass[PASSES_MOST];
     int                forward_only, weighs, starved;
@@ -41,6 +43,7 @@ struct spread {
     int64_t            rows[RANKS_MOST][RANKS_MOST]; /* that go from one rank to another */
     graft_graph_info   graph_info[RANKS_MOST + 1];   /* as rank 0 sees them; the last one is that of all */
     graft_plan_info    plan_info[RANKS_MOST + 1];
+    char               explained[4096]; /* the graph, as the last rank sees it */
 };
 
 /** Rows first to end - 1 are those of the slice of a rank. */
@@ -54,5 +57,9 @@ int32_t spread_graph(struct rank *rank, const struct spread *spread, graft_graph
 
 /** A body for ranks_init() whose arg is a spread: all passes. */
 int32_t spread_body(struct rank *rank);
+
+/** Run all passes while allocation spread->fail_at of one rank fails. 1: it did, and all ranks said so; 0: there are no
+ *  more; -1: something is wrong. */
+int spread_starve(struct spread *spread, int32_t n_ranks, int32_t rank, char fault[512]);
 
 #endif

@@ -196,7 +196,7 @@ static const char *crew_refusal_fault(int n, int32_t status, const char *const *
     for (int i = 0; i < n; i++) {
         const struct crew_member *m = &crew[i];
 
-        snprintf(fault, sizeof fault, "rank %d of %d: status %d, %s", i, n, m->rc, m->error.message);
+        snprintf(fault, sizeof fault, "rank %d of %d: status %d, %.500s", i, n, m->rc, m->error.message);
         if (m->rc != (status != 0 ? status : crew[0].rc)) return fault;
         if (m->errno_after != 4711) return "errno was changed";
         if (m->rc == GRAFT_OK) continue;

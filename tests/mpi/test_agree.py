@@ -25,7 +25,7 @@ from tap import done, ok, skip  # noqa: E402
 TOLERANCE = 1e-4
 RANKS = ["1", "2", "3", "4", "7"]
 COVERS = ["hybrid", "post", "pre"]
-PARTITIONS = ["given", "block", "hash", "stream"]
+PARTITIONS = ["given", "block", "hash", "stream", "auto"]  # and metis, if it is there
 TRAINED = ["model=sage", "epochs=10", "dropout=0.5", "eval_every=0", "threads=1", "halo.timeout=120", "log.level=error"]
 
 
@@ -101,7 +101,8 @@ def test_set(name, folder, sets, arguments):
     if isinstance(one, str):
         ok(False, f"{name}: one process trains", one)
         return
-    choices = [["threads", *arguments.launchers], RANKS, COVERS, PARTITIONS]
+    metis = ["metis"] if os.path.exists(os.path.join(os.path.dirname(arguments.program), "graft-metis")) else []
+    choices = [["threads", *arguments.launchers], RANKS, COVERS, PARTITIONS + metis]
     for transport, ranks, cover, partition in (itertools.product if arguments.full else pairwise)(*choices):
         options = [*TRAINED, *sets, f"halo.cover={cover}", f"partition={partition}"]
         if transport == "threads":

@@ -12,7 +12,7 @@ launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "unit"))
 from train_host import MODEL, N, TIMEOUT, base, data, n_edges, program, run  # noqa: E402
-from tap import done, ok  # noqa: E402
+from tap import done, ok, skip  # noqa: E402
 
 TRAINED = [*MODEL, "epochs=12", "dropout=0.3", "threads=1", "halo.timeout=30"]
 
@@ -72,6 +72,28 @@ def refused(name, result, code, *words):
     ok(fine, name, f"exit {result.returncode}, expected {code} with {words}", result.stderr)
 
 
+def test_metis():
+    """METIS is a program beside the library; the owners that it finds are kept, and found again."""
+    if not os.path.exists(os.path.join(os.path.dirname(program), "graft-metis")):
+        skip("metis", "there is no graft-metis")
+        return
+    test_training("metis")
+    kept = f"partition.file={base}/owners"
+    first = launch(data, *TRAINED, "partition=metis", kept, "--json", f"{base}/first.json")
+    again = launch(data, *TRAINED, "metis.program=/none", "partition=metis", kept, "--json", f"{base}/again.json")
+    if not ok(first.returncode == 0 and again.returncode == 0, "owners are kept in a file, and read from there",
+              first.stderr, again.stderr):
+        return
+    counts = [[json.loads(read(f"{base}/{name}.json"))[key] for key in ("cut_edges", "halo_rows")]
+              for name in ("first", "again")]
+    ok(counts[0] == counts[1], "and are the same", counts)
+    result = launch(data, *TRAINED, "partition=metis", "metis.program=/none")
+    refused("metis that is not there is said once", result, 1, "/none")
+    result = launch(data, *TRAINED, "partition=auto", "--explain")
+    ok(result.returncode == 0 and "partition: auto, predicted for an epoch: block" in result.stdout,
+       "auto says what it chose, and why", result.stdout, result.stderr)
+
+
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
@@ -85,5 +107,6 @@ def test_errors():
 
 test_training("given")
 test_training("hash")
+test_metis()
 test_errors()
 sys.exit(done())

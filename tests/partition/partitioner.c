@@ -75,6 +75,7 @@ int main(void)
     if (is("fails")) fprintf(stderr, "metis: out of\tluck\n");
     if (is("fails")) return 4;
     if (is("sleeps")) sleep(100);
+    if (is("slow")) sleep(3);
     if (is("closes")) close(STDIN_FILENO);
     if (is("closes")) close(STDOUT_FILENO);
     if (is("closes")) close(STDERR_FILENO);

@@ -21,6 +21,7 @@ PROGRAMS = {
     "tests/unit_test_data_mtx": [],
     "tests/unit_test_data_slices": [],
     "tests/unit_test_exchange": [],
+    "tests/unit_test_frames": [],
     "tests/unit_test_faults": [],
     "tests/unit_test_aggregate": [],
     "tests/unit_test_aggregate_faults": [],

@@ -5,6 +5,7 @@
 #include "../exchange/spread.h"
 #include "../oracle/oracle.h"
 #include "../tap.h"
+#include "aggregate/halo.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ struct input {
     graft_csr            rows;
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
-    const char          *partition, *cover;
+    const char          *partition, *cover, *file;
     graft_plan_args      plan;
     graft_aggregate_args args;
     int64_t              width;
@@ -78,7 +79,7 @@ static void input_init(struct input *in, int32_t rank)
 {
     const int64_t first = rank * EACH;
 
-    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .width = WIDTH };
+    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
@@ -149,6 +150,7 @@ static int32_t dispute_body(struct rank *r)
     dispute->change(&in);
     s.partition = in.partition;
     s.cover = in.cover;
+    s.settings = (const char *const[]){ "partition.file", in.file, NULL };
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
@@ -199,6 +201,7 @@ CHANGE(hole, 2, (in->slice.first_row = 9, in->rows.n_rows = 3))
 CHANGE(short_end, 2, in->rows.n_rows = 3)
 CHANGE(other_size, 1, (in->slice.n_vertices = 13, in->rows.n_cols = 13))
 CHANGE(other_partition, 2, in->partition = "hash")
+CHANGE(other_file, 1, in->file = "/tmp/no-such-folder/owners")
 CHANGE(other_values, 1, in->rows.values = NULL)
 CHANGE(own_owners, 1, in->slice.owner = in->owner)
 CHANGE(bad_column, 1, in->rows.n_cols = in->slice.n_vertices = 2)
@@ -228,6 +231,7 @@ static void test_disputes(void)
         { "slices that end early", short_end, GRAFT_ERR_ARG, { "rank, 2, ends at row 11", "of 12" } },
         { "another graph", other_size, GRAFT_ERR_ARG, { "n_vertices is 12 on rank 0", "13 on rank 1" } },
         { "another partition", other_partition, GRAFT_ERR_ARG, { "given on rank 0", "hash on rank 2" } },
+        { "another file", other_file, GRAFT_ERR_ARG, { "option partition.file is 0 on rank 0", "on rank 1" } },
         { "no values on one", other_values, GRAFT_ERR_ARG, { "the type of values is 1 on rank 0", "0 on rank 1" } },
         { "owners by one", own_owners, GRAFT_ERR_ARG, { "whether owners are given", "1 on rank 1" } },
         { "an owner that is none", bad_owner, GRAFT_ERR_ARG, { "rank 1: vertex 6", "rank 3, expected one of 0 to 2" } },
@@ -248,37 +252,6 @@ static void test_disputes(void)
     for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
 }
 
-/* One allocation of one rank fails. 1: it did, 0: there are no more; -1: something is wrong. */
-static int starve(struct spread *s, int32_t n_ranks, int32_t rank, char fault[512])
-{
-    static struct ranks ranks;
-    const char         *words;
-    int                 failed = 0;
-
-    ranks_init(&ranks, n_ranks, 20, spread_body, s);
-    ranks.fail_rank = rank;
-    ranks_run(&ranks);
-    fault[0] = '\0';
-    for (int32_t i = 0; i < n_ranks; i++) {
-        const struct rank *r = &ranks.at[i];
-
-        failed += r->rc < 0;
-        if (r->rc < 0 && r->rc != GRAFT_ERR_NOMEM && r->rc != GRAFT_ERR_PEER)
-            snprintf(fault, 512, "rank %d: status %d: %.300s", i, r->rc, r->error.message);
-        if (r->rc != ranks.at[0].rc || strcmp(r->error.message, ranks.at[0].error.message) != 0)
-            snprintf(fault, 512, "rank %d: %d, %.150s; rank 0: %d, %.150s", i, r->rc, r->error.message, ranks.at[0].rc,
-                     ranks.at[0].error.message);
-        if (r->rc < 0 && n_ranks > 1 && strstr(r->error.message, "no memory") == NULL)
-            snprintf(fault, 512, "rank %d does not say why: %.300s", i, r->error.message);
-        if (r->seconds > 15) snprintf(fault, 512, "rank %d took %.1f s", i, r->seconds);
-    }
-    if (atomic_load(&ranks.fail_at) >= 0 && failed > 0) snprintf(fault, 512, "there was memory");
-    if (atomic_load(&ranks.fail_at) < 0 && failed == 0) snprintf(fault, 512, "memory failed and nobody noticed");
-    words = ranks_fini(&ranks);
-    if (words != NULL && fault[0] == '\0') snprintf(fault, 512, "%.500s", words);
-    return fault[0] != '\0' ? -1 : failed > 0;
-}
-
 static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover)
 {
     float   out[3][N * WIDE];
@@ -297,7 +270,7 @@ static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, co
         for (int i = 0; i < 3; i++)
             s.pass[i] = (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i == 1, WIDE >> i, 0,
                                               (char *)memset(out[i], 0, sizeof out[i]) };
-        found = starve(&s, n_ranks, rank, fault);
+        found = spread_starve(&s, n_ranks, rank, fault);
     }
     if (!ok(found == 0 && k > 50, "%d ranks, %s, %s: each of %lld allocations of rank %d may fail", n_ranks, partition,
             cover, (long long)k - 1, rank))
@@ -381,20 +354,81 @@ static void test_frugal(void)
     if (!ok(good && fault == NULL, "after the first two passes none allocates")) diag("%s", fault != NULL ? fault : "");
 }
 
-static void test_faults(void)
+static void test_faults(const char *what, int32_t (*body)(struct rank *r))
 {
     int64_t     calls;
-    const char *fault = run_well(faulty_body, RANKS, 1, &calls);
+    const char *fault = run_well(body, RANKS, 1, &calls);
 
-    if (!ok(fault == NULL && calls > 100, "rank 1 makes %lld calls when nothing goes wrong", (long long)calls))
+    if (!ok(fault == NULL && calls > 100, "%s: rank 1 makes %lld calls when nothing goes wrong", what,
+            (long long)calls))
         diag("%s", fault);
     for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
-        const int32_t every = kind >= FAULT_DROP ? 5 : 2;
+        const int32_t every = kind >= FAULT_DROP ? 7 : 3;
 
-        fault = run_series(faulty_body, kind, RANKS, 1, every, calls);
-        if (!ok(fault == NULL, "%s at each of %lld calls of rank 1", fault_name[kind], (long long)(calls / every)))
+        fault = run_series(body, kind, RANKS, 1, every, calls);
+        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank 1", what, fault_name[kind],
+                (long long)(calls / every)))
             diag("%s", fault);
     }
+}
+
+/* One exchange of halo rows in each direction, as gat has them, and what came of it. `h` has the number of its vertex
+ * in each owned row, and then the sum of those that came back. */
+static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, float *h)
+{
+    const int64_t        n = g->n_owned, halo = g->part.halo.count;
+    const struct gr_team team = { .threads = 2, .poll = gr_exchange_poll, .poll_arg = &rows->exchange };
+    struct gr_halo_pass  pass = { GR_FORWARD, 3, 17, n, WIDE, h };
+    int32_t              rc;
+
+    for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
+    TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
+    gr_exchange_poll(&rows->exchange);
+    TRY(gr_halo_rows_end(rows, team, &r->error));
+    for (int32_t q = 0; q < r->n_ranks; q++)
+        for (int64_t i = g->part.halo.start[q]; i < g->part.halo.start[q + 1]; i++) {
+            const float right = (float)(q * EACH + g->part.halo.place[i]) + (float)(WIDE - 1) / WIDE;
+
+            if (h[(n + i) * WIDE + WIDE - 1] != right) rank_blame(r, "row %lld of the halo is wrong", (long long)i);
+        }
+    for (int64_t i = n * WIDE; i < (n + halo) * WIDE; i++) h[i] = (float)(1 << r->rank);
+    pass.direction = GR_BACKWARD;
+    TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
+    TRY(gr_halo_rows_end(rows, team, &r->error));
+    for (int64_t i = 0; i < n; i++) {
+        float right = (float)g->vertex[i];
+
+        for (int32_t q = 0; q < r->n_ranks; q++)
+            for (int64_t k = rows->send_start[q]; k < rows->send_start[q + 1]; k++)
+                if (rows->place[k] == i) right += (float)(1 << q);
+        if (h[i * WIDE] != right)
+            rank_blame(r, "row %lld is %g, expected %g", (long long)i, (double)h[i * WIDE], (double)right);
+    }
+    TRY(gr_comm_agree(g->comm, GRAFT_OK, &r->error));
+done:
+    return rc;
+}
+
+static int32_t halo_body(struct rank *r)
+{
+    struct spread       s = spread_of_all();
+    struct gr_halo_rows rows = { 0 };
+    graft_graph        *made = NULL;
+    struct input        in;
+    float              *h = calloc(N * WIDE, sizeof *h);
+    int32_t             rc;
+
+    input_init(&in, r->rank);
+    TRY(spread_setup(r, &s));
+    TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
+    TRY(gr_halo_rows_init(r->context, made->comm, &made->part.halo, WIDE, &rows, &r->error));
+    TRY(halo_passes(r, made, &rows, h));
+done:
+    if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
+    if (made != NULL) gr_halo_rows_fini(r->context, made->comm, &rows);
+    gr_interface_graph.destroy(made);
+    free(h);
+    return rc;
 }
 
 int main(void)
@@ -408,7 +442,8 @@ int main(void)
     test_memory(3, 2, "block", "post");
     test_memory(2, 0, "stream", "hybrid");
     test_frugal();
-    test_faults();
+    test_faults("passes", faulty_body);
+    test_faults("halo rows", halo_body);
     sample_csr_fini(&graph);
     sample_csr_fini(&transposed);
     return done();

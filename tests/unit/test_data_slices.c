@@ -242,6 +242,51 @@ static void check_lines(void)
     REFUSED("one entry too many", folder_path(&folder, "a.mtx"), GRAFT_ERR_FORMAT, text, "3000 of 3000");
 }
 
+/* The sentence with which `n` ranks refuse what they aim at, without the rank that says it, or what is wrong. */
+static void words_of_refusal(int n, const char *path, char words[600])
+{
+    const char *fault, *at;
+
+    crew_aim(path);
+    crew_open(api, n);
+    fault = crew_refusal_fault(n, GRAFT_ERR_FORMAT, NULL);
+    at = strncmp(crew[0].error.message, "rank ", 5) == 0 ? strchr(crew[0].error.message, ':') + 2
+                                                         : crew[0].error.message;
+    snprintf(words, 600, "%.599s", fault != NULL ? fault : at);
+    crew_close(n);
+}
+
+/** Whatever is wrong with the last lines of a file, any number of ranks says of it what one says. */
+static void check_last_lines(void)
+{
+    static const char *const tails[] = { "5 5\n5 x\n",        "5 5\n5 5\n5 x\n",  "5 x\n5 5\n",      "5 5\n5 5\n5 5\nx",
+                                         "5 5\n5 9\n\n% a\n", "5 5\n9 5\n9 9\n",  "5 5\n\n  \nx",    "5 5",
+                                         "5 5\n5 5\n5 5 5\n", "x\nx\nx\nx\nx\nx", "5 5\n5 5\n\n9 9", "5" };
+    char                     text[512], alone[600], together[600], fault[1300] = "";
+    int                      count = 0;
+
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        for (int stated = 6; stated <= 9; stated++) {
+            const int used = snprintf(text, sizeof text,
+                                      "%%%%MatrixMarket matrix coordinate pattern general\n5 5 %d\n"
+                                      "1 1\n2 1\n3 1\n4 1\n5 1\n%s",
+                                      stated, tails[i]);
+
+            folder_clear(&folder);
+            write_file(&folder, "a.mtx", text, (size_t)used);
+            words_of_refusal(1, folder_path(&folder, "a.mtx"), alone);
+            if (crew[0].rc == GRAFT_OK) continue; /* it is right */
+            for (int n = 2; n <= CREW_MOST; n++, count++) {
+                words_of_refusal(n, folder_path(&folder, "a.mtx"), together);
+                if (strcmp(alone, together) != 0 && fault[0] == '\0')
+                    snprintf(fault, sizeof fault, "%d ranks: %s; one: %s", n, together, alone);
+            }
+        }
+    }
+    if (!ok(fault[0] == '\0' && count > 100, "%d refusals of last lines are those of one rank", count))
+        diag("%s", fault);
+}
+
 /** After a refusal that all agree on, and after a success, the transport is as good as new. */
 static void check_again(void)
 {
@@ -288,6 +333,7 @@ int main(void)
     check_deceit();
     check_memory_failures();
     check_lines();
+    check_last_lines();
     check_large();
     check_again();
     check_training();

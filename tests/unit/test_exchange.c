@@ -1,102 +1,19 @@
-/* Ranks that talk: checks of bytes, frames, the transport of threads, and what all ranks do together against plain
+/* Ranks that talk: the transport of threads, and what all ranks do together against plain
  * loops over what each has put in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/ranks.h"
 #include "../tap.h"
-#include "base/crc.h"
-#include "exchange/frame.h"
+#include "base/clock.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 200000, COUNTS = 7 };
+enum { COUNTS = 7 };
 
 static uint32_t next_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
-}
-
-/* CRC32C bit by bit, from its definition. */
-static uint32_t crc_by_bits(const unsigned char *data, uint64_t bytes)
-{
-    uint32_t crc = 0xFFFFFFFFu;
-
-    for (uint64_t i = 0; i < bytes; i++) {
-        crc ^= data[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0x82F63B78u : crc >> 1;
-    }
-    return ~crc;
-}
-
-static void test_crc(void)
-{
-    static unsigned char data[BUFFER];
-    static const int     lengths[] = { 0, 1, 7, 8, 9, 64, 511, 512, 1000, 24575, 24576, 24583, 99999, BUFFER };
-    uint32_t             state = 1, wrong = 0;
-
-    for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)next_random(&state);
-    ok(gr_crc(0, "123456789", 9) == 0xE3069283u && gr_crc_plain(0, "123456789", 9) == 0xE3069283u,
-       "the check value of CRC32C");
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        const int      length = lengths[i], cut = length / 3;
-        const uint32_t crc = crc_by_bits(data, (uint64_t)length);
-
-        wrong += gr_crc(0, data, (uint64_t)length) != crc;
-        wrong += gr_crc_plain(0, data, (uint64_t)length) != crc;
-        wrong += gr_crc(gr_crc(0, data, (uint64_t)cut), data + cut, (uint64_t)(length - cut)) != crc;
-        wrong += gr_crc_join(gr_crc(0, data, (uint64_t)cut), gr_crc(0, data + cut, (uint64_t)(length - cut)),
-                             (uint64_t)(length - cut)) != crc;
-    }
-    ok(wrong == 0, "of any length, in pieces, and joined: that of the definition (%u wrong)", wrong);
-}
-
-static void test_frames(void)
-{
-    unsigned char         payload[48] = "some rows", bytes[sizeof(struct gr_frame)];
-    const struct gr_frame sent = { .channel = 24,
-                                   .from = 3,
-                                   .layer = 1,
-                                   .direction = GR_BACKWARD,
-                                   .bits = 8,
-                                   .epoch = 17,
-                                   .rows = 4,
-                                   .width = 12,
-                                   .bytes = sizeof payload };
-    struct gr_frame       frame = sent, late = sent;
-    graft_error           error = GRAFT_INIT(graft_error);
-    int                   passed = 0;
-
-    gr_frame_seal(&frame, payload);
-    ok(gr_frame_check(&frame, &sent, &error) == GRAFT_OK && gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
-       "a frame passes");
-    for (size_t bit = 0; bit < 8 * sizeof frame; bit++) {
-        struct gr_frame flipped;
-
-        memcpy(bytes, &frame, sizeof frame);
-        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        memcpy(&flipped, bytes, sizeof frame);
-        passed += gr_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
-                  gr_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
-    }
-    ok(passed == 0, "with any bit flipped it does not (%d do)", passed);
-    for (size_t bit = 0; bit < 8 * sizeof payload; bit++) {
-        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        passed += gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
-        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
-    }
-    ok(passed == 0 && strstr(error.message, "rank 3") != NULL && strstr(error.message, "CRC32C") != NULL,
-       "nor with any bit of what it carries: %s", error.message);
-    late.epoch = 16;
-    gr_frame_seal(&late, payload);
-    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
-           strstr(error.message, "epoch 16, expected 17") != NULL,
-       "one of another epoch: %s", error.message);
-    late = sent;
-    late.bytes = sizeof payload - 8;
-    gr_frame_seal(&late, payload);
-    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
-       "one that is cut: %s", error.message);
 }
 
 /* What rank `r` puts in as element `i`: of magnitudes so different that the order of a sum shows. */
@@ -239,6 +156,7 @@ static int32_t check_agreement(struct rank *r)
 static int32_t check_comparison(struct rank *r)
 {
     static const char *const names[] = { "the number of vertices", "option 'seed'", "the fingerprint of the graph" };
+    static const char *const others[] = { "the number of vertices", "option 'seed'", "something else" };
     uint64_t                 values[] = { 5, 6, 0xABCDEF };
     int32_t                  rc;
 
@@ -251,8 +169,18 @@ static int32_t check_comparison(struct rank *r)
             rank_blame(r, "a disagreement gave %d: %s", rc, r->error.message);
         values[1] = 6;
     }
-    rc = gr_comm_compare(r->comm, names, values, r->rank > 0 ? 2 : 3, &r->error);
-    return r->n_ranks == 1 || rc == GRAFT_ERR_ARG ? GRAFT_OK : rank_blame(r, "another number of items passed");
+    /* Ranks that are in another call, with as many items or none, where others find a difference. */
+    for (int32_t odd = 0; odd < r->n_ranks && r->n_ranks > 1; odd++) {
+        for (int32_t count = 0; count <= 3; count++) {
+            const int32_t mine = r->rank == odd ? count : 3;
+
+            values[2] = (uint64_t)r->rank;
+            rc = gr_comm_compare(r->comm, r->rank == odd ? others : names, values, mine, &r->error);
+            if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "all ranks must call the same") == NULL)
+                rank_blame(r, "another call gave %d: %s", rc, r->error.message);
+        }
+    }
+    return GRAFT_OK;
 }
 
 static int32_t everything(struct rank *r)
@@ -382,6 +310,61 @@ static void test_lost(int lengths, const char *words)
 }
 
 /* An allocation fails on one rank while the comm is made: all say so. */
+/* What rank 1 does alone for longer than others wait. */
+enum work { WORKS_ON, FALLS_SILENT, LOSES_A_RANK, MISSES_A_RANK };
+
+static int32_t at_work(struct rank *r)
+{
+    const enum work *work = r->all->arg;
+    struct gr_beat   beat = { 0 };
+    double           end;
+    int32_t          rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    if (r->rank != 1) {
+        if (*work == LOSES_A_RANK && r->rank == 2) return gr_fail(&r->error, GRAFT_ERR_IO, "out of luck");
+        if (*work == MISSES_A_RANK && r->rank == 3) usleep((useconds_t)(2.5e6 * r->all->timeout));
+        return gr_comm_attend(r->comm, &r->error);
+    }
+    beat.comm = r->comm;
+    for (end = gr_seconds() + 3 * r->all->timeout; gr_seconds() < end; usleep(1000))
+        if (*work != FALLS_SILENT) TRY(gr_beat(&beat, &r->error));
+    return gr_beat_end(&beat, &r->error);
+}
+
+static int32_t beats(struct rank *r)
+{
+    int32_t rc = at_work(r);
+
+    if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->comm, &r->error);
+    return rc < 0 ? rc : gr_comm_agree(r->comm, rc, &r->error);
+}
+
+static void test_beats(int32_t n_ranks, enum work work, const char *words)
+{
+    static struct ranks ranks;
+    const int32_t       status = work == WORKS_ON ? GRAFT_OK : GRAFT_ERR_PEER;
+    const char         *fault;
+    int                 good = 1;
+
+    ranks_init(&ranks, n_ranks, 0.5, beats, &work);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const struct rank *r = &ranks.at[i];
+
+        good = good && r->rc == status && (work == WORKS_ON || strstr(r->error.message, words) != NULL) &&
+               (work == WORKS_ON || i == (work == MISSES_A_RANK ? 3 : 1) || r->seconds < 1.4);
+        if (!good) diag("rank %d: %d in %.1f s: %s", i, r->rc, r->seconds, r->error.message);
+    }
+    fault = ranks_fini(&ranks);
+    ok(good && fault == NULL, "%d ranks, one works three times as long as others wait, and %s %s", n_ranks,
+       work == WORKS_ON        ? "says so"
+       : work == FALLS_SILENT  ? "is silent: "
+       : work == MISSES_A_RANK ? "another sleeps: "
+                               : "another fails: ",
+       work == WORKS_ON ? "" : ranks.at[0].error.message);
+}
+
 static int32_t make_comm(struct rank *r)
 {
     return gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
@@ -414,16 +397,79 @@ static void test_memory(void)
        "each of %d allocations may fail on one rank: the others hear why %s", failed, fault != NULL ? fault : "");
 }
 
+/* A comm is made and destroyed, and for the next one a rank has no memory, while others may not have come that far, or
+ * be in it already. Then all try once more. */
+static int32_t make_again(struct rank *r)
+{
+    const int64_t fails_at = *(int64_t *)r->all->arg;
+    graft_error   again = { .size = sizeof again };
+    double        begin;
+    int32_t       rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    TRY(gr_comm_barrier(r->comm, &r->error));
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    if (r->rank == r->all->fail_rank) atomic_store(&r->all->fail_at, fails_at);
+    else if (r->rank == 0) usleep(20000);
+    rc = gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
+    if (rc == GRAFT_OK) return rc;
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    begin = gr_seconds();
+    if (gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &again) != GRAFT_ERR_PEER)
+        rank_blame(r, "a comm was made after a failure");
+    if (strstr(again.message, "parted") == NULL) rank_blame(r, "the second try says: %s", again.message);
+    if (gr_seconds() - begin > 0.5) rank_blame(r, "the second try took %.1f s", gr_seconds() - begin);
+    return rc;
+}
+
+static void test_again(int32_t who)
+{
+    static struct ranks ranks;
+    const char         *fault = NULL;
+    int                 failed = 0, wrong = 0;
+    int64_t             k = 0;
+
+    for (; k < 200 && fault == NULL; k++) {
+        int same = 0;
+
+        ranks_init(&ranks, 3, 5, make_again, &k);
+        ranks.fail_rank = who;
+        ranks_run(&ranks);
+        for (int i = 0; i < 3; i++) {
+            same +=
+                ranks.at[i].rc == ranks.at[0].rc && strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0;
+            wrong += ranks.at[i].seconds > 4;
+        }
+        if (same != 3 || (ranks.at[0].rc < 0 && strstr(ranks.at[0].error.message, "no memory for") == NULL)) wrong++;
+        if (wrong == 1) diag("allocation %lld: %s", (long long)k, ranks.at[0].error.message);
+        failed += ranks.at[0].rc < 0;
+        fault = ranks_fini(&ranks);
+        if (atomic_load(&ranks.fail_at) >= 0) break;
+    }
+    ok(failed > 5 && wrong == 0 && fault == NULL,
+       "%d allocations of rank %d for a second comm may fail, and a third is refused%s%s", failed, who,
+       fault != NULL ? ": " : "", fault != NULL ? fault : "");
+}
+
 int main(void)
 {
     alarm(100);
-    test_crc();
-    test_frames();
     test_alone();
     test_collectives();
     test_share();
     test_lost(0, "all ranks must call the same");
     test_lost(1, ", expected ");
+    test_beats(2, WORKS_ON, "");
+    test_beats(7, WORKS_ON, "");
+    test_beats(4, FALLS_SILENT, "rank 1 did not answer");
+    test_beats(5, LOSES_A_RANK, "rank 2: out of luck");
+    test_beats(4, MISSES_A_RANK, "rank 3 did not answer");
     test_memory();
+    test_again(0);
+    test_again(1);
+    test_again(2);
     return done();
 }

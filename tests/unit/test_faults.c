@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/fault_runs.h"
 #include "../tap.h"
+#include "base/memory.h"
 #include "exchange/frame.h"
 
 #include <signal.h>
@@ -137,12 +138,65 @@ static void test_stopped_job(void)
     ok(waitpid(child, &status, 0) == child && status == 0, "a job that was stopped for a while goes on");
 }
 
+enum { LENT = 100000 };
+
+/* Rank 1 waits for bytes that never come, and cannot have the place for them back. */
+static int32_t lend(struct rank *r)
+{
+    struct gr_request request = { 0 };
+    char             *lent = gr_new(r->context, LENT, 1, "bytes to come", &r->error), *later;
+    int64_t           before;
+    int32_t           rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    if (r->rank == 0) {
+        gr_fail(&r->error, GRAFT_ERR_IO, "no disk");
+        rc = gr_comm_fail(r->comm, &r->error);
+    } else {
+        rc = gr_comm_receive(r->comm, 0, gr_comm_channel(r->comm), lent, LENT, &request, &r->error);
+        if (rc == GRAFT_OK) rc = gr_comm_wait(r->comm, &request, 1, &r->error);
+    }
+    if (rc != GRAFT_ERR_PEER) rank_blame(r, "the failure gave %d", rc);
+    if (r->rank == 0) {
+        gr_free(r->context, lent);
+        atomic_fetch_add(&r->all->finished, 1);
+        return GRAFT_OK;
+    }
+    while (atomic_load(&r->all->finished) == 0) usleep(1000); /* from here on, bytes are those of this rank */
+    before = atomic_load(&r->all->live_bytes);
+    gr_free(r->context, lent);
+    if (atomic_load(&r->all->live_bytes) < before) rank_blame(r, "what was lent is given back");
+    gr_comm_destroy(r->comm);
+    r->comm = NULL;
+    later = gr_new(r->context, LENT, 1, "later bytes", &r->error);
+    before = atomic_load(&r->all->live_bytes);
+    gr_free(r->context, later);
+    if (atomic_load(&r->all->live_bytes) > before - LENT) rank_blame(r, "nothing is given back any more");
+    return GRAFT_OK;
+}
+
+/* Bytes that a library may still write to are never given back, and others are. */
+static void test_lent(void)
+{
+    static struct run run;
+    const char       *fault;
+
+    ranks_init(&run.ranks, 2, RUN_TIMEOUT, lend, &run);
+    run.faulty = (struct faulty){ .inner = run.ranks.at[1].transport, .keeps = 1 };
+    run.ranks.at[1].transport = faulty_wrap(&run.faulty);
+    ranks_run(&run.ranks);
+    fault = ranks_fini(&run.ranks);
+    ok(fault != NULL && strstr(fault, "bytes are left") != NULL && atomic_load(&run.ranks.live_bytes) >= LENT,
+       "what a library may still write to is kept: %s", fault != NULL ? fault : "");
+}
+
 int main(void)
 {
     const int64_t calls = count_calls(3, 1), calls_of_first = count_calls(4, 0);
 
     alarm(110);
     test_stopped_job();
+    test_lent();
     for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
         test_series(kind, 3, 1, 1, calls);
         test_series(kind, 4, 0, kind >= FAULT_DROP ? 5 : 2, calls_of_first);

@@ -110,7 +110,7 @@ static void test_good(const struct graph *graph, const char *program)
 
         choose(program, "60", behaviours[i]);
         look(&manners);
-        rc = gr_partition_metis(context, &graph->slice, 8, owner, &error);
+        rc = gr_partition_metis(context, &graph->slice, 8, NULL, owner, &error);
         change = change_since(&manners);
         for (int64_t v = 0; v < n && i < 4; v++) wrong += owner[v] != v % 8;
         if (i == 4) wrong = graph_overload(graph, owner, 8);
@@ -157,7 +157,7 @@ static void test_bad(const struct graph *graph, const char *program)
         memset(owner, 0x55, (size_t)n * sizeof *owner);
         choose(program, strstr(bad[i].words[0], "not ended") != NULL ? "1" : "60", bad[i].behaviour);
         look(&manners);
-        rc = gr_partition_metis(context, &graph->slice, 8, owner, &error);
+        rc = gr_partition_metis(context, &graph->slice, 8, NULL, owner, &error);
         change = change_since(&manners);
         for (int k = 0; k < 3 && bad[i].words[k] != NULL; k++)
             said = said && strstr(error.message, bad[i].words[k]) != NULL;
@@ -166,6 +166,46 @@ static void test_bad(const struct graph *graph, const char *program)
                 "a program that is called '%s'", bad[i].behaviour))
             diag("%d %s, %s, %" PRId64 " touched", rc, error.message, change != NULL ? change : "", touched);
     }
+    free(owner);
+}
+
+/* A host that is told of something worse while it waits, after some calls. */
+static int32_t lose_patience(void *left, graft_error *error)
+{
+    return --*(int *)left > 0 ? GRAFT_OK : gr_fail(error, GRAFT_ERR_PEER, "the others are gone");
+}
+
+static void test_meanwhile(const struct graph *graph, const char *program)
+{
+    static const char *const       behaviours[] = { "asleep", "sleeps", "closes", "good" };
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    int32_t                       *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
+    graft_error                    error = GRAFT_INIT(graft_error);
+    int                            left = 30;
+    const struct gr_meanwhile      meanwhile = { lose_patience, &left };
+
+    for (int i = 0; i < 4; i++) {
+        const double   begin = gr_seconds();
+        struct manners manners;
+        const char    *change;
+        int32_t        rc;
+
+        left = i < 3 ? 30 : 1000000;
+        choose(program, "60", behaviours[i]);
+        look(&manners);
+        rc = gr_partition_metis(context, &graph->slice, 8, &meanwhile, owner, &error);
+        change = change_since(&manners);
+        if (!ok(rc == (i < 3 ? GRAFT_ERR_PEER : GRAFT_OK) && change == NULL && gr_seconds() - begin < 50 &&
+                    (i == 3 ? left < 1000000 : strcmp(error.message, "the others are gone") == 0),
+                "a program that is called '%s' while others wait", behaviours[i]))
+            diag("%d %s, %s, %d left", rc, error.message, change != NULL ? change : "", left);
+    }
+    left = 30;
+    choose(program, "60", "asleep");
+    ok(gr_partition_choose(context, &graph->slice, 8, GR_PARTITION_AUTO, &cost, &meanwhile, owner, NULL, &error) ==
+               GRAFT_ERR_PEER &&
+           left <= 0,
+       "a choice among all does not go on without METIS then");
     free(owner);
 }
 
@@ -179,7 +219,7 @@ static void test_not_there(const struct graph *graph)
     for (int i = 0; i < 4; i++) {
         choose(none[i], "60", "good");
         look(&manners);
-        right = right && gr_partition_metis(context, &graph->slice, 8, owner, &error) == GRAFT_ERR_NOT_FOUND &&
+        right = right && gr_partition_metis(context, &graph->slice, 8, NULL, owner, &error) == GRAFT_ERR_NOT_FOUND &&
                 strstr(error.message, none[i]) != NULL && change_since(&manners) == NULL;
         if (!right) diag("%s", error.message);
     }
@@ -196,7 +236,7 @@ static void test_too_large(const char *program)
     int32_t               owner = 7, rc;
 
     choose(program, "60", "good");
-    rc = gr_partition_metis(context, &slice, 2, &owner, &error);
+    rc = gr_partition_metis(context, &slice, 2, NULL, &owner, &error);
     ok(rc == GRAFT_ERR_UNSUPPORTED && owner == 7 && strstr(error.message, "2147483648 entries") != NULL,
        "2^31 entries are refused before anything is started");
 }
@@ -225,10 +265,11 @@ static int works_in(const struct graph *graph, const char *program, void (*handl
 
         sigaction(SIGCHLD, &action, NULL);
         for (int fd = 0; fd < 3 && close_standard; fd++) close(fd);
-        for (int i = 0; i < 3; i++) wrong += gr_partition_metis(context, &graph->slice, 8, owner, &error) != GRAFT_OK;
+        for (int i = 0; i < 3; i++)
+            wrong += gr_partition_metis(context, &graph->slice, 8, NULL, owner, &error) != GRAFT_OK;
         for (int64_t v = 0; v < graph->rows.n_rows; v++) wrong += owner[v] != v % 8;
         setenv("GRAFT_TEST_BEHAVIOUR", "sleeps", 1);
-        wrong += gr_partition_metis(context, &graph->slice, 8, owner, &error) != GRAFT_ERR_MODULE;
+        wrong += gr_partition_metis(context, &graph->slice, 8, NULL, owner, &error) != GRAFT_ERR_MODULE;
         _exit(wrong > 0);
     }
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -258,7 +299,7 @@ static void test_no_memory(const char *program)
 
         look(&manners);
         strict_host_fail(&host, calls, 0);
-        rc = gr_partition_metis(context, &graph.slice, 8, owner, &error);
+        rc = gr_partition_metis(context, &graph.slice, 8, NULL, owner, &error);
         if (host.failed == 0) break;
         clean = clean && rc == GRAFT_ERR_NOMEM && host.live_blocks == blocks && change_since(&manners) == NULL &&
                 owner[0] == 0x55555555 && memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0;
@@ -280,8 +321,8 @@ static const char *metis_fault(const struct graph *graph, int32_t parts)
 
     for (int64_t v = 0; v < n; v++)
         if (graph->row_ptr[v + 1] - graph->row_ptr[v] > heaviest) heaviest = graph->row_ptr[v + 1] - graph->row_ptr[v];
-    if (gr_partition_metis(context, &graph->slice, parts, owner, &error) != GRAFT_OK ||
-        gr_partition_metis(context, &graph->slice, parts, again, &error) != GRAFT_OK)
+    if (gr_partition_metis(context, &graph->slice, parts, NULL, owner, &error) != GRAFT_OK ||
+        gr_partition_metis(context, &graph->slice, parts, NULL, again, &error) != GRAFT_OK)
         fault = "it failed";
     else if (graph_empty_parts(graph, owner, parts) != (n < parts ? parts - n : 0)) fault = "a part is empty";
     else if (graph_overload(graph, owner, parts) > heaviest) fault = "a part has too much";
@@ -318,7 +359,7 @@ static void test_metis_quality(const char *program)
 
     choose(program, "60", "");
     graph_init(&graph, 5);
-    if (gr_partition_metis(context, &graph.slice, 3, owner, &error) != GRAFT_OK) memset(owner, 0, sizeof owner);
+    if (gr_partition_metis(context, &graph.slice, 3, NULL, owner, &error) != GRAFT_OK) memset(owner, 0, sizeof owner);
     ok(graph_cut_entries(&graph, owner) == 4, "graft-metis cuts a chain of 30 cliques in 3 at 2 links");
     graph_fini(&graph);
 }
@@ -349,7 +390,7 @@ static int is_refused(const char *program, const void *input, int64_t bytes, int
     int32_t         rc;
 
     if (gr_child_start(&child, program, 60, &error) != GRAFT_OK) return 0;
-    rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, &error);
+    rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, NULL, &error);
     gr_child_end(&child);
     snprintf(words, sizeof words, "exit code %d; it said '", code);
     if (rc == GRAFT_ERR_MODULE && strstr(error.message, words) != NULL) return 1;
@@ -425,11 +466,11 @@ static const char *choice_fault(const struct graph *graph, int32_t parts, const 
     graft_error                error = GRAFT_INIT(graft_error);
     const char                *fault = NULL;
 
-    if (gr_partition_choose(context, &graph->slice, parts, GR_PARTITION_AUTO, cost, owner, &choice, &error) < 0)
+    if (gr_partition_choose(context, &graph->slice, parts, GR_PARTITION_AUTO, cost, NULL, owner, &choice, &error) < 0)
         fault = "it failed";
     for (int k = 0; k < GR_PARTITION_METHODS && fault == NULL; k++) {
         const enum gr_partition_method method = (enum gr_partition_method)k;
-        const int32_t rc = gr_partition_choose(context, &graph->slice, parts, method, cost, one, &alone, &error);
+        const int32_t rc = gr_partition_choose(context, &graph->slice, parts, method, cost, NULL, one, &alone, &error);
 
         if (method == GR_PARTITION_METIS && !with_metis) {
             if (rc != GRAFT_ERR_NOT_FOUND || choice.seconds[k] >= 0) fault = "metis is not there";
@@ -465,7 +506,7 @@ static void test_choice_no_memory(void)
         int32_t       rc;
 
         strict_host_fail(&host, calls, 0);
-        rc = gr_partition_choose(context, &graph.slice, 4, GR_PARTITION_AUTO, &cost, owner, &choice, &error);
+        rc = gr_partition_choose(context, &graph.slice, 4, GR_PARTITION_AUTO, &cost, NULL, owner, &choice, &error);
         if (host.failed == 0) break;
         clean = clean && rc == GRAFT_ERR_NOMEM && host.live_blocks == blocks && owner[0] == 0x55555555 &&
                 memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0 && strcmp(choice.why, "untouched") == 0;
@@ -512,7 +553,7 @@ static void test_data_sets(const char *program)
         owner = oracle_new(graph.rows.n_rows, sizeof *owner);
         gr_partition_hash(0, graph.rows.n_rows, 4, owner);
         cut[0] = graph_cut_entries(&graph, owner);
-        if (gr_partition_metis(context, &graph.slice, 4, owner, &error) != GRAFT_OK) diag("%s", error.message);
+        if (gr_partition_metis(context, &graph.slice, 4, NULL, owner, &error) != GRAFT_OK) diag("%s", error.message);
         cut[1] = graph_cut_entries(&graph, owner);
         ok(cut[1] * 3 < cut[0], "it cuts %" PRId64 " entries, a hash %" PRId64, cut[1], cut[0]);
         free(owner);
@@ -533,6 +574,7 @@ int main(int argc, char **argv)
     large_graph(&large);
     test_good(&large, argv[1]);
     test_bad(&large, argv[1]);
+    test_meanwhile(&large, argv[1]);
     test_not_there(&large);
     test_too_large(argv[1]);
     test_hosts(&large, argv[1]);

@@ -167,7 +167,15 @@ static void test_places(void)
     ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
            strstr(error.message, "none/file") != NULL,
        "nor a file in a folder that is not there");
+    ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
+           strstr(error.message, "none/file") != NULL,
+       "which is known before");
     memcpy(path, keep, sizeof keep);
+    ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&
+           gr_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in_folder() == 1,
+       "there is a place beside other files, and in the folder of the process");
+    ok(gr_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG,
+       "there is none for more parts than vertices");
     ok(gr_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG, "more parts than vertices are not kept");
     ok(files_in_folder() == 1, "nothing is left beside");
 }

@@ -1,0 +1,61 @@
+/* Rows of numbers to and from other ranks while this one does something else: receives are posted, rows sent, polled
+ * for, waited for and checked. What fails in here ends the comm.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_EXCHANGE_ROWS_H
+#define GR_EXCHANGE_ROWS_H
+
+#include "base/team.h"
+#include "exchange/comm.h"
+#include "exchange/frame.h"
+
+/** Rows by the rank that they go to or come from: those of rank q are start[q] to start[q + 1] - 1, without gaps. */
+struct gr_exchange_side {
+    const int64_t *start; /* [n_ranks + 1] */
+    char          *rows;
+};
+
+struct gr_exchange {
+    struct gr_comm    *comm;
+    int32_t            channel;
+    struct gr_frame   *frame_in, *frame_out; /* [n_ranks] by message */
+    int32_t           *from, *to;            /* [n_ranks] the rank of each message */
+    _Atomic uint32_t  *crc;                  /* [n_ranks] of its rows */
+    struct gr_request *requests;             /* [4 * n_ranks] frames that come, then their rows, then what goes */
+    double             wait_seconds;         /* in which this rank did nothing else */
+    double             exchange_seconds;     /* between sends and the arrival of all */
+
+    /* Of the exchange that has begun: */
+    struct gr_frame         head; /* what its frames have in common */
+    struct gr_exchange_side in, out;
+    int32_t                 n_in, n_out; /* messages */
+    int                     checked;     /* frames have come and are right */
+    int                     arrived;     /* all has come, and gone */
+    int32_t                 rc;          /* of what failed meanwhile */
+    graft_error             error;
+    double                  began;
+};
+
+/** Not collective, but all ranks come by: it takes the next channel of the comm. What fails leaves it to be freed with
+ *  gr_exchange_fini(). \return OK; ERR_NOMEM. */
+int32_t gr_exchange_init(const graft_context *context, struct gr_comm *comm, struct gr_exchange *x, graft_error *error);
+/** Of zeros it does nothing. */
+void    gr_exchange_fini(const graft_context *context, struct gr_exchange *x);
+
+/** Bytes that it holds. */
+int64_t gr_exchange_bytes(int32_t n_ranks);
+
+/** Begin: post the receives. `head` has epoch, layer, direction, bits and width; `in` stays until the end.
+ *  \return OK; ERR_PEER. */
+int32_t gr_exchange_receive(struct gr_exchange *x, const struct gr_frame *head, struct gr_exchange_side in,
+                            graft_error *error);
+
+/** Seal and send. \return OK; ERR_PEER. */
+int32_t gr_exchange_send(struct gr_exchange *x, struct gr_exchange_side out, struct gr_team team, graft_error *error);
+
+/** Let messages move; for gr_team and graft_mxm_args. It keeps what fails for the end. */
+void gr_exchange_poll(void *exchange);
+
+/** Wait for all, and check what came. \return OK; ERR_PEER. */
+int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, graft_error *error);
+
+#endif

@@ -1,0 +1,172 @@
+/* What is sent: the checks of bytes, frames, and rows that are sealed and checked in pieces.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/ranks.h"
+#include "../tap.h"
+#include "base/crc.h"
+#include "exchange/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER = 200000 };
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* CRC32C bit by bit, from its definition. */
+static uint32_t crc_by_bits(const unsigned char *data, uint64_t bytes)
+{
+    uint32_t crc = 0xFFFFFFFFu;
+
+    for (uint64_t i = 0; i < bytes; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0x82F63B78u : crc >> 1;
+    }
+    return ~crc;
+}
+
+static void test_crc(void)
+{
+    static unsigned char data[BUFFER];
+    static const int     lengths[] = { 0, 1, 7, 8, 9, 64, 511, 512, 1000, 24575, 24576, 24583, 99999, BUFFER };
+    uint32_t             state = 1, wrong = 0;
+
+    for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)next_random(&state);
+    ok(gr_crc(0, "123456789", 9) == 0xE3069283u && gr_crc_plain(0, "123456789", 9) == 0xE3069283u,
+       "the check value of CRC32C");
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const int      length = lengths[i], cut = length / 3;
+        const uint32_t crc = crc_by_bits(data, (uint64_t)length);
+
+        wrong += gr_crc(0, data, (uint64_t)length) != crc;
+        wrong += gr_crc_plain(0, data, (uint64_t)length) != crc;
+        wrong += gr_crc(gr_crc(0, data, (uint64_t)cut), data + cut, (uint64_t)(length - cut)) != crc;
+        wrong += gr_crc_join(gr_crc(0, data, (uint64_t)cut), gr_crc(0, data + cut, (uint64_t)(length - cut)),
+                             (uint64_t)(length - cut)) != crc;
+    }
+    ok(wrong == 0, "of any length, in pieces, and joined: that of the definition (%u wrong)", wrong);
+    for (int from = 0; from < 16; from++) {
+        for (int length = 0; length < 600; length++)
+            wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
+        for (int length = 24550; length < 24650; length++)
+            wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
+    }
+    ok(wrong == 0, "from any place, with instructions for it and without (%u wrong)", wrong);
+}
+
+static void test_frames(void)
+{
+    unsigned char         payload[48] = "some rows", bytes[sizeof(struct gr_frame)];
+    const struct gr_frame sent = { .channel = 24,
+                                   .from = 3,
+                                   .layer = 1,
+                                   .direction = GR_BACKWARD,
+                                   .bits = 8,
+                                   .epoch = 17,
+                                   .rows = 4,
+                                   .width = 12,
+                                   .bytes = sizeof payload };
+    struct gr_frame       frame = sent, late = sent;
+    graft_error           error = GRAFT_INIT(graft_error);
+    int                   passed = 0;
+
+    gr_frame_seal(&frame, payload);
+    ok(gr_frame_check(&frame, &sent, &error) == GRAFT_OK && gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
+       "a frame passes");
+    for (size_t bit = 0; bit < 8 * sizeof frame; bit++) {
+        struct gr_frame flipped;
+
+        memcpy(bytes, &frame, sizeof frame);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        memcpy(&flipped, bytes, sizeof frame);
+        passed += gr_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
+                  gr_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
+    }
+    ok(passed == 0, "with any bit flipped it does not (%d do)", passed);
+    for (size_t bit = 0; bit < 8 * sizeof payload; bit++) {
+        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        passed += gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
+        payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    ok(passed == 0 && strstr(error.message, "rank 3") != NULL && strstr(error.message, "CRC32C") != NULL,
+       "nor with any bit of what it carries: %s", error.message);
+    late.epoch = 16;
+    gr_frame_seal(&late, payload);
+    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
+           strstr(error.message, "epoch 16, expected 17") != NULL,
+       "one of another epoch: %s", error.message);
+    late = sent;
+    late.bytes = sizeof payload - 8;
+    gr_frame_seal(&late, payload);
+    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
+       "one that is cut: %s", error.message);
+}
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) return rc;                                                                                         \
+    } while (0)
+
+/* Rows of some megabytes to each other rank, which are sealed and checked in pieces by several threads. */
+static int32_t large_rows(struct rank *r)
+{
+    enum { WIDTH = 333, EACH = 2500 };
+    const int32_t           n = r->n_ranks;
+    int64_t                 start[RANKS_MOST + 1] = { 0 }, place;
+    struct gr_exchange      x = { 0 };
+    struct gr_exchange_side out = { start, NULL }, in = { start, NULL };
+    const struct gr_frame   head = { .layer = 1, .bits = 32, .epoch = 9, .width = WIDTH };
+    const struct gr_team    team = { .threads = *(int *)r->all->arg };
+    float                  *rows[2];
+    int32_t                 rc;
+
+    for (int32_t q = 0; q < n; q++) start[q + 1] = start[q] + (q == r->rank ? 0 : EACH + q + r->rank);
+    for (int i = 0; i < 2; i++) rows[i] = calloc((size_t)(start[n] * WIDTH), sizeof(float));
+    for (place = 0; place < start[n] * WIDTH; place++) rows[0][place] = (float)(r->rank * 1000000 + place % 4099);
+    out.rows = (char *)rows[0];
+    in.rows = (char *)rows[1];
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    rc = gr_exchange_init(r->context, r->comm, &x, &r->error);
+    if (rc == GRAFT_OK) rc = gr_exchange_receive(&x, &head, in, &r->error);
+    if (rc == GRAFT_OK) rc = gr_exchange_send(&x, out, team, &r->error);
+    if (rc == GRAFT_OK) rc = gr_exchange_end(&x, team, &r->error);
+    for (int32_t i = 0; i < x.n_in && rc == GRAFT_OK; i++) {
+        const float *from = rows[1] + start[x.from[i]] * WIDTH;
+
+        rc = gr_frame_check_payload(&x.frame_in[i], from, &r->error); /* all at once */
+        if (from[0] < (float)(x.from[i] * 1000000) || from[0] >= (float)(x.from[i] * 1000000 + 4099))
+            rank_blame(r, "rows from rank %d begin with %g", x.from[i], (double)from[0]);
+    }
+    gr_exchange_fini(r->context, &x);
+    for (int i = 0; i < 2; i++) free(rows[i]);
+    return rc;
+}
+
+static void test_large_rows(int threads)
+{
+    static struct ranks ranks;
+    const char         *fault;
+
+    ranks_init(&ranks, 4, 20, large_rows, &threads);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < 4; i++)
+        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
+    fault = ranks_fini(&ranks);
+    ok(fault == NULL, "rows of megabytes, sealed by %d threads%s%s", threads, fault != NULL ? ": " : "",
+       fault != NULL ? fault : "");
+}
+
+int main(void)
+{
+    alarm(100);
+    test_crc();
+    test_frames();
+    test_large_rows(1);
+    test_large_rows(3);
+    return done();
+}

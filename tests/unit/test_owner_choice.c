@@ -1,0 +1,534 @@
+/* Owners that ranks find together, by METIS, by the best method, and in files: they are those of one process with the
+ * whole graph, and what goes wrong on rank 0 is said by all: test_owner_choice PARTITIONER [GRAFT-METIS].
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/fault_runs.h"
+#include "../exchange/spread.h"
+#include "../partition/graphs.h"
+#include "../tap.h"
+
+#include "aggregate/owner.h"
+#include "graph/metis.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WIDTH = 3, LARGEST = 4096 };
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+static const char        *partitioner;
+static graft_context     *context;
+static char               folder[] = "/tmp/graft-choice-XXXXXX", path[64];
+static float              x[LARGEST * WIDTH], scale[LARGEST];
+static const char *const *settings; /* of all runs */
+
+/* A program, and how it behaves if it is ours. The process that compares runs it too. */
+static void use(const char *program, const char *behaviour, const char *const *more)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+
+    setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
+    settings = more;
+    if (gr_option_set(context, "metis.program", program, &error) < 0) abort();
+}
+
+static struct spread spread_of(const struct graph *graph, const char *partition)
+{
+    return (struct spread){ .graph = &graph->rows,
+                            .dtype = GRAFT_F32,
+                            .x = (const char *)x,
+                            .x_width = WIDTH,
+                            .scale = (const char *)scale,
+                            .trained = graph->slice.trained,
+                            .settings = settings,
+                            .partition = partition,
+                            .cover = "hybrid",
+                            .threads = "1" };
+}
+
+/* What came out of a run: of rank 0, and whether the others say the same. */
+struct outcome {
+    int32_t rc, rank;
+    double  seconds; /* of the slowest */
+    char    message[512], fault[700];
+};
+
+static void run(struct spread *s, int32_t n_ranks, double timeout, struct outcome *out)
+{
+    static struct ranks ranks;
+    const char         *words;
+
+    *out = (struct outcome){ 0 };
+    ranks_init(&ranks, n_ranks, timeout, spread_body, s);
+    ranks_run(&ranks);
+    out->rc = ranks.at[0].rc;
+    out->rank = ranks.at[0].error.rank;
+    snprintf(out->message, sizeof out->message, "%s", out->rc < 0 ? ranks.at[0].error.message : "");
+    for (int32_t i = 0; i < n_ranks; i++) {
+        if (ranks.at[i].seconds > out->seconds) out->seconds = ranks.at[i].seconds;
+        if (ranks.at[i].rc != out->rc || (out->rc < 0 && strcmp(ranks.at[i].error.message, out->message) != 0))
+            snprintf(out->fault, sizeof out->fault, "rank %d says %d, %.200s; rank 0 %d, %.200s", i, ranks.at[i].rc,
+                     ranks.at[i].error.message, out->rc, out->message);
+    }
+    words = ranks_fini(&ranks);
+    if (words != NULL && out->fault[0] == '\0') snprintf(out->fault, sizeof out->fault, "%s", words);
+}
+
+/* The method that is said to be chosen. */
+static enum gr_partition_method chosen_of(const char *explained)
+{
+    static const char *const names[] = { "block", "hash", "stream", "metis" };
+    const char              *at = strstr(explained, "; chosen: ");
+
+    for (int k = 0; at != NULL && k < GR_PARTITION_METHODS; k++)
+        if (strncmp(at + 10, names[k], strlen(names[k])) == 0) return (enum gr_partition_method)k;
+    return GR_PARTITION_AUTO;
+}
+
+/* Run over ranks: the owners must be those of one process, and the sums those of one rank. NULL, or what is wrong. */
+static const char *check_owners(const struct graph *graph, const char *partition, enum slicing slicing, int32_t n_ranks)
+{
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    static float                   one[LARGEST * WIDTH], many[LARGEST * WIDTH];
+    static int32_t                 owner[LARGEST];
+    static char                    fault[800];
+    enum gr_partition_method       method = GR_PARTITION_METIS;
+    struct spread                  s = spread_of(graph, partition), alone = spread_of(graph, "given");
+    graft_error                    error = GRAFT_INIT(graft_error);
+    struct outcome                 out;
+    const int64_t                  n = graph->rows.n_rows;
+
+    memset(one, 0, sizeof one);
+    memset(many, 0, sizeof many);
+    s.slicing = slicing;
+    s.n_passes = alone.n_passes = 1;
+    s.pass[0] = (struct spread_pass){ GRAFT_PLUS_SECOND, 0, WIDTH, 0, (char *)many };
+    alone.pass[0] = (struct spread_pass){ GRAFT_PLUS_SECOND, 0, WIDTH, 0, (char *)one };
+    run(&alone, 1, 30, &out);
+    if (out.rc < 0) return "one rank fails";
+    run(&s, n_ranks, 30, &out);
+    snprintf(fault, sizeof fault, "%.300s %.400s", out.message, out.fault);
+    if (out.rc < 0 || out.fault[0] != '\0') return fault;
+    if (strcmp(partition, "auto") == 0) method = chosen_of(s.explained);
+    snprintf(fault, sizeof fault, "nothing is said: %.600s", s.explained);
+    if (method == GR_PARTITION_AUTO || strstr(s.explained, "partition: ") == NULL) return fault;
+    if (gr_partition_choose(context, &graph->slice, n_ranks, method, &cost, NULL, owner, NULL, &error) < 0)
+        return "one process fails";
+    if (memcmp(owner, s.found, (size_t)n * sizeof *owner) != 0) return "other owners";
+    return memcmp(one, many, sizeof one) == 0 ? NULL : "other sums";
+}
+
+static void test_owners(const char *name)
+{
+    static const int32_t numbers[] = { 2, 3, 4, 7 };
+
+    for (int which = 0; which < GRAPHS; which++) {
+        struct graph graph;
+        const char  *fault = NULL;
+
+        graph_init(&graph, which);
+        for (int i = 0; i < 8 && fault == NULL; i++)
+            fault =
+                check_owners(&graph, i < 4 ? "metis" : "auto", (enum slicing)((which + i) % SLICINGS), numbers[i % 4]);
+        if (!ok(fault == NULL, "%s, %s over 2, 3, 4 and 7 ranks: owners and sums are those of one process", name,
+                graph.name))
+            diag("%s", fault);
+        graph_fini(&graph);
+    }
+}
+
+/* One rank has nothing to choose, and needs no program. */
+static void test_one_rank(void)
+{
+    struct graph   graph;
+    struct spread  s;
+    struct outcome out;
+
+    use(partitioner, "good", (const char *const[]){ "metis.program", "/no/such/program", NULL });
+    graph_init(&graph, 5);
+    s = spread_of(&graph, "metis");
+    run(&s, 1, 30, &out);
+    ok(out.rc == GRAFT_OK && out.fault[0] == '\0', "one rank owns all %s%s", out.message, out.fault);
+    graph_fini(&graph);
+}
+
+/* -- what METIS can do wrong -------------------------------------------------------------------------------------- */
+
+static void test_program(const struct graph *graph, const char *program, const char *behaviour, const char *patience,
+                         int32_t status, const char *words)
+{
+    const char *const more[] = { "metis.program", program, "metis.timeout", patience, NULL };
+    struct outcome    out;
+    struct spread     s;
+
+    use(partitioner, behaviour, more);
+    s = spread_of(graph, "metis");
+    run(&s, 3, 1, &out);
+    if (!ok(out.rc == status && strstr(out.message, words) != NULL && out.fault[0] == '\0' && out.seconds < 15 &&
+                (status == GRAFT_OK || out.rank == 0),
+            "metis by a program that is called '%s': %s", program[1] == 'n' ? program : behaviour,
+            status == GRAFT_OK ? "waited for" : out.message))
+        diag("%d %s; %s; %.1f s", out.rc, out.message, out.fault, out.seconds);
+    if (status == GRAFT_OK) return;
+    s = spread_of(graph, "auto");
+    run(&s, 3, 1, &out);
+    if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && strstr(s.explained, ", metis not (") != NULL &&
+                chosen_of(s.explained) < GR_PARTITION_METIS,
+            "and auto does without"))
+        diag("%d %s; %s; %s", out.rc, out.message, out.fault, s.explained);
+}
+
+/* The ranks wait for one another for one second, and for the program up to three and more. */
+static void test_programs(void)
+{
+    struct graph graph;
+
+    graph_init(&graph, 5);
+    test_program(&graph, "/no/such/program", "", "60", GRAFT_ERR_NOT_FOUND, "rank 0: there is no program '/no/such");
+    test_program(&graph, partitioner, "dies", "60", GRAFT_ERR_MODULE, "rank 0: the program 'partitioner' was ended");
+    test_program(&graph, partitioner, "fails", "60", GRAFT_ERR_MODULE, "it said 'metis: out of luck'");
+    test_program(&graph, partitioner, "range", "60", GRAFT_ERR_MODULE, "vertex 180 is in part 3");
+    test_program(&graph, partitioner, "asleep", "3", GRAFT_ERR_MODULE, "not ended after 3 seconds (metis.timeout)");
+    test_program(&graph, partitioner, "slow", "60", GRAFT_OK, "");
+    graph_fini(&graph);
+}
+
+/* A graph that says it is larger than METIS can take, over a rank that has little of it. */
+static int32_t large_body(struct rank *r)
+{
+    const char *const    method = r->all->arg;
+    static const int64_t row_ptr[] = { 0, 1, 2 };
+    static const int32_t columns[] = { 1, 0 };
+    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, 4, row_ptr, columns, NULL };
+    graft_slice          slice = GRAFT_INIT(graft_slice);
+    struct gr_share      share[2] = { { 2, 0, 2, 0, 0 }, { 2, 0, INT32_MAX, 0, 0 } };
+    int64_t              first[] = { 0, 2, 4 };
+    int32_t              owner[2] = { -1, -1 }, rc;
+    graft_graph          g = { .context = r->context, .n_vertices = 4, .n_slice = 2 };
+
+    slice.n_vertices = 4;
+    slice.first_row = 2 * (int64_t)r->rank;
+    slice.rows = &rows;
+    g.share = share;
+    g.first = first;
+    g.owner = owner;
+    TRY(gr_option_set(r->context, "partition", method, &r->error));
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    g.comm = r->comm;
+    TRY(gr_owner_find(&g, &slice, &r->error));
+    if (strstr(g.partition, "auto: stream, slice by slice, for the graph has 4 vertices and 2147483649 entries") ==
+        NULL)
+        rank_blame(r, "it says %s", g.partition);
+    if (owner[0] < 0 || owner[0] > 1 || owner[1] < 0 || owner[1] > 1) rank_blame(r, "vertices without owners");
+done:
+    return rc;
+}
+
+static void test_too_large(const char *method, int32_t status)
+{
+    static struct ranks ranks;
+    const char         *fault;
+    int                 good = 1;
+
+    ranks_init(&ranks, 2, 10, large_body, (void *)(uintptr_t)method);
+    ranks_run(&ranks);
+    for (int i = 0; i < 2; i++)
+        good = good && ranks.at[i].rc == status &&
+               (status == GRAFT_OK || strstr(ranks.at[i].error.message, "at most 2147483647") != NULL);
+    fault = ranks_fini(&ranks);
+    if (!ok(good && fault == NULL, "%s of more entries than METIS can take", method))
+        diag("%s, %s", ranks.at[0].error.message, fault != NULL ? fault : "");
+}
+
+/* -- balance and choice ------------------------------------------------------------------------------------------- */
+
+/* A ring whose first vertices are those to train on, all in one place. */
+static void make_ring(struct graph *graph, int64_t n)
+{
+    *graph = (struct graph){ .name = "a ring" };
+    graph->row_ptr = oracle_new(n + 1, sizeof *graph->row_ptr);
+    graph->col_idx = oracle_new(2 * n, sizeof(int32_t));
+    graph->trained = oracle_new(n, 1);
+    for (int64_t v = 0; v < n; v++) {
+        graph->row_ptr[v + 1] = 2 * v + 2;
+        ((int32_t *)graph->col_idx)[2 * v] = (int32_t)((v + 1) % n);
+        ((int32_t *)graph->col_idx)[2 * v + 1] = (int32_t)((v + n - 1) % n);
+        graph->trained[v] = v < n / 4;
+    }
+    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL };
+    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->trained };
+}
+
+/* Stream evens them out slice by slice; so one that has all of them is the case to look at. */
+static void test_balance(const char *partition, enum slicing slicing)
+{
+    struct graph   graph;
+    struct spread  s;
+    struct outcome out;
+    int64_t        has[4] = { 0 }, without[4] = { 0 }, most = 0, most_without = 0;
+
+    make_ring(&graph, 1200);
+    s = spread_of(&graph, partition);
+    s.slicing = slicing;
+    run(&s, 4, 30, &out);
+    for (int64_t v = 0; v < 300; v++) has[s.found[v]]++;
+    s.trained = NULL;
+    if (out.rc == GRAFT_OK) run(&s, 4, 30, &out);
+    for (int64_t v = 0; v < 300; v++) without[s.found[v]]++;
+    for (int p = 0; p < 4; p++) {
+        most = has[p] > most ? has[p] : most;
+        most_without = without[p] > most_without ? without[p] : most_without;
+    }
+    if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && most <= 79 && most_without > 79,
+            "%s: the 300 training vertices are dealt out, at most %lld to one of 4 ranks; %lld where nobody says so",
+            partition, (long long)most, (long long)most_without))
+        diag("%s %s", out.message, out.fault);
+    graph_fini(&graph);
+}
+
+/* A long grid, by columns: ranges of it have short cuts, and nothing is as even. */
+static void test_local_order(void)
+{
+    enum { ROWS = 8, COLUMNS = 500, N = ROWS * COLUMNS };
+    struct graph   graph = { .name = "a long grid" };
+    struct spread  s;
+    struct outcome out;
+    int64_t        entries = 0;
+
+    graph.row_ptr = oracle_new(N + 1, sizeof *graph.row_ptr);
+    graph.col_idx = oracle_new(4 * N, sizeof(int32_t));
+    for (int v = 0; v < N; v++) {
+        int32_t *column = graph.col_idx;
+
+        if (v >= ROWS) column[entries++] = v - ROWS;
+        if (v % ROWS > 0) column[entries++] = v - 1;
+        if (v % ROWS < ROWS - 1) column[entries++] = v + 1;
+        if (v < N - ROWS) column[entries++] = v + ROWS;
+        graph.row_ptr[v + 1] = entries;
+    }
+    graph.rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, N, N, graph.row_ptr, graph.col_idx, NULL };
+    graph.slice = (struct gr_slice){ &graph.rows, 0, NULL };
+    s = spread_of(&graph, "auto");
+    run(&s, 4, 30, &out);
+    if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && chosen_of(s.explained) == GR_PARTITION_BLOCK,
+            "auto takes blocks of a grid whose order is a good one"))
+        diag("%s %s %s", out.message, out.fault, s.explained);
+    graph_fini(&graph);
+}
+
+/* -- files -------------------------------------------------------------------------------------------------------- */
+
+static int64_t files_in_folder(void)
+{
+    DIR    *list = opendir(folder);
+    int64_t count = -2;
+
+    while (readdir(list) != NULL) count++;
+    closedir(list);
+    return count;
+}
+
+/* A run that must end like this. Owners are left in s->found. */
+static void expect(struct spread *s, int32_t n_ranks, int32_t status, const char *words, const char *name)
+{
+    struct outcome out;
+
+    run(s, n_ranks, 30, &out);
+    if (!ok(out.rc == status && out.fault[0] == '\0' &&
+                strstr(status == GRAFT_OK ? s->explained : out.message, words) != NULL,
+            "%s: %s", name, status == GRAFT_OK ? words : out.message))
+        diag("%d %s, %s, expected %d '%s'; %s", out.rc, out.message, out.fault, status, words, s->explained);
+}
+
+static void damage(long at)
+{
+    FILE *file = fopen(path, "r+b");
+    int   byte;
+
+    if (file == NULL || fseek(file, at, SEEK_SET) != 0 || (byte = fgetc(file)) == EOF ||
+        fseek(file, at, SEEK_SET) != 0 || fputc(byte ^ 1, file) == EOF || fclose(file) != 0)
+        abort();
+}
+
+/* Owners of a partition are kept, and found again without it, however the graph is sliced. */
+static void test_kept(const struct graph *graph, const char *partition)
+{
+    const char *const more[] = { "partition.file", path, "metis.program", partitioner, NULL };
+    const char *const none[] = { "partition.file", path, "metis.program", "/no/such/program", NULL };
+    static int32_t    was[LARGEST];
+    struct spread     s;
+    char              name[64];
+
+    use(partitioner, "good", more);
+    s = spread_of(graph, partition);
+    snprintf(name, sizeof name, "owners by %s are written", partition);
+    expect(&s, 4, GRAFT_OK, partition, name);
+    memcpy(was, s.found, sizeof was);
+    for (int way = 0; way < SLICINGS; way++) {
+        settings = none;
+        s = spread_of(graph, "metis");
+        memset(s.found, 0x55, sizeof s.found);
+        s.slicing = (enum slicing)way;
+        expect(&s, 4, GRAFT_OK, "partition: from the file /tmp/graft-choice", "and read, though there is no program");
+        ok(memcmp(was, s.found, (size_t)graph->rows.n_rows * sizeof *was) == 0 && files_in_folder() == 1,
+           "they are the same");
+    }
+    unlink(path);
+}
+
+static void test_wrong_files(const struct graph *graph, const struct graph *other)
+{
+    const char *const  more[] = { "partition.file", path, NULL };
+    static const char *nowhere[] = { "partition.file", "/tmp/graft-no-such-folder/owners", NULL };
+    static const char *no_folder[] = { "partition.file", "/etc/passwd/owners", NULL };
+    const char *const  a_folder[] = { "partition.file", folder, NULL };
+    static int32_t     owner[LARGEST];
+    struct graph       three;
+    struct spread      s;
+
+    use(partitioner, "good", more);
+    s = spread_of(graph, "hash");
+    expect(&s, 3, GRAFT_OK, "partition: hash", "owners by hash are written");
+    s = spread_of(other, "hash");
+    expect(&s, 3, GRAFT_ERR_FORMAT, "is a partition of another graph", "another graph");
+    s = spread_of(graph, "hash");
+    expect(&s, 4, GRAFT_ERR_FORMAT, "is a partition in 3 parts, expected 4", "another number of ranks");
+    s.owner = owner;
+    expect(&s, 4, GRAFT_OK, "partition: by the host", "not looked at where the host says who owns what");
+    damage(70);
+    s = spread_of(graph, "hash");
+    expect(&s, 3, GRAFT_ERR_FORMAT, "is damaged: its CRC32C", "a damaged file");
+    unlink(path);
+    graph_init(&three, 8);
+    s = spread_of(&three, "hash");
+    expect(&s, 4, GRAFT_ERR_ARG, "3 vertices in 4 parts is not kept", "more parts than vertices");
+    graph_fini(&three);
+    settings = nowhere;
+    s = spread_of(graph, "hash");
+    expect(&s, 3, GRAFT_ERR_IO, "owners' cannot be written: No such file", "a folder that is not there");
+    settings = no_folder;
+    s = spread_of(graph, "hash");
+    expect(&s, 3, GRAFT_ERR_IO, "owners' cannot be written: Not a directory", "a folder that is none");
+    settings = a_folder;
+    s = spread_of(graph, "hash");
+    expect(&s, 3, GRAFT_ERR_FORMAT, "is a folder", "a folder in place of the file");
+    ok(files_in_folder() == 0, "nothing is left");
+}
+
+/* -- faults ------------------------------------------------------------------------------------------------------- */
+
+static struct graph  small;
+static int32_t       expected[LARGEST];
+static struct spread fault_spread;
+
+static int32_t faulty_body(struct rank *r)
+{
+    graft_graph   *made = NULL;
+    const int64_t *vertex;
+    int32_t        rc;
+
+    TRY(spread_setup(r, &fault_spread));
+    TRY(spread_graph(r, &fault_spread, &made));
+    vertex = gr_interface_graph.owned(made);
+    for (int64_t i = 0; i < made->n_owned; i++)
+        if (expected[vertex[i]] != r->rank) rank_blame(r, "vertex %lld is not its", (long long)vertex[i]);
+    rc = gr_comm_agree(made->comm, GRAFT_OK, &r->error);
+done:
+    if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
+    gr_interface_graph.destroy(made);
+    return rc;
+}
+
+/* Each message of a rank is lost, damaged, late: with a program that is still at work when some of them are sent. */
+static void test_faults(int32_t bad_rank, int32_t every)
+{
+    const struct gr_partition_cost cost = { 0 };
+    graft_error                    error = GRAFT_INIT(graft_error);
+    int64_t                        calls;
+    const char                    *fault;
+    const char *const              more[] = { "metis.program", partitioner, NULL };
+
+    use(partitioner, "good", more);
+    fault_spread = spread_of(&small, "metis");
+    if (gr_partition_choose(context, &small.slice, 3, GR_PARTITION_METIS, &cost, NULL, expected, NULL, &error) < 0)
+        diag("%s", error.message);
+    fault = run_well(faulty_body, 3, bad_rank, &calls);
+    if (!ok(fault == NULL && calls > 80, "rank %d makes %lld calls when nothing goes wrong", bad_rank,
+            (long long)calls))
+        diag("%s", fault);
+    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
+        fault = run_series(faulty_body, kind, 3, bad_rank, kind >= FAULT_DROP ? 2 * every : every, calls);
+        if (!ok(fault == NULL, "%s at each %d. call of rank %d", fault_name[kind],
+                kind >= FAULT_DROP ? 2 * every : every, bad_rank))
+            diag("%s", fault);
+    }
+}
+
+static void test_memory(int32_t rank)
+{
+    const char *const more[] = { "metis.program", partitioner, "partition.file", path, NULL };
+    char              fault[512] = "";
+    int64_t           k = 0;
+    int               found = 1;
+
+    use(partitioner, "good", more);
+    for (; found > 0 && k < 400; k++) {
+        struct spread s = spread_of(&small, "auto");
+
+        s.starved = 1;
+        s.fail_at = k;
+        found = spread_starve(&s, 3, rank, fault);
+        unlink(path);
+    }
+    if (!ok(found == 0 && k > 60, "each of %lld allocations of rank %d may fail", (long long)k - 1, rank))
+        diag("allocation %lld: %s", (long long)k - 1, fault);
+    ok(files_in_folder() == 0, "no file is left beside");
+}
+
+int main(int argc, char **argv)
+{
+    const char *const more[] = { "metis.program", argc > 2 ? argv[2] : argv[1], NULL };
+    const graft_api  *api;
+    graft_error       error = GRAFT_INIT(graft_error);
+    struct graph      other;
+
+    if (argc < 2 || mkdtemp(folder) == NULL) return 2;
+    alarm(110);
+    partitioner = argv[1];
+    snprintf(path, sizeof path, "%s/owners", folder);
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
+    context = api->context;
+    for (int i = 0; i < LARGEST * WIDTH; i++) x[i] = (float)(i * 7 % 16);
+    use(more[1], "good", more);
+    test_owners(argc > 2 ? "graft-metis" : "a partitioner");
+    if (argc > 2) {
+        test_balance("metis", SLICE_EVEN);
+        test_balance("stream", SLICE_FIRST);
+        test_local_order();
+    } else {
+        skip(3, "there is no METIS here");
+    }
+    test_one_rank();
+    test_programs();
+    test_too_large("metis", GRAFT_ERR_UNSUPPORTED);
+    test_too_large("auto", GRAFT_OK);
+    graph_init(&small, 0);
+    graph_init(&other, 1);
+    test_kept(&small, "metis");
+    test_kept(&small, "given");
+    test_wrong_files(&small, &other);
+    graph_fini(&other);
+    test_memory(0);
+    test_memory(2);
+    test_faults(0, 7);
+    test_faults(2, 7);
+    graph_fini(&small);
+    api->close(context);
+    ok(rmdir(folder) == 0, "the folder is empty again");
+    return done();
+}
