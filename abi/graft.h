@@ -22,6 +22,7 @@
 #ifndef GRAFT_H
 #define GRAFT_H
 
+#include "graft_account.h"   /* what a trainer tells of its work: spans of time, memory, messages */
 #include "graft_aggregate.h" /* graft.aggregate/1: products over ranks: plan, begin, end */
 #include "graft_base.h"      /* versions, sizes, status codes, errors, the words of the comments */
 #include "graft_codec.h"     /* graft.codec/1: rows as messages of few bits */

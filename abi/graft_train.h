@@ -3,6 +3,7 @@
 #ifndef GRAFT_TRAIN_H
 #define GRAFT_TRAIN_H
 
+#include "graft_account.h"
 #include "graft_data.h"
 
 GRAFT_EXTERN_C_BEGIN
@@ -51,10 +52,11 @@ GRAFT_EXTERN_C_BEGIN
 /* Over ranks (dataset.over, see graft_graph.h) each rank has the rows of the vertices that it owns, and all have the
  * same weights, bit for bit: gradients and losses are added up in the order of ranks. The results are those of one
  * process but for rounding, with the same draws of dropout. Sums over neighbours go by a plan of graft_aggregate.h,
- * with option halo.cover; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and predict() are
- * collective: all ranks call them in the same order, and return the same status; see graft_graphs. Options that make a
- * model are the same on all ranks. symmetrize and order are refused, row_masks has no effect, and memory.limit is of
- * each rank. */
+ * with options halo.cover and halo.file; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and
+ * predict() are collective: all ranks call them in the same order, and return the same status; see graft_graphs.
+ * Options that make a model are the same on all ranks, memory.limit is of each rank. symmetrize adds what is missing
+ * between ranks; an order is one of the vertices of each rank; with row_masks a step sends fewer rows than an
+ * evaluation, and a layer that does fewer has a plan and a file of its own, FILE.RANK.LAYER. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -103,55 +105,6 @@ typedef struct graft_state_item {
     const void *data;     /**< dense, by rows; owned by the trainer, current until its next epoch or state_set */
 } graft_state_item;
 
-/** Which pass a span belongs to; predict() is an evaluation too. */
-enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
-
-/** A stretch of time: a phase, as the thread of the caller saw it, from before its team began to after all had ended;
- *  or, in those that follow it, the share that one thread of the team had in it. Phases follow one another. A thread
- *  that had no share has no span, nor have those of modules that do not say when their threads work ("graphblas"). */
-typedef struct graft_span {
-    uint32_t    size;
-    int32_t     layer;  /**< -1: of none */
-    int32_t     pass;   /**< GRAFT_PASS_... */
-    int32_t     thread; /**< 0: the phase; from 1 on: the share of this thread, of which 1 is the caller's own */
-    const char *phase;  /**< "aggregate"; "update": products with weights, and the pass over rows where it follows one;
-                            "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer".
-                            Static */
-    int64_t     epoch;  /**< epochs behind when it was recorded */
-    double      begin, end; /**< seconds since create() */
-    double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
-    double      flops;      /**< likewise; both 0 in the share of a thread */
-    double      waited;     /**< seconds between begin and end in which the thread waited for others */
-    int32_t     threads;    /**< that the trainer could use */
-    uint32_t    reserved;
-} graft_span;
-
-/** One thing that a trainer uses memory for. */
-typedef struct graft_ledger_item {
-    uint32_t    size;
-    uint32_t    reserved;
-    const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients",
-                            "messages"; static */
-    const char *help;  /**< what that is, a line; static */
-    int64_t     bytes; /**< beside the arrays of the data set */
-} graft_ledger_item;
-
-/** What messages of a trainer over ranks bring to one rank, or to all together. Rows are those of one sum over
- *  neighbours in one direction. */
-typedef struct graft_traffic {
-    uint32_t size;
-    int32_t  rank;                 /**< -1: all */
-    int64_t  cut_edges;            /**< entries of the graph whose column has another owner than their row */
-    int64_t  halo_rows;            /**< that come to the rank; 0 for mlp */
-    int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
-    int64_t  halo_bytes_per_epoch; /**< of these rows, in all layers and both directions of the last step; what is
-                                        aggregated once (reuse_input) counts in the step that does it */
-    int64_t  halo_bytes_if_post;
-    double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
-    double   exchange_seconds; /**< from the first send to the last arrival, likewise */
-    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange */
-} graft_traffic;
-
 typedef struct graft_train {
     uint32_t size;
     uint32_t reserved;
@@ -165,7 +118,8 @@ typedef struct graft_train {
      *         the sum of sparse ones at one place; no training vertex in the split); ERR_OPTION (options that
      *         contradict each other); what the dense module that was chosen by name refuses with; ERR_NOMEM, also
      *         before more than memory.limit would be used: the message is the ledger. Over ranks also ERR_ARG (ranks
-     *         that disagree; a graph of another context), ERR_OPTION (symmetrize, order) and ERR_PEER.
+     *         that disagree; a graph of another context), ERR_UNSUPPORTED (made symmetric, a rank would gather from
+     *         more than 2147483647 vertices of others), ERR_FORMAT and ERR_IO (halo.file) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if there is one, which the trainer
      * holds; null arguments and structs without a size are errors of this rank alone. Memory: all of it here, save what
      * kernels prepare; see explain(). Sparse features are copied, entries at one place added up, and stay sparse or are
@@ -226,6 +180,13 @@ typedef struct graft_train {
     /** Count what goes to rank `rank` of a trainer over ranks, or with -1 to all of them.
      * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */
     int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
+
+    /** Count what rank `rank`, or with -1 all, exchanged in the last step in layer index/2: forward, or if index is odd
+     * backward.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                            graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

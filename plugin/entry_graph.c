@@ -58,7 +58,7 @@ static int32_t graph_info(const graft_graph *graph, int32_t rank, graft_graph_in
     graft_graph_info ours = { .size = sizeof ours };
     int32_t          rc = begin(&call, graph, GRAFT_GRAPH_ID " info", error);
 
-    if (rc == GRAFT_OK) rc = gr_graph_info(graph, rank, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_graph_info(graph, graph->share, rank, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
     return gr_call_end(&call, rc);
 }
@@ -89,7 +89,7 @@ static int32_t graph_explain(const graft_graph *graph, char *text, uint64_t capa
 
     if (rc == GRAFT_OK && (text == NULL || capacity == 0))
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
-    if (rc == GRAFT_OK) gr_graph_explain(graph, text, capacity);
+    if (rc == GRAFT_OK) gr_graph_explain(graph, graph->share, text, capacity);
     return gr_call_end(&call, rc);
 }
 

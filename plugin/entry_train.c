@@ -164,6 +164,19 @@ static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                  graft_error *error)
+{
+    struct gr_call     call;
+    graft_traffic_item ours = { .size = sizeof ours };
+    int32_t            rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(item, "item", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic_item(trainer, rank, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
@@ -185,4 +198,5 @@ const graft_train gr_interface_train = {
     .span = train_span,
     .ledger_item = train_ledger_item,
     .traffic = train_traffic,
+    .traffic_item = train_traffic_item,
 };

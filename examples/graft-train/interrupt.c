@@ -15,14 +15,20 @@ static void remember(int number)
 /** A signal that is ignored, as SIGINT is for programs in the background of a script, stays so. */
 static void listen_to(int number)
 {
-    struct sigaction before, action = { .sa_handler = remember, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
+    struct sigaction before, action = { .sa_handler = remember };
 
+    action.sa_flags = (int)(SA_RESETHAND | SA_RESTART | SA_ONSTACK);
     sigemptyset(&action.sa_mask);
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
 }
 
 void interrupt_begin(void)
 {
+    /* oneDNN's products have taken harm from signals on the usual stack: other memory was overwritten. */
+    static char   memory[1 << 16];
+    const stack_t stack = { .ss_sp = memory, .ss_size = sizeof memory };
+
+    sigaltstack(&stack, NULL);
     listen_to(SIGINT);
     listen_to(SIGTERM);
 }

@@ -102,17 +102,26 @@ done:
     return rc;
 }
 
+/** The first rank speaks for all; where it is the one at fault, perhaps it cannot, and the second does. */
+static int print_agreed(struct run *run, const graft_error *error)
+{
+    const int speaker = error->code == GRAFT_ERR_PEER && error->rank == 0 ? 1 : 0;
+
+    problem_silence(run->ranks.rank != speaker);
+    return problem_print(error);
+}
+
 static int train(struct run *run, graft_error *error)
 {
     graft_error late = GRAFT_INIT(graft_error);
     int         code;
 
-    if (prepare(run, error) < 0) return problem_print(error);
+    if (prepare(run, error) < 0) return print_agreed(run, error);
     code = write_outputs(run);
     if (run->profile.count > 0) profile_print(&run->profile, run_seconds(run));
     report_print(run);
     if (code == EXIT_FINE && run->signal != 0) code = 128 + run->signal;
-    if (ranks_largest(&run->ranks, &code, &late) < 0) code = problem_print(&late);
+    if (ranks_largest(&run->ranks, &code, &late) < 0) code = print_agreed(run, &late);
     return code;
 }
 
@@ -130,7 +139,7 @@ int main(int argc, char **argv)
     int              code;
 
     if (ranks_number() > 0) { /* the first rank speaks for all */
-        problem_silence();
+        problem_silence(1);
         if (freopen("/dev/null", "w", stdout) == NULL) return EXIT_PROBLEM;
     }
     setlocale(LC_CTYPE, ""); /* tells UTF-8 from ASCII; numbers keep their point */

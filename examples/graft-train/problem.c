@@ -31,9 +31,9 @@ int32_t problem_memory(graft_error *error, const char *what)
 
 static int is_silent;
 
-void problem_silence(void)
+void problem_silence(int silent)
 {
-    is_silent = 1;
+    is_silent = silent;
 }
 
 int problem_is_silent(void)

@@ -24,8 +24,8 @@ int32_t problem_errno(graft_error *error, const char *doing, const char *path);
 /** Out of memory for `what`. Returns GRAFT_ERR_NOMEM. */
 int32_t problem_memory(graft_error *error, const char *what);
 
-/** Print nothing from now on: what concerns all ranks is said by one of them. */
-void problem_silence(void);
+/** Whether to print nothing from now on: what concerns all ranks is said by one of them. */
+void problem_silence(int silent);
 int  problem_is_silent(void);
 
 /** Print the one line that the user sees, and return the exit code: a bad option is a usage error. */

@@ -39,10 +39,11 @@ done:
 /** One complete event ("ph": "X"); NULL when out of memory. */
 static json_t *event_of(const graft_span *span)
 {
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:I, s:i, s:f, s:f, s:f}}", "name", span->phase, "cat",
-                     PASS[span->pass], "ph", "X", "pid", 1, "tid", 1 + (int)span->thread, "ts", 1e6 * span->begin,
-                     "dur", 1e6 * (span->end - span->begin), "args", "epoch", (json_int_t)span->epoch, "layer",
-                     (int)span->layer, "bytes", span->bytes, "flops", span->flops, "waited", 1e6 * span->waited);
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:I, s:i, s:i, s:f, s:f, s:f}}", "name", span->phase,
+                     "cat", PASS[span->pass], "ph", "X", "pid", 1, "tid", 1 + (int)span->thread, "ts",
+                     1e6 * span->begin, "dur", 1e6 * (span->end - span->begin), "args", "epoch",
+                     (json_int_t)span->epoch, "layer", (int)span->layer, "part", (int)span->part, "bytes", span->bytes,
+                     "flops", span->flops, "waited", 1e6 * span->waited);
 }
 
 /** The name of a row ("ph": "M"); row 0 has the phases. NULL when out of memory. */
@@ -92,18 +93,25 @@ done:
 struct sum {
     const char *phase;
     int32_t     pass;
+    int         of; /* number of the phase that it is a part of; of a phase its own */
+    int         number;
+    double      of_seconds;
     double      seconds, bytes, flops;
     double      busy, all; /* seconds that threads worked, of those that all of them had; 0 where it is not known */
 };
 
+/** Phases by their seconds, each with its parts behind it. */
 static int by_seconds(const void *left, const void *right)
 {
     const struct sum *a = left, *b = right;
 
-    return (a->seconds < b->seconds) - (a->seconds > b->seconds);
+    if (a->of_seconds != b->of_seconds) return a->of_seconds < b->of_seconds ? 1 : -1;
+    if (a->of != b->of) return a->of - b->of;
+    if ((a->of == a->number) != (b->of == b->number)) return a->of == a->number ? -1 : 1;
+    return a->number - b->number;
 }
 
-/** Add span i, a phase, and the shares that threads had in it. */
+/** Add span i, a phase or a part, and the shares that threads had in a phase. */
 static void add(const struct profile *profile, int64_t i, struct sum *sum)
 {
     const graft_span *phase = &profile->spans[i];
@@ -112,6 +120,8 @@ static void add(const struct profile *profile, int64_t i, struct sum *sum)
     sum->seconds += seconds;
     sum->bytes += phase->bytes;
     sum->flops += phase->flops;
+    if (phase->part) return;
+    while (i + 1 < profile->count && profile->spans[i + 1].part) i++;
     if (i + 1 < profile->count && profile->spans[i + 1].thread > 0) sum->all += seconds * phase->threads;
     for (i++; i < profile->count && profile->spans[i].thread > 0; i++) {
         const graft_span *share = &profile->spans[i];
@@ -120,40 +130,60 @@ static void add(const struct profile *profile, int64_t i, struct sum *sum)
     }
 }
 
-/** Sums by pass and phase; returns how many there are, at most `capacity`. */
+/** Number of the sum of a span; of = -1: that of a phase, else of a part of this one. -1: there is no room for it. */
+static int find_sum(struct sum *sums, int *count, int capacity, const graft_span *span, int of)
+{
+    for (int at = 0; at < *count; at++) {
+        const int same = of < 0 ? sums[at].of == at : sums[at].of == of && at != of;
+
+        if (same && sums[at].pass == span->pass && strcmp(sums[at].phase, span->phase) == 0) return at;
+    }
+    if (*count == capacity) return -1;
+    sums[*count] =
+        (struct sum){ .phase = span->phase, .pass = span->pass, .of = of < 0 ? *count : of, .number = *count };
+    return (*count)++;
+}
+
+/** Sums by pass and phase, or part of one; returns how many there are, at most `capacity`. */
 static int add_up(const struct profile *profile, struct sum *sums, int capacity)
 {
-    int count = 0;
+    int count = 0, phase = -1;
 
     for (int64_t i = 0; i < profile->count; i++) {
         const graft_span *span = &profile->spans[i];
-        int               at = 0;
+        int               at;
 
-        if (span->thread > 0) continue;
-        while (at < count && (sums[at].pass != span->pass || strcmp(sums[at].phase, span->phase) != 0)) at++;
-        if (at == capacity) continue;
-        if (at == count) sums[count++] = (struct sum){ .phase = span->phase, .pass = span->pass };
-        add(profile, i, &sums[at]);
+        if (span->thread > 0 || (span->part && phase < 0)) continue;
+        at = find_sum(sums, &count, capacity, span, span->part ? phase : -1);
+        if (!span->part) phase = at;
+        if (at >= 0) add(profile, i, &sums[at]);
     }
+    for (int i = 0; i < count; i++) sums[i].of_seconds = sums[sums[i].of].seconds;
     qsort(sums, (size_t)count, sizeof *sums, by_seconds);
     return count;
 }
 
+static int is_part(const struct sum *sum)
+{
+    return sum->of != sum->number;
+}
+
 void profile_print(const struct profile *profile, double seconds)
 {
-    struct sum sums[32];
-    const int  count = add_up(profile, sums, 32);
+    struct sum sums[64];
+    const int  count = add_up(profile, sums, 64);
     double     all = 0;
 
-    for (int i = 0; i < count; i++) all += sums[i].seconds;
+    for (int i = 0; i < count; i++) all += is_part(&sums[i]) ? 0 : sums[i].seconds;
     if (seconds < all) seconds = all;
     printf("\n%-10s  %-10s  %9s  %6s  %7s  %8s  %7s\n", "pass", "phase", "seconds", "share", "GB/s", "GFLOP/s",
            "balance");
     for (int i = 0; i < count; i++) {
-        char balance[16] = "-";
+        char balance[16] = "-", phase[16];
 
+        snprintf(phase, sizeof phase, "%s%s", is_part(&sums[i]) ? "  " : "", sums[i].phase);
         if (sums[i].all > 0) snprintf(balance, sizeof balance, "%.1f%%", 100 * sums[i].busy / sums[i].all);
-        printf("%-10s  %-10s  %9.4f  %5.1f%%  %7.1f  %8.1f  %7s\n", PASS[sums[i].pass], sums[i].phase, sums[i].seconds,
+        printf("%-10s  %-10s  %9.4f  %5.1f%%  %7.1f  %8.1f  %7s\n", PASS[sums[i].pass], phase, sums[i].seconds,
                100 * sums[i].seconds / seconds, sums[i].bytes * 1e-9 / sums[i].seconds,
                sums[i].flops * 1e-9 / sums[i].seconds, balance);
     }

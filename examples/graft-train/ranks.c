@@ -6,11 +6,12 @@
 #include "progress.h"
 
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { TAG = 1, MESSAGE = 1000 }; /* small messages get through although nobody asks for them yet */
+enum { TAG = 1, MESSAGE = 1000 }; /* small messages get through although nobody asks for them yet, or ever */
 
 /** What the launchers of Open MPI, and of MPICH and its kin, tell those that they start. */
 static const char *const LAUNCHERS[][2] = { { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
@@ -73,7 +74,9 @@ int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_err
     if (!are_many()) return GRAFT_OK;
     TRY(library_option(library, "halo.timeout", &timeout, error));
     ranks->patience = strtod(timeout.value, NULL);
-    rc = open_both(ranks, library, error);
+    TRY(open_both(ranks, library, error));
+    ranks->waited = calloc((size_t)ranks->n_ranks, sizeof *ranks->waited);
+    rc = ranks_agree(ranks, ranks->waited != NULL ? GRAFT_OK : problem_memory(error, "the ranks"), error);
 done:
     return rc;
 }
@@ -81,7 +84,9 @@ done:
 void ranks_fini(struct ranks *ranks, const struct library *library)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
+    free(ranks->waited);
     ranks->graph = NULL;
+    ranks->waited = NULL;
     if (!ranks->is_open) return;
     if (ranks->has_parted && ranks->ours.abandon != NULL) ranks->ours.abandon(ranks->ours.self);
     ranks->ours.close(ranks->ours.self);
@@ -118,8 +123,14 @@ done:
     return rc;
 }
 
+static int32_t give_up_on(struct ranks *ranks, int32_t rank, graft_error *error)
+{
+    error->rank = rank;
+    return problem(error, GRAFT_ERR_PEER, "rank %d did not answer in %.3g s", rank, ranks->patience);
+}
+
 /** Wait for a message that has begun. */
-static int32_t await(struct ranks *ranks, int32_t peer, graft_request *request, graft_error *error)
+static int32_t await(struct ranks *ranks, int32_t peer, graft_request *request, double patience, graft_error *error)
 {
     const struct timespec  rest = { 0, 50000 };
     const graft_transport *t = &ranks->ours;
@@ -128,12 +139,12 @@ static int32_t await(struct ranks *ranks, int32_t peer, graft_request *request, 
 
     for (int turn = 0; rc == GRAFT_OK && !done; turn++) {
         rc = t->test(t->self, request, &done, error);
-        if (rc == GRAFT_OK && !done && progress_clock() - begin > ranks->patience)
-            rc = problem(error, GRAFT_ERR_PEER, "rank %d did not answer in %.3g s", peer, ranks->patience);
+        if (rc == GRAFT_OK && !done && progress_clock() - begin > patience) rc = give_up_on(ranks, peer, error);
         if (!done && turn > 1000) nanosleep(&rest, NULL);
         else if (!done) sched_yield();
     }
     if (rc < 0) t->give_up(t->self, request);
+    if (rc < 0) ranks->has_parted = 1;
     return rc;
 }
 
@@ -144,39 +155,74 @@ static int32_t send_to(struct ranks *ranks, int32_t peer, const void *data, uint
     int32_t                rc;
 
     TRY(t->send(t->self, peer, TAG, data, bytes, &request, error));
-    rc = await(ranks, peer, request, error);
+    rc = await(ranks, peer, request, ranks->patience, error);
 done:
     return rc;
 }
 
-static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, graft_error *error)
+static int32_t receive_within(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, double patience,
+                              graft_error *error)
 {
     const graft_transport *t = &ranks->ours;
     graft_request         *request = NULL;
     int32_t                rc;
 
     TRY(t->receive(t->self, peer, TAG, data, bytes, &request, error));
-    rc = await(ranks, peer, request, error);
+    rc = await(ranks, peer, request, patience, error);
 done:
     return rc;
 }
 
-/** Rank 0 hears all and tells all: `choose` puts into `mine` what is to be told. */
-static int32_t reduce(struct ranks *ranks, void *mine, uint64_t bytes, void (*choose)(void *mine, const void *other),
-                      graft_error *error)
+static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, graft_error *error)
+{
+    return receive_within(ranks, peer, data, bytes, ranks->patience, error);
+}
+
+struct answer {
+    int32_t missing; /* a rank that rank 0 has not heard, or -1 */
+    char    said[MESSAGE];
+};
+
+/** Rank 0 hears all: `choose` puts into `mine` what is to be told. *missing receives who cannot be heard, or -1. */
+static int32_t hear_all(struct ranks *ranks, void *mine, uint64_t bytes, void (*choose)(void *mine, const void *other),
+                        int32_t *missing, graft_error *error)
 {
     char    other[MESSAGE];
     int32_t rc = GRAFT_OK;
 
-    if (ranks->rank > 0) {
-        TRY(send_to(ranks, 0, mine, bytes, error));
-        return receive_from(ranks, 0, mine, bytes, error);
-    }
     for (int q = 1; q < ranks->n_ranks; q++) {
+        *missing = q;
         TRY(receive_from(ranks, q, other, bytes, error));
         choose(mine, other);
     }
-    for (int q = 1; q < ranks->n_ranks; q++) TRY(send_to(ranks, q, mine, bytes, error));
+    *missing = -1;
+done:
+    return rc;
+}
+
+/** Rank 0 hears all and tells all, also who cannot be heard. */
+static int32_t reduce(struct ranks *ranks, void *mine, uint64_t bytes, void (*choose)(void *mine, const void *other),
+                      graft_error *error)
+{
+    const uint64_t size = offsetof(struct answer, said) + bytes;
+    graft_error    ignored = GRAFT_INIT(graft_error);
+    struct answer  answer = { .missing = -1 };
+    int32_t        rc, sent;
+
+    if (ranks->rank == 0) {
+        rc = hear_all(ranks, mine, bytes, choose, &answer.missing, error);
+        memcpy(answer.said, mine, bytes);
+        for (int q = 1; q < ranks->n_ranks; q++) {
+            if (q == answer.missing) continue;
+            sent = send_to(ranks, q, &answer, size, rc < 0 ? &ignored : error);
+            if (rc == GRAFT_OK) rc = sent;
+        }
+        return rc;
+    }
+    TRY(send_to(ranks, 0, mine, bytes, error));
+    TRY(receive_within(ranks, 0, &answer, size, 2 * ranks->patience, error)); /* it may be waiting for another */
+    if (answer.missing >= 0) TRY(give_up_on(ranks, answer.missing, error));
+    memcpy(mine, answer.said, bytes);
 done:
     return rc;
 }
@@ -231,6 +277,21 @@ int32_t ranks_collect(struct ranks *ranks, const struct library *library, const 
         if (ranks->rank == 0 && q == 0 && bytes > 0) memcpy(all, mine, bytes);
         at += info.n_slice;
     }
+done:
+    return rc;
+}
+
+int32_t ranks_hear_waits(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error)
+{
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+    int32_t       rc = GRAFT_OK;
+
+    if (ranks->n_ranks == 1) return GRAFT_OK;
+    TRY(library->train->traffic(trainer, ranks->rank, &traffic, error));
+    ranks->waited[ranks->rank] = traffic.wait_seconds;
+    if (ranks->rank > 0) return send_to(ranks, 0, &traffic.wait_seconds, sizeof traffic.wait_seconds, error);
+    for (int q = 1; q < ranks->n_ranks; q++)
+        TRY(receive_from(ranks, q, &ranks->waited[q], sizeof *ranks->waited, error));
 done:
     return rc;
 }

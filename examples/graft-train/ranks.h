@@ -16,6 +16,7 @@ struct ranks {
     graft_graph    *graph;
     graft_dataset   dataset;  /* the slice of this rank, over that graph */
     double          patience; /* seconds that a rank waits for another */
+    double         *waited;   /* [n_ranks] seconds that each has waited for rows; known to rank 0 in the end */
 };
 
 /** The number of this process among those that a launcher has started; 0 if it is alone. */
@@ -38,5 +39,9 @@ int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);
 /** Rank 0 gets what all ranks have of [n_vertices] labels, in the order of slices, in `all`; NULL on the others. */
 int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
                       graft_error *error);
+
+/** Let rank 0 know how long each has waited; the library tells a rank of its own time alone. */
+int32_t ranks_hear_waits(struct ranks *ranks, const struct library *library, graft_trainer *trainer,
+                         graft_error *error);
 
 #endif

@@ -81,6 +81,41 @@ static json_t *build_options(const struct run *run)
     return NULL;
 }
 
+/** Bytes of the last epoch by layer, of all ranks; NULL when out of memory. */
+static json_t *build_layers(const struct run *run)
+{
+    graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+    json_t            *layers = json_array(), *layer = NULL;
+    int                bad = 0;
+
+    for (int32_t i = 0; run->library.train->traffic_item(run->trainer, -1, i, &item, NULL) == GRAFT_OK; i++) {
+        if (item.pass == GRAFT_PASS_FORWARD) {
+            layer = json_object();
+            add(layer, "layer", json_integer(item.layer), &bad);
+            if (json_array_append_new(layers, layer) != 0) bad = 1;
+        }
+        if (bad) break;
+        add(layer, item.pass == GRAFT_PASS_FORWARD ? "forward" : "backward", json_integer(item.bytes), &bad);
+        add(layer, item.pass == GRAFT_PASS_FORWARD ? "messages_forward" : "messages_backward",
+            json_integer(item.messages), &bad);
+    }
+    if (!bad) return layers;
+    json_decref(layers);
+    return NULL;
+}
+
+static json_t *build_waits(const struct run *run)
+{
+    json_t *waits = json_array();
+
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        if (json_array_append_new(waits, number(run->ranks.waited[q])) == 0) continue;
+        json_decref(waits);
+        return NULL;
+    }
+    return waits;
+}
+
 /** Over ranks: how many, and what they send. */
 static void add_ranks(json_t *report, const struct run *run, int *bad)
 {
@@ -92,7 +127,9 @@ static void add_ranks(json_t *report, const struct run *run, int *bad)
     add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
     add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
     add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
-    add(report, "wait_seconds", number(traffic.wait_seconds), bad);
+    add(report, "halo_bytes_by_layer", build_layers(run), bad);
+    add(report, "wait_seconds", number(run->ranks.waited[0]), bad);
+    add(report, "wait_seconds_by_rank", build_waits(run), bad);
     add(report, "overlap_fraction", number(traffic.overlap_fraction), bad);
 }
 
@@ -160,6 +197,21 @@ static const char *share(char text[32], double value)
     return text;
 }
 
+/** What ranks sent in an epoch, and how long they waited for it. */
+static void print_ranks(const struct run *run)
+{
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+    int           slowest = 0;
+
+    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    for (int q = 1; q < run->ranks.n_ranks; q++)
+        if (run->ranks.waited[q] > run->ranks.waited[slowest]) slowest = q;
+    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on the first rank, %.3g s "
+           "at most (rank %d)\n",
+           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6, run->ranks.waited[0],
+           run->ranks.waited[slowest], slowest);
+}
+
 void report_print(const struct run *run)
 {
     const struct arguments *arguments = run->arguments;
@@ -174,6 +226,7 @@ void report_print(const struct run *run)
     if (run->n_history > 0) {
         printf("time per epoch  %.4g s (median), %.4g s in all\n", median_seconds(run), run->seconds);
     }
+    if (run->ranks.n_ranks > 1) print_ranks(run);
     printf("peak memory     %.1f MB", (double)ledger_peak() * 1e-6);
     if (arguments->explain) printf(", where %.1f were told", (double)ledger_told(run) * 1e-6);
     printf("\n");

@@ -109,7 +109,7 @@ static int32_t ask_to_stop(struct run *run, int32_t rc, graft_error *error)
     const int32_t sent = ranks_largest(&run->ranks, &stop, error);
 
     if (rc < 0 || sent < 0) return rc < 0 ? rc : sent;
-    if (stop == FAILED) return problem(error, GRAFT_ERR_PEER, "another rank has failed");
+    if (stop == FAILED) return problem(error, GRAFT_ERR_STATE, "another rank has failed");
     run->signal = stop;
     return GRAFT_OK;
 }
@@ -151,6 +151,7 @@ int32_t run_train(struct run *run, graft_error *error)
         TRY(train_epochs(run, total, error));
         TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     }
+    TRY(ranks_hear_waits(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;
 done:
     return rc;

@@ -19,10 +19,10 @@ struct run {
     struct progress         progress;
     graft_epoch            *history; /* [n_history] epochs of this run, not those before a resume */
     int64_t                 n_history, capacity;
-    int64_t                 epochs;          /* epochs behind, those before a resume included */
-    graft_metrics           best;            /* of the weights of the best validation; NaN if nothing can be measured */
-    char                    explained[8192]; /* what the trainer says it is */
-    double                  began;           /* seconds of the steady clock */
+    int64_t                 epochs; /* epochs behind, those before a resume included */
+    graft_metrics           best;   /* of the weights of the best validation; NaN if nothing can be measured */
+    char                    explained[32768]; /* what the trainer says it is */
+    double                  began;            /* seconds of the steady clock */
     double                  seconds;
     int                     signal; /* that ended the training early, or 0 */
     struct profile          profile;

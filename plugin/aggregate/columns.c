@@ -99,7 +99,6 @@ static int32_t allocate(graft_graph *g, const graft_csr *like, const int64_t *lo
     GR_TRY(gr_csr_init(g->context, &g->remote, like, n, g->part.halo.count, remote[n], error));
     memcpy(g->local.row_ptr, local, (uint64_t)(n + 1) * sizeof *local);
     memcpy(g->remote.row_ptr, remote, (uint64_t)(n + 1) * sizeof *remote);
-    g->part.n_owned = n;
     g->part.local = g->local.view;
     g->part.remote = g->remote.view;
 done:

@@ -116,17 +116,25 @@ static int32_t cover_pairs(const graft_context *context, struct gr_cuts *c, enum
                    (long long)(c->edge_start[failed + 1] - c->edge_start[failed]), failed);
 }
 
-int32_t gr_cuts_find(const graft_context *context, const struct gr_part *part, int32_t n_ranks, enum gr_cover_kind kind,
-                     struct gr_cuts *c, graft_error *error)
+int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *c,
+                     graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     *c = (struct gr_cuts){ .part = part, .n_ranks = n_ranks };
     GR_TRY(allocate(context, c, error));
     count(c);
-    GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[n_ranks] + n_ranks, error));
-    GR_TRY(GR_NEW(context, c->source, c->edge_start[n_ranks], error));
-    GR_TRY(GR_NEW(context, c->target_in, c->target_start[n_ranks], error));
+    rc = GR_NEW(context, c->target_in, c->target_start[n_ranks], error);
+done:
+    return rc;
+}
+
+int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *c, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
+    GR_TRY(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
     GR_TRY(fill(context, c, error));
     GR_TRY(cover_pairs(context, c, kind, error));
     gr_free(context, c->row_ptr);

@@ -11,13 +11,13 @@ static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
     return total > 0 ? (double)number * n_ranks / (double)total : 1;
 }
 
-static graft_graph_info total(const graft_graph *g)
+static graft_graph_info total(const graft_graph *g, const struct gr_share *share)
 {
     graft_graph_info all = { .size = sizeof all, .rank = -1, .n_vertices = g->n_vertices };
     int64_t          most_owned = 0, most_entries = 0;
 
     for (int32_t p = 0; p < g->comm->n_ranks; p++) {
-        const struct gr_share *s = &g->share[p];
+        const struct gr_share *s = &share[p];
 
         all.n_slice += s->n_slice;
         all.n_owned += s->n_owned;
@@ -32,16 +32,17 @@ static graft_graph_info total(const graft_graph *g)
     return all;
 }
 
-int32_t gr_graph_info(const graft_graph *g, int32_t rank, graft_graph_info *info, graft_error *error)
+int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_t rank, graft_graph_info *info,
+                      graft_error *error)
 {
-    const graft_graph_info all = total(g);
+    const graft_graph_info all = total(g, share);
     const struct gr_share *s;
 
     if (rank < -1 || rank >= g->comm->n_ranks)
         return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, g->comm->n_ranks - 1);
     *info = all;
     if (rank < 0) return GRAFT_OK;
-    s = &g->share[rank];
+    s = &share[rank];
     info->rank = rank;
     info->n_slice = s->n_slice;
     info->n_owned = s->n_owned;
@@ -60,7 +61,7 @@ static void line(struct gr_text *text, const char *name, const graft_graph_info 
                 i->entry_imbalance);
 }
 
-void gr_graph_explain(const graft_graph *g, char *text, uint64_t capacity)
+void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)
 {
     struct gr_text   t = { text, capacity };
     graft_error      none = { .size = sizeof none };
@@ -73,10 +74,10 @@ void gr_graph_explain(const graft_graph *g, char *text, uint64_t capacity)
     gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "entries", "cut", "halo", "v/mean",
                 "e/mean");
     for (int32_t p = 0; p < g->comm->n_ranks; p++) {
-        gr_graph_info(g, p, &info, &none);
+        gr_graph_info(g, share, p, &info, &none);
         snprintf(name, sizeof name, "%d", p);
         line(&t, name, &info);
     }
-    gr_graph_info(g, -1, &info, &none);
+    gr_graph_info(g, share, -1, &info, &none);
     line(&t, "all", &info);
 }

@@ -13,7 +13,7 @@ static void add(graft_plan_info *info, const struct gr_flow *flow)
     info->halo_rows_raw += flow->raw;
     info->halo_rows_if_post += flow->if_post;
     info->halo_rows_if_pre += flow->if_pre;
-    info->messages += flow->messages;
+    info->messages += flow->messages_in;
     info->bytes += flow->bytes;
 }
 

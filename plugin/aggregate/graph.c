@@ -289,13 +289,13 @@ done:
     return rc;
 }
 
-static int32_t share_counts(graft_graph *g, graft_error *error)
+int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct gr_share *share, graft_error *error)
 {
-    struct gr_share mine = { .n_slice = g->n_slice, .n_owned = g->n_owned, .n_halo = g->part.halo.count };
+    struct gr_share mine = { .n_slice = g->n_slice, .n_owned = g->n_owned, .n_halo = part->halo.count };
 
-    mine.n_cut = gr_csr_entries(&g->remote.view);
-    mine.n_entries = gr_csr_entries(&g->local.view) + mine.n_cut;
-    return gr_comm_allgather(g->comm, &mine, sizeof mine, g->share, error);
+    mine.n_cut = gr_csr_entries(&part->remote);
+    mine.n_entries = gr_csr_entries(&part->local) + mine.n_cut;
+    return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
 }
 
 static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error *error)
@@ -310,7 +310,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     GR_TRY(gr_names_find(g, parcel.col_in, parcel.entries_in, &names, error));
     rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &names, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    rc = share_counts(g, error);
+    rc = gr_graph_share(g, &g->part, g->share, error);
 done:
     gr_names_fini(g->context, &names);
     parcel_fini(g->comm, &parcel);

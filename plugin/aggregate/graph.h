@@ -4,6 +4,7 @@
  * graph.c   create: slices, owners, rows to their owners     directory.c  where the vertices of columns live
  * owner.h   which rank owns which vertex                     columns.c    from global to local columns
  * move.c    rows of bytes from slices to owners and back     explain.c    what there is, in a few lines
+ * part.h    what can be made of it
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_GRAPH_H
 #define GR_AGGREGATE_GRAPH_H
@@ -19,13 +20,19 @@ struct gr_halo {
     int32_t *place; /* [count] which of its owner's vertices each is */
 };
 
-/** What one rank has of a graph: all a plan is made from. Who changes the graph before (self loops, a part of the rows)
- *  makes one of these from that of the graph. Entries of a row are in the order in which the host gave them. */
+/** What one rank has of a graph: all a plan is made from. Rows and columns of `local` are the owned vertices; of a part
+ *  of the rows (part.h), the first of them. Entries of a row are in the order in which the host gave them, or by column
+ *  where the graph was changed. */
 struct gr_part {
-    int64_t        n_owned;
-    graft_csr      local;  /* [n_owned x n_owned] int32 columns */
-    graft_csr      remote; /* [n_owned x halo.count] int32 columns */
+    graft_csr      local;  /* int32 columns */
+    graft_csr      remote; /* [rows of local x halo.count] int32 columns */
     struct gr_halo halo;
+};
+
+/** Rows that come to a rank and go from it in one exchange, forward, and their messages; the other way they go back. As
+ *  all ranks know. */
+struct gr_flow {
+    int64_t n_cut, in, out, raw, if_post, if_pre, messages_in, messages_out, bytes;
 };
 
 /** What a rank has, as all ranks know. */
@@ -108,9 +115,16 @@ int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_graph_move(graft_graph *graph, const graft_move *move, graft_error *error);
 
-/** rank -1: all. \return OK; ERR_ARG. */
-int32_t gr_graph_info(const graft_graph *graph, int32_t rank, graft_graph_info *info, graft_error *error);
-void    gr_graph_explain(const graft_graph *graph, char *text, uint64_t capacity);
+/** Tell all ranks what each has in `part`, which is of this graph, or was made from it. Collective.
+ * \param[out] share  [n_ranks]
+ * \return OK; ERR_PEER. */
+int32_t gr_graph_share(const graft_graph *graph, const struct gr_part *part, struct gr_share *share,
+                       graft_error *error);
+
+/** `share` is graph->share, or of a part that was made from it. rank -1: all. \return OK; ERR_ARG. */
+int32_t gr_graph_info(const graft_graph *graph, const struct gr_share *share, int32_t rank, graft_graph_info *info,
+                      graft_error *error);
+void    gr_graph_explain(const graft_graph *graph, const struct gr_share *share, char *text, uint64_t capacity);
 
 static inline uint64_t gr_value_bytes(graft_dtype type)
 {

@@ -24,7 +24,7 @@ struct lists {
     int64_t        *begin;          /* [rows that come + 1] of their entries in: */
     int32_t        *place;          /* among the vertices of the other rank */
     char           *value;
-    int64_t        *row_ptr;     /* [n_owned + 1] of R */
+    int64_t        *row_ptr;     /* [rows + 1] of R */
     int32_t        *entries_out; /* [rows that go] */
 };
 
@@ -95,7 +95,7 @@ static int32_t count(struct lists *l, graft_error *error)
     GR_TRY(GR_NEW(context, l->in, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, l->row_of_source, l->cuts->part->halo.count, error));
     GR_TRY(GR_NEW(context, l->row_of_target, l->cuts->target_start[n_ranks], error));
-    GR_TRY(GR_NEW(context, l->row_ptr, l->plan->part->n_owned + 1, error));
+    GR_TRY(GR_NEW(context, l->row_ptr, l->plan->part->local.n_rows + 1, error));
     GR_TRY(number_rows(l, error));
     GR_TRY(GR_NEW(context, l->entries, start[n_ranks], error));
     GR_TRY(GR_NEW(context, l->begin, start[n_ranks] + 1, error));
@@ -164,7 +164,7 @@ static void fill(struct lists *l, struct gr_csr *receive)
 static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     graft_plan      *plan = l->plan;
-    const int64_t    n = plan->part->n_owned, rows_in = plan->side[GR_SIDE_IN].start[plan->comm->n_ranks];
+    const int64_t    n = plan->part->local.n_rows, rows_in = plan->side[GR_SIDE_IN].start[plan->comm->n_ranks];
     const int64_t    bytes = (int64_t)gr_value_bytes(plan->value_type);
     const graft_csr *like = &plan->part->local;
     int64_t         *start = plan->side[GR_SIDE_OUT].start, entries = 0;
@@ -180,7 +180,7 @@ static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *rec
     GR_TRY(GR_NEW(plan->context, l->place, l->begin[rows_in], error));
     GR_TRY(GR_NEW(plan->context, l->value, l->begin[rows_in] * bytes, error));
     GR_TRY(GR_NEW(plan->context, l->entries_out, start[plan->comm->n_ranks], error));
-    GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], n, entries, error));
+    GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols, entries, error));
     GR_TRY(gr_csr_init(plan->context, receive, like, n, rows_in, l->row_ptr[n], error));
     memcpy(receive->row_ptr, l->row_ptr, (uint64_t)(n + 1) * sizeof *l->row_ptr);
 done:

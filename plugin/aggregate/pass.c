@@ -38,19 +38,23 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
     return GRAFT_OK;
 }
 
-static int32_t check_matrices(const graft_plan *plan, const graft_dense *x, const graft_dense *out, graft_error *error)
+static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
-    const int64_t n = plan->part->n_owned;
-    int32_t       rc = GRAFT_OK;
+    const int          transposed = (args->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
+    const graft_csr   *local = &plan->part->local;
+    const int64_t      rows_in = transposed ? local->n_rows : local->n_cols;
+    const int64_t      rows_out = transposed ? local->n_cols : local->n_rows;
+    const graft_dense *x = args->x, *out = args->out;
+    int32_t            rc = GRAFT_OK;
 
     GR_TRY(gr_dense_check(x, "x", error));
     GR_TRY(gr_dense_check(out, "out", error));
-    if (x->n_rows != n || out->n_rows != n || x->n_cols != out->n_cols)
+    if (x->n_rows != rows_in || out->n_rows != rows_out || x->n_cols != out->n_cols)
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "x is %lld x %lld and out %lld x %lld; both should have %lld rows, the vertices that the rank "
-                       "owns, and the same columns",
+                       "x is %lld x %lld and out %lld x %lld; they should have %lld and %lld rows, the vertices that "
+                       "the rank owns, and the same columns",
                        (long long)x->n_rows, (long long)x->n_cols, (long long)out->n_rows, (long long)out->n_cols,
-                       (long long)n);
+                       (long long)rows_in, (long long)rows_out);
     if (x->dtype != out->dtype || x->dtype == GRAFT_BF16 || (plan->value_type != 0 && plan->value_type != x->dtype))
         return gr_fail(error, GRAFT_ERR_ARG,
                        "types differ: x has dtype %d, out %d, the values of the graph %d (0: none); all must be "
@@ -159,6 +163,7 @@ static int32_t run(graft_plan *plan, graft_error *error)
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
+    pass->computed = gr_seconds();
 done:
     return rc;
 }
@@ -170,7 +175,7 @@ int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
 
     if (plan->pass.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
     GR_TRY(check_kind(plan, args, error));
-    GR_TRY(check_matrices(plan, args->x, args->out, error));
+    GR_TRY(check_matrices(plan, args, error));
     GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
     start(plan, args);
     rc = gr_plan_reserve(plan, args->x->n_cols, plan->pass.element, error);
@@ -203,7 +208,6 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
         rc = gr_comm_fail(plan->comm, error);
     }
     plan->passes += rc == GRAFT_OK;
-    plan->columns += rc == GRAFT_OK ? pass->x.n_cols : 0;
 done:
     return rc;
 }

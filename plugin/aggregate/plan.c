@@ -10,14 +10,23 @@ enum gr_cover_kind gr_plan_cover(const graft_context *context)
     return GR_COVER_HYBRID;
 }
 
+static int keeps_covers(const graft_plan *plan)
+{
+    return !gr_option_is(plan->context, GR_OPTION_HALO_FILE, "");
+}
+
 static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post)", "GRAFT_PLAN_TRANSPOSED",
-                                         "width of the plan", "dtype of the plan", "the type of values" };
-    const uint64_t           values[] = { (uint64_t)wish->cover, (uint64_t)wish->transposed, (uint64_t)wish->width,
-                                          (uint64_t)wish->dtype, (uint64_t)plan->value_type };
+    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post)",
+                                         "whether option halo.file names one",
+                                         "GRAFT_PLAN_TRANSPOSED",
+                                         "width of the plan",
+                                         "dtype of the plan",
+                                         "the type of values" };
+    const uint64_t values[] = { (uint64_t)wish->cover, (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
+                                (uint64_t)wish->width, (uint64_t)wish->dtype,        (uint64_t)plan->value_type };
 
-    return gr_comm_compare(plan->comm, names, values, 5, error);
+    return gr_comm_compare(plan->comm, names, values, 6, error);
 }
 
 static int32_t allocate(graft_plan *plan, graft_error *error)
@@ -43,9 +52,9 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
 {
     const struct gr_part *part = plan->part;
 
-    for (int64_t row = 0; row < part->n_owned; row++) plan->n_bare += is_bare(part, row);
+    for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_bare += is_bare(part, row);
     if (GR_NEW(plan->context, plan->bare, plan->n_bare, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int64_t row = 0, put = 0; row < part->n_owned; row++)
+    for (int64_t row = 0, put = 0; row < part->local.n_rows; row++)
         if (is_bare(part, row)) plan->bare[put++] = (int32_t)row;
     return GRAFT_OK;
 }
@@ -103,30 +112,52 @@ int64_t gr_plan_bytes(const graft_plan *plan)
 static int32_t share_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
 {
     const int32_t  n_ranks = plan->comm->n_ranks;
-    const int64_t *in = plan->side[GR_SIDE_IN].start;
+    const int64_t *in = plan->side[GR_SIDE_IN].start, *out = plan->side[GR_SIDE_OUT].start;
     struct gr_flow mine = { .n_cut = cuts->edge_start[n_ranks],
                             .in = in[n_ranks],
-                            .out = plan->side[GR_SIDE_OUT].start[n_ranks],
+                            .out = out[n_ranks],
                             .raw = plan->flow[plan->comm->rank].raw,
                             .if_post = cuts->n_sources,
                             .if_pre = cuts->target_start[n_ranks],
                             .bytes = gr_plan_bytes(plan) };
 
-    for (int32_t q = 0; q < n_ranks; q++) mine.messages += in[q] < in[q + 1];
+    for (int32_t q = 0; q < n_ranks; q++) {
+        mine.messages_in += in[q] < in[q + 1];
+        mine.messages_out += out[q] < out[q + 1];
+    }
     return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);
+}
+
+/* What this rank alone has to do before the lists. *is_found: whether the covers are no file's. */
+static int32_t prepare(graft_plan *plan, const struct gr_plan_wish *wish, struct gr_cuts *cuts, int *is_found,
+                       graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(allocate(plan, error));
+    GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
+    cuts->masked_layer = wish->masked_layer;
+    rc = GRAFT_ERR_NOT_FOUND;
+    if (keeps_covers(plan)) rc = gr_cuts_read(plan->context, plan->comm->rank, wish->cover, cuts, error);
+    *is_found = rc == GRAFT_ERR_NOT_FOUND;
+    if (*is_found) rc = gr_cuts_find(plan->context, wish->cover, cuts, error);
+done:
+    return rc;
 }
 
 static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     struct gr_cuts cuts = { 0 };
-    int32_t        rc = allocate(plan, error);
+    int            is_found = 0;
+    int32_t        rc = prepare(plan, wish, &cuts, &is_found, error);
 
-    if (rc == GRAFT_OK) rc = gr_cuts_find(plan->context, plan->part, plan->comm->n_ranks, wish->cover, &cuts, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_lists_make(plan, &cuts, error));
     rc = complete(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    rc = share_flow(plan, &cuts, error);
+    GR_TRY(share_flow(plan, &cuts, error));
+    if (is_found && keeps_covers(plan)) rc = gr_cuts_write(plan->context, plan->comm->rank, wish->cover, &cuts, error);
+    if (keeps_covers(plan)) rc = gr_comm_agree(plan->comm, rc, error);
 done:
     gr_cuts_fini(plan->context, &cuts);
     return rc;

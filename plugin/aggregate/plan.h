@@ -9,6 +9,7 @@
  *
  * plan.c   create, from cuts and lists      cuts.c   the cut entries pair by pair, and their covers
  * lists.c  S and R                          pass.c   begin, end
+ * kept.c   covers in files
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_PLAN_H
 #define GR_AGGREGATE_PLAN_H
@@ -22,10 +23,11 @@
 /** The cut entries of a rank, parted by the rank q that has their columns. Targets are the rows that have such an
  *  entry, counted for each q, sources the vertices of the halo. All that is known is in the order in which the entries
  *  of part->remote come, so that one who goes through these again needs no more than a cursor for each q; see
- *  gr_cut_next(). */
+ *  gr_cut_step(). */
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
+    int32_t               masked_layer; /* see gr_plan_wish; in the name of a file */
     int64_t               n_sources;    /* vertices of the halo that have an entry */
     int32_t              *owner;        /* [halo] q of each vertex of the halo */
     int64_t              *edge_start;   /* [n_ranks + 1] */
@@ -53,10 +55,24 @@ void gr_cut_walk(struct gr_cuts *cuts);
 /** What entry `entry` of row `row` is; to be called for each, in order. */
 struct gr_cut_edge gr_cut_step(struct gr_cuts *cuts, int64_t row, int64_t entry);
 
-/** Part the cut entries and find the covers. Not collective. \return OK; ERR_NOMEM. gr_cuts_fini() is due always. */
-int32_t gr_cuts_find(const graft_context *context, const struct gr_part *part, int32_t n_ranks, enum gr_cover_kind kind,
-                     struct gr_cuts *cuts, graft_error *error);
+/** Part the cut entries: all but the covers. Not collective. \return OK; ERR_NOMEM. gr_cuts_fini() is due always. */
+int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *cuts,
+                     graft_error *error);
 void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
+
+/** Find the covers. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
+
+/** Read them from the file of this rank, by option "halo.file", which is set. Every cut entry is covered then. Not
+ *  collective.
+ * \return OK; ERR_NOT_FOUND: there is none, and could be; ERR_IO; ERR_NOMEM; ERR_FORMAT: a file that is damaged, of
+ *         another rank or number of ranks, another kind of cover, another graph or partition. */
+int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_kind kind, struct gr_cuts *cuts,
+                     graft_error *error);
+
+/** Write that file, as gr_kept_write(). Not collective. \return OK; ERR_NOMEM; ERR_IO. */
+int32_t gr_cuts_write(const graft_context *context, int32_t rank, enum gr_cover_kind kind, const struct gr_cuts *cuts,
+                      graft_error *error);
 
 enum { GR_SIDE_OUT, GR_SIDE_IN, GR_SIDES };
 
@@ -66,11 +82,6 @@ struct gr_side {
     void    *buffer; /* [rows x width] of the pass, without gaps */
 };
 
-/** Rows that come to a rank, as all ranks know. */
-struct gr_flow {
-    int64_t n_cut, in, out, raw, if_post, if_pre, messages, bytes;
-};
-
 /** The pass that has begun. */
 struct gr_pass {
     int                  begun;
@@ -78,6 +89,7 @@ struct gr_pass {
     graft_dense          x, out;
     int32_t              sends, gets; /* GR_SIDE_... */
     int64_t              element;     /* bytes */
+    double               computed;    /* when the local part of the product was done */
 };
 
 struct graft_plan {
@@ -96,7 +108,6 @@ struct graft_plan {
     struct gr_flow       *flow;   /* [n_ranks] */
     struct gr_pass        pass;
     int64_t               passes;
-    int64_t               columns; /* of all passes that have ended */
 };
 
 /** What a plan is made for. */
@@ -105,6 +116,7 @@ struct gr_plan_wish {
     int64_t            width;
     graft_dtype        dtype; /* F32 or F64 */
     enum gr_cover_kind cover;
+    int32_t            masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
 };
 
 /** Make a plan. Collective.

@@ -47,6 +47,8 @@
     X(PARTITION_FILE, "partition.file", 0, "text", "", "", "file with the owners: read if it is there, else written")  \
     X(HALO_COVER, "halo.cover", 0, "hybrid|pre|post", "hybrid", "",                                                    \
       "rows that ranks send: sums made by the sender (pre), raw rows (post), or the fewest of both")                   \
+    X(HALO_FILE, "halo.file", 0, "text", "", "",                                                                       \
+      "file in which each rank, its number behind the name, keeps which rows it receives, for the next run")           \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \
       "seconds that a rank waits for another before all give up")                                                      \
     X(METIS_PROGRAM, "metis.program", 1, "text", "auto", "", "program that METIS partitions with; auto: graft-metis")  \

@@ -2,19 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data/owners.h"
 
-#include "base/crc.h"
 #include "base/memory.h"
-#include "data/file.h"
+#include "data/kept.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-static const char magic[8] = { 'g', 'r', 'a', 'f', 't', 'P', 'F', '1' };
+static const char magic[GR_KEPT_MAGIC] = { 'g', 'r', 'a', 'f', 't', 'P', 'F', '1' };
 
 struct head {
     char     magic[8];
@@ -24,91 +17,13 @@ struct head {
     uint64_t fingerprint;
     int64_t  reserved[3];
 };
-_Static_assert(sizeof(struct head) == 64, "the head of the file has no padding");
-
-static uint32_t crc_of(const struct head *head, const int32_t *owner)
-{
-    struct head without = *head;
-
-    without.crc = 0;
-    return gr_crc(gr_crc(0, &without, sizeof without), owner, (uint64_t)head->n_vertices * sizeof *owner);
-}
-
-/* -- writing ------------------------------------------------------------------------------------------------------ */
-
-/* 0, or -1 with errno. */
-static int write_bytes(int fd, int64_t offset, const void *from, int64_t bytes)
-{
-    for (int64_t done = 0; done < bytes;) {
-        const ssize_t more = pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
-
-        if (more < 0 && errno != EINTR) return -1;
-        if (more > 0) done += more;
-    }
-    return 0;
-}
-
-/* A file that is larger than the process may write would end the host by a signal. */
-static int check_limit(int64_t bytes)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (rlim_t)bytes <= limit.rlim_cur)
-        return 0;
-    errno = EFBIG;
-    return -1;
-}
-
-static void folder_of(char folder[PATH_MAX], const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    snprintf(folder, PATH_MAX, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
-}
-
-/* What has a name on the disk after a crash is the folder's business. Some systems cannot do that to a folder. */
-static void sync_folder(const char *path)
-{
-    char folder[PATH_MAX];
-    int  fd;
-
-    folder_of(folder, path);
-    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    (void)fsync(fd);
-    close(fd);
-}
-
-static int write_file(const char *path, const struct head *head, const int32_t *owner)
-{
-    const int64_t bytes = head->n_vertices * (int64_t)sizeof *owner;
-    int           fd, code;
-
-    unlink(path); /* of a process that died and had our number */
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) return -1;
-    if (check_limit((int64_t)sizeof *head + bytes) == 0 && write_bytes(fd, 0, head, sizeof *head) == 0 &&
-        write_bytes(fd, sizeof *head, owner, bytes) == 0 && fsync(fd) == 0)
-        return close(fd);
-    code = errno;
-    close(fd);
-    errno = code;
-    return -1;
-}
+_Static_assert(sizeof(struct head) == GR_KEPT_HEAD, "the head of the file has no padding");
 
 static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
 {
     if (parts <= graph->n_vertices) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG, "a partition of %lld vertices in %d parts is not kept: some are empty",
                    (long long)graph->n_vertices, parts);
-}
-
-static int32_t cannot_write(const char *path, int code, graft_error *error)
-{
-    char shown[GR_FILE_NAME];
-
-    gr_file_show(shown, path, NULL);
-    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
 }
 
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
@@ -118,46 +33,24 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
                          .n_vertices = graph->n_vertices,
                          .n_entries = graph->n_entries,
                          .fingerprint = graph->fingerprint };
-    char        beside[PATH_MAX];
-    int         code;
 
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
-    head.crc = crc_of(&head, owner);
-    errno = ENAMETOOLONG;
-    if (snprintf(beside, sizeof beside, "%s.%d.tmp", path, (int)getpid()) < (int)sizeof beside &&
-        write_file(beside, &head, owner) == 0 && rename(beside, path) == 0) {
-        sync_folder(path);
-        return GRAFT_OK;
-    }
-    code = errno;
-    if (code != ENAMETOOLONG) unlink(beside);
-    return cannot_write(path, code, error);
+    return gr_kept_write(path, &head, owner, graph->n_vertices * (int64_t)sizeof *owner, error);
 }
 
 int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
                               graft_error *error)
 {
-    char folder[PATH_MAX];
-
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
-    folder_of(folder, path);
-    return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : cannot_write(path, errno, error);
+    return gr_kept_check_place(path, error);
 }
-
-/* -- reading ------------------------------------------------------------------------------------------------------ */
 
 /* What the head says, before there is memory for the rest. */
 static int32_t check_head(const struct gr_file *file, const struct head *head, graft_error *error)
 {
     const int64_t room = (file->size - (int64_t)sizeof *head) / (int64_t)sizeof(int32_t);
 
-    if (memcmp(head->magic, magic, sizeof magic) != 0) {
-        char quoted[GR_FILE_QUOTE];
-
-        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is no partition: it begins with '%s', expected 'graftPF1'",
-                       file->name, gr_file_quote(quoted, head->magic, sizeof head->magic));
-    }
     if (head->n_vertices != room || file->size != (int64_t)sizeof *head + room * (int64_t)sizeof(int32_t))
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "'%s' has %lld bytes, but is said to have the owners of %lld vertices, 64 bytes and 4 for each",
@@ -201,21 +94,12 @@ int32_t gr_owners_read(const graft_context *context, const char *path, const str
 {
     struct gr_file file;
     struct head    head;
-    char           shown[GR_FILE_NAME];
     int32_t       *read = NULL, rc;
 
-    gr_file_show(shown, path, NULL);
-    GR_TRY(gr_file_open(&file, AT_FDCWD, path, shown, error));
-    if (file.size < (int64_t)sizeof head)
-        GR_TRY(gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld bytes, and a partition has 64 at least", file.name,
-                       (long long)file.size));
-    GR_TRY(gr_file_read(&file, 0, &head, sizeof head, error));
+    GR_TRY(gr_kept_open(&file, path, "a partition", magic, &head, error));
     GR_TRY(check_head(&file, &head, error));
     GR_TRY(GR_NEW(context, read, head.n_vertices, error));
-    GR_TRY(gr_file_read(&file, sizeof head, read, head.n_vertices * (int64_t)sizeof *read, error));
-    if (crc_of(&head, read) != head.crc)
-        GR_TRY(gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is damaged: its CRC32C is %08x, expected %08x", file.name,
-                       crc_of(&head, read), head.crc));
+    GR_TRY(gr_kept_read(&file, &head, read, error));
     GR_TRY(check_graph(&file, &head, graph, parts, error));
     GR_TRY(check_owners(&file, &head, read, error));
     memcpy(owner, read, (size_t)head.n_vertices * sizeof *owner);

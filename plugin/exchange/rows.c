@@ -163,6 +163,7 @@ int32_t gr_exchange_send(struct gr_exchange *x, struct gr_exchange_side out, str
         if (frame->bytes > 0)
             GR_TRY(gr_comm_send(x->comm, q, x->channel, rows, frame->bytes, request + x->n_out, error));
     }
+    x->packed = gr_seconds();
 done:
     return rc;
 }
@@ -235,5 +236,6 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, graft_error 
 {
     const int32_t rc = wait_for_all(x, error);
 
+    x->came = gr_seconds();
     return rc < 0 ? rc : check_rows(x, team, error);
 }

@@ -32,7 +32,9 @@ struct gr_exchange {
     int                     arrived;     /* all has come, and gone */
     int32_t                 rc;          /* of what failed meanwhile */
     graft_error             error;
-    double                  began;
+    double                  began;  /* when the first message was to be sent; and when: */
+    double                  packed; /* all that go were sent */
+    double                  came;   /* the end had all that come */
 };
 
 /** Not collective, but all ranks come by: it takes the next channel of the comm. What fails leaves it to be freed with

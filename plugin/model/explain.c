@@ -20,9 +20,9 @@ static void explain_model(const graft_trainer *t, struct gr_text *text)
 
 static void explain_rows(const graft_trainer *t, struct gr_text *text)
 {
-    if (t->reach[t->config.n_layers] < t->n) {
+    if (t->reach_of_all[t->config.n_layers] < t->data.n_vertices) {
         gr_text_add(text, "rows      a step needs");
-        for (int32_t l = 1; l <= t->config.n_layers; l++) gr_text_add(text, " %lld", (long long)t->reach[l]);
+        for (int32_t l = 1; l <= t->config.n_layers; l++) gr_text_add(text, " %lld", (long long)t->reach_of_all[l]);
         gr_text_add(text, " of those behind each layer\n");
     }
 }
@@ -36,16 +36,23 @@ static void explain_features(const graft_trainer *t, struct gr_text *text)
                 t->x == NULL ? "multiplied as they are" : "made dense");
 }
 
+/* Behind what another has written there. */
+static void go_on(struct gr_text *text)
+{
+    const uint64_t length = strlen(text->at);
+
+    text->at += length;
+    text->left -= length;
+}
+
 /* Tables of all ranks, which all of them know. */
 static void explain_ranks(const graft_trainer *t, struct gr_text *text)
 {
-    char table[8192];
-
-    gr_graph_explain(t->over, table, sizeof table);
-    gr_text_add(text, "%s", table);
-    if (t->ranks.plan == NULL) return;
-    gr_plan_explain(t->ranks.plan, table, sizeof table);
-    gr_text_add(text, "%s", table);
+    gr_graph_explain(t->over, t->ranks.share, text->at, text->left);
+    go_on(text);
+    if (t->ranks.plan != NULL) gr_plan_explain(t->ranks.plan, text->at, text->left);
+    go_on(text);
+    gr_traffic_explain(t, text);
 }
 
 static void explain_graph(const graft_trainer *t, struct gr_text *text)

@@ -218,14 +218,14 @@ static void attend(const struct pass *pass, struct gr_edge_some some)
     gr_edge_softmax(&t->a->csr, &alpha, &alpha, &some, gr_ranks_team(t));
 }
 
-/* What gr_gat_begin() left undone: Z of other ranks has come, or is waited for. */
-static int32_t attend_to_others(graft_trainer *t, struct gr_layer *layer, graft_error *error)
+/* What gr_gat_begin() left undone: Z of other ranks has come, or is waited for. Since `local` other work was done. */
+static int32_t attend_to_others(graft_trainer *t, struct gr_layer *layer, double local, graft_error *error)
 {
     const struct pass pass = { t, layer, NULL, NULL, t->n };
     int32_t           rc = GRAFT_OK;
 
     if (!t->ranks.halo_rows.begun) return GRAFT_OK;
-    GR_TRY(gr_ranks_halo_end(t, error));
+    GR_TRY(gr_ranks_halo_end(t, local, error));
     over_vertices(&pass, t->n_seen - t->n, score_vertices);
     attend(&pass, rows_with(t, GR_ROW_BOUNDARY));
 done:
@@ -240,9 +240,10 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
 
     GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error));
     begin = gr_profile_begin(t);
-    GR_TRY(gr_ranks_halo_begin(t, GR_FORWARD, layer->attention.projected, layer->wide, error));
+    GR_TRY(gr_ranks_halo_begin(t, GR_FORWARD, layer->attention.projected, layer->wide, begin, error));
     over_vertices(&pass, t->n, score_vertices);
     attend(&pass, rows_without(t, GR_ROW_BOUNDARY));
+    if (t->over != NULL) gr_profile_part(t, "local", t->ranks.halo_rows.exchange.packed, 0, 0);
     end_attention(t, begin, 0, 2 * (double)t->n * (double)layer->wide * GR_ENDS);
 done:
     return rc;
@@ -269,7 +270,7 @@ int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_opera
     (void)x;
     gather(t, layer, rows_without(t, GR_ROW_BOUNDARY));
     if (t->over != NULL) {
-        GR_TRY(attend_to_others(t, layer, error));
+        GR_TRY(attend_to_others(t, layer, begin, error));
         gather(t, layer, rows_with(t, GR_ROW_BOUNDARY));
     }
     if (pass.from != NULL) over_vertices(&pass, t->n, average_heads);
@@ -359,7 +360,8 @@ static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *
 
 /* From the gradient of what each head gives to that of Z in trainer->scratch, and of the vectors. Over ranks, those of
  * vertices of others come first, and are on their way to their owners while the rest is done. */
-static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, const graft_dense *g, graft_error *error)
+static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, const graft_dense *g, double begin,
+                                  graft_error *error)
 {
     struct gr_attention      *gat = &layer->attention;
     const int64_t             heads = t->config.heads, wide = layer->wide;
@@ -371,10 +373,9 @@ static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, cons
 
     GR_TRY(gr_edge_map(t->a, &map, error));
     if (t->over != NULL) {
-        GR_TRY(attend_to_others(t, layer, error));
         entry_gradients(&own, g, rows_with(t, GR_ROW_BOUNDARY));
         vertex_gradients(&others, map, g, t->n_seen - t->n, rows_with(t, GR_ROW_HALO));
-        GR_TRY(gr_ranks_halo_begin(t, GR_BACKWARD, t->scratch, wide, error));
+        GR_TRY(gr_ranks_halo_begin(t, GR_BACKWARD, t->scratch, wide, begin, error));
     }
     entry_gradients(&own, g, rows_without(t, GR_ROW_BOUNDARY));
     gr_edge_mxm(&t->a->csr, NULL, &d_alpha, NULL, &d_target, NULL, gr_ranks_team(t));
@@ -382,7 +383,7 @@ static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, cons
     over_vertices(&own, t->n_seen, sum_vector_gradients);
     for (int end = 0; end < GR_ENDS; end++)
         gr_rows_sum_chunks(t->partial + end * wide, GR_ENDS * wide, t->n_seen, wide, gat->vector[end]->gradient);
-    rc = gr_ranks_halo_end(t, error);
+    rc = gr_ranks_halo_end(t, 0, error);
 done:
     return rc;
 }
@@ -393,11 +394,16 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     float *const      per_head = layer->attention.per_head;
     const struct pass pass = { t, layer, g, per_head, 0 };
     const graft_dense gradient = dense(per_head != NULL ? per_head : g, t->n, layer->wide);
-    const double      begin = gr_profile_begin(t);
+    double            begin = gr_profile_begin(t);
     int32_t           rc = GRAFT_OK;
 
+    if (t->ranks.halo_rows.begun) { /* made again, and then no Z */
+        GR_TRY(attend_to_others(t, layer, begin, error));
+        end_attention(t, begin, 0, 0);
+        begin = gr_profile_begin(t);
+    }
     if (per_head != NULL) over_vertices(&pass, t->n, average_heads_backward);
-    GR_TRY(attention_backward(t, layer, &gradient, error));
+    GR_TRY(attention_backward(t, layer, &gradient, begin, error));
     end_attention(t, begin, 2, 4 * (double)entries_of(t) * (double)layer->wide);
     GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
     if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, NULL, dx, error);

@@ -68,6 +68,7 @@ static void set_rows(graft_trainer *t, int training)
         layer->rows_out = training ? t->reach[l + 1] : t->n;
         layer->a = masked ? layer->masked_a : t->a;
         layer->a_transpose = masked ? layer->masked_transpose : t->a_transpose;
+        layer->plan = training && layer->masked_plan != NULL ? layer->masked_plan : t->ranks.plan;
     }
 }
 

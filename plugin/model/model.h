@@ -7,7 +7,8 @@
  * build.c      the arrays between the passes       rows.c        bias, norm, ReLU, dropout: passes over rows
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
- * ranks.c      over ranks: graph, sums, messages   ranks_data.c  over ranks: the data set
+ * ranks.c      over ranks: sums, messages          ranks_data.c  over ranks: the data set
+ * traffic.c    over ranks: what is sent, counted   ranks_graph.c over ranks: the graph
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
@@ -15,7 +16,7 @@
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
 
-#include "aggregate/halo.h"
+#include "aggregate/part.h"
 #include "aggregate/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
@@ -23,6 +24,7 @@
 #include "base/team.h"
 #include "graft_train.h"
 #include "kernel/kernel.h"
+#include "model/rows.h"
 
 enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
@@ -102,6 +104,7 @@ struct gr_layer {
     int64_t       rows_in, rows_out; /* of the pass in work: the first of its input and of its output, see reach */
     graft_matrix *a, *a_transpose;   /* of the pass in work, [rows_out x rows_in] and its transpose */
     graft_matrix *masked_a, *masked_transpose; /* those of training, where it has less rows than evaluation */
+    graft_plan   *plan, *masked_plan;          /* over ranks, in place of these and those */
     const float  *gathered_of;                 /* the constant input that it is the aggregate of, or NULL */
     float        *inner;                       /* [out] gin: ReLU of the first product */
     float        *z;                           /* [out] before norm */
@@ -141,9 +144,6 @@ static inline struct gr_operand gr_dense_operand(const float *data, int64_t stri
     return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
 }
 
-struct gr_rows;
-struct gr_rows_gradient;
-
 /** What sets the layers of one kind of model apart. */
 struct gr_layer_kind {
     const char *name;       /* as in option "model" */
@@ -178,14 +178,41 @@ enum gr_use {
 /** Bits of the rows that gat sees over ranks: those that gather from other ranks, and those of other ranks. */
 enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
 
+/** Rows that are exchanged in a layer go forward, to those that gather them, and their gradients go back. */
+enum { GR_DIRECTIONS = 2 };
+
+/** What a layer exchanged in one direction in the last step. */
+struct gr_sent {
+    const struct gr_flow *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
+    int64_t               exchanges;
+    int64_t               row_bytes; /* that one row had in all of these together */
+};
+
+/** The rows that a layer does in a step, over ranks. */
+struct gr_masked_rows {
+    struct gr_made_part part;
+    graft_plan         *plan; /* NULL: it does all of them, or those that the layer before it does */
+};
+
 /** What a trainer over ranks has besides. */
 struct gr_ranks {
-    graft_plan         *plan;
-    struct gr_part      part; /* that the plan is for */
-    struct gr_csr       looped;
-    struct gr_halo_rows halo_rows;    /* gat has this in place of a plan, and: */
-    uint8_t            *kind;         /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
-    int64_t             step_columns; /* that were exchanged, forward and backward, in the last step */
+    graft_plan           *plan;      /* of all rows */
+    struct gr_part        part;      /* that the plan is for */
+    struct gr_made_part   made;      /* what it has that the graph over ranks has not */
+    struct gr_share      *share;     /* [n_ranks] what all have of the graph, made symmetric or not */
+    struct gr_halo_rows   links;     /* of the halo, while create() is at work */
+    struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
+    uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
+    struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS] */
+    struct gr_masked_rows masked[GR_LAYERS_MAX];
+};
+
+/** A search for what training depends on, breadth first and level by level. */
+struct gr_search {
+    int32_t *hop;        /* [n] the level of each vertex; n_layers + 1: none so far */
+    int64_t *queue;      /* [n] vertices as they are found */
+    int64_t  begin, end; /* of the level in it that is followed */
+    int64_t  found;      /* the end of the next one */
 };
 
 struct gr_progress {
@@ -217,6 +244,7 @@ struct graft_trainer {
     /* A step of training needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]: those of labelled training vertices come first, then what they gather from, and so on. */
     int64_t        reach[GR_LAYERS_MAX + 1];
+    int64_t        reach_of_all[GR_LAYERS_MAX + 1]; /* the same, over all ranks */
 
     /* a_transpose is a if the graph is symmetric, and NULL for gat, which maps the entries of a; both NULL for mlp. */
     graft_matrix    *a, *a_transpose;
@@ -318,6 +346,9 @@ int32_t gr_model_replan(graft_trainer *trainer, graft_error *error);
 int32_t gr_profile_init(graft_trainer *trainer, graft_error *error);
 double  gr_profile_begin(const graft_trainer *trainer);
 void    gr_profile_end(const graft_trainer *trainer, const char *phase, double begin, double bytes, double flops);
+/** A part of the phase that ends next, of which it is the last if `end` is 0: it lasts as long then. With `waits`, all
+ *  of it was waiting for other ranks. */
+void    gr_profile_part(const graft_trainer *trainer, const char *name, double begin, double end, int waits);
 /** The same for what the caller's thread did by itself. */
 void    gr_profile_end_alone(const graft_trainer *trainer, const char *phase, double begin);
 /** All threads of the trainer, with their times if a profile is recorded. */
@@ -329,8 +360,15 @@ int32_t        gr_profile_span(const graft_trainer *trainer, int64_t index, graf
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
 /** By options 'order' and 'row_masks', the vertices of this graph, NULL if it is of no matter, data.labels, targets and
- *  split in their order, and reach. */
-int32_t               gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
+ *  split in their order, and reach. Over ranks, where the graph is the local one, collective. */
+int32_t            gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
+/** Vertex v is found on level `hop`, unless it was before. */
+static inline void gr_search_add(struct gr_search *search, int64_t v, int32_t hop)
+{
+    if (search->hop[v] <= hop) return;
+    search->hop[v] = hop;
+    search->queue[search->found++] = v;
+}
 /** What the host calls vertex v. */
 static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 {
@@ -339,7 +377,8 @@ static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
 /** Make left and right from the rows of the graph; `remote`, their entries at other ranks, may be NULL. */
 int32_t gr_model_scales(graft_trainer *trainer, const graft_csr *local, const graft_csr *remote, graft_error *error);
-/** The parts of the graph that a step needs, layer by layer; to be made when it is known how the first one works. */
+/** The parts of the graph that a step needs, layer by layer; to be made when it is known how the first one works. Over
+ *  ranks collective. */
 int32_t gr_model_graph_mask(graft_trainer *trainer, graft_error *error);
 void    gr_model_graph_fini(graft_trainer *trainer);
 /** Whether dense features are what they should be. */
@@ -446,58 +485,6 @@ int32_t gr_layers_forward(graft_trainer *trainer, int training, graft_error *err
 /** From the gradient of the logits in trainer->gradient[0] to those of all parameters. */
 int32_t gr_layers_backward(graft_trainer *trainer, graft_error *error);
 
-/** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
-struct gr_rows {
-    int64_t        n, width;
-    struct gr_team team;
-    const float   *bias, *gain, *shift; /* gain NULL: no norm */
-    float         *z, *h, *mean, *rstd;
-    uint8_t       *bits;
-    uint64_t       key;       /* of the dropout */
-    uint32_t       threshold; /* of 65536: draws below it are dropped */
-    enum gr_isa    isa;
-    const int64_t *vertex; /* draws of row v are those of vertex[v]; NULL: of v */
-};
-void gr_rows_forward(const struct gr_rows *rows);
-/** The same for rows begin to end - 1, on the calling thread; `rows` is a struct gr_rows. */
-void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
-
-/** Backward through the same: g, the gradient of h, becomes that of z; gradients of bias, gain and shift (those not
- *  NULL) are written. `partial` has room for GR_PARTIALS * width per chunk. */
-struct gr_rows_gradient {
-    float  *g;
-    float  *bias, *gain, *shift;
-    double *partial;
-};
-void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
-
-/** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j below width. */
-void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
-
-/** out[n x width] = dropout(x); the draws are those of `vertex`, as above. */
-struct gr_rows_drop {
-    int64_t        n, width, x_stride;
-    struct gr_team team;
-    const float   *x;
-    float         *out;
-    uint64_t       key;
-    uint32_t       threshold;
-    enum gr_isa    isa;
-    const int64_t *vertex;
-};
-void gr_rows_dropout(struct gr_rows_drop *rows);
-/** out[n x width] = diag(scale) x, or factor * x where scale is NULL. x may be out. */
-struct gr_rows_scaling {
-    int64_t        n, width, x_stride;
-    struct gr_team team;
-    const float   *x, *scale;
-    float          factor;
-    float         *out;
-};
-void gr_rows_scale(struct gr_rows_scaling *scaling);
-/** The same for rows begin to end - 1, on the calling thread; `scaling` is a struct gr_rows_scaling. */
-void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
-
 /* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
  * where they say that they are not. */
 /** Make one outcome of those of all ranks. */
@@ -515,22 +502,31 @@ int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_compare(graft_trainer *trainer, graft_error *error);
 /** Move the data set from slices to owners: n is that of this rank from now on. */
 int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
+/** What gr_model_graph_init() and gr_model_graph_mask() do in one process. */
 int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
+/** Follow the level of all ranks to what it gathers from other ranks: vertices of these on level `hop`. */
+int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: columns that have been exchanged so far. */
-int64_t gr_ranks_columns(const graft_trainer *trainer);
+/** Not collective: a step begins; and rows of `width` columns are exchanged in the layer in work, which counts for the
+ *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
+void    gr_traffic_begin(const graft_trainer *trainer);
+void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t width);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
+void    gr_ranks_graph_fini(graft_trainer *trainer);
 void    gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
-int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_sum *sum, graft_error *error);
+int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_layer *layer, const struct gr_sum *sum,
+                        graft_error *error);
 /** Of gat, for x[n_seen x width]: begin to fill the rows of others in; or, backward, to add those rows to the owners'
- *  own, as gradients. end() waits for it, and does nothing where none has begun. */
-int32_t gr_ranks_halo_begin(graft_trainer *trainer, enum gr_direction direction, float *x, int64_t width,
+ *  own, as gradients. end() waits for it, and does nothing where none has begun. In a profile, the phase in work has
+ *  parts of it: `begin`, what was packed since, and `local`, what else was done since (0: since rows were sent). */
+int32_t gr_ranks_halo_begin(graft_trainer *trainer, enum gr_direction direction, float *x, int64_t width, double begin,
                             graft_error *error);
-int32_t gr_ranks_halo_end(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_halo_end(graft_trainer *trainer, double local, graft_error *error);
 /** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);
@@ -557,6 +553,11 @@ int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *lab
 int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 int32_t gr_trainer_traffic(const graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
+int32_t gr_trainer_traffic_item(const graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                graft_error *error);
+struct gr_text;
+/** A table of what a step makes each rank receive, layer by layer. */
+void    gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
 #endif

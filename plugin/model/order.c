@@ -23,31 +23,41 @@ done:
 }
 
 /* hop[v]: over how many edges v is gathered from by a vertex that is trained; n_layers + 1 if over more than n_layers.
- * Breadth first, level by level; `queue` is [n]. reach is counted. */
-static void find_reach(graft_trainer *t, const graft_csr *graph, int32_t *hop, int64_t *queue)
+ * reach is counted. */
+static int32_t find_reach(graft_trainer *t, const graft_csr *graph, struct gr_search *s, graft_error *error)
 {
     const int32_t n_layers = t->config.n_layers;
-    int64_t       begin = 0, end = 0;
+    int32_t       rc = GRAFT_OK;
 
     for (int64_t v = 0; v < t->n; v++) {
-        hop[v] = gr_is_trained(t, v) ? 0 : n_layers + 1;
-        if (hop[v] == 0) queue[end++] = v;
+        s->hop[v] = n_layers + 1;
+        if (gr_is_trained(t, v)) gr_search_add(s, v, 0);
     }
-    t->reach[n_layers] = end;
+    t->reach[n_layers] = s->end = s->found;
     for (int32_t h = 1; h <= n_layers; h++) {
-        const int64_t level_end = end;
-
-        for (; begin < level_end && graph != NULL; begin++) {
-            for (int64_t e = graph->row_ptr[queue[begin]]; e < graph->row_ptr[queue[begin] + 1]; e++) {
-                const int64_t u = gr_csr_column(graph, e);
-
-                if (hop[u] <= n_layers) continue;
-                hop[u] = h;
-                queue[end++] = u;
-            }
+        for (int64_t i = s->begin; i < s->end && graph != NULL; i++) {
+            for (int64_t e = graph->row_ptr[s->queue[i]]; e < graph->row_ptr[s->queue[i] + 1]; e++)
+                gr_search_add(s, gr_csr_column(graph, e), h);
         }
-        t->reach[n_layers - h] = end;
+        if (graph != NULL) GR_TRY(gr_ranks_search(t, s, h, error));
+        s->begin = s->end;
+        s->end = s->found;
+        t->reach[n_layers - h] = s->end;
     }
+done:
+    return rc;
+}
+
+static int32_t sum_reach(graft_trainer *t, graft_error *error)
+{
+    double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l <= t->config.n_layers; l++) rows[l] = (double)t->reach[l];
+    GR_TRY(gr_ranks_sum(t, rows, t->config.n_layers + 1, error));
+    for (int32_t l = 0; l <= t->config.n_layers; l++) t->reach_of_all[l] = (int64_t)rows[l];
+done:
+    return rc;
 }
 
 /* Whether masks of rows save enough of a step to be worth a copy of the features: a tenth of the rows of all layers. */
@@ -55,8 +65,8 @@ static int reach_is_short(const graft_trainer *t)
 {
     double rows = 0;
 
-    for (int32_t l = 1; l <= t->config.n_layers; l++) rows += (double)t->reach[l];
-    return rows < 0.9 * (double)t->n * t->config.n_layers;
+    for (int32_t l = 1; l <= t->config.n_layers; l++) rows += (double)t->reach_of_all[l];
+    return rows < 0.9 * (double)t->data.n_vertices * t->config.n_layers;
 }
 
 /* Of vertices in some order, those with fewer hops first; else as they were. */
@@ -68,12 +78,19 @@ static void sort_by_hop(const graft_trainer *t, const int32_t *hop, const int64_
     for (int64_t i = 0; i < t->n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
+/* In layer l a step does all rows. */
+static void reach_all(graft_trainer *t, int32_t l)
+{
+    t->reach[l] = t->n;
+    t->reach_of_all[l] = t->data.n_vertices;
+}
+
 /* Masks that save little are not worth a copy of their part of the graph. reach falls from layer to layer, so those
  * that are dropped belong to the first ones. */
 static void drop_long_reach(graft_trainer *t)
 {
     for (int32_t l = 0; l <= t->config.n_layers; l++) {
-        if ((double)t->reach[l] > 0.95 * (double)t->n) t->reach[l] = t->n;
+        if ((double)t->reach_of_all[l] > 0.95 * (double)t->data.n_vertices) reach_all(t, l);
     }
 }
 
@@ -92,36 +109,75 @@ done:
     return rc;
 }
 
-int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
+/* Over ranks a vertex has a place among those of its owner, and another name. */
+static int32_t name_vertices(graft_trainer *t, graft_error *error)
 {
-    const int     given = strcmp(t->config.order, "given") == 0 || graph == NULL;
-    const int64_t bytes = gr_block_bytes(t->n, sizeof(int64_t)) + gr_block_bytes(t->n, sizeof(int32_t));
-    const int64_t work = given ? 0 : gr_order_bytes(t->n);
-    int64_t      *order = NULL, *vertex;
-    int32_t      *hop = NULL, rc = GRAFT_OK;
-    int           masks = gr_masks_rows(t);
+    int64_t *vertex;
+    int32_t  rc = GRAFT_OK;
 
-    GR_TRY(gr_ledger_borrow(t, bytes, "graph (the order of its vertices)", error));
-    GR_TRY(GR_NEW(t->context, order, t->n, error));
-    GR_TRY(GR_NEW(t->context, hop, t->n, error));
-    if (masks) {
-        find_reach(t, graph, hop, order);
-        masks = reach_is_short(t);
-    }
-    for (int32_t l = 0; l <= t->config.n_layers && !masks; l++) t->reach[l] = t->n;
-    if (!masks && given) goto done;
-    for (int64_t v = 0; v < t->n; v++) order[v] = v;
-    GR_TRY(gr_ledger_check(t, (double)work, "graph (finding an order of its vertices)", error));
-    if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
+    t->vertex = t->row;
+    if (t->over == NULL) return GRAFT_OK;
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, vertex, t->n, error));
-    if (masks) sort_by_hop(t, hop, order, vertex);
-    else memcpy(vertex, order, (uint64_t)t->n * sizeof *order);
-    t->vertex = t->row = vertex;
-    if (masks) drop_long_reach(t);
+    for (int64_t v = 0; v < t->n; v++) vertex[v] = t->over->vertex[t->row[v]];
+    t->vertex = vertex;
+done:
+    return rc;
+}
+
+/* The order that is asked for, and in it those first that training needs; `order` is [n] and of no more use. */
+static int32_t choose_order(graft_trainer *t, const graft_csr *graph, const int32_t *hop, int64_t *order,
+                            graft_error *error)
+{
+    const int given = strcmp(t->config.order, "given") == 0 || graph == NULL;
+    int64_t  *row;
+    int32_t   rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < t->n; v++) order[v] = v;
+    GR_TRY(gr_ledger_check(t, given ? 0 : (double)gr_order_bytes(t->n), "graph (finding an order of its vertices)",
+                           error));
+    if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, row, t->n, error));
+    if (hop != NULL) sort_by_hop(t, hop, order, row);
+    else memcpy(row, order, (uint64_t)t->n * sizeof *order);
+    t->row = row;
+    GR_TRY(name_vertices(t, error));
     rc = reorder_vertices(t, error);
 done:
+    return rc;
+}
+
+static int32_t search_init(graft_trainer *t, int64_t bytes, struct gr_search *search, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_ledger_borrow(t, bytes, "graph (the order of its vertices)", error));
+    GR_TRY(GR_NEW(t->context, search->queue, t->n, error));
+    rc = GR_NEW(t->context, search->hop, t->n, error);
+done:
+    return rc;
+}
+
+int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
+{
+    const int        given = strcmp(t->config.order, "given") == 0 || graph == NULL;
+    const int64_t    bytes = gr_block_bytes(t->n, sizeof(int64_t)) + gr_block_bytes(t->n, sizeof(int32_t));
+    struct gr_search search = { 0 };
+    int32_t          rc = GRAFT_OK;
+    int              masks = gr_masks_rows(t);
+
+    GR_TRY(gr_ranks_agree(t, search_init(t, bytes, &search, error), error));
+    if (masks) {
+        GR_TRY(find_reach(t, graph, &search, error));
+        GR_TRY(sum_reach(t, error));
+        masks = reach_is_short(t);
+    }
+    for (int32_t l = 0; l <= t->config.n_layers && !masks; l++) reach_all(t, l);
+    if (masks || !given) rc = choose_order(t, graph, masks ? search.hop : NULL, search.queue, error);
+    if (masks) drop_long_reach(t);
+    rc = gr_ranks_agree(t, rc, error);
+done:
     gr_ledger_return(t, bytes);
-    gr_free(t->context, order);
-    gr_free(t->context, hop);
+    gr_free(t->context, search.queue);
+    gr_free(t->context, search.hop);
     return rc;
 }

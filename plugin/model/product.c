@@ -179,6 +179,6 @@ int32_t gr_product_gather(const graft_trainer *t, const struct gr_layer *layer, 
 {
     graft_matrix *const a = sum->way == GR_SCATTER ? layer->a_transpose : sum->way == GR_GATHER ? layer->a : t->a;
 
-    if (t->over != NULL) return gr_ranks_gather(t, sum, error);
+    if (t->over != NULL) return gr_ranks_gather(t, layer, sum, error);
     return mxm(t, "aggregate", a, sum->scale, sum->x, sum->width, sum->add, sum->out, error);
 }

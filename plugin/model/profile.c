@@ -4,15 +4,18 @@
 
 #include <string.h>
 
-/* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. */
-enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8 };
+/* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. Over ranks no layer has more
+ * than four exchanges in these, with recompute; the three forward ones of gat are in two phases each. */
+enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_PHASE = 4, PARTS_OF_LAYER = 5 * PARTS_OF_PHASE };
 
 struct gr_profile {
     graft_span *spans; /* [capacity] */
     int64_t     count, capacity;
     double      origin;
-    double     *times;   /* [threads x GR_TIMES] of the phase in work */
-    int         threads; /* there is room for */
+    double     *times;                /* [threads x GR_TIMES] of the phase in work */
+    int         threads;              /* there is room for */
+    graft_span  part[PARTS_OF_PHASE]; /* of the phase in work: */
+    int         n_parts;
 };
 
 /* Room for more threads, which the host may give at any time. What it replaces goes with the trainer. */
@@ -20,7 +23,7 @@ static int32_t make_room(graft_trainer *t, graft_error *error)
 {
     struct gr_profile *p = t->profile;
     const int64_t      phases = (int64_t)PHASES_OF_LAYER * t->config.n_layers + PHASES_BESIDE;
-    const int64_t      capacity = phases * (1 + t->threads);
+    const int64_t      capacity = phases * (1 + t->threads) + (int64_t)PARTS_OF_LAYER * t->config.n_layers;
     graft_span        *spans;
     double            *times;
     int32_t            rc = GRAFT_OK;
@@ -53,6 +56,7 @@ int32_t gr_profile_reset(graft_trainer *t, graft_error *error)
 
     if (p == NULL) return GRAFT_OK;
     p->count = 0;
+    p->n_parts = 0;
     memset(p->times, 0, (uint64_t)p->threads * GR_TIMES * sizeof *p->times);
     return t->threads > p->threads ? make_room(t, error) : GRAFT_OK;
 }
@@ -92,6 +96,34 @@ static void put_threads(const graft_trainer *t, const graft_span *phase)
     }
 }
 
+void gr_profile_part(const graft_trainer *t, const char *name, double begin, double end, int waits)
+{
+    struct gr_profile *p = t->profile;
+
+    if (p == NULL || p->n_parts == PARTS_OF_PHASE) return;
+    p->part[p->n_parts++] = (graft_span){ .phase = name,
+                                          .begin = begin - p->origin,
+                                          .end = end > 0 ? end - p->origin : -1,
+                                          .waited = waits ? end - begin : 0 };
+}
+
+/* The parts of a phase, behind its span. */
+static void put_parts(struct gr_profile *p, const graft_span *phase)
+{
+    for (int i = 0; i < p->n_parts; i++) {
+        graft_span span = *phase;
+
+        span.part = 1;
+        span.phase = p->part[i].phase;
+        span.begin = p->part[i].begin;
+        if (p->part[i].end >= 0) span.end = p->part[i].end;
+        span.waited = p->part[i].waited;
+        span.bytes = span.flops = 0;
+        put(p, &span);
+    }
+    p->n_parts = 0;
+}
+
 void gr_profile_end(const graft_trainer *t, const char *phase, double begin, double bytes, double flops)
 {
     struct gr_profile *p = t->profile;
@@ -107,7 +139,9 @@ void gr_profile_end(const graft_trainer *t, const char *phase, double begin, dou
     if (p == NULL) return;
     span.begin = begin - p->origin;
     span.end = gr_seconds() - p->origin;
+    for (int i = 0; i < p->n_parts; i++) span.waited += p->part[i].waited;
     put(p, &span);
+    put_parts(p, &span);
     put_threads(t, &span);
 }
 

@@ -4,7 +4,6 @@
 #include "aggregate/plan.h"
 #include "base/crc.h"
 #include "base/parallel.h"
-#include "edge/edge.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -89,19 +88,13 @@ static uint64_t widths_of(const struct gr_config *config)
     return sum;
 }
 
-/* What one process can do, and ranks cannot. */
-static int32_t check_options(const graft_trainer *t, graft_error *error)
+static uint64_t order_of(const struct gr_config *config)
 {
-    if (t->config.symmetrize)
-        return gr_fail(
-            error, GRAFT_ERR_OPTION,
-            "option 'symmetrize' is yes, and a graph over ranks is taken as it is; give the slices each edge "
-            "in both directions");
-    if (strcmp(t->config.order, "given") != 0)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'order' is %s, and vertices over ranks keep the order they have; expected given",
-                       t->config.order);
-    return GRAFT_OK;
+    static const char *const names[] = { "given", "degree", "rcm", "community" };
+    uint64_t                 i = 0;
+
+    while (strcmp(names[i], config->order) != 0) i++;
+    return i;
 }
 
 /* All that must be the same for ranks to train one model. */
@@ -130,7 +123,10 @@ static int32_t compare_options(const graft_trainer *t, graft_error *error)
         { "option norm", (uint64_t)c->norm },
         { "option optimizer", (uint64_t)c->adam },
         { "the loss", (uint64_t)c->sigmoid },
+        { "option symmetrize", (uint64_t)c->symmetrize },
         { "option self_loops", (uint64_t)c->self_loops },
+        { "option order (0 given, 1 degree, 2 rcm, 3 community)", order_of(c) },
+        { "option row_masks", (uint64_t)c->row_masks },
         { "option normalize_features", (uint64_t)c->normalize_features },
         { "option reuse_input", (uint64_t)c->reuse_input },
         { "option sparse_input", (uint64_t)c->sparse_input },
@@ -167,94 +163,37 @@ int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(settle_loss(t, error));
-    GR_TRY(compare_options(t, error));
-    rc = gr_ranks_agree(t, check_options(t, error), error);
+    rc = compare_options(t, error);
 done:
     return rc;
 }
 
-/* The owned part of the graph, with self loops if they are asked for. */
-static int32_t make_part(graft_trainer *t, graft_error *error)
-{
-    struct gr_ranks *r = &t->ranks;
-    int32_t          rc = GRAFT_OK;
-
-    r->part = t->over->part;
-    if (t->config.self_loops) {
-        GR_TRY(gr_csr_add_self_loops(t->context, &t->over->part.local, &r->looped, error));
-        r->part.local = r->looped.view;
-    }
-    rc = gr_model_scales(t, &r->part.local, &r->part.remote, error);
-done:
-    return rc;
-}
-
-/* For gat, entries of all owned rows as one matrix, whose columns are the owned vertices and those of the halo behind
- * them. */
-static int32_t make_joined(graft_trainer *t, graft_error *error)
-{
-    const struct gr_part *part = &t->ranks.part;
-    const graft_csr      *parts[] = { &part->local, &part->remote };
-    const graft_csr       like = { .size = sizeof like, .index_type = GRAFT_I32 };
-    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
-    struct gr_csr         joined = { 0 };
-    int64_t               at = 0;
-
-    const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
-
-    if (t->n_seen > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
-                       (long long)t->n, (long long)part->halo.count);
-    GR_TRY(gr_csr_init(t->context, &joined, &like, t->n, t->n_seen, entries, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->ranks.kind, t->n_seen, error));
-    memset(t->ranks.kind + t->n, GR_ROW_HALO, (uint64_t)part->halo.count);
-    for (int64_t row = 0; row < t->n; row++) {
-        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) t->ranks.kind[row] = GR_ROW_BOUNDARY;
-        for (int i = 0; i < 2; i++) {
-            for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
-                ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? t->n : 0));
-        }
-        joined.row_ptr[row + 1] = at;
-    }
-    GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
-    rc = gr_edge_map(t->a, &map, error); /* here, so that no epoch allocates */
-done:
-    gr_csr_fini(t->context, &joined);
-    return rc;
-}
-
-static int64_t widest_attention(const graft_trainer *t)
-{
-    int64_t widest = 0;
-
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        if (gr_config_wide(&t->config, l) > widest) widest = gr_config_wide(&t->config, l);
-    return widest;
-}
-
-static int32_t init_attention(graft_trainer *t, graft_error *error)
-{
-    const struct gr_halo *halo = &t->ranks.part.halo;
-    int32_t               rc = GRAFT_OK;
-
-    t->n_seen = t->n + halo->count;
-    GR_TRY(gr_ranks_agree(t, make_joined(t, error), error));
-    rc = gr_halo_rows_init(t->context, t->over->comm, halo, widest_attention(t), &t->ranks.halo_rows, error);
-done:
-    return rc;
-}
-
-int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, graft_error *error)
+int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, double begin,
+                            graft_error *error)
 {
     const struct gr_halo_pass pass = { direction, t->layer_now, t->progress.epoch, t->n, width, x };
+    struct gr_halo_rows      *rows = &t->ranks.halo_rows;
+    int32_t                   rc = GRAFT_OK;
 
-    return t->over != NULL ? gr_halo_rows_begin(&t->ranks.halo_rows, &pass, gr_profile_team(t), error) : GRAFT_OK;
+    if (t->over == NULL) return GRAFT_OK;
+    gr_traffic_count(t, rows->flow, direction == GR_FORWARD ? GRAFT_PASS_FORWARD : GRAFT_PASS_BACKWARD, width);
+    rc = gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error);
+    gr_profile_part(t, "pack", begin, rows->exchange.packed, 0);
+    return rc;
 }
 
-int32_t gr_ranks_halo_end(graft_trainer *t, graft_error *error)
+int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
 {
-    return gr_halo_rows_end(&t->ranks.halo_rows, gr_profile_team(t), error);
+    struct gr_halo_rows *rows = &t->ranks.halo_rows;
+    const double         computed = gr_profile_begin(t);
+    int32_t              rc;
+
+    if (!rows->begun) return GRAFT_OK;
+    rc = gr_halo_rows_end(rows, gr_profile_team(t), error);
+    gr_profile_part(t, "local", local > 0 ? local : rows->exchange.packed, computed, 0);
+    gr_profile_part(t, "wait", computed, rows->exchange.came, 1);
+    gr_profile_part(t, "unpack", rows->exchange.came, 0, 0);
+    return rc;
 }
 
 struct gr_team gr_ranks_team(const graft_trainer *t)
@@ -268,127 +207,78 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
     return team;
 }
 
-int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
+/* Room for the rows of a plan, so many columns wide. */
+static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int64_t width, graft_error *error)
 {
-    struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .cover = gr_plan_cover(t->context) };
-    int32_t             rc = GRAFT_OK;
+    const int32_t n_ranks = t->over->comm->n_ranks;
+    const int64_t rows = plan->side[GR_SIDE_IN].start[n_ranks] + plan->side[GR_SIDE_OUT].start[n_ranks];
+    int32_t       rc = GRAFT_OK;
 
-    for (int32_t l = 0; l <= t->config.n_layers; l++) t->reach[l] = t->n;
-    t->vertex = t->over->vertex;
-    if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
-    GR_TRY(gr_ranks_agree(t, make_part(t, error), error));
-    if (t->config.kind == GR_MODEL_GAT) return init_attention(t, error);
-    rc = gr_plan_create(t->context, t->over->comm, &t->ranks.part, t->over, &wish, &t->ranks.plan, error);
+    GR_TRY(gr_ledger_check(t, 4.0 * (double)rows * (double)width, "messages (rows of others)", error));
+    rc = gr_plan_reserve(plan, width, sizeof(float), error);
 done:
     return rc;
 }
 
 int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
 {
-    graft_plan *plan = t->ranks.plan;
-    int64_t     widest = 0, rows;
-    int32_t     rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(gr_comm_reserve(t->over->comm, (uint64_t)t->n_weights * sizeof *t->gradients, error));
-    if (plan == NULL) return GRAFT_OK;
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        const int64_t width = t->layers[l].aggregate_first ? t->layers[l].in : t->layers[l].out;
+    for (int32_t l = 0; l < t->config.n_layers && t->ranks.plan != NULL; l++) {
+        const struct gr_layer *layer = &t->layers[l];
+        const int64_t          width = layer->aggregate_first ? layer->in : layer->out;
 
-        if (width > widest) widest = width;
+        GR_TRY(reserve_plan(t, t->ranks.plan, width, error));
+        if (layer->masked_plan != NULL) GR_TRY(reserve_plan(t, layer->masked_plan, width, error));
     }
-    rows = plan->side[GR_SIDE_IN].start[t->over->comm->n_ranks] + plan->side[GR_SIDE_OUT].start[t->over->comm->n_ranks];
-    GR_TRY(gr_ledger_check(t, 4.0 * (double)rows * (double)widest, "messages (rows of others)", error));
-    rc = gr_plan_reserve(plan, widest, sizeof(float), error);
-done:
-    return rc;
-}
-
-int64_t gr_ranks_columns(const graft_trainer *t)
-{
-    return t->ranks.plan != NULL ? t->ranks.plan->columns : t->ranks.halo_rows.columns;
-}
-
-/* Rows of one exchange, as they are here, and if none, or all, were partial results. gat sends them as they are. */
-static int32_t count_rows(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
-{
-    graft_plan_info  plan = { .size = sizeof plan };
-    graft_graph_info graph = { .size = sizeof graph };
-    int32_t          rc = GRAFT_OK;
-
-    GR_TRY(gr_graph_info(t->over, rank, &graph, error));
-    traffic->rank = rank;
-    traffic->cut_edges = graph.n_cut;
-    if (t->config.kind == GR_MODEL_MLP) return GRAFT_OK;
-    traffic->halo_rows = traffic->halo_rows_if_post = graph.n_halo;
-    if (t->ranks.plan == NULL) return GRAFT_OK;
-    GR_TRY(gr_plan_info(t->ranks.plan, rank, &plan, error));
-    traffic->halo_rows = plan.halo_rows;
-    traffic->halo_rows_if_post = plan.halo_rows_if_post;
-done:
-    return rc;
-}
-
-int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
-{
-    const graft_plan         *plan = t->ranks.plan;
-    const struct gr_exchange *exchange = plan != NULL ? &plan->exchange : &t->ranks.halo_rows.exchange;
-    const int64_t             row_bytes = t->ranks.step_columns * (int64_t)sizeof(float);
-    int32_t                   rc = GRAFT_OK;
-
-    if (t->over == NULL)
-        return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
-    GR_TRY(count_rows(t, rank, traffic, error));
-    traffic->halo_bytes_per_epoch = traffic->halo_rows * row_bytes;
-    traffic->halo_bytes_if_post = traffic->halo_rows_if_post * row_bytes;
-    traffic->wait_seconds = exchange->wait_seconds;
-    traffic->exchange_seconds = exchange->exchange_seconds;
-    if (traffic->exchange_seconds > 0)
-        traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
     return rc;
 }
 
 int64_t gr_ranks_message_bytes(const graft_trainer *t)
 {
+    const struct gr_ranks *r = &t->ranks;
+    int64_t                bytes = r->plan != NULL ? gr_plan_bytes(r->plan) : 0;
+
     if (t->over == NULL) return 0;
-    return (t->ranks.plan != NULL ? gr_plan_bytes(t->ranks.plan) : 0) +
-           gr_halo_rows_bytes(&t->ranks.halo_rows, t->over->comm->n_ranks, widest_attention(t));
-}
-
-int64_t gr_ranks_graph_bytes(const graft_trainer *t)
-{
-    const graft_csr *csr = &t->ranks.looped.view;
-
-    if (csr->row_ptr == NULL) return 0;
-    return 8 * (csr->n_rows + 1) + gr_csr_entries(csr) * (csr->values != NULL ? 8 : 4);
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        if (r->masked[l].plan != NULL) bytes += gr_plan_bytes(r->masked[l].plan);
+    return bytes + gr_halo_rows_bytes(&r->halo_rows, t->over->comm->n_ranks) +
+           gr_halo_rows_bytes(&r->links, t->over->comm->n_ranks);
 }
 
 void gr_ranks_fini(graft_trainer *t)
 {
-    gr_plan_destroy(t->ranks.plan);
-    if (t->over != NULL) gr_halo_rows_fini(t->context, t->over->comm, &t->ranks.halo_rows);
-    gr_csr_fini(t->context, &t->ranks.looped);
-    if (t->over != NULL) gr_graph_destroy(t->over);
+    if (t->over == NULL) return;
+    gr_ranks_graph_fini(t);
+    gr_graph_destroy(t->over);
 }
 
-int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_sum *sum, graft_error *error)
+/* Rows of a sum, without gaps unless x says so. */
+static graft_dense rows_of(const float *data, int64_t n_rows, int64_t width, int64_t stride)
 {
-    const graft_dense          x = { .size = sizeof x,
-                                     .dtype = GRAFT_F32,
-                                     .n_rows = t->n,
-                                     .n_cols = sum->width,
-                                     .stride = sum->x.stride,
-                                     .data = (void *)(uintptr_t)sum->x.data };
-    const graft_dense          out = { .size = sizeof out,
-                                       .dtype = GRAFT_F32,
-                                       .n_rows = t->n,
-                                       .n_cols = sum->width,
-                                       .stride = sum->width,
-                                       .data = sum->out };
+    return (graft_dense){ .size = sizeof(graft_dense),
+                          .dtype = GRAFT_F32,
+                          .n_rows = n_rows,
+                          .n_cols = width,
+                          .stride = stride,
+                          .data = (void *)(uintptr_t)data };
+}
+
+int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, const struct gr_sum *sum,
+                        graft_error *error)
+{
+    graft_plan *const          plan = sum->way == GR_GATHER_ALL ? t->ranks.plan : layer->plan;
+    const int                  back = sum->way == GR_SCATTER;
+    const graft_csr           *local = &plan->part->local;
+    const int64_t              n_out = back ? local->n_cols : local->n_rows;
+    const graft_dense          x = rows_of(sum->x.data, sum->x.rows, sum->width, sum->x.stride);
+    const graft_dense          out = rows_of(sum->out, n_out, sum->width, sum->width);
     const graft_aggregate_args args = { .size = sizeof args,
                                         .semiring = GRAFT_PLUS_TIMES,
-                                        .flags = (sum->way == GR_SCATTER ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
+                                        .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
                                                  (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0),
                                         .layer = t->layer_now,
                                         .epoch = t->progress.epoch,
@@ -397,14 +287,18 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_sum *sum, graft_
                                         .out = &out,
                                         .row_scale = sum->scale,
                                         .times = gr_profile_team(t).times };
-    const struct gr_part      *part = &t->ranks.part;
-    const double               entries = (double)(gr_csr_entries(&part->local) + gr_csr_entries(&part->remote));
+    const double               entries = (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote));
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
-    GR_TRY(gr_pass_begin(t->ranks.plan, &args, error));
-    GR_TRY(gr_pass_end(t->ranks.plan, error));
-    gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)t->n) * (double)sum->width + entries),
+    gr_traffic_count(t, plan->flow, back ? GRAFT_PASS_BACKWARD : GRAFT_PASS_FORWARD, sum->width);
+    GR_TRY(gr_pass_begin(plan, &args, error));
+    GR_TRY(gr_pass_end(plan, error));
+    gr_profile_part(t, "pack", begin, plan->exchange.packed, 0);
+    gr_profile_part(t, "local", plan->exchange.packed, plan->pass.computed, 0);
+    gr_profile_part(t, "wait", plan->pass.computed, plan->exchange.came, 1);
+    gr_profile_part(t, "unpack", plan->exchange.came, 0, 0);
+    gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)n_out) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:
     return rc;

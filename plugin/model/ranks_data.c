@@ -181,32 +181,68 @@ static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to,
     return gr_graph_move(t->over, &move, error);
 }
 
+/* Room for what goes to slices, and for what comes. */
+struct prediction {
+    int32_t *mine, *slice; /* labels; outputs are written when nothing can fail any more */
+    float   *logits;       /* [n x classes] in the order of owners, where the trainer has another */
+    float   *rows;
+};
+
+static int32_t prediction_init(const graft_trainer *t, struct prediction *p, int labels, int logits, graft_error *error)
+{
+    const int64_t classes = t->data.n_classes, n_slice = t->over->n_slice;
+    int32_t       rc = GRAFT_OK;
+
+    if (labels) GR_TRY(GR_NEW(t->context, p->mine, t->n, error));
+    if (labels) GR_TRY(GR_NEW(t->context, p->slice, n_slice, error));
+    if (logits) GR_TRY(GR_NEW(t->context, p->rows, n_slice * classes, error));
+    if (logits && t->row != NULL) rc = GR_NEW(t->context, p->logits, t->n * classes, error);
+done:
+    return rc;
+}
+
+/* Labels and logits by rows of the owner, which vertices of the trainer have. */
+static void fill_prediction(const graft_trainer *t, const float *logits, struct prediction *p)
+{
+    const int64_t classes = t->data.n_classes;
+
+    for (int64_t v = 0; v < t->n; v++) {
+        const int64_t row = gr_vertex(t->row, v);
+
+        if (p->mine != NULL) p->mine[row] = (int32_t)gr_argmax(logits + v * classes, classes);
+        if (p->logits != NULL)
+            memcpy(p->logits + row * classes, logits + v * classes, (uint64_t)classes * sizeof *logits);
+    }
+}
+
+static void prediction_fini(const graft_trainer *t, struct prediction *p)
+{
+    gr_free(t->context, p->mine);
+    gr_free(t->context, p->slice);
+    gr_free(t->context, p->logits);
+    gr_free(t->context, p->rows);
+}
+
 int32_t gr_ranks_give(graft_trainer *t, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error)
 {
-    const int64_t classes = t->data.n_classes, n_slice = t->over->n_slice;
-    int           wants_labels = labels != NULL, wants_logits = out != NULL;
-    int32_t      *mine = NULL, *slice = NULL; /* outputs are written when nothing can fail any more */
-    float        *rows = NULL;
-    int32_t       rc = GRAFT_OK;
+    const int64_t     classes = t->data.n_classes;
+    int               wants_labels = labels != NULL, wants_logits = out != NULL;
+    struct prediction p = { 0 };
+    int32_t           rc = GRAFT_OK;
 
     GR_TRY(gr_ranks_any(t, &wants_labels, error));
     GR_TRY(gr_ranks_any(t, &wants_logits, error));
-    if (wants_labels) rc = GR_NEW(t->context, mine, t->n, error);
-    if (rc == GRAFT_OK && wants_labels) rc = GR_NEW(t->context, slice, n_slice, error);
-    if (rc == GRAFT_OK && wants_logits) rc = GR_NEW(t->context, rows, n_slice * classes, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
-    for (int64_t i = 0; i < t->n && wants_labels; i++) mine[i] = (int32_t)gr_argmax(logits + i * classes, classes);
-    if (wants_labels) GR_TRY(give(t, mine, 4, slice, error));
-    if (wants_logits) GR_TRY(give(t, logits, classes * 4, rows, error));
-    for (int64_t i = 0; i < n_slice; i++) {
-        if (labels != NULL) labels[i] = slice[i];
+    GR_TRY(gr_ranks_agree(t, prediction_init(t, &p, wants_labels, wants_logits, error), error));
+    fill_prediction(t, logits, &p);
+    if (wants_labels) GR_TRY(give(t, p.mine, 4, p.slice, error));
+    if (wants_logits) GR_TRY(give(t, p.logits != NULL ? p.logits : logits, classes * 4, p.rows, error));
+    for (int64_t i = 0; i < t->over->n_slice; i++) {
+        if (labels != NULL) labels[i] = p.slice[i];
         if (out != NULL)
-            memcpy((float *)out->data + i * out->stride, rows + i * classes, (uint64_t)classes * sizeof *rows);
+            memcpy((float *)out->data + i * out->stride, p.rows + i * classes, (uint64_t)classes * sizeof *p.rows);
     }
 done:
-    gr_free(t->context, mine);
-    gr_free(t->context, slice);
-    gr_free(t->context, rows);
+    prediction_fini(t, &p);
     return rc;
 }

@@ -18,7 +18,8 @@ static const double SPARSE_COST = 8;
 static double edges_of(const graft_trainer *t)
 {
     if (t->config.kind == GR_MODEL_MLP || t->config.kind == GR_MODEL_GAT) return 0;
-    if (t->over != NULL) return (double)(gr_csr_entries(&t->ranks.part.local) + gr_csr_entries(&t->ranks.part.remote));
+    if (t->over != NULL)
+        return (double)(t->ranks.part.local.row_ptr[t->reach[1]] + t->ranks.part.remote.row_ptr[t->reach[1]]);
     return (double)t->a->csr.row_ptr[t->reach[1]];
 }
 

@@ -180,7 +180,6 @@ static int32_t finish(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_parameters_init(t, error));
     GR_TRY(gr_profile_init(t, error));
     GR_TRY(gr_layers_init(t, error));
@@ -221,6 +220,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
+    GR_TRY(gr_model_graph_mask(t, error));
     GR_TRY(gr_ranks_agree(t, finish(t, error), error));
     *trainer = t;
     t = NULL;
@@ -272,18 +272,19 @@ static int evaluation_is_due(const graft_trainer *t)
 
 static int32_t step(graft_trainer *t, double *loss, graft_error *error)
 {
-    const int64_t columns = gr_ranks_columns(t);
-    int32_t       rc = GRAFT_OK;
-    double        begin;
+    int32_t rc = GRAFT_OK;
+    double  begin;
 
+    gr_traffic_begin(t);
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
     *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
     gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
     GR_TRY(gr_layers_backward(t, error));
+    begin = gr_profile_begin(t);
     GR_TRY(gr_ranks_sum(t, loss, 1, error));
     GR_TRY(gr_ranks_sum_gradients(t, error));
-    t->ranks.step_columns = gr_ranks_columns(t) - columns;
+    if (t->over != NULL) gr_profile_end_alone(t, "reduce", begin);
     begin = gr_profile_begin(t);
     gr_optimizer_step(t);
     gr_profile_end_alone(t, "optimizer", begin);

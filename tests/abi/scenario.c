@@ -454,12 +454,16 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     graft_trainer *trainer = NULL;
     int32_t        rc;
 
+    graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+
     slice.n_vertices = VERTICES;
     slice.rows = set.graph;
     TRY(s->graph->create(s->context, NULL, &slice, &set.over, error));
     TRY(s->train->create(s->context, &set, &trainer, error));
     TRY(use_trainer(scene, s, trainer, error));
     TRY(s->train->traffic(trainer, -1, &traffic, error));
+    TRY(s->train->traffic_item(trainer, 0, 0, &item, error));
+    if (item.bytes != 0) watch_blame("one rank receives %lld bytes", (long long)item.bytes);
     if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);
 done:
     s->graph->destroy(set.over); /* which the trainer holds */

@@ -185,6 +185,8 @@ static const char *trainer_calls(const void *arg)
     graft_ledger_item use = GRAFT_INIT(graft_ledger_item);
     graft_traffic     traffic = GRAFT_INIT(graft_traffic);
 
+    graft_traffic_item layer = GRAFT_INIT(graft_traffic_item);
+
     (void)arg;
     if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
     REFUSED(GRAFT_ERR_ARG, s.train->epoch(NULL, &epoch, &error));
@@ -215,6 +217,9 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->traffic(NULL, 0, &traffic, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->traffic(trainer, 0, NULL, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->traffic(trainer, 0, &traffic, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic_item(NULL, 0, 0, &layer, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic_item(trainer, 0, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->traffic_item(trainer, 0, 0, &layer, &error)); /* not over ranks */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

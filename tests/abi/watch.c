@@ -471,6 +471,17 @@ static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic
     return rc;
 }
 
+static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                  graft_error *error)
+{
+    const graft_traffic_item copy = item != NULL ? *item : (graft_traffic_item){ 0 };
+    int32_t                  rc;
+
+    WATCHED("graft.train/1 traffic_item", error, train->traffic_item(trainer, rank, index, item, error),
+            watch_same(item, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -484,6 +495,7 @@ static const graft_train watched_train = {
     .span = train_span,
     .ledger_item = train_ledger_item,
     .traffic = train_traffic,
+    .traffic_item = train_traffic_item,
 };
 
 void watch_check_whole(const char *id, const void *table, size_t size)

@@ -30,9 +30,10 @@ struct spread {
     const char        *scale; /* [n] */
     enum slicing       slicing;
     const char        *partition, *cover, *threads;
-    const int32_t     *owner;    /* [n], or NULL */
-    const uint8_t     *trained;  /* [n], or NULL */
-    const char *const *settings; /* more options: key, value, ..., NULL; or NULL */
+    const int32_t     *owner;            /* [n], or NULL */
+    const uint8_t     *trained;          /* [n], or NULL */
+    const char *const *settings;         /* more options: key, value, ..., NULL; or NULL */
+    const char        *file[RANKS_MOST]; /* option halo.file of each rank, or NULL */
     int                n_passes;
     struct spread_pass pass[PASSES_MOST];
     int                forward_only, weighs, starved;

@@ -4,6 +4,7 @@
 process comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
 import json
 import os
+import random
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ sys.dont_write_bytecode = True
 launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "unit"))
-from train_host import MODEL, N, TIMEOUT, base, data, n_edges, program, run  # noqa: E402
+from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy  # noqa: E402
 from tap import done, ok, skip  # noqa: E402
 
 TRAINED = [*MODEL, "epochs=12", "dropout=0.3", "threads=1", "halo.timeout=30"]
@@ -56,6 +57,13 @@ def test_training(partition):
        0 < second["halo_bytes_per_epoch"] <= second["halo_bytes_if_post"] and second["wait_seconds"] >= 0 and
        second["overlap_fraction"] <= 1, f"{partition}: the report counts what was sent",
        {key: second.get(key) for key in ("ranks", "edges", "halo_rows", "cut_edges", "halo_bytes_per_epoch")})
+    layers, waits = second["halo_bytes_by_layer"], second["wait_seconds_by_rank"]
+    ok([entry["layer"] for entry in layers] == list(range(len(layers))) and
+       sum(entry["forward"] + entry["backward"] for entry in layers) == second["halo_bytes_per_epoch"] and
+       len(waits) == int(n_ranks) and waits[0] == second["wait_seconds"] and min(waits) >= 0,
+       f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
+    ok("bytes of rows that come to each rank in a step" in second["explain"] and
+       many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
     ok(many.stdout.count("best epoch ") == 1 and many.stdout.count("peak memory") == 1 and said(many) == [],
        f"{partition}: one rank speaks", many.stdout, many.stderr)
     ok(sorted(os.listdir(out)) == ["many", "many.json", "many.npy", "one", "one.json", "one.npy"],
@@ -64,6 +72,65 @@ def test_training(partition):
                     f"{out}/more.json")
     history = json.loads(read(f"{out}/more.json"))["history"] if result.returncode == 0 else []
     ok([entry["epoch"] for entry in history] == [13, 14], f"{partition}: ranks go on from a checkpoint", result.stderr)
+
+
+def make_directed(folder):
+    """The same vertices, of which few are trained, and edges in one direction."""
+    rng = random.Random(7)
+    edges = sorted({(rng.randrange(N_EACH) * N_CLASSES + v % N_CLASSES, v) for v in range(N) for _ in range(2)})
+    os.mkdir(folder)
+    for name in ("features.npy", "labels.npy"):
+        os.symlink(f"{data}/{name}", f"{folder}/{name}")
+    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, len(edges)), [e[0] for e in edges] + [e[1] for e in edges])
+    write_npy(f"{folder}/split.npy", "|u1", "B", (N,), [1 if v % 31 < 1 else 2 + v % 2 for v in range(N)])
+
+
+def test_prepared():
+    directed, reports = f"{base}/directed", {}
+    make_directed(directed)
+    settings = [*TRAINED, "symmetrize=yes", "order=rcm", "partition=hash", "reuse_input=no"]
+    for name, start, more in (("one", run, []), ("many", launch, []), ("all rows", launch, ["row_masks=no"])):
+        result = start(directed, *settings, *more, "--json", f"{base}/{name}.json", "--predict", f"{base}/{name}.npy")
+        if not ok(result.returncode == 0, f"symmetrize, order, {name}: it trains", result.stdout, result.stderr):
+            return
+        reports[name] = json.loads(read(f"{base}/{name}.json"))
+    one, many, full = reports["one"], reports["many"], reports["all rows"]
+    for name in ("many", "all rows"):
+        apart = [abs(a["loss"] - b["loss"]) / a["loss"] for a, b in zip(one["history"], reports[name]["history"])]
+        ok(len(apart) == 12 and max(apart) < 1e-4, f"symmetrize, order, {name}: losses are those of one process", apart)
+        ours, theirs = read(f"{base}/one.npy", "rb"), read(f"{base}/{name}.npy", "rb")
+        differ = sum(a != b for a, b in zip(ours[-4 * N:], theirs[-4 * N:]))
+        ok(len(ours) == len(theirs) and differ <= N // 100, f"and predictions, of {name}", differ)
+    ok(many["cut_edges"] == full["cut_edges"] and many["halo_rows"] == full["halo_rows"] and
+       0 < many["halo_bytes_per_epoch"] < 0.7 * full["halo_bytes_per_epoch"], "few trained vertices need few rows",
+       many["halo_bytes_per_epoch"], full["halo_bytes_per_epoch"])
+
+
+def test_profile():
+    """Where the time of an exchange went, as parts of a phase: counted once, and in the trace inside of it."""
+    result = launch(data, *TRAINED, "partition=hash", "--profile", f"{base}/profile.json")
+    table = [line.split() for line in result.stdout.splitlines()]
+    rows = [words for words in table if words[:1] in (["forward"], ["backward"], ["evaluation"])]
+    names = [row[1] for row in rows]
+    seconds, shares = [float(row[2]) for row in rows], [float(row[3].rstrip("%")) for row in rows]
+    parts = ("pack", "local", "wait", "unpack")
+    rest = [float(words[3].rstrip("%")) for words in table if words[:2] == ["no", "phase"]]
+    whole = [i for i, name in enumerate(names) if name == "aggregate"]
+    ok(result.returncode == 0 and len(whole) == 3 and
+       all(sorted(names[i + 1:i + 5]) == sorted(parts) and
+           abs(sum(seconds[i + 1:i + 5]) - seconds[i]) < 0.0005 for i in whole),
+       "the parts of an exchange follow it in the table, and add up", result.stdout, result.stderr)
+    phases = sum(share for name, share in zip(names, shares) if name not in parts)
+    ok(len(rest) == 1 and abs(phases + rest[0] - 100) < 2, "and are counted once", result.stdout)
+    events = [event for event in json.loads(read(f"{base}/profile.json")) if event["ph"] == "X" and event["tid"] == 1]
+    last, inside = None, 0
+    for event in events:
+        if not event["args"]["part"]:
+            last = event
+        elif last["ts"] - 0.01 <= event["ts"] and event["ts"] + event["dur"] <= last["ts"] + last["dur"] + 0.01:
+            inside += 1
+    ok(inside == sum(event["name"] in parts for event in events) > 0, "parts are inside of their phases in the trace")
+    ok(all(event["args"]["waited"] > 0 for event in events if event["name"] == "wait"), "to wait is to have waited")
 
 
 def refused(name, result, code, *words):
@@ -97,7 +164,6 @@ def test_metis():
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
-    refused("an option that ranks do not have", launch(data, *TRAINED, "symmetrize=yes"), 2, "symmetrize")
     refused("an output that cannot be written", launch(data, *TRAINED, "--json", f"{base}/no/r.json"), 1, "no/r.json")
     refused("no checkpoint", launch(data, *TRAINED, "--resume", f"{base}/none"), 1, "none")
     result = launch(data, "--set")
@@ -108,5 +174,7 @@ def test_errors():
 test_training("given")
 test_training("hash")
 test_metis()
+test_prepared()
+test_profile()
 test_errors()
 sys.exit(done())

@@ -13,10 +13,12 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 
 sys.dont_write_bytecode = True
-from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, labels,  # noqa: E402
-                        make_dataset, n_edges, program, refused, run, split)
+from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,  # noqa: E402
+                        labels, make_dataset, n_edges, program, read_safetensors, refused, run, split,
+                        write_npy)
 from tap import done, ok, skip  # noqa: E402
 
 
@@ -30,27 +32,6 @@ def read_npy(path):
     head = eval(data[10:end], {"__builtins__": {}})
     assert not head["fortran_order"]
     return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}i", data[end:])
-
-
-def read_safetensors(path):
-    """(metadata, {name: (dtype, shape, bytes)}) by the description of the format alone."""
-    with open(path, "rb") as file:
-        data = file.read()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:start])
-    metadata = header.pop("__metadata__", {})
-    assert start % 8 == 0 and all(isinstance(v, str) for v in metadata.values())
-    tensors, expected = {}, 0
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        begin, end = entry["data_offsets"]
-        size = {"F32": 4, "F64": 8, "I64": 8}[entry["dtype"]]
-        for extent in entry["shape"]:
-            size *= extent
-        assert begin == expected and end - begin == size
-        tensors[name] = (entry["dtype"], entry["shape"], data[start + begin:start + end])
-        expected = end
-    assert start + expected == len(data)
-    return metadata, tensors
 
 
 def test_training():
@@ -147,11 +128,6 @@ def test_list_options():
     column = rows[0].find("help") if rows else 0
     ok(column > 0 and all(len(row) > column and row[column - 2:column] == "  " and row[column] != " " for row in rows),
        "its columns are aligned", result.stdout)
-
-
-def differing_tensors(left, right):
-    a, b = read_safetensors(left)[1], read_safetensors(right)[1]
-    return [name for name in sorted(set(a) | set(b)) if a.get(name) != b.get(name)]
 
 
 def test_resume():
@@ -380,6 +356,28 @@ def test_interrupt():
        "resumed, it gives the bits of a run that was not interrupted", *[step.stderr for step in steps])
 
 
+def test_interrupt_anywhere():
+    """A signal that comes in the middle of a product harms nothing: with oneDNN that is not so on the usual stack."""
+    n, folder = 20000, f"{base}/long"
+    os.mkdir(folder)
+    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, 2), [0, 1, 1, 0])
+    write_npy(f"{folder}/features.npy", "<f4", "f", (n, 64), [0.5] * (64 * n))
+    write_npy(f"{folder}/labels.npy", "<i4", "i", (n,), [v % 7 for v in range(n)])
+    write_npy(f"{folder}/split.npy", "|u1", "B", (n,), [1] * n)
+    ended = []
+    for turn in range(8):
+        child = subprocess.Popen([program, folder, "--set", "model=mlp", "epochs=100000000", "eval_every=0",
+                                  "threads=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        for line in child.stdout:
+            if line.startswith("epoch 2/"):
+                break
+        time.sleep(0.02 * turn)
+        child.send_signal(signal.SIGINT)
+        ended.append((child.communicate(timeout=TIMEOUT)[1], child.returncode))
+    ok(all(code == 130 for _, code in ended), "an interruption may come anywhere", *ended)
+
+
 test_training()
 test_rare_evaluation()
 test_usage()
@@ -390,4 +388,5 @@ if test_resume():
     test_unwritable()
 test_terminal()
 test_interrupt()
+test_interrupt_anywhere()
 done()

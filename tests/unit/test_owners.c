@@ -107,7 +107,7 @@ static void test_bits(void)
         bad[bit / 8] ^= (unsigned char)(1 << bit % 8);
         put(bad, WHOLE);
         right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT,
-                                    bit < 64                     ? "is no partition"
+                                    bit < 64                     ? "is not a partition: it begins with"
                                     : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
                                                                  : "damaged: its CRC32C");
     }

@@ -47,6 +47,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     for (int i = 0; settings[i] != NULL; i++) host_set(host->api, settings[i]);
     host_set(host->api, "symmetrize=no");
     host_set(host->api, "order=given");
+    host_set(host->api, "row_masks=yes");
     host_set(host->api, "lr=0.01");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
@@ -141,6 +142,12 @@ static void spoil_order(struct host *host, struct host_slice *s)
     host_set(host->api, "order=degree");
 }
 
+static void spoil_masks(struct host *host, struct host_slice *s)
+{
+    (void)s;
+    host_set(host->api, "row_masks=no");
+}
+
 static void spoil_features(struct host *host, struct host_slice *s)
 {
     (void)host;
@@ -188,8 +195,9 @@ static void test_create(void)
         { spoil_lr, 1, GRAFT_ERR_ARG, "option lr", "on rank 1", "a rank with another learning rate" },
         { spoil_model, 1, GRAFT_ERR_ARG, "option model", "on rank 1", "a rank with another model" },
         { spoil_features, 1, GRAFT_ERR_ARG, "the number of features", "on rank 1", "a rank with other features" },
-        { spoil_symmetrize, 1, GRAFT_ERR_OPTION, "rank 1: option 'symmetrize'", "both directions", "symmetrize" },
-        { spoil_order, 1, GRAFT_ERR_OPTION, "rank 1: option 'order' is degree", "given", "order" },
+        { spoil_symmetrize, 1, GRAFT_ERR_ARG, "option symmetrize", "on rank 1", "a rank that makes it symmetric" },
+        { spoil_order, 1, GRAFT_ERR_ARG, "option order", "1 (0x1) on rank 1", "a rank with another order" },
+        { spoil_masks, 1, GRAFT_ERR_ARG, "option row_masks", "on rank 1", "a rank without masks of rows" },
         { spoil_label, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 22 has label 77", "-1 to 2", "a bad label" },
         { spoil_split, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 23 has split 9", "0 to 3", "a bad split" },
         { spoil_value, 0, GRAFT_ERR_FORMAT, "rank 1: features: row 24 ", "not finite", "a feature that is no number" },
@@ -399,12 +407,18 @@ int main(void)
     static const char *const gat[] = { "layers=2",        "hidden=8",  "epochs=9", "model=gat",
                                        "halo.timeout=20", "threads=1", "heads=2",  NULL };
 
-    alarm(110);
+    static const char *const gin[] = {
+        "layers=2",  "hidden=8",       "epochs=9", "model=gin",      "halo.timeout=20", "threads=1", "symmetrize=yes",
+        "order=rcm", "self_loops=yes", "layers=3", "reuse_input=no", "partition=hash",  NULL
+    };
+
+    alarm(170);
     test_create();
     test_between();
     test_late();
     test_memory("sage", settings, 0);
     test_memory("gcn with sparse features", gcn, 1);
     test_memory("gat", gat, 0);
+    test_memory("gin of a graph made symmetric, in another order", gin, 0);
     return done();
 }

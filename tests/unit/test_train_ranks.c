@@ -20,6 +20,7 @@ static const double TOLERANCE = 1e-4;
 struct outcome {
     double        loss[EPOCHS];
     graft_metrics metrics;
+    graft_traffic traffic; /* over ranks, of all of them */
     int64_t       n_weights;
     float         weights[WEIGHTS_MOST];
     char          explained[8192];
@@ -67,6 +68,8 @@ static int32_t train_all(const graft_api *api, const graft_train *train, const g
     if (rc == GRAFT_OK) rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, &logits, error);
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &o->metrics, error);
     if (rc == GRAFT_OK) rc = train->explain(trainer, o->explained, sizeof o->explained, error);
+    o->traffic = GRAFT_INIT(graft_traffic);
+    if (rc == GRAFT_OK && dataset->over != NULL) rc = train->traffic(trainer, -1, &o->traffic, error);
     if (rc == GRAFT_OK) keep_weights(train, trainer, o);
     train->destroy(trainer);
     return rc;
@@ -177,20 +180,40 @@ static const char *check_bits(const struct job *job, int32_t n_ranks)
     return NULL;
 }
 
-/* What a data set is made of. */
+/* What a data set is made of: sparse features; several classes at once; edges with values; few trained vertices, the
+ * one that gathers from all not among them; rows that have a column twice. */
+enum { SPARSE = 1, SEVERAL = 2, WEIGHTED = 4, FEW = 8, REPEATS = 16 };
+
 struct shape {
     int64_t n;
-    int     sparse, several, weighted;
+    int     is;
 };
+
+/* Fewer are trained, and every third row with two entries has the first one twice. */
+static void change(struct job *job, const struct shape *shape)
+{
+    const graft_csr *graph = &job->set.graph.csr;
+    int32_t *const   column = job->set.graph.col_idx;
+
+    for (int64_t v = 0; v < shape->n; v++) {
+        const int64_t first = graph->row_ptr[v];
+
+        if ((shape->is & FEW) && v % 37 != 2 && job->set.split[v] == GRAFT_SPLIT_TRAIN)
+            job->set.split[v] = GRAFT_SPLIT_TEST;
+        if ((shape->is & REPEATS) && v % 3 == 0 && graph->row_ptr[v + 1] > first + 1) column[first + 1] = column[first];
+    }
+}
 
 static void job_init(struct job *job, struct sample *sample, const struct shape *shape)
 {
     graft_csr *graph;
 
     memset(job, 0, sizeof *job);
-    sample_dataset_init(&job->set, sample, shape->n, FEATURES, CLASSES, shape->several, shape->sparse);
+    sample_dataset_init(&job->set, sample, shape->n, FEATURES, CLASSES, (shape->is & SEVERAL) != 0,
+                        (shape->is & SPARSE) != 0);
+    change(job, shape);
     graph = &job->set.graph.csr;
-    if (shape->weighted) {
+    if (shape->is & WEIGHTED) {
         job->values = calloc((size_t)graph->row_ptr[shape->n] + 1, sizeof *job->values);
         for (int64_t e = 0; e < graph->row_ptr[shape->n]; e++) job->values[e] = (float)sample_real(sample, 0.5, 1.5);
         graph->value_type = GRAFT_F32;
@@ -219,20 +242,37 @@ struct setup {
 };
 
 static const struct setup setups[] = {
-    { "dropout=0", { 300, 0, 0, 0 } },
-    { "dropout=0.5 input_dropout=0.3 seed=7", { 300, 0, 0, 1 } },
-    { "dropout=0 normalize_features=yes norm=none reuse_input=no", { 211, 0, 1, 0 } },
-    { "dropout=0.2 self_loops=yes recompute=yes", { 300, 0, 0, 1 } },
-    { "sparse_input=yes input_dropout=0.4 dropout=0.1 normalize_features=yes", { 300, 1, 0, 0 } },
-    { "sparse_input=no input_dropout=0.4 dropout=0", { 300, 1, 0, 1 } },
-    { "sparse_input=auto dropout=0 recompute=yes self_loops=yes", { 257, 1, 1, 0 } },
-    { "optimizer=sgd momentum=0.5 lr=0.02 hidden=40,10 dropout=0.3 threads=2", { 300, 0, 0, 0 } },
-    { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01", { 300, 0, 0, 1 } },
-    { "dropout=0 gin_eps=0.25", { 6, 0, 0, 0 } },
-    { "dropout=0 sparse_input=yes row_masks=no", { 6, 1, 0, 0 } },
+    { "dropout=0", { 300, 0 } },
+    { "dropout=0.5 input_dropout=0.3 seed=7", { 300, WEIGHTED } },
+    { "dropout=0 normalize_features=yes norm=none reuse_input=no", { 211, SEVERAL } },
+    { "dropout=0.2 self_loops=yes recompute=yes", { 300, WEIGHTED } },
+    { "sparse_input=yes input_dropout=0.4 dropout=0.1 normalize_features=yes", { 300, SPARSE } },
+    { "sparse_input=no input_dropout=0.4 dropout=0", { 300, SPARSE | WEIGHTED } },
+    { "sparse_input=auto dropout=0 recompute=yes self_loops=yes", { 257, SPARSE | SEVERAL } },
+    { "optimizer=sgd momentum=0.5 lr=0.02 hidden=40,10 dropout=0.3 threads=2", { 300, 0 } },
+    { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01", { 300, WEIGHTED } },
+    { "dropout=0 gin_eps=0.25", { 6, 0 } },
+    { "dropout=0 sparse_input=yes row_masks=no", { 6, SPARSE } },
 };
 
-enum { SETUPS = sizeof setups / sizeof setups[0] };
+/* Adam would make steps of gradients that are 0 but for rounding. */
+#define SGD "optimizer=sgd momentum=0.5 lr=0.05"
+
+/* The graph is changed first, or few are trained. */
+static const struct setup prepared[] = {
+    { "symmetrize=yes dropout=0.3 " SGD, { 300, WEIGHTED | REPEATS } },
+    { "symmetrize=yes order=rcm self_loops=yes row_masks=no input_dropout=0.2 " SGD, { 211, SEVERAL } },
+    { "symmetrize=yes order=degree dropout=0.2 " SGD, { 6, WEIGHTED } },
+    { "order=degree dropout=0.4 input_dropout=0.3 " SGD, { 257, SPARSE | WEIGHTED | REPEATS } },
+    { "order=community symmetrize=yes sparse_input=yes reuse_input=no " SGD, { 300, SPARSE | FEW } },
+    { "dropout=0.4 input_dropout=0.2 " SGD, { 300, WEIGHTED | FEW } },
+    { "dropout=0.4 hidden=6,30 reuse_input=no norm=none recompute=yes " SGD, { 300, SEVERAL | FEW } },
+    { "order=rcm self_loops=yes dropout=0.1 hidden=30,6 " SGD, { 300, FEW | REPEATS } },
+    { "sparse_input=yes input_dropout=0.4 dropout=0 " SGD, { 300, SPARSE | WEIGHTED | FEW } },
+    { "layers=7 hidden=8 dropout=0.1 reuse_input=no " SGD, { 211, FEW } },
+};
+
+enum { SETUPS = sizeof setups / sizeof setups[0], PREPARED = sizeof prepared / sizeof prepared[0] };
 
 /* All settings of a case, of which the last ones count. */
 struct settings {
@@ -249,8 +289,7 @@ static void settings_init(struct settings *s, const char *model, const char *par
              "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
              "model=%s partition=%s halo.cover=%s %s",
              EPOCHS, model, partition, cover, more);
-    /* The target vectors of gat have gradients of 0 but for rounding, where all scores of a row have one sign; adam
-     * would make steps of these. */
+    /* The target vectors of gat have gradients of 0 but for rounding, where all scores of a row have one sign. */
     if (strcmp(model, "gat") == 0)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " optimizer=sgd lr=0.05");
     for (char *rest = s->text, *word; (word = strtok_r(rest, " ", &rest)) != NULL && count + 1 < HOST_SETTINGS;)
@@ -258,27 +297,36 @@ static void settings_init(struct settings *s, const char *model, const char *par
     s->at[count] = NULL;
 }
 
+/* Train in one process and over ranks; what is wrong with the latter, or NULL. */
+static const char *run_case(struct job *job, int32_t n_ranks, const struct settings *settings)
+{
+    static struct hosts hosts;
+    const char         *words = NULL;
+
+    train_one(job, settings->at);
+    if (!hosts_run(&hosts, n_ranks, settings->at, body, job)) words = hosts.error.message;
+    for (int32_t i = 0; i < n_ranks && words == NULL; i++)
+        if (hosts.at[i].rc != GRAFT_OK) words = hosts.at[i].error.message;
+    if (words == NULL) words = check_classes(job);
+    if (words == NULL) words = check_bits(job, n_ranks);
+    return words;
+}
+
 static void test_case(int number, const char *model, int32_t n_ranks, const struct setup *setup)
 {
     static const char *const partitions[] = { "given", "block", "hash" };
     static const char *const covers[] = { "hybrid", "post", "hybrid", "pre" };
     const char *const partition = partitions[number % 3], *const cover = covers[number / 3 % 4];
-    struct job         *job = calloc(1, sizeof *job);
-    static struct hosts hosts;
-    struct sample       sample = { (uint64_t)number };
-    struct settings     settings;
-    const char         *words = NULL;
-    double              worst;
+    struct job     *job = calloc(1, sizeof *job);
+    struct sample   sample = { (uint64_t)number };
+    struct settings settings;
+    const char     *words;
+    double          worst;
 
     job_init(job, &sample, &setup->shape);
     job->way = (enum slices)(number / 2 % SLICES);
     settings_init(&settings, model, partition, cover, setup->settings);
-    train_one(job, settings.at);
-    if (!hosts_run(&hosts, n_ranks, settings.at, body, job)) words = hosts.error.message;
-    for (int32_t i = 0; i < n_ranks && words == NULL; i++)
-        if (hosts.at[i].rc != GRAFT_OK) words = hosts.at[i].error.message;
-    if (words == NULL) words = check_classes(job);
-    if (words == NULL) words = check_bits(job, n_ranks);
+    words = run_case(job, n_ranks, &settings);
     worst = worst_of(job);
     ok(words == NULL && worst <= TOLERANCE, "%s on %d ranks, %s, %s, slices %s, %lld vertices, %s: %.2g off", model,
        n_ranks, partition, cover, slices_name[job->way], (long long)setup->shape.n, setup->settings, worst);
@@ -330,7 +378,7 @@ static int32_t attention_body(struct host *host)
 static void test_threads(const char *more)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=5" };
-    const struct shape       shape = { 6000, 0, 0, 0 };
+    const struct shape       shape = { 6000, 0 };
     struct job              *job = calloc(1, sizeof *job);
     static struct hosts      hosts;
     struct sample            sample = { 8 };
@@ -356,13 +404,144 @@ static void test_threads(const char *more)
     free(job);
 }
 
+/* --- what is sent, by a matrix of the edges --- */
+
+enum { N = 240, RANKS = 3, HIDDEN = 16 };
+
+struct wanted {
+    int64_t cut, rows, bytes;
+};
+
+static int owner_of(int64_t v)
+{
+    return (int)(v * RANKS / N);
+}
+
+/* Whether vertex v gathers from u. */
+static int is_edge(const graft_csr *graph, int symmetric, int64_t v, int64_t u)
+{
+    for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++)
+        if (((const int32_t *)graph->col_idx)[e] == u) return 1;
+    return symmetric && is_edge(graph, 0, u, v);
+}
+
+/* Vertices that ranks gather from others for these rows, each once for each rank. */
+static int64_t count_rows(uint8_t edge[N][N], const uint8_t *needed)
+{
+    int64_t count = 0;
+
+    for (int p = 0; p < RANKS; p++)
+        for (int64_t u = 0; u < N; u++) {
+            int gathers = 0;
+
+            for (int64_t v = 0; v < N; v++) gathers |= owner_of(v) == p && needed[v] && edge[v][u];
+            count += gathers && owner_of(u) != p;
+        }
+    return count;
+}
+
+/* Of two layers, the first of which sends its input forward, and the second its output there and back. */
+static struct wanted messages_of(const struct job *job, int symmetric, int masked)
+{
+    static uint8_t edge[N][N];
+    uint8_t        all[N], first[N] = { 0 }, second[N];
+    struct wanted  w = { 0 };
+
+    memset(all, 1, sizeof all);
+    for (int64_t v = 0; v < N; v++) {
+        second[v] = !masked || (job->set.split[v] == GRAFT_SPLIT_TRAIN && job->set.labels[v] >= 0);
+        first[v] |= second[v];
+        for (int64_t u = 0; u < N; u++) {
+            edge[v][u] = (uint8_t)is_edge(&job->set.graph.csr, symmetric, v, u);
+            first[u] |= second[v] && edge[v][u];
+            w.cut += edge[v][u] && owner_of(v) != owner_of(u);
+        }
+    }
+    w.rows = count_rows(edge, all);
+    w.bytes = 4 * (FEATURES * count_rows(edge, first) + 2 * CLASSES * count_rows(edge, second));
+    return w;
+}
+
+static struct wanted test_messages(const char *model, int symmetric, int masked)
+{
+    struct job     *job = calloc(1, sizeof *job);
+    struct sample   sample = { 77 };
+    struct settings settings;
+    struct wanted   wanted;
+    char            more[256];
+    const char     *words;
+
+    job_init(job, &sample, &(struct shape){ N, FEW });
+    job->way = SLICES_EVEN;
+    snprintf(more, sizeof more, "layers=2 hidden=%d reuse_input=no order=degree dropout=0.2 symmetrize=%s row_masks=%s",
+             HIDDEN, symmetric ? "yes" : "no", masked ? "yes" : "no");
+    settings_init(&settings, model, "given", "post", more);
+    words = run_case(job, RANKS, &settings);
+    wanted = messages_of(job, symmetric, masked);
+    ok(words == NULL && worst_of(job) <= TOLERANCE && job->at[0].traffic.cut_edges == wanted.cut &&
+           job->at[0].traffic.halo_rows == wanted.rows && job->at[0].traffic.halo_bytes_per_epoch == wanted.bytes &&
+           job->at[0].traffic.halo_bytes_if_post == wanted.bytes,
+       "%s, symmetrize=%d, row_masks=%d: %lld cut edges, %lld rows and, in a step, %lld bytes", model, symmetric,
+       masked, (long long)wanted.cut, (long long)wanted.rows, (long long)wanted.bytes);
+    if (words != NULL) diag("%s", words);
+    if (job->at[0].traffic.halo_bytes_per_epoch != wanted.bytes)
+        diag("%lld bytes were told", (long long)job->at[0].traffic.halo_bytes_per_epoch);
+    job_fini(job);
+    free(job);
+    return wanted;
+}
+
+static void test_sent(const char *model)
+{
+    for (int symmetric = 0; symmetric < 2; symmetric++) {
+        const struct wanted all = test_messages(model, symmetric, 0), masked = test_messages(model, symmetric, 1);
+
+        ok(masked.bytes < all.bytes / 2, "%s: few trained vertices need less than half of that", model);
+    }
+}
+
+/* Covers of all rows, and of those of the second layer in a step, are found once and then read. */
+static void test_files(void)
+{
+    char            folder[] = "/tmp/graft-covers-XXXXXX", more[256], path[64];
+    struct job     *job[2];
+    struct settings settings;
+    const char     *words = NULL;
+    int             files = 0;
+
+    if (mkdtemp(folder) == NULL) exit(2);
+    snprintf(more, sizeof more, "layers=2 dropout=0.2 order=rcm halo.file=%s/c", folder);
+    settings_init(&settings, "sage", "given", "hybrid", more);
+    for (int i = 0; i < 2; i++) {
+        struct sample sample = { 78 };
+
+        job[i] = calloc(1, sizeof *job[i]);
+        job_init(job[i], &sample, &(struct shape){ N, FEW });
+        job[i]->way = SLICES_EVEN;
+        if (words == NULL) words = run_case(job[i], RANKS, &settings);
+    }
+    for (int p = 0; p < RANKS; p++)
+        for (int l = -1; l < 2; l++) {
+            snprintf(path, sizeof path, l < 0 ? "%s/c.%d" : "%s/c.%d.%d", folder, p, l);
+            files += (unlink(path) == 0) == (l != 0); /* what the first layer gathers once is gathered for all rows */
+        }
+    ok(words == NULL && files == 3 * RANKS && rmdir(folder) == 0 &&
+           memcmp(job[0]->at, job[1]->at, sizeof job[0]->at[0].loss) == 0,
+       "covers of the layers are kept in files of their own");
+    if (words != NULL) diag("%s", words);
+    for (int i = 0; i < 2; i++) {
+        job_fini(job[i]);
+        free(job[i]);
+    }
+}
+
 int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "mlp" };
     static const int32_t     ranks[] = { 1, 2, 3, 4, 7 };
     int                      number = 0;
 
-    alarm(110);
+    alarm(600); /* under a sanitizer it is slow */
     test_threads("dropout=0.3 hidden=32");
     test_threads("dropout=0 recompute=yes heads=4");
     for (int m = 0; m < 5; m++)
@@ -371,5 +550,13 @@ int main(void)
                 if (m < 4 || (r + s) % 3 == 0) test_case(number, models[m], ranks[r], &setups[s]);
             }
         }
+    for (int m = 0; m < 5; m++)
+        for (int s = 0; s < PREPARED; s++) {
+            for (int r = 0; r < 5; r++, number++) {
+                if ((m + r + s) % 2 == 0) test_case(number, models[m], ranks[r], &prepared[s]);
+            }
+        }
+    for (int m = 0; m < 3; m++) test_sent(models[m]);
+    test_files();
     return done();
 }

@@ -2,6 +2,7 @@
 """What the tests of graft-train share: the program, which is their argument, a small data set, and a folder that is
 removed at the end."""
 import atexit
+import json
 import os
 import random
 import struct
@@ -63,6 +64,32 @@ def refused(name, result, code, *words):
     fine = result.returncode == code and len(lines) == 1 and lines[0].startswith("graft-train: ")
     fine = fine and all(word in lines[0] for word in words)
     return ok(fine, name, f"exit {result.returncode}, expected {code} with {words}", result.stderr)
+
+
+def read_safetensors(path):
+    """(metadata, {name: (dtype, shape, bytes)}) by the description of the format alone."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    metadata = header.pop("__metadata__", {})
+    assert start % 8 == 0 and all(isinstance(v, str) for v in metadata.values())
+    tensors, expected = {}, 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        size = {"F32": 4, "F64": 8, "I64": 8}[entry["dtype"]]
+        for extent in entry["shape"]:
+            size *= extent
+        assert begin == expected and end - begin == size
+        tensors[name] = (entry["dtype"], entry["shape"], data[start + begin:start + end])
+        expected = end
+    assert start + expected == len(data)
+    return metadata, tensors
+
+
+def differing_tensors(left, right):
+    a, b = read_safetensors(left)[1], read_safetensors(right)[1]
+    return [name for name in sorted(set(a) | set(b)) if a.get(name) != b.get(name)]
 
 
 if len(sys.argv) != 2 or not os.access(sys.argv[1], os.X_OK):

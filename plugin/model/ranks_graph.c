@@ -1,0 +1,268 @@
+/* The graph of a trainer over ranks: made symmetric, in the order of the trainer, with self loops; and the parts of it
+ * that the layers need in a step.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "edge/edge.h"
+#include "model/model.h"
+
+#include <string.h>
+
+/* What was made takes the place of what it was made from. */
+static void advance(graft_trainer *t, struct gr_made_part *next)
+{
+    struct gr_ranks *r = &t->ranks;
+
+    gr_made_part_fini(t->context, &r->made);
+    r->made = *next;
+    r->part = next->part;
+    *next = (struct gr_made_part){ 0 };
+}
+
+/* Every edge in both directions. What the ranks then have is told to all. */
+static int32_t make_symmetric(graft_trainer *t, graft_error *error)
+{
+    struct gr_ranks    *r = &t->ranks;
+    const int64_t       bytes = gr_part_symmetrize_bytes(&r->part);
+    struct gr_made_part made = { 0 };
+    int32_t             rc = GRAFT_OK;
+
+    GR_TRY(gr_ranks_agree(t, gr_ledger_borrow(t, bytes, "graph (made symmetric)", error), error));
+    GR_TRY(gr_part_symmetrize(t->context, t->over->comm, &r->part, &made, error));
+    gr_ledger_return(t, bytes);
+    advance(t, &made);
+    GR_TRY(gr_ranks_agree(t, GR_LEDGER_NEW(t, GR_USE_GRAPH, r->share, t->over->comm->n_ranks, error), error));
+    rc = gr_graph_share(t->over, &r->part, r->share, error);
+done:
+    gr_made_part_fini(t->context, &made);
+    return rc;
+}
+
+/* A loop at each vertex, which takes the place of the local matrix alone. */
+static int32_t add_loops(graft_trainer *t, graft_error *error)
+{
+    struct gr_ranks *r = &t->ranks;
+    const graft_csr *local = &r->part.local;
+    const int64_t    entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
+    const int64_t    bytes = gr_csr_copy_bytes(local, t->n, entries);
+    struct gr_csr    looped = { 0 };
+    int32_t          rc = GRAFT_OK;
+
+    GR_TRY(gr_ledger_borrow(t, bytes, "graph (with self loops)", error));
+    GR_TRY(gr_csr_add_self_loops(t->context, local, &looped, error));
+    gr_csr_fini(t->context, &r->made.local);
+    r->made.local = looped;
+    r->part.local = r->made.part.local = looped.view;
+    gr_ledger_return(t, bytes);
+done:
+    return rc;
+}
+
+static int32_t put_in_order(graft_trainer *t, graft_error *error)
+{
+    struct gr_ranks    *r = &t->ranks;
+    const int64_t       bytes = gr_part_reorder_bytes(&r->part);
+    struct gr_made_part made = { 0 };
+    int32_t             rc = GRAFT_OK;
+
+    GR_TRY(gr_ranks_agree(t, gr_ledger_borrow(t, bytes, "graph (in the order of the trainer)", error), error));
+    GR_TRY(gr_part_reorder(t->context, t->over->comm, &r->part, &r->links, t->row, &made, error));
+    gr_ledger_return(t, bytes);
+    advance(t, &made);
+done:
+    gr_made_part_fini(t->context, &made);
+    return rc;
+}
+
+/* r->part, from that of the graph over ranks. */
+static int32_t make_part(graft_trainer *t, graft_error *error)
+{
+    struct gr_ranks *r = &t->ranks;
+    const int        moves = gr_masks_rows(t) || strcmp(t->config.order, "given") != 0;
+    int32_t          rc = GRAFT_OK;
+
+    if (t->config.symmetrize) GR_TRY(make_symmetric(t, error));
+    if (moves) GR_TRY(gr_halo_rows_init(t->context, t->over->comm, &r->part.halo, 1, &r->links, error));
+    GR_TRY(gr_model_order_init(t, &r->part.local, error));
+    if (t->config.self_loops) rc = add_loops(t, error);
+    GR_TRY(gr_ranks_agree(t, rc, error));
+    if (t->row != NULL) GR_TRY(put_in_order(t, error));
+    gr_halo_rows_fini(t->context, t->over->comm, &r->links);
+    rc = gr_ranks_agree(t, gr_model_scales(t, &r->part.local, &r->part.remote, error), error);
+done:
+    return rc;
+}
+
+/* Note in `out` which vertices of the halo are gathered from by the level. */
+static void mark_halo(const graft_csr *remote, const struct gr_search *s, uint8_t *out)
+{
+    for (int64_t i = s->begin; i < s->end; i++) {
+        const int64_t row = s->queue[i];
+
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) out[gr_csr_column(remote, e)] = 1;
+    }
+}
+
+int32_t gr_ranks_search(graft_trainer *t, struct gr_search *s, int32_t hop, graft_error *error)
+{
+    struct gr_ranks *r = &t->ranks;
+    uint8_t         *out = NULL, *in = NULL;
+    int64_t          told;
+    int32_t          rc = GRAFT_OK;
+
+    if (t->over == NULL) return GRAFT_OK;
+    told = r->links.send_start[t->over->comm->n_ranks];
+    rc = gr_ledger_check(t, (double)(r->part.halo.count + told), "graph (the order of its vertices)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(t->context, out, r->part.halo.count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(t->context, in, told, error);
+    GR_TRY(gr_ranks_agree(t, rc, error));
+    mark_halo(&r->part.remote, s, out);
+    GR_TRY(gr_halo_rows_tell(&r->links, out, in, 1, error));
+    for (int64_t i = 0; i < told; i++)
+        if (in[i]) gr_search_add(s, r->links.place[i], hop);
+done:
+    gr_comm_free(t->over->comm, out);
+    gr_comm_free(t->over->comm, in);
+    return rc;
+}
+
+/* For gat, entries of all owned rows as one matrix, whose columns are the owned vertices and those of the halo behind
+ * them. */
+static int32_t make_joined(graft_trainer *t, graft_error *error)
+{
+    const struct gr_part *part = &t->ranks.part;
+    const graft_csr      *parts[] = { &part->local, &part->remote };
+    const graft_csr       like = { .size = sizeof like, .index_type = GRAFT_I32 };
+    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
+    struct gr_csr         joined = { 0 };
+    int64_t               at = 0;
+
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    if (t->n_seen > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
+                       (long long)t->n, (long long)part->halo.count);
+    GR_TRY(gr_csr_init(t->context, &joined, &like, t->n, t->n_seen, entries, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->ranks.kind, t->n_seen, error));
+    memset(t->ranks.kind + t->n, GR_ROW_HALO, (uint64_t)part->halo.count);
+    for (int64_t row = 0; row < t->n; row++) {
+        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) t->ranks.kind[row] = GR_ROW_BOUNDARY;
+        for (int i = 0; i < 2; i++) {
+            for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
+                ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? t->n : 0));
+        }
+        joined.row_ptr[row + 1] = at;
+    }
+    GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
+    rc = gr_edge_map(t->a, &map, error); /* here, so that no epoch allocates */
+done:
+    gr_csr_fini(t->context, &joined);
+    return rc;
+}
+
+static int64_t widest_attention(const graft_trainer *t)
+{
+    int64_t widest = 0;
+
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        if (gr_config_wide(&t->config, l) > widest) widest = gr_config_wide(&t->config, l);
+    return widest;
+}
+
+static int32_t init_attention(graft_trainer *t, graft_error *error)
+{
+    const struct gr_halo *halo = &t->ranks.part.halo;
+    int32_t               rc = GRAFT_OK;
+
+    t->n_seen = t->n + halo->count;
+    GR_TRY(gr_ranks_agree(t, make_joined(t, error), error));
+    rc = gr_halo_rows_init(t->context, t->over->comm, halo, widest_attention(t), &t->ranks.halo_rows, error);
+done:
+    return rc;
+}
+
+static int32_t make_plan(graft_trainer *t, const struct gr_part *part, int32_t masked_layer, graft_plan **plan,
+                         graft_error *error)
+{
+    const struct gr_plan_wish wish = {
+        .transposed = 1, .dtype = GRAFT_F32, .cover = gr_plan_cover(t->context), .masked_layer = masked_layer
+    };
+
+    return gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error);
+}
+
+int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
+{
+    struct gr_ranks *r = &t->ranks;
+    int32_t          rc = GRAFT_OK;
+
+    t->vertex = t->over->vertex;
+    r->part = t->over->part;
+    r->share = t->over->share;
+    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->sent, GR_DIRECTIONS * (int64_t)t->config.n_layers, error);
+    GR_TRY(gr_ranks_agree(t, rc, error));
+    if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
+    GR_TRY(make_part(t, error));
+    if (t->config.kind == GR_MODEL_GAT) return init_attention(t, error);
+    rc = make_plan(t, &r->part, 0, &r->plan, error);
+done:
+    return rc;
+}
+
+/* Whether layer l does the rows that the layer before it does, of the same input; then so it is on all ranks, for no
+ * number of rows grows from layer to layer. */
+static int repeats(const graft_trainer *t, int32_t l)
+{
+    return l > 0 && t->layers[l - 1].masked_plan != NULL && t->reach_of_all[l - 1] == t->reach_of_all[l] &&
+           t->reach_of_all[l] == t->reach_of_all[l + 1];
+}
+
+static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
+{
+    struct gr_masked_rows *m = &t->ranks.masked[l];
+    int32_t                rc = GRAFT_OK;
+
+    rc = gr_part_first(t->context, &t->ranks.part, t->over->comm->n_ranks, t->reach[l + 1], t->reach[l], &m->part,
+                       error);
+    GR_TRY(gr_ranks_agree(t, rc, error));
+    GR_TRY(make_plan(t, &m->part.part, 1 + l, &m->plan, error));
+    t->layers[l].masked_plan = m->plan;
+done:
+    return rc;
+}
+
+int32_t gr_ranks_graph_mask(graft_trainer *t, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    /* What is gathered once is gathered for all rows. */
+    for (int32_t l = gr_gathers_once(t); l < t->config.n_layers && t->ranks.plan != NULL; l++) {
+        if (t->reach_of_all[l + 1] == t->data.n_vertices) continue;
+        if (repeats(t, l)) t->layers[l].masked_plan = t->layers[l - 1].masked_plan;
+        else GR_TRY(mask_layer(t, l, error));
+    }
+done:
+    return rc;
+}
+
+int64_t gr_ranks_graph_bytes(const graft_trainer *t)
+{
+    int64_t bytes = gr_made_part_bytes(&t->ranks.made);
+
+    for (int32_t l = 0; l < t->config.n_layers; l++) bytes += gr_made_part_bytes(&t->ranks.masked[l].part);
+    return bytes;
+}
+
+void gr_ranks_graph_fini(graft_trainer *t)
+{
+    struct gr_ranks *r = &t->ranks;
+
+    if (t->over == NULL) return;
+    gr_plan_destroy(r->plan);
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        gr_plan_destroy(r->masked[l].plan);
+        gr_made_part_fini(t->context, &r->masked[l].part);
+    }
+    gr_halo_rows_fini(t->context, t->over->comm, &r->links);
+    gr_halo_rows_fini(t->context, t->over->comm, &r->halo_rows);
+    gr_made_part_fini(t->context, &r->made);
+}

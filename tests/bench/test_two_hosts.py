@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""two_hosts.sh on a small data set: test_two_hosts.py GRAFT-TRAIN. Prints TAP."""
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "unit"))
+from train_host import TIMEOUT, base, data, program  # noqa: E402
+from tap import done, ok  # noqa: E402
+
+SKIPPED = 77
+
+
+def measure(*args):
+    command = [os.path.join(HERE, "two_hosts.sh"), data, "--build", os.path.dirname(program), "--rate", "50mbit",
+               "--epochs", "8", "--rounds", "1", "--threads", "1", *args, "--", "hidden=256", "partition=hash"]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          timeout=TIMEOUT, env=dict(os.environ, TMPDIR=base))
+
+
+def test_table(result):
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines()
+            if line.startswith("| `")]
+    if not ok(result.returncode == 0 and [row[0] for row in rows] == ["`halo.cover=post`", "`halo.cover=hybrid`"],
+              "a table is printed", result.stdout, result.stderr):
+        return
+    sent, told, wire = ([float(row[i].replace(",", "")) for row in rows] for i in (1, 2, 3))
+    ok(0 < sent[1] < sent[0] and told[1] < told[0], "the cover has fewer rows and bytes", rows)
+    ok(all(0.98 * a <= b < 4 * a for a, b in zip(told, wire)), "the wire carries them, and gradients", rows)
+    ok(wire[1] < wire[0], "and fewer with the cover", rows)
+    rate = re.search(r"50mbit: \S+ MB at ([\d.]+) Mbit/s, back at ([\d.]+);", result.stdout)
+    ok(rate and all(40 < float(one) < 52.5 for one in rate.groups()), "the rate is that asked for", result.stdout)
+
+
+def test_disagreement():
+    result = measure("--compare", "seed=1", "seed=2")
+    ok(result.returncode == 1 and "seed=2: losses or accuracies are" in result.stderr,
+       "runs that come to something else are told", result.stdout, result.stderr)
+
+
+def main():
+    result = measure("--compare", "halo.cover=post", "halo.cover=hybrid")
+    if result.returncode == SKIPPED:
+        print(f"1..0 # SKIP {result.stderr.strip()}")
+        return
+    test_table(result)
+    test_disagreement()
+    ok(os.listdir(base) == ["data"], "no file is left", os.listdir(base))
+    done()
+
+
+main()

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""graft-train whose ranks are killed, stopped and interrupted: test_failing_ranks.py LAUNCHER NAME GRAFT-TRAIN, where
+NAME is "openmpi" or "mpich". Prints TAP."""
+import itertools
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+launcher, mpi = sys.argv[1:3]
+del sys.argv[1:3]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "unit"))
+from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, read_safetensors, run  # noqa: E402
+from tap import done, ok  # noqa: E402
+
+RANKS, DEADLINE = 3, 2
+# The deadline, what ranks take to agree on who missed it, and to part; and a busy machine.
+PATIENCE = 30 + 5 * DEADLINE
+TRAINED = [*MODEL, "threads=1", "dropout=0.3", "partition=hash"]
+MARK = "GRAFT_TEST_RUN"
+FILE = "/checkpoint.safetensors"
+numbers = itertools.count()
+
+
+class Run:
+    """Ranks that train until they are disturbed; they are known by a mark in their environment."""
+
+    def __init__(self, *settings, options=()):
+        self.mark = f"{os.getpid()}.{next(numbers)}"
+        # Some launchers give the first rank a terminal, on which graft-train would draw.
+        environment = dict(os.environ, LC_ALL="C", TERM="dumb", **{MARK: self.mark})
+        command = [launcher, "-n", str(RANKS), *options, program, data, *TRAINED, f"halo.timeout={DEADLINE}",
+                   "epochs=100000000", *settings]
+        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      stdin=subprocess.DEVNULL, text=True, env=environment, start_new_session=True,
+                                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        for line in self.child.stdout:
+            if line.startswith("epoch 3/"):
+                break
+        self.pids = self.ranks()
+
+    def ranks(self):
+        """The processes that are there, by rank."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ") as file:
+                    environment = dict(pair.split("=", 1) for pair in file.read().split("\0") if "=" in pair)
+            except (OSError, UnicodeDecodeError):
+                continue
+            rank = environment.get("OMPI_COMM_WORLD_RANK", environment.get("PMI_RANK"))
+            if environment.get(MARK) == self.mark and rank is not None:
+                found[int(rank)] = int(pid)
+        return found
+
+    def finish(self):
+        """What it said, or None if it did not end; and the ranks that were left, of which nothing stays."""
+        end = time.monotonic() + PATIENCE
+        try:
+            self.output, self.errors = self.child.communicate(timeout=PATIENCE)
+            self.code = self.child.returncode
+        except subprocess.TimeoutExpired:
+            self.code = None
+        left = self.ranks()
+        while left and time.monotonic() < end:
+            time.sleep(0.05)
+            left = self.ranks()
+        for pid in left.values():
+            os.kill(pid, signal.SIGKILL)
+        if self.code is None:
+            self.child.kill()
+            self.output, self.errors = self.child.communicate()
+        return self.code is not None and not left
+
+    def said(self):
+        """Lines of the program itself; launchers have a word to say when a process fails."""
+        return [line for line in self.errors.splitlines()
+                if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
+
+    def facts(self):
+        return f"it ended with {self.code}", self.output[-2000:], self.errors[-2000:]
+
+
+def accused(rank, lines):
+    return len(lines) == 1 and lines[0].startswith(f"graft-train: rank {rank} did not answer")
+
+
+def test_killed(rank):
+    one = Run()
+    os.kill(one.pids[rank], signal.SIGKILL)
+    ok(one.finish() and one.code != 0, f"rank {rank} is killed: all end, with a failure", *one.facts())
+    if mpi != "openmpi":
+        return  # its launcher ends the others at once, whatever it is told
+    one = Run(options=["--enable-recovery"])
+    os.kill(one.pids[rank], signal.SIGKILL)
+    ok(one.finish(), f"rank {rank} is killed, and the launcher lets the others live: they end", *one.facts())
+    ok(accused(rank, one.said()), "and say once whom they missed", one.errors)
+
+
+def test_stopped(rank):
+    one = Run()
+    begin = time.monotonic()
+    os.kill(one.pids[rank], signal.SIGSTOP)
+    fine = one.finish()
+    ok(fine and one.code != 0, f"rank {rank} is stopped: all end, with a failure", *one.facts())
+    ok(accused(rank, one.said()), "and it is named, once", one.errors)
+    ok(time.monotonic() - begin >= DEADLINE, "after the deadline")
+
+
+def test_interrupted(name, number, at_launcher=False):
+    saved, report = f"{base}/{name}", f"{base}/{name}.json"
+    # Open MPI's launcher waits a second, or so many, before it asks its ranks to end, and again before it kills them.
+    # In this time it does not read what they print: epochs must be so long that all of it has room on the way.
+    slow = at_launcher and mpi == "openmpi"
+    options = ["--mca", "odls_base_sigkill_timeout", "3"] if slow else []
+    one = Run("--save", saved, "--json", report, *(["--set", "layers=3", "hidden=512"] if slow else []),
+              options=options)
+    os.kill(one.child.pid if at_launcher else one.pids[1], number)
+    fine = one.finish()
+    codes = [1 if slow else 128 + number]
+    found = re.search(r"interrupted at epoch (\d+)", one.errors)
+    if not ok(fine and one.code in codes and found and len(one.said()) == 1,
+              f"{name}: told once, and all end with {codes}", *one.facts()):
+        return None
+    epoch = int(found.group(1))
+    with open(report) as file:
+        told = json.load(file)
+    ok(told["interrupted"] and told["epochs"] == epoch == len(told["history"]) and told["test_accuracy"] > 0,
+       f"{name}: measured and reported", told["epochs"], epoch)
+    stored = read_safetensors(saved + FILE)[1]["progress.epoch"][2]
+    ok(struct.unpack("<q", stored) == (epoch,), f"{name}: and saved")
+    return saved, epoch
+
+
+def launch(ranks, *args):
+    return subprocess.run([launcher, "-n", str(ranks), program, data, *TRAINED, "halo.timeout=60", *args], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=TIMEOUT)
+
+
+def last_losses(path):
+    with open(path) as file:
+        return [entry["loss"] for entry in json.load(file)["history"]][-4:]
+
+
+def test_resumed(saved, epoch):
+    """A run that goes on after an interruption, with as many ranks, with more, with fewer, and in one process."""
+    total = f"epochs={epoch + 4}"
+    straight = launch(RANKS, total, "--save", f"{base}/straight", "--json", f"{base}/straight.json")
+    same = launch(RANKS, total, "--resume", saved, "--save", f"{base}/same")
+    ok(straight.returncode == 0 and same.returncode == 0 and
+       not differing_tensors(f"{base}/straight{FILE}", f"{base}/same{FILE}"),
+       "resumed, ranks come to the bits of a run that was not interrupted", straight.stderr, same.stderr)
+    expected = last_losses(f"{base}/straight.json")
+    for ranks in (1, 2, 4):
+        args = (total, "--resume", saved, "--json", f"{base}/{ranks}.json")
+        result = launch(ranks, *args) if ranks > 1 else run(data, *TRAINED, *args)
+        found = last_losses(f"{base}/{ranks}.json") if result.returncode == 0 else []
+        ok(len(found) == 4 and all(abs(a - b) <= 1e-4 * b for a, b in zip(found, expected)),
+           f"resumed with {ranks}, to the same losses within rounding", result.stderr, found, expected)
+
+
+for number in (0, 1):
+    test_killed(number)
+for number in (0, RANKS - 1):
+    test_stopped(number)
+checkpoint = test_interrupted("a rank is interrupted", signal.SIGINT)
+if checkpoint:
+    test_resumed(*checkpoint)
+test_interrupted("a rank is terminated", signal.SIGTERM)
+test_interrupted("the launcher is interrupted", signal.SIGINT, at_launcher=True)
+done()
