@@ -10,7 +10,7 @@ static int32_t allocate(const graft_context *context, struct gr_comm *comm, stru
                         graft_error *error)
 {
     const int64_t n_ranks = comm->n_ranks;
-    int32_t       rc = gr_exchange_init(context, comm, &r->exchange, error);
+    int32_t       rc = gr_wire_init(context, comm, &r->wire, error);
 
     GR_TRY(rc);
     GR_TRY(GR_NEW(context, r->send_start, n_ranks + 1, error));
@@ -41,7 +41,7 @@ static int32_t share_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_er
 static int32_t exchange_plain(struct gr_halo_rows *r, const int64_t *out_start, const void *out,
                               const int64_t *in_start, void *in, int64_t bytes, graft_error *error)
 {
-    struct gr_comm *comm = r->exchange.comm;
+    struct gr_comm *comm = r->wire.exchange.comm;
 
     for (int32_t q = 0; q <= comm->n_ranks; q++) {
         r->out_at[q] = out_start[q] * bytes;
@@ -59,7 +59,7 @@ int32_t gr_halo_rows_ask(struct gr_halo_rows *r, const void *owned, void *halo, 
 {
     char *const out = (char *)r->buffer;
 
-    for (int64_t i = 0; i < r->send_start[r->exchange.comm->n_ranks]; i++)
+    for (int64_t i = 0; i < r->send_start[r->wire.exchange.comm->n_ranks]; i++)
         memcpy(out + i * bytes, (const char *)owned + r->place[i] * bytes, (uint64_t)bytes);
     return exchange_plain(r, r->send_start, out, r->halo->start, halo, bytes, error);
 }
@@ -81,6 +81,8 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
     rc = GR_NEW(context, r->place, sent, error);
     if (rc == GRAFT_OK && (r->buffer = gr_new(context, sent, (uint64_t)widest * 4, "rows of messages", error)) == NULL)
         rc = GRAFT_ERR_NOMEM;
+    if (rc == GRAFT_OK)
+        rc = gr_wire_reserve(&r->wire, (const int64_t[]){ sent, halo->count }, widest, GRAFT_F32, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_halo_rows_tell(r, halo->place, r->place, sizeof *r->place, error));
     rc = share_flow(r, comm, error);
@@ -91,7 +93,7 @@ done:
 
 void gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r)
 {
-    gr_exchange_fini(context, &r->exchange);
+    gr_wire_fini(&r->wire);
     gr_comm_free(comm, r->send_start);
     gr_free(context, r->out_at);
     gr_free(context, r->in_at);
@@ -117,7 +119,7 @@ struct packing {
 static struct packing packing_of(const struct gr_halo_rows *r)
 {
     const struct gr_halo_pass *pass = &r->pass;
-    const int64_t              sent = r->send_start[r->exchange.comm->n_ranks];
+    const int64_t              sent = r->send_start[r->wire.exchange.comm->n_ranks];
 
     return (struct packing){ dense(pass->x, pass->n_owned, pass->width),
                              dense(r->buffer, sent, pass->width),
@@ -127,24 +129,27 @@ static struct packing packing_of(const struct gr_halo_rows *r)
 int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error)
 {
-    const struct gr_exchange_side owned = { r->send_start, (char *)r->buffer };
-    const struct gr_exchange_side halo = { r->halo->start, (char *)(pass->x + pass->n_owned * pass->width) };
-    const int                     forward = pass->direction == GR_FORWARD;
-    const struct gr_frame         head = { .layer = pass->layer,
-                                           .direction = (int32_t)pass->direction,
-                                           .bits = 32,
-                                           .epoch = pass->epoch,
-                                           .width = pass->width };
-    int32_t                       rc = GRAFT_OK;
+    const struct gr_wire_rows owned = { r->send_start, r->buffer };
+    const struct gr_wire_rows halo = { r->halo->start, pass->x + pass->n_owned * pass->width };
+    const int                 forward = pass->direction == GR_FORWARD;
+    const struct gr_wire_pass on_wire = { .layer = pass->layer,
+                                          .direction = (int32_t)pass->direction,
+                                          .exact = pass->exact,
+                                          .epoch = pass->epoch,
+                                          .width = pass->width,
+                                          .dtype = GRAFT_F32 };
+    int32_t                   rc = GRAFT_OK;
 
     r->pass = *pass;
-    GR_TRY(gr_exchange_receive(&r->exchange, &head, forward ? halo : owned, error));
+    GR_TRY(gr_wire_receive(&r->wire, &on_wire, forward ? halo : owned, error));
     if (forward) {
         const struct packing p = packing_of(r);
 
         gr_edge_gather_rows(&p.owned, &p.index, &p.packed, team.threads);
     }
-    GR_TRY(gr_exchange_send(&r->exchange, forward ? owned : halo, team, error));
+    rc = gr_wire_send(&r->wire, forward ? owned : halo, team, error);
+    if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->wire.exchange.comm, error);
+    GR_TRY(rc);
     r->begun = 1;
 done:
     return rc;
@@ -156,7 +161,7 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_erro
 
     if (!r->begun) return GRAFT_OK;
     r->begun = 0;
-    GR_TRY(gr_exchange_end(&r->exchange, team, error));
+    GR_TRY(gr_wire_end(&r->wire, team, error));
     if (r->pass.direction == GR_BACKWARD) {
         const struct packing p = packing_of(r);
 
@@ -169,6 +174,6 @@ done:
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks)
 {
     if (r->send_start == NULL) return 0;
-    return gr_exchange_bytes(n_ranks) + 24 * ((int64_t)n_ranks + 1) + (int64_t)sizeof *r->flow * n_ranks +
+    return gr_wire_bytes(&r->wire) + 24 * ((int64_t)n_ranks + 1) + (int64_t)sizeof *r->flow * n_ranks +
            r->send_start[n_ranks] * 4 * (1 + r->widest);
 }

@@ -5,13 +5,13 @@
 #define GR_AGGREGATE_HALO_H
 
 #include "aggregate/graph.h"
-#include "exchange/rows.h"
+#include "aggregate/wire.h"
 
 /** One pass. Forward, the owned rows go to those behind them, rows of the halo, where other ranks have them; backward,
  *  what stands behind the owned rows is added to the rows of its owners, in the order of ranks. */
 struct gr_halo_pass {
     enum gr_direction direction;
-    int32_t           layer;
+    int32_t           layer, exact; /* exact: whatever halo.bits says */
     int64_t           epoch;
     int64_t           n_owned, width;
     float            *x; /* [n_owned + halo x width] */
@@ -25,7 +25,7 @@ struct gr_halo_rows {
     int64_t               widest;
     float                *buffer; /* [rows that go x widest] */
     struct gr_flow       *flow;   /* [n_ranks] */
-    struct gr_exchange    exchange;
+    struct gr_wire        wire;
     struct gr_halo_pass   pass;  /* the one in work */
     int                   begun; /* there is one */
 };
@@ -37,7 +37,7 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
                           int64_t widest, struct gr_halo_rows *rows, graft_error *error);
 void    gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of `exchange` lets
+/** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of the exchange lets
  *  messages move. Allocates nothing. Collective. \return OK; ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);

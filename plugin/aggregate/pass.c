@@ -20,7 +20,7 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
 {
     const int transposed = (a->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
 
-    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE))
+    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
     if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
@@ -77,19 +77,19 @@ static void start(graft_plan *plan, const graft_aggregate_args *args)
     pass->element = args->x->dtype == GRAFT_F64 ? 8 : 4;
 }
 
-/* What the frames of this pass have in common. */
-static struct gr_frame head_of(const struct gr_pass *pass)
+static struct gr_wire_pass wire_pass(const struct gr_pass *pass)
 {
-    return (struct gr_frame){ .layer = pass->args.layer,
-                              .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
-                              .bits = (int32_t)pass->element * 8,
-                              .epoch = pass->args.epoch,
-                              .width = pass->x.n_cols };
+    return (struct gr_wire_pass){ .layer = pass->args.layer,
+                                  .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
+                                  .exact = (pass->args.flags & GRAFT_AGGREGATE_EXACT) != 0,
+                                  .epoch = pass->args.epoch,
+                                  .width = pass->x.n_cols,
+                                  .dtype = pass->x.dtype };
 }
 
-static struct gr_exchange_side side_of(const graft_plan *plan, int32_t side)
+static struct gr_wire_rows rows_of(const graft_plan *plan, int32_t side)
 {
-    return (struct gr_exchange_side){ plan->side[side].start, plan->side[side].buffer };
+    return (struct gr_wire_rows){ plan->side[side].start, plan->side[side].buffer };
 }
 
 static struct gr_team team_of(const graft_plan *plan)
@@ -124,7 +124,7 @@ static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, 
                                   .row_scale = row_scale,
                                   .times = plan->pass.args.times,
                                   .poll = poll_fn,
-                                  .poll_arg = poll_fn != NULL ? &plan->exchange : NULL };
+                                  .poll_arg = poll_fn != NULL ? &plan->wire.exchange : NULL };
 
     return gr_mxm_run(plan->context, &args, error);
 }
@@ -149,17 +149,17 @@ static void clear_bare(const graft_plan *plan)
 /* All of a pass that happens before end(). What fails here has others waiting. */
 static int32_t run(graft_plan *plan, graft_error *error)
 {
-    struct gr_pass       *pass = &plan->pass;
-    const int             transposed = pass->gets == GR_SIDE_OUT;
-    const uint32_t        flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
-    const graft_dense     sent = buffer_of(plan, pass->sends);
-    const struct gr_frame head = head_of(pass);
-    int32_t               rc = GRAFT_OK;
+    struct gr_pass           *pass = &plan->pass;
+    const int                 transposed = pass->gets == GR_SIDE_OUT;
+    const uint32_t            flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
+    const graft_dense         sent = buffer_of(plan, pass->sends);
+    const struct gr_wire_pass on_wire = wire_pass(pass);
+    int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_exchange_receive(&plan->exchange, &head, side_of(plan, pass->gets), error));
+    GR_TRY(gr_wire_receive(&plan->wire, &on_wire, rows_of(plan, pass->gets), error));
     if (sent.n_rows > 0)
         GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
-    GR_TRY(gr_exchange_send(&plan->exchange, side_of(plan, pass->sends), team_of(plan), error));
+    GR_TRY(gr_wire_send(&plan->wire, rows_of(plan, pass->sends), team_of(plan), error));
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
@@ -178,7 +178,7 @@ int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     GR_TRY(check_matrices(plan, args, error));
     GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
     start(plan, args);
-    rc = gr_plan_reserve(plan, args->x->n_cols, plan->pass.element, error);
+    rc = gr_plan_reserve(plan, args->x->n_cols, args->x->dtype, error);
     if (rc == GRAFT_OK) rc = run(plan, error);
     if (rc < 0) {
         plan->pass.begun = 0;
@@ -198,7 +198,7 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
 
     if (!pass->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     pass->begun = 0;
-    GR_TRY(gr_exchange_end(&plan->exchange, team_of(plan), error));
+    GR_TRY(gr_wire_end(&plan->wire, team_of(plan), error));
     received = buffer_of(plan, pass->gets);
     if (received.n_rows > 0)
         rc = product(plan, transposed ? plan->send_transpose : plan->receive, &received, &pass->out,

@@ -15,8 +15,8 @@
 #define GR_AGGREGATE_PLAN_H
 
 #include "aggregate/graph.h"
+#include "aggregate/wire.h"
 #include "cover/cover.h"
-#include "exchange/rows.h"
 #include "graft_aggregate.h"
 #include "kernel/kernel.h"
 
@@ -98,7 +98,7 @@ struct graft_plan {
     struct gr_comm       *comm;
     const struct gr_part *part;
     graft_dtype           value_type;
-    struct gr_exchange    exchange;
+    struct gr_wire        wire;
     struct gr_side        side[GR_SIDES];
     int64_t               buffer_bytes[GR_SIDES];
     graft_matrix         *local, *send, *receive; /* A_local, S, R */
@@ -137,7 +137,7 @@ int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, 
                             graft_error *error);
 
 /** Have buffers for passes of so many columns. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_plan_reserve(graft_plan *plan, int64_t width, int64_t element_bytes, graft_error *error);
+int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error);
 
 /** Bytes that the plan holds now, beside the graph and what kernels prepared. */
 int64_t gr_plan_bytes(const graft_plan *plan);

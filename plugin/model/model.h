@@ -509,10 +509,12 @@ int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: a step begins; and rows of `width` columns are exchanged in the layer in work, which counts for the
+/** Not collective: a step begins; and rows of so many bytes are exchanged in the layer in work, which counts for the
  *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
 void    gr_traffic_begin(const graft_trainer *trainer);
-void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t width);
+void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t row_bytes);
+/** Bytes of a row on its way. */
+int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);

@@ -163,22 +163,30 @@ int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(settle_loss(t, error));
-    rc = compare_options(t, error);
+    GR_TRY(compare_options(t, error));
+    rc = gr_wire_compare(t->context, t->over->comm, error);
 done:
     return rc;
+}
+
+/* Whether rows travel as they are in what the trainer does now. */
+static int32_t is_exact(const graft_trainer *t)
+{
+    return t->pass_now == GRAFT_PASS_EVALUATION && gr_option_is(t->context, GR_OPTION_HALO_BITS_EVALUATION, "32");
 }
 
 int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, double begin,
                             graft_error *error)
 {
-    const struct gr_halo_pass pass = { direction, t->layer_now, t->progress.epoch, t->n, width, x };
+    const struct gr_halo_pass pass = { direction, t->layer_now, is_exact(t), t->progress.epoch, t->n, width, x };
     struct gr_halo_rows      *rows = &t->ranks.halo_rows;
     int32_t                   rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
-    gr_traffic_count(t, rows->flow, direction == GR_FORWARD ? GRAFT_PASS_FORWARD : GRAFT_PASS_BACKWARD, width);
+    gr_traffic_count(t, rows->flow, (int32_t)direction,
+                     gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
     rc = gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error);
-    gr_profile_part(t, "pack", begin, rows->exchange.packed, 0);
+    gr_profile_part(t, "pack", begin, rows->wire.exchange.packed, 0);
     return rc;
 }
 
@@ -190,9 +198,9 @@ int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
 
     if (!rows->begun) return GRAFT_OK;
     rc = gr_halo_rows_end(rows, gr_profile_team(t), error);
-    gr_profile_part(t, "local", local > 0 ? local : rows->exchange.packed, computed, 0);
-    gr_profile_part(t, "wait", computed, rows->exchange.came, 1);
-    gr_profile_part(t, "unpack", rows->exchange.came, 0, 0);
+    gr_profile_part(t, "local", local > 0 ? local : rows->wire.exchange.packed, computed, 0);
+    gr_profile_part(t, "wait", computed, rows->wire.exchange.came, 1);
+    gr_profile_part(t, "unpack", rows->wire.exchange.came, 0, 0);
     return rc;
 }
 
@@ -203,7 +211,7 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
 
     if (!rows->begun) return team;
     team.poll = gr_exchange_poll;
-    team.poll_arg = (void *)(uintptr_t)&rows->exchange;
+    team.poll_arg = (void *)(uintptr_t)&rows->wire.exchange;
     return team;
 }
 
@@ -211,11 +219,13 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
 static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int64_t width, graft_error *error)
 {
     const int32_t n_ranks = t->over->comm->n_ranks;
-    const int64_t rows = plan->side[GR_SIDE_IN].start[n_ranks] + plan->side[GR_SIDE_OUT].start[n_ranks];
+    const int64_t rows[] = { plan->side[GR_SIDE_IN].start[n_ranks], plan->side[GR_SIDE_OUT].start[n_ranks] };
+    const int64_t packed = gr_wire_room(&plan->wire, rows, width, GRAFT_F32);
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_ledger_check(t, 4.0 * (double)rows * (double)width, "messages (rows of others)", error));
-    rc = gr_plan_reserve(plan, width, sizeof(float), error);
+    GR_TRY(gr_ledger_check(t, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
+                           "messages (rows of others)", error));
+    rc = gr_plan_reserve(plan, width, GRAFT_F32, error);
 done:
     return rc;
 }
@@ -272,6 +282,7 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
 {
     graft_plan *const          plan = sum->way == GR_GATHER_ALL ? t->ranks.plan : layer->plan;
     const int                  back = sum->way == GR_SCATTER;
+    const int32_t              exact = sum->way == GR_GATHER_ALL || is_exact(t); /* what is kept is made once */
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_out = back ? local->n_cols : local->n_rows;
     const graft_dense          x = rows_of(sum->x.data, sum->x.rows, sum->width, sum->x.stride);
@@ -279,7 +290,8 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     const graft_aggregate_args args = { .size = sizeof args,
                                         .semiring = GRAFT_PLUS_TIMES,
                                         .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
-                                                 (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0),
+                                                 (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0) |
+                                                 (exact ? GRAFT_AGGREGATE_EXACT : 0),
                                         .layer = t->layer_now,
                                         .epoch = t->progress.epoch,
                                         .threads = t->threads,
@@ -291,13 +303,13 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
-    gr_traffic_count(t, plan->flow, back ? GRAFT_PASS_BACKWARD : GRAFT_PASS_FORWARD, sum->width);
+    gr_traffic_count(t, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
-    gr_profile_part(t, "pack", begin, plan->exchange.packed, 0);
-    gr_profile_part(t, "local", plan->exchange.packed, plan->pass.computed, 0);
-    gr_profile_part(t, "wait", plan->pass.computed, plan->exchange.came, 1);
-    gr_profile_part(t, "unpack", plan->exchange.came, 0, 0);
+    gr_profile_part(t, "pack", begin, plan->wire.exchange.packed, 0);
+    gr_profile_part(t, "local", plan->wire.exchange.packed, plan->pass.computed, 0);
+    gr_profile_part(t, "wait", plan->pass.computed, plan->wire.exchange.came, 1);
+    gr_profile_part(t, "unpack", plan->wire.exchange.came, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)n_out) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:

@@ -13,14 +13,21 @@ void gr_traffic_begin(const graft_trainer *t)
     memset(t->ranks.sent, 0, (uint64_t)t->config.n_layers * GR_DIRECTIONS * sizeof *t->ranks.sent);
 }
 
-void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_t pass, int64_t width)
+int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact)
+{
+    const struct gr_wire_pass on_wire = { .direction = pass, .exact = exact, .width = width, .dtype = GRAFT_F32 };
+
+    return gr_wire_row_bytes(wire, &on_wire);
+}
+
+void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_t pass, int64_t row_bytes)
 {
     struct gr_sent *sent = &t->ranks.sent[t->layer_now * GR_DIRECTIONS + pass];
 
     if (t->pass_now == GRAFT_PASS_EVALUATION) return;
     sent->flow = flow;
     sent->exchanges++;
-    sent->row_bytes += width * (int64_t)sizeof(float);
+    sent->row_bytes += row_bytes;
 }
 
 /* Rows of an exchange for all vertices, forward; NULL: mlp has none. */
@@ -76,10 +83,10 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
         traffic->halo_bytes_per_epoch += flow.in * r->sent[i].row_bytes;
         traffic->halo_bytes_if_post += flow.if_post * r->sent[i].row_bytes;
     }
-    add_seconds(&r->halo_rows.exchange, traffic);
-    if (r->plan != NULL) add_seconds(&r->plan->exchange, traffic);
+    add_seconds(&r->halo_rows.wire.exchange, traffic);
+    if (r->plan != NULL) add_seconds(&r->plan->wire.exchange, traffic);
     for (int32_t l = 0; l < t->config.n_layers; l++)
-        if (r->masked[l].plan != NULL) add_seconds(&r->masked[l].plan->exchange, traffic);
+        if (r->masked[l].plan != NULL) add_seconds(&r->masked[l].plan->wire.exchange, traffic);
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
@@ -140,10 +147,11 @@ static int64_t row_bytes(const graft_trainer *t, int32_t l, int32_t pass)
     const struct gr_layer *layer = &t->layers[l];
     const int              is_gat = t->config.kind == GR_MODEL_GAT;
     const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    const struct gr_wire  *wire = t->ranks.plan != NULL ? &t->ranks.plan->wire : &t->ranks.halo_rows.wire;
     const int              first = l == 0 && layer->aggregate_first && !is_gat;
 
     if (first && (pass == GRAFT_PASS_BACKWARD || gr_gathers_once(t))) return 0;
-    return (int64_t)sizeof(float) * width * (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) ? 2 : 1);
+    return gr_ranks_row_bytes(wire, pass, width, 0) * (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) ? 2 : 1);
 }
 
 static void line(const graft_trainer *t, int32_t rank, struct gr_text *text)

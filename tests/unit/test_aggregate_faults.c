@@ -377,13 +377,13 @@ static void test_faults(const char *what, int32_t (*body)(struct rank *r))
 static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, float *h)
 {
     const int64_t        n = g->n_owned, halo = g->part.halo.count;
-    const struct gr_team team = { .threads = 2, .poll = gr_exchange_poll, .poll_arg = &rows->exchange };
-    struct gr_halo_pass  pass = { GR_FORWARD, 3, 17, n, WIDE, h };
+    const struct gr_team team = { .threads = 2, .poll = gr_exchange_poll, .poll_arg = &rows->wire.exchange };
+    struct gr_halo_pass  pass = { GR_FORWARD, 3, 0, 17, n, WIDE, h };
     int32_t              rc;
 
     for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
     TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
-    gr_exchange_poll(&rows->exchange);
+    gr_exchange_poll(&rows->wire.exchange);
     TRY(gr_halo_rows_end(rows, team, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)
         for (int64_t i = g->part.halo.start[q]; i < g->part.halo.start[q + 1]; i++) {

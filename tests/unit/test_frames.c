@@ -117,15 +117,16 @@ static int32_t large_rows(struct rank *r)
 {
     enum { WIDTH = 333, EACH = 2500 };
     const int32_t           n = r->n_ranks;
-    int64_t                 start[RANKS_MOST + 1] = { 0 }, place;
+    int64_t                 start[RANKS_MOST + 1] = { 0 }, at[RANKS_MOST + 1], place;
     struct gr_exchange      x = { 0 };
-    struct gr_exchange_side out = { start, NULL }, in = { start, NULL };
+    struct gr_exchange_side out = { start, at, NULL }, in = { start, at, NULL };
     const struct gr_frame   head = { .layer = 1, .bits = 32, .epoch = 9, .width = WIDTH };
     const struct gr_team    team = { .threads = *(int *)r->all->arg };
     float                  *rows[2];
     int32_t                 rc;
 
     for (int32_t q = 0; q < n; q++) start[q + 1] = start[q] + (q == r->rank ? 0 : EACH + q + r->rank);
+    for (int32_t q = 0; q <= n; q++) at[q] = start[q] * WIDTH * (int64_t)sizeof(float);
     for (int i = 0; i < 2; i++) rows[i] = calloc((size_t)(start[n] * WIDTH), sizeof(float));
     for (place = 0; place < start[n] * WIDTH; place++) rows[0][place] = (float)(r->rank * 1000000 + place % 4099);
     out.rows = (char *)rows[0];
@@ -133,7 +134,8 @@ static int32_t large_rows(struct rank *r)
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     rc = gr_exchange_init(r->context, r->comm, &x, &r->error);
     if (rc == GRAFT_OK) rc = gr_exchange_receive(&x, &head, in, &r->error);
-    if (rc == GRAFT_OK) rc = gr_exchange_send(&x, out, team, &r->error);
+    if (rc == GRAFT_OK) gr_exchange_out(&x, out);
+    if (rc == GRAFT_OK) rc = gr_exchange_send(&x, team, &r->error);
     if (rc == GRAFT_OK) rc = gr_exchange_end(&x, team, &r->error);
     for (int32_t i = 0; i < x.n_in && rc == GRAFT_OK; i++) {
         const float *from = rows[1] + start[x.from[i]] * WIDTH;
