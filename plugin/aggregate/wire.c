@@ -52,8 +52,8 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
     return gr_comm_compare(comm, names, values, 6, error);
 }
 
-/* How rows of a pass are written. The nearest level has half the error, but errors of the same sign each time add up
- * in gradients, of which most elements are small beside the largest; and with one bit all elements in the middle of a row
+/* How rows of a pass are written. The nearest level has half the error, but errors of the same sign each time add up in
+ * gradients, of which most elements are small beside the largest; and with one bit all elements in the middle of a row
  * would go to its ends. */
 static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pass *pass)
 {

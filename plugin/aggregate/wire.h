@@ -1,5 +1,5 @@
-/* Rows of numbers to and from other ranks in few bits: what goes is encoded, what comes decoded, and in between it is an
- * exchange (exchange/rows.h). With 32 bits rows travel from where they are to where they are wanted.
+/* Rows of numbers to and from other ranks in few bits: what goes is encoded, what comes decoded, and in between it is
+ * an exchange (exchange/rows.h). With 32 bits rows travel from where they are to where they are wanted.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_WIRE_H
 #define GR_AGGREGATE_WIRE_H

@@ -16,6 +16,7 @@
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
 
+#include "aggregate/halo.h"
 #include "aggregate/part.h"
 #include "aggregate/plan.h"
 #include "base/context.h"
@@ -200,7 +201,7 @@ struct gr_ranks {
     struct gr_part        part;      /* that the plan is for */
     struct gr_made_part   made;      /* what it has that the graph over ranks has not */
     struct gr_share      *share;     /* [n_ranks] what all have of the graph, made symmetric or not */
-    struct gr_halo_rows   links;     /* of the halo, while create() is at work */
+    struct gr_links       links;     /* of the halo, while create() is at work */
     struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS] */

@@ -255,8 +255,7 @@ int64_t gr_ranks_message_bytes(const graft_trainer *t)
     if (t->over == NULL) return 0;
     for (int32_t l = 0; l < t->config.n_layers; l++)
         if (r->masked[l].plan != NULL) bytes += gr_plan_bytes(r->masked[l].plan);
-    return bytes + gr_halo_rows_bytes(&r->halo_rows, t->over->comm->n_ranks) +
-           gr_halo_rows_bytes(&r->links, t->over->comm->n_ranks);
+    return bytes + gr_halo_rows_bytes(&r->halo_rows, t->over->comm->n_ranks) + gr_links_bytes(&r->links);
 }
 
 void gr_ranks_fini(graft_trainer *t)

@@ -399,8 +399,8 @@ static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_
         float right = (float)g->vertex[i];
 
         for (int32_t q = 0; q < r->n_ranks; q++)
-            for (int64_t k = rows->send_start[q]; k < rows->send_start[q + 1]; k++)
-                if (rows->place[k] == i) right += (float)(1 << q);
+            for (int64_t k = rows->links.send_start[q]; k < rows->links.send_start[q + 1]; k++)
+                if (rows->links.place[k] == i) right += (float)(1 << q);
         if (h[i * WIDE] != right)
             rank_blame(r, "row %lld is %g, expected %g", (long long)i, (double)h[i * WIDE], (double)right);
     }
@@ -425,7 +425,7 @@ static int32_t halo_body(struct rank *r)
     TRY(halo_passes(r, made, &rows, h));
 done:
     if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
-    if (made != NULL) gr_halo_rows_fini(r->context, made->comm, &rows);
+    if (made != NULL) gr_halo_rows_fini(made->comm, &rows);
     gr_interface_graph.destroy(made);
     free(h);
     return rc;
