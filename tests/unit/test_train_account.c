@@ -374,6 +374,7 @@ int main(void)
         { "hidden=16", "dropout=0" },        { "recompute=yes", "hidden=16" },
         { "recompute=yes", "hidden=40,8" },  { "recompute=yes", "reuse_input=no" },
         { "hidden=8,40", "reuse_input=no" }, { "hidden=40,8", "input_dropout=0.2" },
+        { "halo.bits=2", "hidden=24" },      { "halo.bits=1", "halo.bits_backward=8" },
     };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };
@@ -390,7 +391,7 @@ int main(void)
     any->close(any->self);
     api->close(api->context);
     for (int m = 0; m < 4; m++)
-        for (int s = 0; s < 6; s++, number++)
+        for (int s = 0; s < 8; s++, number++)
             test_traffic(models[m], &more[s], covers[number % 3], ranks[(number + m) % 4]);
     test_traffic("mlp", &more[0], "hybrid", 2);
     /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
