@@ -83,7 +83,7 @@ int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graf
         if (bytes <= plan->buffer_bytes[i]) continue;
         larger = gr_new(plan->context, bytes, 1, "rows of messages", error);
         if (larger == NULL) return GRAFT_ERR_NOMEM;
-        gr_comm_free(plan->comm, plan->side[i].buffer);
+        gr_free(plan->context, plan->side[i].buffer);
         plan->side[i].buffer = larger;
         plan->buffer_bytes[i] = bytes;
     }
@@ -212,7 +212,7 @@ void gr_plan_destroy(graft_plan *plan)
     gr_matrix_destroy(plan->receive_transpose);
     for (int side = 0; side < GR_SIDES; side++) {
         gr_free(plan->context, plan->side[side].start);
-        gr_comm_free(plan->comm, plan->side[side].buffer);
+        gr_free(plan->context, plan->side[side].buffer);
     }
     gr_wire_fini(&plan->wire);
     gr_free(plan->context, plan->bare);

@@ -150,11 +150,6 @@ void gr_comm_destroy(struct gr_comm *comm)
     gr_free(comm->context, comm);
 }
 
-void gr_comm_free(const struct gr_comm *comm, void *memory)
-{
-    gr_free(comm->context, memory);
-}
-
 int32_t gr_comm_channel(struct gr_comm *comm)
 {
     const int64_t blocks = ((int64_t)comm->transport.tag_max + 1 - GR_TAG_FIRST) / GR_CHANNEL_TAGS;

@@ -79,9 +79,6 @@ int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error);
  *  life of the process. All that messages went to or from is freed before the comm. */
 void gr_comm_keep(struct gr_comm *comm);
 
-/** Free a block that messages were sent from or received into. */
-void gr_comm_free(const struct gr_comm *comm, void *memory);
-
 /** Forget all messages on their way. The others will wait for them: for the end of a comm. */
 void gr_comm_give_up(struct gr_comm *comm);
 

@@ -34,8 +34,8 @@ done:
 void gr_exchange_fini(const graft_context *context, struct gr_exchange *x)
 {
     if (x->comm == NULL) return;
-    gr_comm_free(x->comm, x->frame_in);
-    gr_comm_free(x->comm, x->frame_out);
+    gr_free(context, x->frame_in);
+    gr_free(context, x->frame_out);
     gr_free(context, x->from);
     gr_free(context, x->to);
     gr_free(context, x->crc);
