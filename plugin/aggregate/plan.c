@@ -44,10 +44,11 @@ static int32_t allocate(graft_plan *plan, graft_error *error)
     const int64_t n_ranks = plan->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
+    /* First of all: it takes a channel, and where memory fails on one rank the others have taken theirs. */
+    GR_TRY(gr_wire_init(plan->context, plan->comm, &plan->wire, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
-    rc = gr_wire_init(plan->context, plan->comm, &plan->wire, error);
+    rc = GR_NEW(plan->context, plan->flow, n_ranks, error);
 done:
     return rc;
 }

@@ -35,11 +35,12 @@ static int32_t make(struct host *host, graft_graph *graph, struct host_slice *s,
     return host->train->create(host->api->context, &s->dataset, trainer, &host->error);
 }
 
-/* After an error of create() that all agree on, the same ranks can make a trainer. */
+/* After an error of create() that all agree on, the same ranks can make a trainer, and train. */
 static int32_t make_again(struct host *host, graft_graph *graph, const struct plot *plot)
 {
     graft_error       first = host->error, second = GRAFT_INIT(graft_error);
     graft_trainer    *trainer = NULL;
+    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
     struct host_slice s;
     int32_t           rc;
 
@@ -52,6 +53,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
     rc = make(host, graph, &s, &trainer);
+    if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
     host->train->destroy(trainer);
     host_slice_fini(&s);
     if (rc == GRAFT_OK) host->error = first;
