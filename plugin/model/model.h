@@ -187,6 +187,7 @@ struct gr_sent {
     const struct gr_flow *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
     int64_t               exchanges;
     int64_t               row_bytes; /* that one row had in all of these together */
+    struct gr_wire_loss   loss;      /* of rows sent, since the trainer was made */
 };
 
 /** The rows that a layer does in a step, over ranks. */
@@ -514,6 +515,8 @@ int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
  *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
 void    gr_traffic_begin(const graft_trainer *trainer);
 void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t row_bytes);
+/** Not collective: what few bits lost of the rows that were sent just now. */
+void    gr_traffic_lose(const graft_trainer *trainer, int32_t pass, const struct gr_wire *wire);
 /** Bytes of a row on its way. */
 int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */

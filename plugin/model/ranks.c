@@ -186,6 +186,7 @@ int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float
     gr_traffic_count(t, rows->flow, (int32_t)direction,
                      gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
     rc = gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error);
+    gr_traffic_lose(t, (int32_t)direction, &rows->wire);
     gr_profile_part(t, "pack", begin, rows->wire.exchange.packed, 0);
     return rc;
 }
@@ -305,6 +306,7 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     gr_traffic_count(t, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
+    gr_traffic_lose(t, back, &plan->wire);
     gr_profile_part(t, "pack", begin, plan->wire.exchange.packed, 0);
     gr_profile_part(t, "local", plan->wire.exchange.packed, plan->pass.computed, 0);
     gr_profile_part(t, "wait", plan->pass.computed, plan->wire.exchange.came, 1);

@@ -5,12 +5,12 @@
 #include "model/model.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void gr_traffic_begin(const graft_trainer *t)
 {
     if (t->over == NULL) return;
-    memset(t->ranks.sent, 0, (uint64_t)t->config.n_layers * GR_DIRECTIONS * sizeof *t->ranks.sent);
+    for (int32_t i = 0; i < t->config.n_layers * GR_DIRECTIONS; i++)
+        t->ranks.sent[i] = (struct gr_sent){ .loss = t->ranks.sent[i].loss };
 }
 
 int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact)
@@ -28,6 +28,18 @@ void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_
     sent->flow = flow;
     sent->exchanges++;
     sent->row_bytes += row_bytes;
+}
+
+void gr_traffic_lose(const graft_trainer *t, int32_t pass, const struct gr_wire *wire)
+{
+    struct gr_wire_loss *loss = &t->ranks.sent[t->layer_now * GR_DIRECTIONS + pass].loss;
+
+    if (t->pass_now == GRAFT_PASS_EVALUATION) return;
+    for (int32_t q = 0; q < wire->exchange.comm->n_ranks; q++) {
+        loss->rows += wire->loss[q].rows;
+        loss->nmse += wire->loss[q].nmse;
+        loss->bound += wire->loss[q].bound;
+    }
 }
 
 /* Rows of an exchange for all vertices, forward; NULL: mlp has none. */
@@ -123,6 +135,11 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
     item->bytes_sent = flow.out * sent.row_bytes;
     item->messages = flow.messages_in * sent.exchanges;
     item->messages_sent = flow.messages_out * sent.exchanges;
+    if (rank == t->over->comm->rank) {
+        item->looked_at = sent.loss.rows;
+        item->nmse = sent.loss.nmse;
+        item->bound = sent.loss.bound;
+    }
 done:
     return rc;
 }

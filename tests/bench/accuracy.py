@@ -86,8 +86,9 @@ def main():
     compared = COMPARED if options.compare is None else COMPARED[:2] + [(text, text, False) for text in options.compare]
     for dataset in options.datasets:
         whole = 0
-        print(f"\n{os.path.basename(os.path.normpath(dataset))}, {options.ranks} ranks, {options.seeds} seeds\n\n"
-              "| messages | test accuracy, % | sd | MB in a step | times fewer | s per epoch |\n|---|---|---|---|---|---|")
+        print(f"\n{os.path.basename(os.path.normpath(dataset))}, {options.ranks} ranks, {options.seeds} seeds\n")
+        print("| messages | test accuracy, % | sd | MB in a step | times fewer | s per epoch |")
+        print("|---|---|---|---|---|---|")
         for name, settings, alone in compared:
             reports = [train(options, dataset, settings, alone, seed) for seed in range(options.seeds)]
             whole = whole or reports[0].get("halo_bytes_per_epoch", 0)
