@@ -25,6 +25,7 @@
 #include "graft_account.h"   /* what a trainer tells of its work: spans of time, memory, messages */
 #include "graft_aggregate.h" /* graft.aggregate/1: products over ranks: plan, begin, end */
 #include "graft_base.h"      /* versions, sizes, status codes, errors, the words of the comments */
+#include "graft_codec.h"     /* graft.codec/1: rows as messages of few bits */
 #include "graft_data.h"      /* graft.data/1: data sets from files */
 #include "graft_edge.h"      /* graft.edge/1: rows by index, attention on the entries of a matrix */
 #include "graft_graph.h"     /* graft.graph/1: a graph over ranks, each vertex with its owner */

@@ -76,6 +76,10 @@ typedef struct graft_traffic_item {
     int64_t  bytes_sent;
     int64_t  messages; /**< in which they came */
     int64_t  messages_sent;
+    int64_t  looked_at; /**< rows that the asking rank sent in few bits since create() and that option "halo.error"
+                             looked at. This and what follows: of the asking rank, else 0. */
+    double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2, for what came of each */
+    double   bound;     /**< the same by the theory of the code; see graft_codec_error */
 } graft_traffic_item;
 
 GRAFT_EXTERN_C_END

@@ -28,11 +28,13 @@ typedef struct graft_plan_args {
 } graft_plan_args;
 
 enum {
-    GRAFT_AGGREGATE_TRANSPOSE = 1u, /**< with the transpose of A: the backward pass */
-    GRAFT_AGGREGATE_ACCUMULATE = 2u /**< out (+)= what comes, with the first operation of the semiring */
+    GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< with the transpose of A: the backward pass */
+    GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= what comes, with the first operation of the semiring */
+    GRAFT_AGGREGATE_EXACT = 4u       /**< rows travel as they are, whatever option "halo.bits" says */
 };
 
-/** One pass; see begin(). What stands above `threads` is the same on all ranks. */
+/** One pass; see begin(). What stands above `threads` is the same on all ranks: messages tell it, and one that tells
+ *  something else ends in ERR_PEER. */
 typedef struct graft_aggregate_args {
     uint32_t           size;
     graft_semiring     semiring;

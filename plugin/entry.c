@@ -29,6 +29,7 @@ static const void *api_get_interface(graft_context *context, const char *id)
     if (strcmp(id, GRAFT_DATA_ID) == 0) return &gr_interface_data;
     if (strcmp(id, GRAFT_TRAIN_ID) == 0) return &gr_interface_train;
     if (strcmp(id, GRAFT_TRANSPORT_ID) == 0) return &gr_interface_transport;
+    if (strcmp(id, GRAFT_CODEC_ID) == 0) return &gr_interface_codec;
     if (strcmp(id, GRAFT_GRAPH_ID) == 0) return &gr_interface_graph;
     if (strcmp(id, GRAFT_AGGREGATE_ID) == 0) return &gr_interface_aggregate;
     return NULL;

@@ -4,6 +4,7 @@
 #define GR_ENTRY_H
 
 #include "graft_aggregate.h"
+#include "graft_codec.h"
 #include "graft_edge.h"
 #include "graft_graph.h"
 #include "graft_mxm.h"
@@ -17,5 +18,6 @@ extern const graft_train          gr_interface_train;
 extern const graft_transports     gr_interface_transport;
 extern const graft_graphs         gr_interface_graph;
 extern const graft_aggregate      gr_interface_aggregate;
+extern const graft_codec          gr_interface_codec;
 
 #endif

@@ -29,10 +29,10 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
     info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
     info->passes = plan->passes;
-    info->wait_seconds = plan->exchange.wait_seconds;
-    info->exchange_seconds = plan->exchange.exchange_seconds;
-    if (plan->exchange.exchange_seconds > 0)
-        info->overlap_fraction = 1 - plan->exchange.wait_seconds / plan->exchange.exchange_seconds;
+    info->wait_seconds = plan->wire.exchange.wait_seconds;
+    info->exchange_seconds = plan->wire.exchange.exchange_seconds;
+    if (plan->wire.exchange.exchange_seconds > 0)
+        info->overlap_fraction = 1 - plan->wire.exchange.wait_seconds / plan->wire.exchange.exchange_seconds;
     return GRAFT_OK;
 }
 

@@ -4,7 +4,7 @@
  * graph.c   create: slices, owners, rows to their owners     directory.c  where the vertices of columns live
  * owner.h   which rank owns which vertex                     columns.c    from global to local columns
  * move.c    rows of bytes from slices to owners and back     explain.c    what there is, in a few lines
- * part.h    what can be made of it
+ * part.h    what can be made of it                           links.c      who has which vertex in its halo
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_GRAPH_H
 #define GR_AGGREGATE_GRAPH_H

@@ -4,14 +4,14 @@
 #ifndef GR_AGGREGATE_HALO_H
 #define GR_AGGREGATE_HALO_H
 
-#include "aggregate/graph.h"
-#include "exchange/rows.h"
+#include "aggregate/links.h"
+#include "aggregate/wire.h"
 
 /** One pass. Forward, the owned rows go to those behind them, rows of the halo, where other ranks have them; backward,
  *  what stands behind the owned rows is added to the rows of its owners, in the order of ranks. */
 struct gr_halo_pass {
     enum gr_direction direction;
-    int32_t           layer;
+    int32_t           layer, exact; /* exact: whatever halo.bits says */
     int64_t           epoch;
     int64_t           n_owned, width;
     float            *x; /* [n_owned + halo x width] */
@@ -19,13 +19,11 @@ struct gr_halo_pass {
 
 struct gr_halo_rows {
     const struct gr_halo *halo;
-    int64_t              *send_start;     /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
-    int32_t              *place;          /* [rows that go] which of the owned rows each is */
-    int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes of what is exchanged without a pass */
+    struct gr_links       links;
     int64_t               widest;
     float                *buffer; /* [rows that go x widest] */
     struct gr_flow       *flow;   /* [n_ranks] */
-    struct gr_exchange    exchange;
+    struct gr_wire        wire;
     struct gr_halo_pass   pass;  /* the one in work */
     int                   begun; /* there is one */
 };
@@ -35,23 +33,15 @@ struct gr_halo_rows {
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           int64_t widest, struct gr_halo_rows *rows, graft_error *error);
-void    gr_halo_rows_fini(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *rows);
+void    gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of `exchange` lets
+/** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of the exchange lets
  *  messages move. Allocates nothing. Collective. \return OK; ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);
 
 /** Wait for what comes, and take it into x. Does nothing where no pass has begun. \return OK; ERR_PEER. */
 int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_error *error);
-
-/** Without a pass, rows of so many bytes, not more than the widest: halo[halo->count] = those that their owners have of
- *  owned[]. Collective. \return OK; ERR_PEER. */
-int32_t gr_halo_rows_ask(struct gr_halo_rows *rows, const void *owned, void *halo, int64_t bytes, graft_error *error);
-
-/** The other way: told[rows that go] = what the others have for them, in the order of rows->place. Any number of bytes.
- *  Collective. \return OK; ERR_PEER. */
-int32_t gr_halo_rows_tell(struct gr_halo_rows *rows, const void *halo, void *told, int64_t bytes, graft_error *error);
 
 /** Bytes that it holds. */
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks);

@@ -120,24 +120,26 @@ done:
 }
 
 int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
-                        struct gr_halo_rows *links, const int64_t *order, struct gr_made_part *made, graft_error *error)
+                        struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error)
 {
-    int32_t *place = NULL, *new_place = NULL, *name = NULL;
+    int32_t *place = NULL, *packed = NULL, *new_place = NULL, *name = NULL;
     int32_t  rc = gr_order_apply(context, &part->local, order, &made->local, error);
 
     if (rc == GRAFT_OK) rc = sort_rows(context, &made->local, error);
     if (rc == GRAFT_OK) rc = places_of(context, order, part->local.n_rows, &place, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links->send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_place, part->halo.count, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, name, part->halo.count, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part.local = made->local.view;
-    GR_TRY(gr_halo_rows_ask(links, place, new_place, sizeof *place, error));
+    GR_TRY(gr_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
     rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, name, made, error);
     if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, name, made, error);
     rc = gr_comm_agree(comm, rc, error);
 done:
     gr_free(context, place);
-    gr_comm_free(comm, new_place);
+    gr_free(comm->context, packed);
+    gr_free(comm->context, new_place);
     gr_free(context, name);
     return rc;
 }

@@ -5,7 +5,7 @@
 #ifndef GR_AGGREGATE_PART_H
 #define GR_AGGREGATE_PART_H
 
-#include "aggregate/halo.h"
+#include "aggregate/links.h"
 
 /** A part with arrays of its own; those that it has not are of the part that it was made from. Zeroed, it is empty. */
 struct gr_made_part {
@@ -32,11 +32,10 @@ int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, c
 int64_t gr_part_symmetrize_bytes(const struct gr_part *part);
 
 /** Each rank puts its vertices in an order: place i gets vertex order[i]. Rows are sorted by column, the halo by owner
- *  and place again; `made` has all arrays of its own. `links` are of part->halo, 4 bytes wide at least. Collective.
+ *  and place again; `made` has all arrays of its own. `links` are of part->halo. Collective.
  * \return OK; ERR_ARG (no permutation), ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
-                        struct gr_halo_rows *links, const int64_t *order, struct gr_made_part *made,
-                        graft_error *error);
+                        struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error);
 /** Bytes that it takes at its peak. */
 int64_t gr_part_reorder_bytes(const struct gr_part *part);
 

@@ -2,8 +2,12 @@
  * aggregated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
+#include "base/parallel.h"
 
 #include <math.h>
+
+/* Rows that a thread clears at a time. */
+enum { CHUNK = 64 };
 
 static int is_sum(graft_semiring semiring)
 {
@@ -20,7 +24,7 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
 {
     const int transposed = (a->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
 
-    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE))
+    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
     if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
@@ -77,19 +81,21 @@ static void start(graft_plan *plan, const graft_aggregate_args *args)
     pass->element = args->x->dtype == GRAFT_F64 ? 8 : 4;
 }
 
-/* What the frames of this pass have in common. */
-static struct gr_frame head_of(const struct gr_pass *pass)
+static struct gr_wire_pass wire_pass(const struct gr_pass *pass)
 {
-    return (struct gr_frame){ .layer = pass->args.layer,
-                              .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
-                              .bits = (int32_t)pass->element * 8,
-                              .epoch = pass->args.epoch,
-                              .width = pass->x.n_cols };
+    return (struct gr_wire_pass){ .layer = pass->args.layer,
+                                  .direction = pass->args.flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD,
+                                  .exact = (pass->args.flags & GRAFT_AGGREGATE_EXACT) != 0,
+                                  .epoch = pass->args.epoch,
+                                  .width = pass->x.n_cols,
+                                  .dtype = pass->x.dtype,
+                                  .semiring = pass->args.semiring,
+                                  .flags = pass->args.flags };
 }
 
-static struct gr_exchange_side side_of(const graft_plan *plan, int32_t side)
+static struct gr_wire_rows rows_of(const graft_plan *plan, int32_t side)
 {
-    return (struct gr_exchange_side){ plan->side[side].start, plan->side[side].buffer };
+    return (struct gr_wire_rows){ plan->side[side].start, plan->side[side].buffer };
 }
 
 static struct gr_team team_of(const graft_plan *plan)
@@ -124,42 +130,70 @@ static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, 
                                   .row_scale = row_scale,
                                   .times = plan->pass.args.times,
                                   .poll = poll_fn,
-                                  .poll_arg = poll_fn != NULL ? &plan->exchange : NULL };
+                                  .poll_arg = poll_fn != NULL ? &plan->wire.exchange : NULL };
 
     return gr_mxm_run(plan->context, &args, error);
 }
 
+/* Rows of out that others alone have entries of, while threads go through them. */
+struct bare {
+    const int32_t     *row;
+    const graft_dense *out;
+    double             none; /* what has no part in the maximum or minimum */
+};
+
+static void clear_floats(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct bare *b = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        float *row = (float *)b->out->data + b->row[i] * b->out->stride;
+
+        for (int64_t j = 0; j < b->out->n_cols; j++) row[j] = (float)b->none;
+    }
+}
+
+static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct bare *b = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        double *row = (double *)b->out->data + b->row[i] * b->out->stride;
+
+        for (int64_t j = 0; j < b->out->n_cols; j++) row[j] = b->none;
+    }
+}
+
 /* Rows without entries of their own are 0 so far, which would take part in a maximum or minimum. */
-static void clear_bare(const graft_plan *plan)
+static void clear_bare(graft_plan *plan)
 {
     const struct gr_pass *pass = &plan->pass;
-    const double          none = is_max(pass->args.semiring) ? -INFINITY : INFINITY;
+    struct bare           bare = { plan->bare, &pass->out, is_max(pass->args.semiring) ? -INFINITY : INFINITY };
+    struct gr_team        team = team_of(plan);
 
     if (is_sum(pass->args.semiring) || pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
-    for (int64_t i = 0; i < plan->n_bare; i++) {
-        const int64_t at = plan->bare[i] * pass->out.stride;
-
-        for (int64_t j = 0; j < pass->out.n_cols; j++) {
-            if (pass->element == 4) ((float *)pass->out.data)[at + j] = (float)none;
-            else ((double *)pass->out.data)[at + j] = none;
-        }
-    }
+    team.poll = gr_exchange_poll;
+    team.poll_arg = &plan->wire.exchange;
+    gr_parallel_chunks(team, plan->n_bare * pass->out.n_cols, plan->n_bare, CHUNK,
+                       pass->element == 4 ? clear_floats : clear_doubles, &bare);
 }
 
 /* All of a pass that happens before end(). What fails here has others waiting. */
 static int32_t run(graft_plan *plan, graft_error *error)
 {
-    struct gr_pass       *pass = &plan->pass;
-    const int             transposed = pass->gets == GR_SIDE_OUT;
-    const uint32_t        flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
-    const graft_dense     sent = buffer_of(plan, pass->sends);
-    const struct gr_frame head = head_of(pass);
-    int32_t               rc = GRAFT_OK;
+    struct gr_pass           *pass = &plan->pass;
+    const int                 transposed = pass->gets == GR_SIDE_OUT;
+    const uint32_t            flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
+    const graft_dense         sent = buffer_of(plan, pass->sends);
+    const struct gr_wire_pass on_wire = wire_pass(pass);
+    int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_exchange_receive(&plan->exchange, &head, side_of(plan, pass->gets), error));
+    GR_TRY(gr_wire_receive(&plan->wire, &on_wire, rows_of(plan, pass->gets), error));
     if (sent.n_rows > 0)
         GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
-    GR_TRY(gr_exchange_send(&plan->exchange, side_of(plan, pass->sends), team_of(plan), error));
+    GR_TRY(gr_wire_send(&plan->wire, rows_of(plan, pass->sends), team_of(plan), error));
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
@@ -178,7 +212,7 @@ int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     GR_TRY(check_matrices(plan, args, error));
     GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
     start(plan, args);
-    rc = gr_plan_reserve(plan, args->x->n_cols, plan->pass.element, error);
+    rc = gr_plan_reserve(plan, args->x->n_cols, args->x->dtype, error);
     if (rc == GRAFT_OK) rc = run(plan, error);
     if (rc < 0) {
         plan->pass.begun = 0;
@@ -198,7 +232,7 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
 
     if (!pass->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     pass->begun = 0;
-    GR_TRY(gr_exchange_end(&plan->exchange, team_of(plan), error));
+    GR_TRY(gr_wire_end(&plan->wire, team_of(plan), error));
     received = buffer_of(plan, pass->gets);
     if (received.n_rows > 0)
         rc = product(plan, transposed ? plan->send_transpose : plan->receive, &received, &pass->out,

@@ -15,7 +15,7 @@ static int keeps_covers(const graft_plan *plan)
     return !gr_option_is(plan->context, GR_OPTION_HALO_FILE, "");
 }
 
-static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post)",
                                          "whether option halo.file names one",
@@ -29,15 +29,26 @@ static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_
     return gr_comm_compare(plan->comm, names, values, 6, error);
 }
 
+static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(compare_wishes(plan, wish, error));
+    rc = gr_wire_compare(plan->context, plan->comm, error);
+done:
+    return rc;
+}
+
 static int32_t allocate(graft_plan *plan, graft_error *error)
 {
     const int64_t n_ranks = plan->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
+    /* First of all: it takes a channel, and where memory fails on one rank the others have taken theirs. */
+    GR_TRY(gr_wire_init(plan->context, plan->comm, &plan->wire, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
-    rc = gr_exchange_init(plan->context, plan->comm, &plan->exchange, error);
+    rc = GR_NEW(plan->context, plan->flow, n_ranks, error);
 done:
     return rc;
 }
@@ -59,22 +70,25 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_plan_reserve(graft_plan *plan, int64_t width, int64_t element_bytes, graft_error *error)
+int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error)
 {
-    for (int i = 0; i < GR_SIDES; i++) {
-        const int64_t rows = plan->side[i].start[plan->comm->n_ranks];
-        int64_t       bytes;
-        void         *larger;
+    const int64_t element = dtype == GRAFT_F64 ? 8 : 4;
+    int64_t       rows[GR_SIDES];
 
-        if (__builtin_mul_overflow(rows * element_bytes, width, &bytes)) bytes = INT64_MAX;
+    for (int i = 0; i < GR_SIDES; i++) {
+        int64_t bytes;
+        void   *larger;
+
+        rows[i] = plan->side[i].start[plan->comm->n_ranks];
+        if (__builtin_mul_overflow(rows[i] * element, width, &bytes)) bytes = INT64_MAX;
         if (bytes <= plan->buffer_bytes[i]) continue;
         larger = gr_new(plan->context, bytes, 1, "rows of messages", error);
         if (larger == NULL) return GRAFT_ERR_NOMEM;
-        gr_comm_free(plan->comm, plan->side[i].buffer);
+        gr_free(plan->context, plan->side[i].buffer);
         plan->side[i].buffer = larger;
         plan->buffer_bytes[i] = bytes;
     }
-    return GRAFT_OK;
+    return gr_wire_reserve(&plan->wire, rows, width, dtype, error);
 }
 
 /* What this rank alone has to do when the lists are there. */
@@ -90,7 +104,7 @@ static int32_t complete(graft_plan *plan, const struct gr_plan_wish *wish, graft
         GR_TRY(gr_transpose_matrix(context, plan->receive, &plan->receive_transpose, error));
     }
     GR_TRY(list_bare(plan, error));
-    rc = gr_plan_reserve(plan, wish->width, wish->dtype == GRAFT_F64 ? 8 : 4, error);
+    rc = gr_plan_reserve(plan, wish->width, wish->dtype, error);
 done:
     return rc;
 }
@@ -100,7 +114,7 @@ int64_t gr_plan_bytes(const graft_plan *plan)
     const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
                                              plan->receive_transpose };
     const int32_t             n_ranks = plan->comm->n_ranks;
-    int64_t                   bytes = (int64_t)sizeof *plan + gr_exchange_bytes(n_ranks);
+    int64_t                   bytes = (int64_t)sizeof *plan + gr_wire_bytes(&plan->wire);
 
     bytes += n_ranks * (int64_t)(sizeof *plan->flow + GR_SIDES * sizeof *plan->side[0].start);
     bytes += plan->n_bare * (int64_t)sizeof *plan->bare + plan->buffer_bytes[0] + plan->buffer_bytes[1];
@@ -199,9 +213,9 @@ void gr_plan_destroy(graft_plan *plan)
     gr_matrix_destroy(plan->receive_transpose);
     for (int side = 0; side < GR_SIDES; side++) {
         gr_free(plan->context, plan->side[side].start);
-        gr_comm_free(plan->comm, plan->side[side].buffer);
+        gr_free(plan->context, plan->side[side].buffer);
     }
-    gr_exchange_fini(plan->context, &plan->exchange);
+    gr_wire_fini(&plan->wire);
     gr_free(plan->context, plan->bare);
     gr_free(plan->context, plan->flow);
     gr_graph_destroy(plan->graph);

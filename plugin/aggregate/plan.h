@@ -15,8 +15,8 @@
 #define GR_AGGREGATE_PLAN_H
 
 #include "aggregate/graph.h"
+#include "aggregate/wire.h"
 #include "cover/cover.h"
-#include "exchange/rows.h"
 #include "graft_aggregate.h"
 #include "kernel/kernel.h"
 
@@ -98,7 +98,7 @@ struct graft_plan {
     struct gr_comm       *comm;
     const struct gr_part *part;
     graft_dtype           value_type;
-    struct gr_exchange    exchange;
+    struct gr_wire        wire;
     struct gr_side        side[GR_SIDES];
     int64_t               buffer_bytes[GR_SIDES];
     graft_matrix         *local, *send, *receive; /* A_local, S, R */
@@ -137,7 +137,7 @@ int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, 
                             graft_error *error);
 
 /** Have buffers for passes of so many columns. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_plan_reserve(graft_plan *plan, int64_t width, int64_t element_bytes, graft_error *error);
+int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error);
 
 /** Bytes that the plan holds now, beside the graph and what kernels prepared. */
 int64_t gr_plan_bytes(const graft_plan *plan);
@@ -145,9 +145,6 @@ int64_t gr_plan_bytes(const graft_plan *plan);
 /** A pass; see graft_aggregate.begin(). `args` is complete, and so are args->x and args->out. */
 int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_pass_end(graft_plan *plan, graft_error *error);
-
-/** Bytes that the plan holds now, on this rank. */
-int64_t gr_plan_bytes(const graft_plan *plan);
 
 /** rank -1: all. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);

@@ -6,29 +6,29 @@
 
 /* The entries of others that lead to the vertices of this rank, and what they are made from. */
 struct back {
-    struct gr_halo_rows links;
-    struct gr_csr       turned;         /* the remote matrix transposed: what goes, by the rank that it goes to */
-    int64_t            *length;         /* [halo] entries of each row of it */
-    int64_t            *length_in;      /* [rows that come] likewise */
-    int64_t            *start;          /* [n_ranks + 1] entries that come, by rank */
-    int64_t            *out_at, *in_at; /* [n_ranks + 1] bytes */
-    int32_t            *column;         /* [entries that come] which vertex of the other rank has it in its row */
-    char               *value;
+    struct gr_links links;
+    struct gr_csr   turned;         /* the remote matrix transposed: what goes, by the rank that it goes to */
+    int64_t        *length;         /* [halo] entries of each row of it */
+    int64_t        *length_in;      /* [rows that come] likewise */
+    int64_t        *start;          /* [n_ranks + 1] entries that come, by rank */
+    int64_t        *out_at, *in_at; /* [n_ranks + 1] bytes */
+    int32_t        *column;         /* [entries that come] which vertex of the other rank has it in its row */
+    char           *value;
 };
 
 static void back_fini(const graft_context *context, struct gr_comm *comm, struct back *b)
 {
-    gr_halo_rows_fini(context, comm, &b->links);
+    gr_links_fini(comm, &b->links);
     gr_free(context, b->turned.row_ptr);
-    gr_comm_free(comm, b->turned.col_idx);
-    gr_comm_free(comm, b->turned.values);
-    gr_comm_free(comm, b->length);
-    gr_comm_free(comm, b->length_in);
+    gr_free(comm->context, b->turned.col_idx);
+    gr_free(comm->context, b->turned.values);
+    gr_free(comm->context, b->length);
+    gr_free(comm->context, b->length_in);
     gr_free(context, b->start);
     gr_free(context, b->out_at);
     gr_free(context, b->in_at);
-    gr_comm_free(comm, b->column);
-    gr_comm_free(comm, b->value);
+    gr_free(comm->context, b->column);
+    gr_free(comm->context, b->value);
     *b = (struct back){ 0 };
 }
 
@@ -71,10 +71,10 @@ static int32_t exchange(const graft_context *context, struct gr_comm *comm, cons
     int32_t        rc = turn(context, part, comm->n_ranks, b, error);
 
     GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_halo_rows_init(context, comm, &part->halo, 0, &b->links, error));
+    GR_TRY(gr_links_init(context, comm, &part->halo, &b->links, error));
     rows = b->links.send_start;
     GR_TRY(gr_comm_agree(comm, GR_NEW(context, b->length_in, rows[comm->n_ranks], error), error));
-    GR_TRY(gr_halo_rows_tell(&b->links, b->length, b->length_in, sizeof *b->length, error));
+    GR_TRY(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
     for (int32_t q = 0; q < comm->n_ranks; q++) {
         b->start[q + 1] = b->start[q];
         for (int64_t i = rows[q]; i < rows[q + 1]; i++) b->start[q + 1] += b->length_in[i];

@@ -12,6 +12,7 @@ enum gr_random_purpose {
     GR_RANDOM_DROPOUT = 2,
     GR_RANDOM_PARTITION = 3,
     GR_RANDOM_FINGERPRINT = 4,
+    GR_RANDOM_CODEC = 5,
     GR_RANDOM_LABELS = 6
 };
 

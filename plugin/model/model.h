@@ -17,6 +17,7 @@
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
 
+#include "aggregate/halo.h"
 #include "aggregate/part.h"
 #include "aggregate/plan.h"
 #include "base/context.h"
@@ -203,6 +204,7 @@ struct gr_sent {
     const struct gr_flow *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
     int64_t               exchanges;
     int64_t               row_bytes; /* that one row had in all of these together */
+    struct gr_wire_loss   loss;      /* of rows sent, since the trainer was made */
 };
 
 /** The rows that a layer does in a step, over ranks. */
@@ -217,7 +219,7 @@ struct gr_ranks {
     struct gr_part        part;      /* that the plan is for */
     struct gr_made_part   made;      /* what it has that the graph over ranks has not */
     struct gr_share      *share;     /* [n_ranks] what all have of the graph, made symmetric or not */
-    struct gr_halo_rows   links;     /* of the halo, while create() is at work */
+    struct gr_links       links;     /* of the halo, while create() is at work */
     struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
@@ -332,12 +334,6 @@ static inline int gr_masks_rows(const graft_trainer *trainer)
 static inline int gr_gathers_once(const graft_trainer *trainer)
 {
     return trainer->config.reuse_input && trainer->config.input_dropout == 0 && !trainer->keeps_sparse;
-}
-
-/** The first layer whose graph a step may do fewer rows of: what is gathered once is gathered for all rows. */
-static inline int32_t gr_first_masked(const graft_trainer *trainer)
-{
-    return gr_gathers_once(trainer) && !gr_propagates(trainer);
 }
 
 /** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */
@@ -544,10 +540,14 @@ int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: a step begins; and rows of `width` columns are exchanged in the layer in work, which counts for the
+/** Not collective: a step begins; and rows of so many bytes are exchanged in the layer in work, which counts for the
  *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
 void    gr_traffic_begin(const graft_trainer *trainer);
-void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t width);
+void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t row_bytes);
+/** Not collective: what few bits lost of the rows that were sent just now. */
+void    gr_traffic_lose(const graft_trainer *trainer, int32_t pass, const struct gr_wire *wire);
+/** Bytes of a row on its way. */
+int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);

@@ -79,70 +79,97 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
-/* A number that is the same for the same widths. */
-static uint64_t widths_of(const struct gr_config *config)
+static uint64_t crc_of(const char *text)
 {
-    uint64_t sum = 0;
-
-    for (int32_t l = 0; l <= config->n_layers; l++) sum = sum * 1000003 + (uint64_t)config->width[l];
-    return sum;
+    return gr_crc(0, text, strlen(text));
 }
 
-static uint64_t order_of(const struct gr_config *config)
-{
-    static const char *const names[] = { "given", "degree", "rcm", "community" };
-    uint64_t                 i = 0;
+struct items {
+    int32_t     count;
+    const char *names[GR_COMPARE_MAX], *texts[GR_COMPARE_MAX];
+    uint64_t    values[GR_COMPARE_MAX];
+};
 
-    while (strcmp(names[i], config->order) != 0) i++;
-    return i;
+static void add(struct items *items, const char *name, uint64_t value, const char *text)
+{
+    items->names[items->count] = name;
+    items->values[items->count] = value;
+    items->texts[items->count++] = text;
+}
+
+/* Options that may be written in several ways: the same if they come to the same. */
+static void add_values(const graft_trainer *t, struct items *items)
+{
+    const struct gr_config *c = &t->config;
+    const struct {
+        const char       *name;
+        enum gr_option_id id;
+        uint64_t          value;
+    } values[] = {
+        { "option layers", GR_OPTION_LAYERS, (uint64_t)c->n_layers },
+        { "option heads", GR_OPTION_HEADS, (uint64_t)c->heads },
+        { "option epochs", GR_OPTION_EPOCHS, (uint64_t)c->epochs },
+        { "option eval_every", GR_OPTION_EVAL_EVERY, (uint64_t)c->eval_every },
+        { "option lr", GR_OPTION_LR, bits_of(c->lr) },
+        { "option dropout", GR_OPTION_DROPOUT, bits_of(c->dropout) },
+        { "option input_dropout", GR_OPTION_INPUT_DROPOUT, bits_of(c->input_dropout) },
+        { "option label_rate", GR_OPTION_LABEL_RATE, bits_of(c->label_rate) },
+        { "option weight_decay", GR_OPTION_WEIGHT_DECAY, bits_of(c->weight_decay) },
+        { "option momentum", GR_OPTION_MOMENTUM, bits_of(c->momentum) },
+        { "option gin_eps", GR_OPTION_GIN_EPS, bits_of(c->gin_eps) },
+        { "option seed", GR_OPTION_SEED, c->seed },
+        { "option self_loops", GR_OPTION_SELF_LOOPS, (uint64_t)c->self_loops },
+    };
+
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        add(items, values[i].name, values[i].value, gr_option_text(t->context, values[i].id));
+}
+
+static void add_words(const graft_trainer *t, struct items *items)
+{
+    static const struct {
+        const char       *name;
+        enum gr_option_id id;
+    } words[] = {
+        { "option norm", GR_OPTION_NORM },
+        { "option optimizer", GR_OPTION_OPTIMIZER },
+        { "option weight_decay_layers", GR_OPTION_WEIGHT_DECAY_LAYERS },
+        { "option symmetrize", GR_OPTION_SYMMETRIZE },
+        { "option order", GR_OPTION_ORDER },
+        { "option row_masks", GR_OPTION_ROW_MASKS },
+        { "option normalize_features", GR_OPTION_NORMALIZE_FEATURES },
+        { "option reuse_input", GR_OPTION_REUSE_INPUT },
+        { "option sparse_input", GR_OPTION_SPARSE_INPUT },
+        { "option recompute", GR_OPTION_RECOMPUTE },
+        { "option mxm.kernel", GR_OPTION_MXM_KERNEL },
+        { "option dense.module", GR_OPTION_DENSE_MODULE },
+        { "option dense.type", GR_OPTION_DENSE_TYPE },
+        { "option strict", GR_OPTION_STRICT },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *text = gr_option_text(t->context, words[i].id);
+
+        add(items, words[i].name, crc_of(text), text);
+    }
 }
 
 /* All that must be the same for ranks to train one model. */
 static int32_t compare_options(const graft_trainer *t, graft_error *error)
 {
     const struct gr_config *c = &t->config;
-    const struct {
-        const char *name;
-        uint64_t    value;
-    } items[] = {
-        { "the number of features", (uint64_t)t->data.n_features },
-        { "the number of classes", (uint64_t)t->data.n_classes },
-        { "option model", (uint64_t)c->kind },
-        { "option layers", (uint64_t)c->n_layers },
-        { "the widths of layers", widths_of(c) },
-        { "option heads", (uint64_t)c->heads },
-        { "option epochs", (uint64_t)c->epochs },
-        { "option eval_every", (uint64_t)c->eval_every },
-        { "option lr", bits_of(c->lr) },
-        { "option dropout", bits_of(c->dropout) },
-        { "option input_dropout", bits_of(c->input_dropout) },
-        { "option label_rate", bits_of(c->label_rate) },
-        { "option weight_decay", bits_of(c->weight_decay) },
-        { "option weight_decay_layers", (uint64_t)c->decay_first_only },
-        { "option momentum", bits_of(c->momentum) },
-        { "option gin_eps", bits_of(c->gin_eps) },
-        { "option norm", (uint64_t)c->norm },
-        { "option optimizer", (uint64_t)c->adam },
-        { "the loss", (uint64_t)c->sigmoid },
-        { "option symmetrize", (uint64_t)c->symmetrize },
-        { "option self_loops", (uint64_t)c->self_loops },
-        { "option order (0 given, 1 degree, 2 rcm, 3 community)", order_of(c) },
-        { "option row_masks", (uint64_t)c->row_masks },
-        { "option normalize_features", (uint64_t)c->normalize_features },
-        { "option reuse_input", (uint64_t)c->reuse_input },
-        { "option sparse_input", (uint64_t)c->sparse_input },
-        { "option recompute", (uint64_t)c->recompute },
-        { "option seed", c->seed },
-    };
-    enum { COUNT = sizeof items / sizeof items[0] };
-    const char *names[COUNT];
-    uint64_t    values[COUNT];
+    const char             *model = gr_option_text(t->context, GR_OPTION_MODEL);
+    const char             *hidden = gr_option_text(t->context, GR_OPTION_HIDDEN);
+    struct items            items = { 0 };
 
-    for (int i = 0; i < COUNT; i++) {
-        names[i] = items[i].name;
-        values[i] = items[i].value;
-    }
-    return gr_comm_compare(t->over->comm, names, values, COUNT, error);
+    add(&items, "the number of features", (uint64_t)t->data.n_features, NULL);
+    add(&items, "the number of classes", (uint64_t)t->data.n_classes, NULL);
+    add(&items, "option model", crc_of(model), model);
+    add(&items, "the loss", (uint64_t)c->sigmoid, c->sigmoid ? "sigmoid" : "softmax");
+    add_values(t, &items);
+    add(&items, "option hidden", gr_crc(0, c->width, (uint64_t)(c->n_layers + 1) * sizeof c->width[0]), hidden);
+    add_words(t, &items);
+    return gr_comm_compare_texts(t->over->comm, items.names, items.values, items.texts, items.count, error);
 }
 
 /* With loss "auto", targets make it a sigmoid; a rank that has no rows to give goes by those that have. */
@@ -164,22 +191,31 @@ int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(settle_loss(t, error));
-    rc = compare_options(t, error);
+    GR_TRY(compare_options(t, error));
+    rc = gr_wire_compare(t->context, t->over->comm, error);
 done:
     return rc;
+}
+
+/* Whether rows travel as they are in what the trainer does now. */
+static int32_t is_exact(const graft_trainer *t)
+{
+    return t->pass_now == GRAFT_PASS_EVALUATION && gr_option_is(t->context, GR_OPTION_HALO_BITS_EVALUATION, "32");
 }
 
 int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, double begin,
                             graft_error *error)
 {
-    const struct gr_halo_pass pass = { direction, t->layer_now, t->progress.epoch, t->n, width, x };
+    const struct gr_halo_pass pass = { direction, t->layer_now, is_exact(t), t->progress.epoch, t->n, width, x };
     struct gr_halo_rows      *rows = &t->ranks.halo_rows;
     int32_t                   rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
-    gr_traffic_count(t, rows->flow, direction == GR_FORWARD ? GRAFT_PASS_FORWARD : GRAFT_PASS_BACKWARD, width);
+    gr_traffic_count(t, rows->flow, (int32_t)direction,
+                     gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
     rc = gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error);
-    gr_profile_part(t, "pack", begin, rows->exchange.packed, 0);
+    gr_traffic_lose(t, (int32_t)direction, &rows->wire);
+    gr_profile_part(t, "pack", begin, rows->wire.exchange.packed, 0);
     return rc;
 }
 
@@ -191,9 +227,9 @@ int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
 
     if (!rows->begun) return GRAFT_OK;
     rc = gr_halo_rows_end(rows, gr_profile_team(t), error);
-    gr_profile_part(t, "local", local > 0 ? local : rows->exchange.packed, computed, 0);
-    gr_profile_part(t, "wait", computed, rows->exchange.came, 1);
-    gr_profile_part(t, "unpack", rows->exchange.came, 0, 0);
+    gr_profile_part(t, "local", local > 0 ? local : rows->wire.exchange.packed, computed, 0);
+    gr_profile_part(t, "wait", computed, rows->wire.exchange.came, 1);
+    gr_profile_part(t, "unpack", rows->wire.exchange.came, 0, 0);
     return rc;
 }
 
@@ -204,7 +240,7 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
 
     if (!rows->begun) return team;
     team.poll = gr_exchange_poll;
-    team.poll_arg = (void *)(uintptr_t)&rows->exchange;
+    team.poll_arg = (void *)(uintptr_t)&rows->wire.exchange;
     return team;
 }
 
@@ -212,11 +248,13 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
 static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int64_t width, graft_error *error)
 {
     const int32_t n_ranks = t->over->comm->n_ranks;
-    const int64_t rows = plan->side[GR_SIDE_IN].start[n_ranks] + plan->side[GR_SIDE_OUT].start[n_ranks];
+    const int64_t rows[] = { plan->side[GR_SIDE_IN].start[n_ranks], plan->side[GR_SIDE_OUT].start[n_ranks] };
+    const int64_t packed = gr_wire_room(&plan->wire, rows, width, GRAFT_F32);
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_ledger_check(t, 4.0 * (double)rows * (double)width, "messages (rows of others)", error));
-    rc = gr_plan_reserve(plan, width, sizeof(float), error);
+    GR_TRY(gr_ledger_check(t, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
+                           "messages (rows of others)", error));
+    rc = gr_plan_reserve(plan, width, GRAFT_F32, error);
 done:
     return rc;
 }
@@ -248,8 +286,7 @@ int64_t gr_ranks_message_bytes(const graft_trainer *t)
     if (t->over == NULL) return 0;
     for (int32_t l = 0; l < t->config.n_layers; l++)
         if (r->masked[l].plan != NULL) bytes += gr_plan_bytes(r->masked[l].plan);
-    return bytes + gr_halo_rows_bytes(&r->halo_rows, t->over->comm->n_ranks) +
-           gr_halo_rows_bytes(&r->links, t->over->comm->n_ranks);
+    return bytes + gr_halo_rows_bytes(&r->halo_rows, t->over->comm->n_ranks) + gr_links_bytes(&r->links);
 }
 
 void gr_ranks_fini(graft_trainer *t)
@@ -275,6 +312,7 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
 {
     graft_plan *const          plan = sum->way == GR_GATHER_ALL ? t->ranks.plan : layer->plan;
     const int                  back = sum->way == GR_SCATTER;
+    const int32_t              exact = sum->way == GR_GATHER_ALL || is_exact(t); /* what is kept is made once */
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_out = back ? local->n_cols : local->n_rows;
     const graft_dense          x = rows_of(sum->x.data, sum->x.rows, sum->width, sum->x.stride);
@@ -282,7 +320,8 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     const graft_aggregate_args args = { .size = sizeof args,
                                         .semiring = GRAFT_PLUS_TIMES,
                                         .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
-                                                 (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0),
+                                                 (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0) |
+                                                 (exact ? GRAFT_AGGREGATE_EXACT : 0),
                                         .layer = t->layer_now,
                                         .epoch = t->progress.epoch,
                                         .threads = t->threads,
@@ -294,13 +333,14 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
-    gr_traffic_count(t, plan->flow, back ? GRAFT_PASS_BACKWARD : GRAFT_PASS_FORWARD, sum->width);
+    gr_traffic_count(t, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
-    gr_profile_part(t, "pack", begin, plan->exchange.packed, 0);
-    gr_profile_part(t, "local", plan->exchange.packed, plan->pass.computed, 0);
-    gr_profile_part(t, "wait", plan->pass.computed, plan->exchange.came, 1);
-    gr_profile_part(t, "unpack", plan->exchange.came, 0, 0);
+    gr_traffic_lose(t, back, &plan->wire);
+    gr_profile_part(t, "pack", begin, plan->wire.exchange.packed, 0);
+    gr_profile_part(t, "local", plan->wire.exchange.packed, plan->pass.computed, 0);
+    gr_profile_part(t, "wait", plan->pass.computed, plan->wire.exchange.came, 1);
+    gr_profile_part(t, "unpack", plan->wire.exchange.came, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)n_out) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:

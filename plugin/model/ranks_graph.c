@@ -2,7 +2,7 @@
  * that the layers need in a step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge.h"
-#include "model/model.h"
+#include "model/labels.h"
 
 #include <string.h>
 
@@ -80,12 +80,12 @@ static int32_t make_part(graft_trainer *t, graft_error *error)
     int32_t          rc = GRAFT_OK;
 
     if (t->config.symmetrize) GR_TRY(make_symmetric(t, error));
-    if (moves) GR_TRY(gr_halo_rows_init(t->context, t->over->comm, &r->part.halo, 1, &r->links, error));
+    if (moves) GR_TRY(gr_links_init(t->context, t->over->comm, &r->part.halo, &r->links, error));
     GR_TRY(gr_model_order_init(t, &r->part.local, error));
     if (t->config.self_loops) rc = add_loops(t, error);
     GR_TRY(gr_ranks_agree(t, rc, error));
     if (t->row != NULL) GR_TRY(put_in_order(t, error));
-    gr_halo_rows_fini(t->context, t->over->comm, &r->links);
+    gr_links_fini(t->over->comm, &r->links);
     rc = gr_ranks_agree(t, gr_model_scales(t, &r->part.local, &r->part.remote, error), error);
 done:
     return rc;
@@ -115,12 +115,12 @@ int32_t gr_ranks_search(graft_trainer *t, struct gr_search *s, int32_t hop, graf
     if (rc == GRAFT_OK) rc = GR_NEW(t->context, in, told, error);
     GR_TRY(gr_ranks_agree(t, rc, error));
     mark_halo(&r->part.remote, s, out);
-    GR_TRY(gr_halo_rows_tell(&r->links, out, in, 1, error));
+    GR_TRY(gr_links_tell(&r->links, t->over->comm, out, in, 1, error));
     for (int64_t i = 0; i < told; i++)
         if (in[i]) gr_search_add(s, r->links.place[i], hop);
 done:
-    gr_comm_free(t->over->comm, out);
-    gr_comm_free(t->over->comm, in);
+    gr_free(t->context, out);
+    gr_free(t->context, in);
     return rc;
 }
 
@@ -261,7 +261,7 @@ void gr_ranks_graph_fini(graft_trainer *t)
         gr_plan_destroy(r->masked[l].plan);
         gr_made_part_fini(t->context, &r->masked[l].part);
     }
-    gr_halo_rows_fini(t->context, t->over->comm, &r->links);
-    gr_halo_rows_fini(t->context, t->over->comm, &r->halo_rows);
+    gr_links_fini(t->over->comm, &r->links);
+    gr_halo_rows_fini(t->over->comm, &r->halo_rows);
     gr_made_part_fini(t->context, &r->made);
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/rows_loops.h"
 
+#include "base/draws.h"
 #include "base/dropout.h"
 
 #include <math.h>
@@ -9,32 +10,6 @@
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
-
-/* Blocks of eight columns whose draws are made at once. */
-enum { BLOCKS = 16 };
-
-/* Draws of columns 8 block .. of a row, 8 blocks of them: gr_random_block() of so many blocks side by side. The number
- * of blocks is not made a constant, or gcc unrolls the loops in place of vectorising them. */
-static void draw(uint64_t key, int64_t vertex, int64_t block, int blocks, uint16_t *draws)
-{
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS], k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-
-    for (int i = 0; i < blocks; i++) {
-        c0[i] = (uint32_t)(block + i);
-        c1[i] = (uint32_t)((uint64_t)(block + i) >> 32);
-        c2[i] = (uint32_t)vertex;
-        c3[i] = (uint32_t)((uint64_t)vertex >> 32);
-    }
-    for (int round = 0; round < GR_RANDOM_ROUNDS; round++) {
-        for (int i = 0; i < blocks; i++) gr_random_round(&c0[i], &c1[i], &c2[i], &c3[i], k0, k1);
-        gr_random_next_key(&k0, &k1);
-    }
-    for (int i = 0; i < blocks; i++) {
-        const uint32_t word[4] = { c0[i], c1[i], c2[i], c3[i] };
-
-        for (int k = 0; k < 8; k++) draws[8 * i + k] = (uint16_t)(word[k / 2] >> 16 * (k & 1));
-    }
-}
 
 /* Bits of eight bytes that are 0 or 1. */
 static uint8_t pack(const uint8_t *flags)
@@ -45,16 +20,16 @@ static uint8_t pack(const uint8_t *flags)
     return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
 }
 
-/* h = dropout(ReLU(h)) of up to BLOCKS * 8 columns, with the bits of what gets through. A NaN passes, so that it shows
+/* h = dropout(ReLU(h)) of up to GR_DRAWS columns, with the bits of what gets through. A NaN passes, so that it shows
  * in the loss. */
 static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begin, int count, float *h, uint8_t *bits)
 {
     const float    scale = (float)gr_dropout_scale(r->threshold);
     const uint16_t threshold = (uint16_t)r->threshold;
-    uint16_t       draws[BLOCKS * 8];
-    uint8_t        through[BLOCKS * 8] = { 0 };
+    uint16_t       draws[GR_DRAWS];
+    uint8_t        through[GR_DRAWS] = { 0 };
 
-    if (threshold > 0) draw(r->key, vertex, begin / 8, (count + 7) / 8, draws);
+    if (threshold > 0) gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (count + 7) / 8, draws);
     else memset(draws, 255, sizeof draws);
     for (int j = 0; j < count; j++) through[j] = !(h[j] <= 0) & (draws[j] >= threshold);
     for (int j = 0; j < count; j++) h[j] = through[j] ? h[j] * scale : 0;
@@ -65,10 +40,10 @@ static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t
 {
     const int64_t vertex = gr_vertex(r->vertex, row);
 
-    for (int64_t j = 0; j < r->width; j += BLOCKS * 8) {
+    for (int64_t j = 0; j < r->width; j += GR_DRAWS) {
         const int64_t left = r->width - j;
 
-        activate_piece(r, vertex, j, (int)(left < BLOCKS * 8 ? left : BLOCKS * 8), h + j, bits + j / 8);
+        activate_piece(r, vertex, j, (int)(left < GR_DRAWS ? left : GR_DRAWS), h + j, bits + j / 8);
     }
 }
 
@@ -113,10 +88,10 @@ static void unpack(uint8_t bits, uint8_t *flags)
 static void activate_row_backward(const struct gr_rows *r, float *g, const uint8_t *bits)
 {
     const float scale = (float)gr_dropout_scale(r->threshold);
-    uint8_t     through[BLOCKS * 8];
+    uint8_t     through[GR_DRAWS];
 
-    for (int64_t begin = 0; begin < r->width; begin += BLOCKS * 8) {
-        const int64_t count = r->width - begin < BLOCKS * 8 ? r->width - begin : BLOCKS * 8;
+    for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
+        const int64_t count = r->width - begin < GR_DRAWS ? r->width - begin : GR_DRAWS;
 
         for (int64_t j = 0; j < count; j += 8) unpack(bits[(begin + j) / 8], through + j);
         for (int64_t j = 0; j < count; j++) g[begin + j] = through[j] ? g[begin + j] * scale : 0;
@@ -164,12 +139,12 @@ static void drop_row(const struct gr_rows_drop *r, int64_t vertex, const float *
 {
     const float    scale = (float)gr_dropout_scale(r->threshold);
     const uint16_t threshold = (uint16_t)r->threshold;
-    uint16_t       draws[BLOCKS * 8];
+    uint16_t       draws[GR_DRAWS];
 
-    for (int64_t begin = 0; begin < r->width; begin += BLOCKS * 8) {
-        const int64_t left = r->width - begin, count = left < BLOCKS * 8 ? left : BLOCKS * 8;
+    for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
+        const int64_t left = r->width - begin, count = left < GR_DRAWS ? left : GR_DRAWS;
 
-        draw(r->key, vertex, begin / 8, (int)(count + 7) / 8, draws);
+        gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (int)(count + 7) / 8, draws);
         for (int64_t j = 0; j < count; j++) out[begin + j] = draws[j] >= threshold ? x[begin + j] * scale : 0;
     }
 }

@@ -5,7 +5,6 @@
 #include "model/model.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Layers in both directions. */
 static int32_t slots_of(const graft_trainer *t)
@@ -16,10 +15,17 @@ static int32_t slots_of(const graft_trainer *t)
 void gr_traffic_begin(const graft_trainer *t)
 {
     if (t->over == NULL) return;
-    memset(t->ranks.sent, 0, (uint64_t)(slots_of(t) + 1) * sizeof *t->ranks.sent);
+    for (int32_t i = 0; i <= slots_of(t); i++) t->ranks.sent[i] = (struct gr_sent){ .loss = t->ranks.sent[i].loss };
 }
 
-void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_t pass, int64_t width)
+int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact)
+{
+    const struct gr_wire_pass on_wire = { .direction = pass, .exact = exact, .width = width, .dtype = GRAFT_F32 };
+
+    return gr_wire_row_bytes(wire, &on_wire);
+}
+
+void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_t pass, int64_t row_bytes)
 {
     struct gr_sent *sent = &t->ranks.sent[t->layer_now * GR_DIRECTIONS + pass];
 
@@ -28,7 +34,19 @@ void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_
     if (sent->flow != NULL && sent->flow != flow) sent = &t->ranks.sent[slots_of(t)];
     sent->flow = flow;
     sent->exchanges++;
-    sent->row_bytes += width * (int64_t)sizeof(float);
+    sent->row_bytes += row_bytes;
+}
+
+void gr_traffic_lose(const graft_trainer *t, int32_t pass, const struct gr_wire *wire)
+{
+    struct gr_wire_loss *loss = &t->ranks.sent[t->layer_now * GR_DIRECTIONS + pass].loss;
+
+    if (t->pass_now == GRAFT_PASS_EVALUATION) return;
+    for (int32_t q = 0; q < wire->exchange.comm->n_ranks; q++) {
+        loss->rows += wire->loss[q].rows;
+        loss->nmse += wire->loss[q].nmse;
+        loss->bound += wire->loss[q].bound;
+    }
 }
 
 /* Rows of an exchange for all vertices, forward; NULL: mlp has none. */
@@ -84,10 +102,10 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
         traffic->halo_bytes_per_epoch += flow.in * r->sent[i].row_bytes;
         traffic->halo_bytes_if_post += flow.if_post * r->sent[i].row_bytes;
     }
-    add_seconds(&r->halo_rows.exchange, traffic);
-    if (r->plan != NULL) add_seconds(&r->plan->exchange, traffic);
+    add_seconds(&r->halo_rows.wire.exchange, traffic);
+    if (r->plan != NULL) add_seconds(&r->plan->wire.exchange, traffic);
     for (int32_t l = 0; l < t->config.n_layers; l++)
-        if (r->masked[l].plan != NULL) add_seconds(&r->masked[l].plan->exchange, traffic);
+        if (r->masked[l].plan != NULL) add_seconds(&r->masked[l].plan->wire.exchange, traffic);
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
@@ -128,6 +146,11 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
     item->pass = index % GR_DIRECTIONS;
     add_sent(t, &t->ranks.sent[index], rank, item);
     if (index == 0) add_sent(t, &t->ranks.sent[slots_of(t)], rank, item);
+    if (rank == t->over->comm->rank) {
+        item->looked_at = t->ranks.sent[index].loss.rows;
+        item->nmse = t->ranks.sent[index].loss.nmse;
+        item->bound = t->ranks.sent[index].loss.bound;
+    }
 done:
     return rc;
 }
@@ -151,14 +174,16 @@ static int64_t row_bytes(const graft_trainer *t, int32_t l, int32_t pass)
 {
     const struct gr_layer *layer = &t->layers[l];
     const int              is_gat = t->config.kind == GR_MODEL_GAT;
+    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    const struct gr_wire  *wire = t->ranks.plan != NULL ? &t->ranks.plan->wire : &t->ranks.halo_rows.wire;
     const int              first = l == 0 && layer->aggregate_first && !is_gat;
-    const int64_t          labels = first && gr_propagates(t) ? t->data.n_classes : 0;
-    int64_t                width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    int64_t                bytes = 0;
 
     if (first && pass == GRAFT_PASS_BACKWARD) return 0;
-    if (first && gr_gathers_once(t)) width = 0;
-    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l)) width *= 2;
-    return (int64_t)sizeof(float) * (width + labels);
+    if (!first || !gr_gathers_once(t)) bytes = gr_ranks_row_bytes(wire, pass, width, 0);
+    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l)) bytes *= 2;
+    if (first && gr_propagates(t)) bytes += gr_ranks_row_bytes(wire, pass, t->data.n_classes, 0);
+    return bytes;
 }
 
 static void line(const graft_trainer *t, int32_t rank, struct gr_text *text)

@@ -251,6 +251,36 @@ done:
     return rc;
 }
 
+/* Rows as messages of few bits, and back. */
+static int32_t play_codec(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
+{
+    static float      x[ROWS][WIDTH];
+    unsigned char     message[ROWS * (WIDTH + 4)];
+    const graft_dense rows = { sizeof rows, GRAFT_F32, ROWS, WIDTH, WIDTH, x };
+    graft_codec_error lost = GRAFT_INIT(graft_codec_error);
+    graft_codec_args  args = GRAFT_INIT(graft_codec_args);
+    int64_t           row_bytes = 0;
+    int32_t           rc;
+
+    (void)scenario;
+    (void)scene;
+    for (int i = 0; i < ROWS; i++) x[i][i % WIDTH] = (float)i;
+    args.bits = 4;
+    args.code = GRAFT_CODEC_MINMAX;
+    args.rounding = GRAFT_ROUND_STOCHASTIC;
+    args.rows = &rows;
+    args.message = message;
+    args.message_bytes = sizeof message;
+    args.error = &lost;
+    TRY(s->codec->row_bytes(s->context, args.bits, WIDTH, GRAFT_F32, &row_bytes, error));
+    if (row_bytes != (WIDTH + 1) / 2 + 4) watch_blame("a row of 4 bits has %lld bytes", (long long)row_bytes);
+    TRY(s->codec->encode(s->context, &args, error));
+    TRY(s->codec->decode(s->context, &args, error));
+    if (lost.rows != ROWS) watch_blame("the error is that of %lld rows", (long long)lost.rows);
+done:
+    return rc;
+}
+
 static int32_t open_and_close(struct subject *s, const char *path, int slice, float weight, graft_error *error)
 {
     graft_data          *data = NULL;
@@ -447,6 +477,7 @@ const struct scenario scenarios[] = {
     { .name = "products, verified", .play = play_products, .settings = { { "threads", "1" }, { "mxm.verify", "3" } } },
     { .name = "orders", .play = play_orders },
     { .name = "edges", .play = play_edges, .settings = { { "threads", "2" } } },
+    { .name = "messages of few bits", .play = play_codec, .settings = { { "threads", "2" } } },
     { .name = "data sets", .play = play_data },
     { .name = "ranks as threads", .play = play_transport },
     { .name = "a graph over one rank",

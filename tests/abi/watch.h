@@ -36,6 +36,7 @@ struct subject {
     const graft_transports     *transport;
     const graft_graphs         *graph;
     const graft_aggregate      *aggregate;
+    const graft_codec          *codec;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

@@ -5,6 +5,7 @@
 static const graft_transports *transport;
 static const graft_graphs     *graph;
 static const graft_aggregate  *aggregate;
+static const graft_codec      *codec;
 
 static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_transport *transports,
                                  graft_error *error)
@@ -159,15 +160,58 @@ static const graft_aggregate watched_aggregate = {
     .destroy = plan_destroy,
 };
 
+static int32_t codec_row_bytes(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,
+                               graft_error *error)
+{
+    const int64_t copy = bytes != NULL ? *bytes : 0;
+    int32_t       rc;
+
+    WATCHED("graft.codec/1 row_bytes", error, codec->row_bytes(context, bits, width, dtype, bytes, error),
+            watch_same(bytes, &copy, sizeof copy), 0);
+    return rc;
+}
+
+/* The first byte of what is written stands for all of it. */
+static int32_t codec_encode(graft_context *context, const graft_codec_args *args, graft_error *error)
+{
+    const unsigned char *to = args != NULL && args->size >= sizeof *args ? args->message : NULL;
+    const unsigned char  copy = to != NULL ? to[0] : 0;
+    int32_t              rc;
+
+    WATCHED("graft.codec/1 encode", error, codec->encode(context, args, error), watch_same(to, &copy, 1), 0);
+    return rc;
+}
+
+static int32_t codec_decode(graft_context *context, const graft_codec_args *args, graft_error *error)
+{
+    const int            whole = args != NULL && args->size >= sizeof *args && args->rows != NULL;
+    const unsigned char *to = whole ? args->rows->data : NULL;
+    const unsigned char  copy = to != NULL ? to[0] : 0;
+    int32_t              rc;
+
+    WATCHED("graft.codec/1 decode", error, codec->decode(context, args, error), watch_same(to, &copy, 1), 0);
+    return rc;
+}
+
+static const graft_codec watched_codec = {
+    .size = sizeof watched_codec,
+    .row_bytes = codec_row_bytes,
+    .encode = codec_encode,
+    .decode = codec_decode,
+};
+
 void watch_ranks(struct subject *subject, const graft_api *api)
 {
     transport = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
     graph = api->get_interface(api->context, GRAFT_GRAPH_ID);
     aggregate = api->get_interface(api->context, GRAFT_AGGREGATE_ID);
+    codec = api->get_interface(api->context, GRAFT_CODEC_ID);
+    subject->codec = &watched_codec;
     subject->transport = &watched_transport;
     subject->graph = &watched_graph;
     subject->aggregate = &watched_aggregate;
     watch_check_whole(GRAFT_TRANSPORT_ID, &watched_transport, sizeof watched_transport);
     watch_check_whole(GRAFT_GRAPH_ID, &watched_graph, sizeof watched_graph);
+    watch_check_whole(GRAFT_CODEC_ID, &watched_codec, sizeof watched_codec);
     watch_check_whole(GRAFT_AGGREGATE_ID, &watched_aggregate, sizeof watched_aggregate);
 }

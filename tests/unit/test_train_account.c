@@ -59,7 +59,8 @@ static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *dat
 /* What one rank saw of a step. */
 struct step {
     struct counts      counts;
-    graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* of each rank, and of all */
+    graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* of each rank, and of all; without what the rank lost: */
+    graft_traffic_item lost[ITEMS];
     graft_traffic      traffic[HOSTS_MOST + 1];
 };
 
@@ -86,6 +87,9 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
         for (int32_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
             step->item[p][i] = GRAFT_INIT(graft_traffic_item);
             rc = host->train->traffic_item(trainer, rank, i, &step->item[p][i], &host->error);
+            if (rank == host->rank) step->lost[i] = step->item[p][i];
+            if (rank == host->rank) step->item[p][i].looked_at = 0;
+            if (rank == host->rank) step->item[p][i].nmse = step->item[p][i].bound = 0;
         }
     }
     return rc;
@@ -210,6 +214,24 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
 
+/* With few bits and halo.error=exact, all rows that were sent were looked at, and lost what the theory allows; else
+ * none. */
+static const char *check_losses(const struct job *job, int32_t n_ranks, int few_bits, int is_gat)
+{
+    for (int32_t p = 0; p < n_ranks; p++) {
+        for (int i = 0; i < ITEMS; i++) {
+            const graft_traffic_item *lost = &job->step[p][EPOCHS - 1].lost[i];
+            int64_t                   sent = 0;
+
+            /* What is aggregated once, in the first step, goes as it is. */
+            for (int e = i == 0 && !is_gat; e < EPOCHS && few_bits; e++) sent += job->step[p][e].item[p][i].rows_sent;
+            if (lost->looked_at != sent) return "other rows were looked at than were sent";
+            if (lost->nmse > 1.5 * lost->bound || (sent > 0 && !(lost->nmse > 0))) return "more is lost than can be";
+        }
+    }
+    return NULL;
+}
+
 /* explain() says before the first step what the later ones send. */
 static const char *check_explained(const struct job *job, int32_t n_ranks)
 {
@@ -323,8 +345,11 @@ struct more {
 static void test_traffic(const char *model, const struct more *more, const char *cover, int32_t n_ranks)
 {
     char        kind[32], option[32];
-    const char *settings[] = { "layers=3", "epochs=9", "eval_every=0", "threads=1", "halo.timeout=60", "partition=hash",
-                               "heads=2",  kind,       option,         more->first, more->second,      NULL };
+    const char *settings[] = { "layers=3",  "epochs=9",        "eval_every=0",
+                               "threads=1", "halo.timeout=60", "partition=hash",
+                               "heads=2",   "halo.error=no",   kind,
+                               option,      more->first,       more->second,
+                               NULL };
     const char *words;
     struct job *job;
     int64_t     total = 0;
@@ -334,6 +359,8 @@ static void test_traffic(const char *model, const struct more *more, const char 
     job = run(n_ranks, settings, 0, more->few, &words);
     for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, strcmp(model, "gat") == 0);
     if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
+    if (words == NULL)
+        words = check_losses(job, n_ranks, strcmp(more->second, "halo.error=exact") == 0, strcmp(model, "gat") == 0);
     if (words == NULL) total = job->step[0][EPOCHS - 1].traffic[n_ranks].halo_bytes_per_epoch;
     ok(words == NULL && (total > 0) == (strcmp(model, "mlp") != 0 && n_ranks > 1),
        "%s, %s %s, %s on %d ranks: %lld bytes by layer and direction, as they were sent", model, more->first,
@@ -383,13 +410,17 @@ int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat" };
     static const struct more more[] = {
-        { "hidden=16", "dropout=0", 0 },        { "recompute=yes", "hidden=16", 0 },
-        { "recompute=yes", "hidden=40,8", 0 },  { "recompute=yes", "reuse_input=no", 0 },
-        { "hidden=8,40", "reuse_input=no", 0 }, { "hidden=40,8", "input_dropout=0.2", 0 },
-        { "label_rate=0.5", "hidden=16", 1 },   { "label_rate=0.5", "recompute=yes", 0 },
+        { "hidden=16", "dropout=0", 0 },          { "recompute=yes", "hidden=16", 0 },
+        { "recompute=yes", "hidden=40,8", 0 },    { "recompute=yes", "reuse_input=no", 0 },
+        { "hidden=8,40", "reuse_input=no", 0 },   { "hidden=40,8", "input_dropout=0.2", 0 },
+        { "halo.bits=2", "halo.error=exact", 0 }, { "halo.bits=1", "halo.error=exact", 0 },
+    };
+    static const struct more labelled[] = {
+        { "label_rate=0.5", "hidden=16", 1 },
+        { "label_rate=0.5", "recompute=yes", 0 },
+        { "label_rate=0.5", "halo.bits=2", 1 },
         { "hidden=16", "reuse_input=no", 1 },
     };
-    enum { MORE = sizeof more / sizeof more[0] };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };
     const graft_transports  *transports;
@@ -405,8 +436,11 @@ int main(void)
     any->close(any->self);
     api->close(api->context);
     for (int m = 0; m < 4; m++)
-        for (int s = 0; s < MORE; s++, number++)
+        for (int s = 0; s < 8; s++, number++)
             test_traffic(models[m], &more[s], covers[number % 3], ranks[(number + m) % 4]);
+    for (int m = 0; m < 4; m++)
+        for (int s = 0; s < 4; s++, number++)
+            test_traffic(models[m], &labelled[s], covers[number % 3], ranks[(number + m) % 4]);
     test_traffic("mlp", &more[0], "hybrid", 2);
     /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
      * whose arrays another layer has taken */

@@ -1,0 +1,374 @@
+/* Rows in few bits on their way.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/wire.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that a thread does at a time, and of how many one is looked at when the error is sampled. */
+enum { CHUNK = 64, SAMPLE = 64 };
+
+enum { OUT, IN };
+enum { CODED, PLAIN };
+
+static int32_t bits_of(const graft_context *context, enum gr_option_id option)
+{
+    return (int32_t)strtol(gr_option_text(context, option), NULL, 10);
+}
+
+struct gr_wire_format gr_wire_format(const graft_context *context)
+{
+    struct gr_wire_format f = { .code = GRAFT_CODEC_MINMAX, .rounding = GRAFT_ROUND_NEAREST };
+
+    f.bits[GR_FORWARD] = f.bits[GR_BACKWARD] = bits_of(context, GR_OPTION_HALO_BITS);
+    if (!gr_option_is(context, GR_OPTION_HALO_BITS_BACKWARD, "same"))
+        f.bits[GR_BACKWARD] = bits_of(context, GR_OPTION_HALO_BITS_BACKWARD);
+    if (!gr_option_is(context, GR_OPTION_HALO_CODE, "minmax")) f.code = GRAFT_CODEC_ROTATED;
+    if (gr_option_is(context, GR_OPTION_HALO_ROUNDING, "stochastic")) f.rounding = GRAFT_ROUND_STOCHASTIC;
+    if (gr_option_is(context, GR_OPTION_HALO_ROUNDING, "auto")) f.rounding = 0;
+    f.refuses = gr_option_is(context, GR_OPTION_HALO_NONFINITE, "refuse");
+    if (gr_option_is(context, GR_OPTION_HALO_ERROR, "sample")) f.measuring = GR_MEASURE_SAMPLE;
+    if (gr_option_is(context, GR_OPTION_HALO_ERROR, "exact")) f.measuring = GR_MEASURE_ALL;
+    f.seed = (uint64_t)gr_option_integer(context, GR_OPTION_SEED);
+    return f;
+}
+
+int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
+{
+    static const char *const    names[] = { "option halo.bits",
+                                            "option halo.bits_backward",
+                                            "option halo.code (1 minmax, 2 rotated or auto)",
+                                            "option halo.rounding (0 auto, 1 nearest, 2 stochastic)",
+                                            "option halo.nonfinite (0 send, 1 refuse)",
+                                            "option seed" };
+    const struct gr_wire_format f = gr_wire_format(context);
+    const uint64_t values[] = { (uint64_t)f.bits[GR_FORWARD], (uint64_t)f.bits[GR_BACKWARD], (uint64_t)f.code,
+                                (uint64_t)f.rounding,         (uint64_t)f.refuses,           f.seed };
+
+    return gr_comm_compare(comm, names, values, 6, error);
+}
+
+/* How rows of a pass are written. The nearest level has half the error, but errors of the same sign each time add up in
+ * gradients, of which most elements are small beside the largest; and with one bit all elements in the middle of a row
+ * would go to its ends. */
+static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pass *pass)
+{
+    struct gr_codec c = { .width = pass->width, .dtype = pass->dtype, .bits = w->format.bits[pass->direction] };
+
+    if (pass->exact || c.bits == 0) c.bits = 32;
+    c.code = c.bits == 1 ? w->format.code : GRAFT_CODEC_MINMAX;
+    c.rounding = w->format.rounding;
+    if (c.rounding == 0)
+        c.rounding = c.bits == 1 || pass->direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+    c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
+                          2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
+    c.isa = w->codec.isa;
+    return c;
+}
+
+int64_t gr_wire_row_bytes(const struct gr_wire *w, const struct gr_wire_pass *pass)
+{
+    const struct gr_codec codec = codec_of(w, pass);
+
+    return gr_codec_row_bytes(&codec);
+}
+
+int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, struct gr_wire *w, graft_error *error)
+{
+    const int64_t n = comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    *w = (struct gr_wire){ .context = context, .format = gr_wire_format(context) };
+    w->codec.isa = gr_processor_isa();
+    GR_TRY(gr_exchange_init(context, comm, &w->exchange, error));
+    GR_TRY(GR_NEW(context, w->loss, n, error));
+    for (int i = 0; i < 4; i++) GR_TRY(GR_NEW(context, w->at[i / 2][i % 2], n + 1, error));
+done:
+    return rc;
+}
+
+void gr_wire_fini(struct gr_wire *w)
+{
+    const graft_context *context = w->context;
+
+    if (context == NULL) return;
+    for (int i = 0; i < 4; i++) gr_free(context, w->at[i / 2][i % 2]);
+    gr_free(context, w->packed[OUT]);
+    gr_free(context, w->packed[IN]);
+    gr_free(context, w->loss);
+    gr_free(context, w->work);
+    gr_free(context, w->lost);
+    gr_exchange_fini(context, &w->exchange);
+    *w = (struct gr_wire){ 0 };
+}
+
+/* Have a block of so many bytes at least, whose contents do not matter. */
+static int32_t grow(const struct gr_wire *w, void **block, int64_t *room, int64_t bytes, graft_error *error)
+{
+    void *larger;
+
+    if (bytes <= *room) return GRAFT_OK;
+    larger = gr_new(w->context, bytes, 1, "messages in few bits", error);
+    if (larger == NULL) return GRAFT_ERR_NOMEM;
+    gr_free(w->context, *block);
+    *block = larger;
+    *room = bytes;
+    return GRAFT_OK;
+}
+
+static int64_t longest_row(const struct gr_wire *w, int64_t width, graft_dtype dtype)
+{
+    int64_t most = 0;
+
+    for (int32_t direction = GR_FORWARD; direction <= GR_BACKWARD; direction++) {
+        const struct gr_wire_pass pass = { .direction = direction, .width = width, .dtype = dtype };
+        const int64_t             bytes = gr_wire_row_bytes(w, &pass);
+
+        if (w->format.bits[direction] < 32 && bytes > most) most = bytes;
+    }
+    return most;
+}
+
+int64_t gr_wire_room(const struct gr_wire *w, const int64_t rows[2], int64_t width, graft_dtype dtype)
+{
+    const int64_t most = rows[0] > rows[1] ? rows[0] : rows[1], bytes = longest_row(w, width, dtype);
+
+    if (bytes == 0) return 0;
+    return 2 * most * bytes + gr_threads(w->context, 0) * 2 * width * (int64_t)sizeof *w->work +
+           (w->format.measuring != GR_MEASURE_NONE ? most * 2 * (int64_t)sizeof *w->lost : 0);
+}
+
+int32_t gr_wire_reserve(struct gr_wire *w, const int64_t rows[2], int64_t width, graft_dtype dtype, graft_error *error)
+{
+    const int64_t most = rows[0] > rows[1] ? rows[0] : rows[1], bytes = longest_row(w, width, dtype);
+    const int64_t threads = gr_threads(w->context, 0);
+    int64_t       room = w->work_floats * (int64_t)sizeof *w->work, lost = 2 * w->lost_rows * (int64_t)sizeof *w->lost;
+    int32_t       rc = GRAFT_OK;
+
+    if (bytes == 0) return GRAFT_OK;
+    for (int side = OUT; side <= IN; side++)
+        GR_TRY(grow(w, (void **)&w->packed[side], &w->room[side], most * bytes, error));
+    GR_TRY(grow(w, (void **)&w->work, &room, threads * 2 * width * (int64_t)sizeof *w->work, error));
+    w->work_floats = room / (int64_t)sizeof *w->work;
+    if (w->format.measuring == GR_MEASURE_NONE) return GRAFT_OK;
+    GR_TRY(grow(w, (void **)&w->lost, &lost, most * 2 * (int64_t)sizeof *w->lost, error));
+    w->lost_rows = lost / (2 * (int64_t)sizeof *w->lost);
+done:
+    return rc;
+}
+
+int64_t gr_wire_bytes(const struct gr_wire *w)
+{
+    const int64_t n = w->context != NULL ? w->exchange.comm->n_ranks : 0;
+
+    return gr_exchange_bytes((int32_t)n) + n * (int64_t)sizeof *w->loss + 32 * (n + 1) + w->room[OUT] + w->room[IN] +
+           w->work_floats * (int64_t)sizeof *w->work + 2 * w->lost_rows * (int64_t)sizeof *w->lost;
+}
+
+/* -- one pass ----------------------------------------------------------------------------------------------------- */
+
+static struct gr_exchange_side side_of(struct gr_wire *w, int side, int kind)
+{
+    const int64_t bytes =
+        kind == PLAIN ? w->codec.width * (w->codec.dtype == GRAFT_F64 ? 8 : 4) : gr_codec_row_bytes(&w->codec);
+    int64_t *at = w->at[side][kind];
+
+    for (int32_t q = 0; q <= w->exchange.comm->n_ranks; q++) at[q] = w->rows[side].start[q] * bytes;
+    return (struct gr_exchange_side){ w->rows[side].start, at, kind == PLAIN ? w->rows[side].rows : w->packed[side] };
+}
+
+static int is_coded(const struct gr_wire *w)
+{
+    return w->codec.bits < 32;
+}
+
+int32_t gr_wire_receive(struct gr_wire *w, const struct gr_wire_pass *pass, struct gr_wire_rows in, graft_error *error)
+{
+    const int32_t   plain_bits = pass->dtype == GRAFT_F64 ? 64 : 32;
+    struct gr_frame head = { .layer = pass->layer,
+                             .direction = (int16_t)pass->direction,
+                             .semiring = (int16_t)pass->semiring,
+                             .flags = (int16_t)pass->flags,
+                             .epoch = pass->epoch,
+                             .width = pass->width };
+
+    w->codec = codec_of(w, pass);
+    w->rows[IN] = in;
+    head.bits = (int16_t)(is_coded(w) ? w->codec.bits : plain_bits);
+    return gr_exchange_receive(&w->exchange, &head, side_of(w, IN, is_coded(w) ? CODED : PLAIN), error);
+}
+
+/* The rank that row `row` of a side goes to or comes from. */
+static int32_t rank_of(const struct gr_wire *w, int side, int64_t row)
+{
+    const int64_t *start = w->rows[side].start;
+    int32_t        low = 0, high = w->exchange.comm->n_ranks;
+
+    while (high - low > 1) {
+        const int32_t middle = low + (high - low) / 2;
+
+        if (start[middle] <= row) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* What a row is known by to both sides: sender, receiver, and its number among those between them. */
+static int64_t number_of(const struct gr_wire *w, int side, int32_t q, int64_t row)
+{
+    const int64_t n = w->exchange.comm->n_ranks, mine = w->exchange.comm->rank;
+    const int64_t pair = side == OUT ? mine * n + q : q * n + mine;
+
+    return pair << 32 | (row - w->rows[side].start[q]);
+}
+
+/* What the threads find: an answer for each rank, or for all. */
+struct job {
+    struct gr_wire *wire;
+    uint8_t        *plain; /* [n_ranks] not 0: a row for it fits no code */
+    int64_t         wrong; /* a row that no encoder wrote, or -1 */
+};
+
+static char *row_at(const struct gr_wire *w, int side, int64_t row)
+{
+    return (char *)w->rows[side].rows + row * w->codec.width * (w->codec.dtype == GRAFT_F64 ? 8 : 4);
+}
+
+static void look_at(struct gr_wire *w, int64_t row, int64_t number, const uint8_t *record, float *work)
+{
+    graft_codec_error error = { 0 };
+
+    w->lost[2 * row] = -1;
+    if (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0) return;
+    gr_codec_measure(&w->codec, number, row_at(w, OUT, row), record, work, &error);
+    w->lost[2 * row] = (float)error.nmse;
+    w->lost[2 * row + 1] = (float)error.bound;
+}
+
+static void encode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct job     *job = arg;
+    struct gr_wire *w = job->wire;
+    const int64_t   bytes = gr_codec_row_bytes(&w->codec);
+    float          *work = w->work + omp_get_thread_num() * gr_codec_work(&w->codec);
+    int32_t         q = rank_of(w, OUT, begin);
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) {
+        uint8_t *record = (uint8_t *)w->packed[OUT] + row * bytes;
+        int64_t  number;
+
+        while (row >= w->rows[OUT].start[q + 1]) q++;
+        number = number_of(w, OUT, q, row);
+        if (gr_codec_encode_row(&w->codec, number, row_at(w, OUT, row), work, record) != GR_CODEC_DONE) {
+#pragma omp atomic write
+            job->plain[q] = 1;
+        } else if (w->format.measuring != GR_MEASURE_NONE) {
+            look_at(w, row, number, record, work);
+            continue;
+        }
+        if (w->format.measuring != GR_MEASURE_NONE) w->lost[2 * row] = -1;
+    }
+}
+
+static void sum_losses(struct gr_wire *w)
+{
+    for (int32_t q = 0; q < w->exchange.comm->n_ranks; q++) {
+        w->loss[q] = (struct gr_wire_loss){ 0 };
+        for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
+            if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
+            w->loss[q].rows++;
+            w->loss[q].nmse += (double)w->lost[2 * row];
+            w->loss[q].bound += (double)w->lost[2 * row + 1];
+        }
+    }
+}
+
+/* Encode all rows, and say of which messages they fit no code: these go as they are. */
+static int32_t encode(struct gr_wire *w, struct gr_team team, graft_error *error)
+{
+    const int64_t rows = w->rows[OUT].start[w->exchange.comm->n_ranks];
+    struct job    job = { .wire = w, .plain = w->exchange.plain_out };
+
+    gr_parallel_chunks(team, rows * w->codec.width, rows, CHUNK, encode_rows, &job);
+    sum_losses(w);
+    for (int32_t q = 0; q < w->exchange.comm->n_ranks && w->format.refuses; q++)
+        if (job.plain[q])
+            return gr_fail(error, GRAFT_ERR_FORMAT,
+                           "a row for rank %d has an element that is not finite, or a range that is no float, and does "
+                           "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse)",
+                           q, w->codec.bits, (long long)w->exchange.head.epoch, w->exchange.head.layer,
+                           w->exchange.head.direction == GR_FORWARD ? "forward" : "backward");
+    return GRAFT_OK;
+}
+
+/* From flags by rank to flags by message. */
+static void flag_messages(struct gr_exchange *x)
+{
+    for (int32_t i = 0; i < x->n_out; i++) x->plain_out[i] = x->plain_out[x->to[i]];
+}
+
+int32_t gr_wire_send(struct gr_wire *w, struct gr_wire_rows out, struct gr_team team, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    w->rows[OUT] = out;
+    if (is_coded(w)) {
+        gr_exchange_spare(&w->exchange, w->codec.dtype == GRAFT_F64 ? 64 : 32, side_of(w, IN, PLAIN),
+                          side_of(w, OUT, PLAIN));
+        GR_TRY(encode(w, team, error));
+    } else {
+        memset(w->loss, 0, (uint64_t)w->exchange.comm->n_ranks * sizeof *w->loss);
+    }
+    gr_exchange_out(&w->exchange, side_of(w, OUT, is_coded(w) ? CODED : PLAIN));
+    flag_messages(&w->exchange);
+    rc = gr_exchange_send(&w->exchange, team, error);
+done:
+    return rc;
+}
+
+static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct job     *job = arg;
+    struct gr_wire *w = job->wire;
+    const int64_t   bytes = gr_codec_row_bytes(&w->codec);
+    float          *work = w->work + omp_get_thread_num() * gr_codec_work(&w->codec);
+    int32_t         q = rank_of(w, IN, begin);
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) {
+        const uint8_t *record = (const uint8_t *)w->packed[IN] + row * bytes;
+
+        while (row >= w->rows[IN].start[q + 1]) q++;
+        if (job->plain[q]) continue;
+        if (gr_codec_decode_row(&w->codec, number_of(w, IN, q, row), record, row_at(w, IN, row), work) == GR_CODEC_DONE)
+            continue;
+#pragma omp atomic write
+        job->wrong = row;
+    }
+}
+
+static int32_t decode(struct gr_wire *w, struct gr_team team, graft_error *error)
+{
+    const int64_t rows = w->rows[IN].start[w->exchange.comm->n_ranks];
+    struct job    job = { .wire = w, .plain = w->exchange.plain_out, .wrong = -1 };
+
+    memset(job.plain, 0, (uint64_t)w->exchange.comm->n_ranks);
+    for (int32_t i = 0; i < w->exchange.n_in; i++) job.plain[w->exchange.from[i]] = w->exchange.plain_in[i];
+    gr_parallel_chunks(team, rows * w->codec.width, rows, CHUNK, decode_rows, &job);
+    if (job.wrong < 0) return GRAFT_OK;
+    gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",
+            (long long)number_of(w, IN, rank_of(w, IN, job.wrong), job.wrong) & 0xFFFFFFFF, rank_of(w, IN, job.wrong));
+    return gr_comm_fail(w->exchange.comm, error);
+}
+
+int32_t gr_wire_end(struct gr_wire *w, struct gr_team team, graft_error *error)
+{
+    const int32_t rc = gr_exchange_end(&w->exchange, team, error);
+
+    return rc < 0 || !is_coded(w) ? rc : decode(w, team, error);
+}

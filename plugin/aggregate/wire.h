@@ -1,0 +1,93 @@
+/* Rows of numbers to and from other ranks in few bits: what goes is encoded, what comes decoded, and in between it is
+ * an exchange (exchange/rows.h). With 32 bits rows travel from where they are to where they are wanted.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_AGGREGATE_WIRE_H
+#define GR_AGGREGATE_WIRE_H
+
+#include "codec/codec.h"
+#include "exchange/collective.h"
+#include "exchange/rows.h"
+
+enum gr_measuring { GR_MEASURE_NONE, GR_MEASURE_SAMPLE, GR_MEASURE_ALL };
+
+/** What the options say of messages. */
+struct gr_wire_format {
+    int32_t           bits[2]; /* forward, backward */
+    int32_t           code, rounding;
+    int32_t           refuses; /* rows that no code fits are an error */
+    enum gr_measuring measuring;
+    uint64_t          seed;
+};
+
+struct gr_wire_format gr_wire_format(const graft_context *context);
+
+/** Whether all ranks have the same. Collective. \return OK; ERR_ARG, ERR_PEER. */
+int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
+
+/** Rows of a pass by rank, one behind the other without gaps: those of rank q are start[q] to start[q + 1] - 1. */
+struct gr_wire_rows {
+    const int64_t *start; /* [n_ranks + 1] */
+    void          *rows;  /* [rows x width] */
+};
+
+/** What passes have in common, and how rows travel: exact, as they are, whatever the options say. `semiring` and
+ *  `flags` say what is made of the rows, to be seen to be the same on both sides; 0 where that is always the same. */
+struct gr_wire_pass {
+    int32_t        layer, direction, exact;
+    int64_t        epoch, width;
+    graft_dtype    dtype; /* F32, F64 */
+    graft_semiring semiring;
+    uint32_t       flags; /* GRAFT_AGGREGATE_... */
+};
+
+/** What a pass lost on its way to a rank, of the rows that were looked at. */
+struct gr_wire_loss {
+    int64_t rows;
+    double  nmse, bound;
+};
+
+struct gr_wire {
+    const graft_context  *context;
+    struct gr_exchange    exchange;
+    struct gr_wire_format format;
+    struct gr_wire_loss  *loss;      /* [n_ranks] of the pass, by the rank that rows went to */
+    int64_t              *at[2][2];  /* [n_ranks + 1] bytes of rows in a message, and as they are; out, in */
+    char                 *packed[2]; /* what travels, of rows in a code; out, in */
+    int64_t               room[2];   /* bytes of it */
+    float                *work;      /* [threads x gr_codec_work()] */
+    float                *lost;      /* [rows x 2] nmse and bound of those that were looked at, negative: not */
+    int64_t               work_floats, lost_rows;
+    struct gr_codec       codec; /* of the pass */
+    struct gr_wire_rows   rows[2];
+};
+
+/** As gr_exchange_init(): not collective, but all ranks come by. gr_wire_fini() is due always.
+ * \return OK; ERR_NOMEM. */
+int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, struct gr_wire *wire, graft_error *error);
+void    gr_wire_fini(struct gr_wire *wire);
+
+/** Have memory for passes of so many rows on one side and on the other, which go or come. \return OK; ERR_NOMEM. */
+int32_t gr_wire_reserve(struct gr_wire *wire, const int64_t rows[2], int64_t width, graft_dtype dtype,
+                        graft_error *error);
+
+/** Bytes that it then holds more than without such rows. */
+int64_t gr_wire_room(const struct gr_wire *wire, const int64_t rows[2], int64_t width, graft_dtype dtype);
+
+/** Bytes that it holds. */
+int64_t gr_wire_bytes(const struct gr_wire *wire);
+
+/** Bytes of a row on its way. */
+int64_t gr_wire_row_bytes(const struct gr_wire *wire, const struct gr_wire_pass *pass);
+
+/** Begin: post the receives. What `in` points at stays until the end, and is written by then. \return OK; ERR_PEER. */
+int32_t gr_wire_receive(struct gr_wire *wire, const struct gr_wire_pass *pass, struct gr_wire_rows in,
+                        graft_error *error);
+
+/** Encode and send; `out` stays until the end. \return OK; ERR_PEER; ERR_FORMAT (a row that no code fits, and
+ *  halo.nonfinite = refuse): nobody else knows yet. */
+int32_t gr_wire_send(struct gr_wire *wire, struct gr_wire_rows out, struct gr_team team, graft_error *error);
+
+/** Wait for all, check and decode it. \return OK; ERR_PEER. */
+int32_t gr_wire_end(struct gr_wire *wire, struct gr_team team, graft_error *error);
+
+#endif

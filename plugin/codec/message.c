@@ -1,0 +1,130 @@
+/* Whole messages, by threads.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "codec/codec.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+
+/* Rows that a thread does at a time. */
+enum { CHUNK = 64 };
+
+/* What the threads share. */
+struct job {
+    const struct gr_codec  *codec;
+    const graft_codec_args *args;
+    float                  *work;    /* [threads x gr_codec_work()] */
+    uint8_t                *odd;     /* [n] enum gr_codec_result of rows that are not DONE, else 0 */
+    graft_codec_error      *partial; /* [chunks] or NULL */
+    int64_t                 row_bytes, n_odd;
+};
+
+static void *row_of(const struct job *job, int64_t row)
+{
+    const graft_dense *rows = job->args->rows;
+
+    return (char *)rows->data + row * rows->stride * (rows->dtype == GRAFT_F64 ? 8 : 4);
+}
+
+static void note(struct job *job, int64_t row, enum gr_codec_result result)
+{
+    job->odd[row] = (uint8_t)result;
+    if (result == GR_CODEC_DONE) return;
+#pragma omp atomic
+    job->n_odd++;
+}
+
+static void encode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct job *job = arg;
+    float      *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t              number = job->args->first + i;
+        const void                *x = row_of(job, i);
+        uint8_t                   *record = (uint8_t *)job->args->message + i * job->row_bytes;
+        const enum gr_codec_result result = gr_codec_encode_row(job->codec, number, x, work, record);
+
+        note(job, i, result);
+        if (job->partial != NULL && result == GR_CODEC_DONE)
+            gr_codec_measure(job->codec, number, x, record, work, &job->partial[chunk]);
+    }
+}
+
+static void decode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct job *job = arg;
+    float      *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        const uint8_t *record = (const uint8_t *)job->args->message + i * job->row_bytes;
+
+        note(job, i, gr_codec_decode_row(job->codec, job->args->first + i, record, row_of(job, i), work));
+    }
+}
+
+/* List the rows that are raw; or refuse the first of them, and what no encoder wrote. */
+static int32_t list_odd(const struct job *job, graft_error *error)
+{
+    const graft_codec_args *args = job->args;
+    int64_t                 n_raw = 0;
+
+    for (int64_t i = 0; i < args->rows->n_rows && job->n_odd > 0; i++) {
+        if (job->odd[i] == GR_CODEC_IS_WRONG)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message has parameters that no row has",
+                           (long long)i);
+        if (job->odd[i] == GR_CODEC_IS_RAW && args->raw == NULL)
+            return gr_fail(error, GRAFT_ERR_FORMAT,
+                           "row %lld has an element that is not finite, or a range that is no float, and does not fit "
+                           "into %d bits",
+                           (long long)i, job->codec->bits);
+        if (job->odd[i] == GR_CODEC_IS_RAW) args->raw[n_raw++] = i;
+    }
+    if (args->raw != NULL) *args->n_raw = n_raw;
+    return GRAFT_OK;
+}
+
+static int32_t run(const graft_context *context, struct job *job, gr_chunk_fn body, graft_error *error)
+{
+    const graft_dense   *rows = job->args->rows;
+    const struct gr_team team = { .threads = gr_threads(context, job->args->threads) };
+    int32_t              rc = GRAFT_OK;
+
+    job->row_bytes = gr_codec_row_bytes(job->codec);
+    GR_TRY(GR_NEW(context, job->work, team.threads * gr_codec_work(job->codec), error));
+    GR_TRY(GR_NEW(context, job->odd, rows->n_rows, error));
+    gr_parallel_chunks(team, rows->n_rows * rows->n_cols, rows->n_rows, CHUNK, body, job);
+    rc = list_odd(job, error);
+done:
+    gr_free(context, job->work);
+    gr_free(context, job->odd);
+    return rc;
+}
+
+int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
+                        graft_error *error)
+{
+    struct job         job = { .codec = codec, .args = args };
+    graft_codec_error *sum = args->error;
+    const int64_t      chunks = gr_chunk_count(args->rows->n_rows, CHUNK);
+    int32_t            rc = GRAFT_OK;
+
+    if (sum != NULL) GR_TRY(GR_NEW(context, job.partial, chunks, error));
+    GR_TRY(run(context, &job, encode_chunk, error));
+    for (int64_t c = 0; sum != NULL && c < chunks; c++) {
+        sum->rows += job.partial[c].rows;
+        sum->nmse += job.partial[c].nmse;
+        sum->bound += job.partial[c].bound;
+    }
+done:
+    gr_free(context, job.partial);
+    return rc;
+}
+
+int32_t gr_codec_decode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
+                        graft_error *error)
+{
+    struct job job = { .codec = codec, .args = args };
+
+    return run(context, &job, decode_chunk, error);
+}

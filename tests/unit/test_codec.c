@@ -1,0 +1,556 @@
+/* Messages of few bits: what comes back is on the levels that the message tells, as near as the rounding promises,
+ * without bias, with the error of the theory, the same for any number of threads and instruction set; and what fits no
+ * code is told, not sent.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include "codec/codec.h"
+#include "graft_load.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static const graft_api   *api;
+static const graft_codec *codec;
+
+/* A code, and what its name is. */
+struct code {
+    int32_t     bits, code, rounding;
+    const char *name;
+};
+
+static const struct code codes[] = {
+    { 32, GRAFT_CODEC_MINMAX, GRAFT_ROUND_NEAREST, "32 bits" },
+    { 16, GRAFT_CODEC_MINMAX, GRAFT_ROUND_NEAREST, "16 bits" },
+    { 8, GRAFT_CODEC_MINMAX, GRAFT_ROUND_NEAREST, "8 bits" },
+    { 4, GRAFT_CODEC_MINMAX, GRAFT_ROUND_NEAREST, "4 bits" },
+    { 2, GRAFT_CODEC_MINMAX, GRAFT_ROUND_NEAREST, "2 bits" },
+    { 1, GRAFT_CODEC_MINMAX, GRAFT_ROUND_NEAREST, "1 bit" },
+    { 16, GRAFT_CODEC_MINMAX, GRAFT_ROUND_STOCHASTIC, "16 bits stochastic" },
+    { 8, GRAFT_CODEC_MINMAX, GRAFT_ROUND_STOCHASTIC, "8 bits stochastic" },
+    { 4, GRAFT_CODEC_MINMAX, GRAFT_ROUND_STOCHASTIC, "4 bits stochastic" },
+    { 2, GRAFT_CODEC_MINMAX, GRAFT_ROUND_STOCHASTIC, "2 bits stochastic" },
+    { 1, GRAFT_CODEC_MINMAX, GRAFT_ROUND_STOCHASTIC, "1 bit stochastic" },
+    { 1, GRAFT_CODEC_ROTATED, GRAFT_ROUND_NEAREST, "1 bit rotated" },
+};
+
+enum { CODES = sizeof codes / sizeof *codes, ROTATED = CODES - 1 };
+
+/* Rows, their message, and what comes back. */
+struct trip {
+    int64_t           n, width, row_bytes, n_raw;
+    graft_dtype       dtype;
+    graft_dense       x, back;
+    uint8_t          *message;
+    int64_t          *raw;
+    graft_codec_error lost;
+    graft_codec_args  args;
+    graft_error       error;
+    int32_t           rc;
+};
+
+static void trip_init(struct trip *t, int64_t n, int64_t width, graft_dtype dtype)
+{
+    const size_t element = dtype == GRAFT_F64 ? 8 : 4;
+
+    memset(t, 0, sizeof *t);
+    t->n = n;
+    t->width = width;
+    t->dtype = dtype;
+    t->x = (graft_dense){ sizeof t->x, dtype, n, width, width + 3, calloc((size_t)(n * (width + 3)), element) };
+    t->back = (graft_dense){ sizeof t->x, dtype, n, width, width + 1, calloc((size_t)(n * (width + 1)), element) };
+    t->message = calloc((size_t)(n * (width * 8 + 4)), 1);
+    t->raw = calloc((size_t)n, sizeof *t->raw);
+    t->error = GRAFT_INIT(graft_error);
+}
+
+static void trip_fini(struct trip *t)
+{
+    free(t->x.data);
+    free(t->back.data);
+    free(t->message);
+    free(t->raw);
+}
+
+static double at(const graft_dense *m, int64_t i, int64_t j)
+{
+    const int64_t place = i * m->stride + j;
+
+    return m->dtype == GRAFT_F64 ? ((double *)m->data)[place] : (double)((float *)m->data)[place];
+}
+
+static void fill(struct trip *t, struct sample *sample, double (*draw)(struct sample *sample))
+{
+    for (int64_t i = 0; i < t->n; i++)
+        for (int64_t j = 0; j < t->width; j++) sample_put(t->x.data, t->dtype, i * t->x.stride + j, draw(sample));
+}
+
+static double normal(struct sample *sample)
+{
+    const double u = sample_real(sample, 1e-12, 1), v = sample_real(sample, 0, 6.283185307179586);
+
+    return sqrt(-2 * log(u)) * cos(v);
+}
+
+static double uneven(struct sample *sample)
+{
+    return exp(3 * normal(sample)) * (sample_below(sample, 3) == 0 ? -1 : 1);
+}
+
+static void encode(struct trip *t, const struct code *c, int32_t threads, int64_t epoch)
+{
+    codec->row_bytes(api->context, c->bits, t->width, t->dtype, &t->row_bytes, &t->error);
+    t->lost = GRAFT_INIT(graft_codec_error);
+    t->args = GRAFT_INIT(graft_codec_args);
+    t->args.bits = c->bits;
+    t->args.code = c->code;
+    t->args.rounding = c->rounding;
+    t->args.threads = threads;
+    t->args.seed = 11;
+    t->args.epoch = epoch;
+    t->args.layer = 1;
+    t->args.first = 1000;
+    t->args.rows = &t->x;
+    t->args.message = t->message;
+    t->args.message_bytes = (uint64_t)(t->n * t->row_bytes);
+    t->args.raw = t->raw;
+    t->args.n_raw = &t->n_raw;
+    t->args.error = &t->lost;
+    t->rc = codec->encode(api->context, &t->args, &t->error);
+}
+
+static void decode(struct trip *t)
+{
+    t->args.rows = &t->back;
+    if (t->rc == GRAFT_OK) t->rc = codec->decode(api->context, &t->args, &t->error);
+}
+
+/* A bfloat16 of the message as a number, by its definition. */
+static double number_of(const uint8_t *two)
+{
+    const int    bits = two[0] | two[1] << 8, exponent = bits >> 7 & 255, fraction = bits & 127;
+    const double size = exponent == 0 ? ldexp(fraction, -133) : ldexp(128 + fraction, exponent - 134);
+
+    return bits >> 15 ? -size : size;
+}
+
+/* Element j of a row of MINMAX, from the message, as codec.h says; and the step. */
+static double from_message(const uint8_t *record, int64_t width, int32_t bits, int64_t j, double *step)
+{
+    const int64_t m = (width * bits + 7) / 8;
+    const int     level = record[4 + j % m] >> j / m * bits & ((1 << bits) - 1);
+
+    *step = number_of(record + 2);
+    return number_of(record) + level * *step;
+}
+
+/* Whether all elements that came back are those that the message tells, and near what was sent. */
+static const char *check_minmax(const struct trip *t, const struct code *c)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        for (int64_t j = 0; j < t->width; j++) {
+            double       step;
+            const double told = from_message(t->message + i * t->row_bytes, t->width, c->bits, j, &step);
+            const double x = at(&t->x, i, j), back = at(&t->back, i, j), most = fmax(fabs(x), fabs(told));
+            const double near = c->rounding == GRAFT_ROUND_NEAREST ? 0.5 : 1;
+
+            if (fabs(back - told) > 1e-6 * (most + step)) return "an element is not what the message tells";
+            if (fabs(back - x) > step * near * (1 + 1e-4) + 1e-6 * most) return "an element is too far off";
+        }
+    }
+    return NULL;
+}
+
+static void test_levels(void)
+{
+    static const int64_t widths[] = { 1, 2, 3, 5, 8, 31, 100, 128, 131, 1024, 1025, 1500 };
+    struct sample        sample = { 5 };
+
+    for (int k = 2; k < ROTATED; k++) {
+        const char *words = NULL;
+
+        if (codes[k].bits == 16) continue;
+        for (size_t w = 0; w < sizeof widths / sizeof *widths && words == NULL; w++) {
+            for (int d = 0; d < 2 && words == NULL; d++) {
+                struct trip t;
+
+                trip_init(&t, 70, widths[w], d ? GRAFT_F64 : GRAFT_F32);
+                fill(&t, &sample, w % 2 ? uneven : normal);
+                encode(&t, &codes[k], 2, 3);
+                decode(&t);
+                words = t.rc != GRAFT_OK ? t.error.message : t.n_raw > 0 && d == 0 ? "rows are raw" : NULL;
+                if (words == NULL && widths[w] > 1) words = check_minmax(&t, &codes[k]);
+                if (words != NULL) diag("width %lld, %s", (long long)widths[w], d ? "double" : "float");
+                trip_fini(&t);
+            }
+        }
+        ok(words == NULL, "%s: elements are on the levels of the message, and near%s%s", codes[k].name,
+           words != NULL ? ": " : "", words != NULL ? words : "");
+    }
+}
+
+/* 16 bits: the nearest of the numbers with eight significant bits, or one of the two next to it. */
+static void test_short(void)
+{
+    struct sample sample = { 6 };
+
+    for (int k = 1; k < CODES; k++) {
+        struct trip t;
+        double      worst = 0;
+
+        if (codes[k].bits != 16) continue;
+        trip_init(&t, 100, 77, GRAFT_F32);
+        fill(&t, &sample, uneven);
+        ((float *)t.x.data)[0] = FLT_MAX;
+        ((float *)t.x.data)[1] = INFINITY;
+        ((float *)t.x.data)[2] = -NAN;
+        ((float *)t.x.data)[3] = -FLT_MAX;
+        encode(&t, &codes[k], 1, 0);
+        decode(&t);
+        for (int64_t i = 1; i < t.n; i++)
+            for (int64_t j = 0; j < t.width; j++)
+                worst = fmax(worst, fabs(at(&t.back, i, j) - at(&t.x, i, j)) / fabs(at(&t.x, i, j)));
+        ok(t.rc == GRAFT_OK && t.n_raw == 0 && worst <= (codes[k].rounding == GRAFT_ROUND_NEAREST ? 0x1p-8 : 0x1p-7) &&
+               isfinite(at(&t.back, 0, 0)) && isinf(at(&t.back, 0, 1)) && isnan(at(&t.back, 0, 2)) &&
+               at(&t.back, 0, 3) < -3.3e38 && isfinite(at(&t.back, 0, 3)),
+           "%s: at most %.2g off; what is finite stays so, what is not stays that", codes[k].name, worst);
+        trip_fini(&t);
+    }
+}
+
+/* The mean of many decodings of a row, in standard errors from it. */
+static void test_bias(void)
+{
+    enum { TIMES = 100000, WIDTH = 20 };
+    struct sample sample = { 8 };
+
+    for (int k = 6; k < ROTATED; k++) {
+        struct trip t;
+        double      worst = 0, sum[WIDTH] = { 0 }, squares[WIDTH] = { 0 };
+
+        trip_init(&t, TIMES, WIDTH, GRAFT_F32);
+        for (int j = 0; j < WIDTH; j++) {
+            const float x = (float)normal(&sample) + 3;
+
+            for (int64_t i = 0; i < TIMES; i++) ((float *)t.x.data)[i * t.x.stride + j] = x;
+        }
+        encode(&t, &codes[k], 2, 1);
+        decode(&t);
+        for (int64_t i = 0; i < TIMES; i++) {
+            for (int j = 0; j < WIDTH; j++) {
+                const double off = at(&t.back, i, j) - at(&t.x, i, j);
+
+                sum[j] += off;
+                squares[j] += off * off;
+            }
+        }
+        for (int j = 0; j < WIDTH; j++) {
+            const double mean = sum[j] / TIMES, variance = squares[j] / TIMES - mean * mean;
+
+            /* Where the row is on a level there is no chance, and an error of rounding is left. */
+            if (fabs(mean) > 1e-6) worst = fmax(worst, fabs(mean) / sqrt(variance / TIMES));
+        }
+        ok(t.rc == GRAFT_OK && worst <= 4, "%s: the mean of 10^5 decodings is %.1f standard errors off", codes[k].name,
+           worst);
+        trip_fini(&t);
+    }
+}
+
+/* The error of rows of normal numbers. */
+static void test_error(void)
+{
+    static const double most[CODES] = { 0, 1e-5, 1e-4, 0.012, 0.26, 4, 2e-5, 2e-4, 0.024, 0.52, 6, 0.60 };
+    struct sample       sample = { 9 };
+
+    for (int k = 0; k < CODES; k++) {
+        struct trip t;
+        double      nmse = 0, bound;
+
+        trip_init(&t, 2000, 128, GRAFT_F32);
+        fill(&t, &sample, normal);
+        encode(&t, &codes[k], 2, 4);
+        decode(&t);
+        for (int64_t i = 0; i < t.n; i++) {
+            double lost = 0, squares = 0;
+
+            for (int64_t j = 0; j < t.width; j++) {
+                lost += pow(at(&t.back, i, j) - at(&t.x, i, j), 2);
+                squares += pow(at(&t.x, i, j), 2);
+            }
+            nmse += lost / squares;
+        }
+        bound = t.lost.bound / (double)t.n;
+        nmse /= (double)t.n;
+        ok(t.rc == GRAFT_OK && nmse <= most[k] && t.lost.rows == t.n &&
+               fabs(t.lost.nmse / (double)t.n - nmse) <= 1e-6 * nmse + 1e-15,
+           "%s: of rows of 128 normal numbers %.3g is lost, as is told, at most %.2g", codes[k].name, nmse, most[k]);
+        if (codes[k].bits < 16 && codes[k].bits > 1)
+            ok(nmse <= bound * 1.02, "%s: at most what the theory has, %.3g", codes[k].name, bound);
+        trip_fini(&t);
+    }
+}
+
+/* Rotations of rows of all lengths: as much is lost as in long ones, or less. */
+static void test_rotation(void)
+{
+    struct sample sample = { 10 };
+    const char   *words = NULL;
+
+    for (int64_t width = 1; width <= 300 && words == NULL; width += width < 40 ? 1 : 37) {
+        struct trip t;
+
+        trip_init(&t, 400, width, GRAFT_F32);
+        fill(&t, &sample, uneven);
+        encode(&t, &codes[ROTATED], 1, 2);
+        decode(&t);
+        if (t.rc != GRAFT_OK) words = "it failed";
+        else if (t.lost.nmse / (double)t.n > 0.62) words = "too much is lost";
+        if (words != NULL) diag("width %lld: %.3g", (long long)width, t.lost.nmse / (double)t.n);
+        trip_fini(&t);
+    }
+    ok(words == NULL, "rotated rows of 1 to 300 elements lose at most 0.62%s%s", words != NULL ? ": " : "",
+       words != NULL ? words : "");
+}
+
+static void test_constant(void)
+{
+    static const double values[] = { 0, -0.0, 1, 1.0 / 3, -1e-40, 3.4e38, -1.17549435e-38f, 100.1, -7.7e-5 };
+    struct sample       sample = { 3 };
+
+    for (int k = 2; k < CODES; k++) {
+        const char *words = NULL;
+
+        if (codes[k].bits == 16) continue;
+        for (int64_t width = 1; width < 40; width += 3) {
+            struct trip t;
+
+            trip_init(&t, 200, width, GRAFT_F32);
+            for (int64_t i = 0; i < t.n; i++) {
+                const double x = i < 9 ? values[i] : uneven(&sample);
+
+                for (int64_t j = 0; j < width; j++) sample_put(t.x.data, t.dtype, i * t.x.stride + j, x);
+            }
+            encode(&t, &codes[k], 1, 0);
+            decode(&t);
+            if (t.rc != GRAFT_OK || t.n_raw > 0) words = "it failed";
+            for (int64_t i = 0; i < t.n; i++)
+                for (int64_t j = 0; j < width; j++)
+                    if (at(&t.back, i, j) != at(&t.x, i, j)) words = "another number came back";
+            trip_fini(&t);
+        }
+        ok(words == NULL, "%s: rows of one number come back%s%s", codes[k].name, words != NULL ? ": " : "",
+           words != NULL ? words : "");
+    }
+}
+
+/* Rows 1, 3 and 4 fit no code. */
+static void test_raw(void)
+{
+    struct sample sample = { 4 };
+
+    for (int k = 2; k < CODES; k++) {
+        struct trip t;
+
+        if (codes[k].bits == 16) continue;
+        trip_init(&t, 6, 50, GRAFT_F32);
+        fill(&t, &sample, normal);
+        ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
+        ((float *)t.x.data)[t.x.stride * 3 + 49] = -INFINITY;
+        ((float *)t.x.data)[t.x.stride * 4 + 7] = FLT_MAX;
+        ((float *)t.x.data)[t.x.stride * 4 + 8] = -FLT_MAX;
+        ((float *)t.back.data)[t.back.stride * 3 + 2] = 77;
+        encode(&t, &codes[k], 2, 0);
+        ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 1 && t.raw[1] == 3 && t.raw[2] == 4 && t.lost.rows == 3,
+           "%s: rows that fit no code are told", codes[k].name);
+        t.n_raw = 0;
+        memset(t.raw, 0, 6 * sizeof *t.raw);
+        decode(&t);
+        ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[2] == 4 && at(&t.back, 3, 2) == 77 && at(&t.back, 2, 1) != 0,
+           "%s: and left alone", codes[k].name);
+        t.args.raw = NULL;
+        t.args.n_raw = NULL;
+        ok(codec->decode(api->context, &t.args, &t.error) == GRAFT_ERR_FORMAT &&
+               strstr(t.error.message, "row 1 ") != NULL,
+           "%s: or refused: %s", codes[k].name, t.error.message);
+        trip_fini(&t);
+    }
+}
+
+/* Doubles that are no floats. */
+static void test_double(void)
+{
+    struct trip t;
+
+    trip_init(&t, 3, 4, GRAFT_F64);
+    for (int j = 0; j < 4; j++) {
+        ((double *)t.x.data)[j] = 1.0 / 3;
+        ((double *)t.x.data)[t.x.stride + j] = j == 2 ? 1e300 : 0;
+        ((double *)t.x.data)[t.x.stride * 2 + j] = 1e-300 * j;
+    }
+    encode(&t, &codes[3], 1, 0);
+    decode(&t);
+    ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 0 && t.raw[1] == 1, "doubles that no float holds are raw");
+    encode(&t, &codes[0], 1, 0);
+    decode(&t);
+    ok(t.rc == GRAFT_OK && t.n_raw == 0 && at(&t.back, 0, 1) == 1.0 / 3 && at(&t.back, 1, 2) == 1e300,
+       "with 32 bits doubles go as they are");
+    trip_fini(&t);
+}
+
+/* What no encoder wrote is refused, or numbers; never NaN or infinity. */
+static void test_noise(void)
+{
+    struct sample sample = { 12 };
+    int           wrong = 0, infinite = 0;
+
+    for (int k = 2; k < CODES; k++) {
+        struct trip t;
+
+        if (codes[k].bits == 16) continue;
+        trip_init(&t, 1, 33, GRAFT_F32);
+        encode(&t, &codes[k], 1, 0);
+        for (int turn = 0; turn < 3000; turn++) {
+            for (int64_t i = 0; i < t.row_bytes; i++) t.message[i] = (uint8_t)sample_bits(&sample);
+            t.rc = GRAFT_OK;
+            decode(&t);
+            wrong += t.rc != GRAFT_OK;
+            for (int64_t j = 0; t.rc == GRAFT_OK && j < t.width; j++) infinite += !isfinite(at(&t.back, 0, j));
+        }
+        trip_fini(&t);
+    }
+    ok(wrong > 0 && infinite == 0, "of random messages %d are refused, and the others are numbers", wrong);
+}
+
+static void test_threads(void)
+{
+    struct sample sample = { 13 };
+    const char   *words = NULL;
+
+    for (int k = 0; k < CODES; k++) {
+        struct trip a, b;
+
+        trip_init(&a, 3000, 130, GRAFT_F32);
+        trip_init(&b, 3000, 130, GRAFT_F32);
+        fill(&a, &sample, uneven);
+        memcpy(b.x.data, a.x.data, (size_t)(a.n * a.x.stride) * sizeof(float));
+        encode(&a, &codes[k], 1, 5);
+        encode(&b, &codes[k], 7, 5);
+        if (memcmp(a.message, b.message, (size_t)(a.n * a.row_bytes)) != 0) words = codes[k].name;
+        if (a.lost.nmse != b.lost.nmse) words = "the error";
+        encode(&b, &codes[k], 7, 6);
+        if (codes[k].rounding == GRAFT_ROUND_STOCHASTIC &&
+            memcmp(a.message, b.message, (size_t)(a.n * a.row_bytes)) == 0)
+            words = "another epoch, the same bits";
+        trip_fini(&a);
+        trip_fini(&b);
+    }
+    ok(words == NULL, "messages are the same for any number of threads%s%s", words != NULL ? ": " : "",
+       words != NULL ? words : "");
+}
+
+/* The loops of all instruction sets that the processor has write the same messages, but for the scale of a rotation,
+ * which is a sum in another order. */
+static void test_instruction_sets(void)
+{
+    struct sample sample = { 14 };
+    float         x[300], work[300], back[2][300];
+    uint8_t       record[2][1300];
+    const char   *words = NULL;
+
+    for (int k = 2; k < CODES; k++) {
+        for (int turn = 0; turn < 300; turn++) {
+            struct gr_codec c = { .width = 1 + turn,
+                                  .dtype = GRAFT_F32,
+                                  .bits = codes[k].bits,
+                                  .code = codes[k].code,
+                                  .rounding = codes[k].rounding,
+                                  .key = 99 };
+
+            for (int j = 0; j < c.width; j++) x[j] = (float)uneven(&sample);
+            for (int isa = GR_ISA_GENERIC; isa <= (int)gr_processor_isa(); isa++) {
+                const int which = isa > GR_ISA_GENERIC;
+
+                c.isa = (enum gr_isa)isa;
+                gr_codec_encode_row(&c, turn, x, work, record[which]);
+                gr_codec_decode_row(&c, turn, record[0], back[which], work);
+                if (which && k != ROTATED && memcmp(record[0], record[1], (size_t)gr_codec_row_bytes(&c)) != 0)
+                    words = codes[k].name;
+                for (int j = 0; which && j < c.width; j++)
+                    if (fabsf(back[0][j] - back[1][j]) > 1e-5f * fabsf(back[0][j]) + 1e-4f) words = "decoding";
+            }
+        }
+    }
+    ok(words == NULL, "messages are the same for all instruction sets%s%s", words != NULL ? ": " : "",
+       words != NULL ? words : "");
+}
+
+static void refused(struct trip *t, const char *words, const char *name)
+{
+    const int32_t rc = codec->encode(api->context, &t->args, &t->error);
+
+    ok(rc == GRAFT_ERR_ARG && strstr(t->error.message, words) != NULL, "%s: %s", name, t->error.message);
+}
+
+static void test_arguments(void)
+{
+    struct trip t;
+    int64_t     bytes = 7;
+
+    trip_init(&t, 4, 10, GRAFT_F32);
+    encode(&t, &codes[4], 1, 0);
+    t.args.bits = 3;
+    refused(&t, "bits are 3", "a width that is not in the set");
+    t.args.bits = 2;
+    t.args.code = GRAFT_CODEC_ROTATED;
+    refused(&t, "rotated", "rotated in two bits");
+    t.args.code = 9;
+    refused(&t, "code is 9", "an unknown code");
+    t.args.code = GRAFT_CODEC_MINMAX;
+    t.args.rounding = 0;
+    refused(&t, "rounding is 0", "no rounding");
+    t.args.rounding = GRAFT_ROUND_NEAREST;
+    t.args.message_bytes -= 1;
+    refused(&t, "message_bytes", "a message that is too short");
+    t.args.message_bytes += 1;
+    t.args.message = t.x.data;
+    refused(&t, "overlaps", "a message in the rows");
+    t.args.message = NULL;
+    refused(&t, "message is null", "no message");
+    t.args.message = t.message;
+    t.args.n_raw = NULL;
+    refused(&t, "n_raw", "no place for the number of raw rows");
+    ok(codec->row_bytes(api->context, 4, -1, GRAFT_F32, &bytes, &t.error) == GRAFT_ERR_ARG && bytes == 7,
+       "a negative width: %s", t.error.message);
+    ok(codec->row_bytes(api->context, 2, 101, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 30 &&
+           codec->row_bytes(api->context, 32, 3, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 24 &&
+           codec->row_bytes(api->context, 16, 3, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 6,
+       "bytes of rows are what the header says");
+    trip_fini(&t);
+}
+
+int main(void)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0 ||
+        (codec = graft_interface(api, GRAFT_CODEC_ID, sizeof *codec)) == NULL) {
+        printf("Bail out! %s\n", error.message);
+        return 2;
+    }
+    test_levels();
+    test_short();
+    test_bias();
+    test_error();
+    test_rotation();
+    test_constant();
+    test_raw();
+    test_double();
+    test_noise();
+    test_threads();
+    test_instruction_sets();
+    test_arguments();
+    api->close(api->context);
+    return done();
+}

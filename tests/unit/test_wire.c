@@ -1,0 +1,183 @@
+/* Passes whose rows travel in few bits: what comes out is near what comes out without, as near as the code allows; rows
+ * that no code fits arrive as they are; and ranks that speak of other bits, or frames that do, are found out.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/spread.h"
+#include "../oracle/oracle.h"
+#include "../tap.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 400, WIDTH = 96 };
+
+/* A graph, and passes over it. */
+struct world {
+    struct sample_csr graph;
+    graft_dtype       dtype;
+    size_t            element;
+    char             *x, *scale;
+};
+
+static void world_init(struct world *w, struct sample *sample, graft_dtype dtype)
+{
+    const struct sample_csr_shape shape = { N, N, GRAFT_I32, 0, 0, 0 };
+
+    *w = (struct world){ .dtype = dtype, .element = dtype == GRAFT_F64 ? 8 : 4 };
+    sample_csr_init_shape(&w->graph, sample, &shape);
+    w->x = oracle_new(N * WIDTH, w->element);
+    w->scale = oracle_new(N, w->element);
+    for (int64_t i = 0; i < N * WIDTH; i++) sample_put(w->x, dtype, i, sample_real(sample, -1, 1));
+    for (int64_t i = 0; i < N; i++) sample_put(w->scale, dtype, i, sample_real(sample, 0.5, 1));
+}
+
+static void world_fini(struct world *w)
+{
+    sample_csr_fini(&w->graph);
+    free(w->x);
+    free(w->scale);
+}
+
+static double element(const struct world *w, const char *array, int64_t at)
+{
+    return w->dtype == GRAFT_F64 ? ((const double *)(const void *)array)[at] : ((const float *)(const void *)array)[at];
+}
+
+/* One pass with options; what comes out is left in `out`. Returns what went wrong, or NULL. */
+static const char *pass_with(const struct world *w, int32_t n_ranks, const char *cover, const char *const *settings,
+                             graft_semiring semiring, uint32_t flags, char *out)
+{
+    static struct ranks ranks;
+    static char         kept[512];
+    struct spread       s = { .graph = &w->graph.csr,
+                              .dtype = w->dtype,
+                              .x = w->x,
+                              .x_width = WIDTH,
+                              .scale = w->scale,
+                              .partition = "hash",
+                              .cover = cover,
+                              .threads = "2",
+                              .settings = settings,
+                              .reserved = WIDTH,
+                              .n_passes = 1,
+                              .pass = { { semiring, flags, WIDTH, semiring == GRAFT_PLUS_TIMES, out } } };
+    const char         *words = NULL;
+
+    memset(out, 0, N * WIDTH * w->element);
+    ranks_init(&ranks, n_ranks, 20, spread_body, &s);
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < n_ranks && words == NULL; i++)
+        if (ranks.at[i].rc < 0) words = ranks.at[i].error.message;
+    for (int32_t i = 1; i < n_ranks && words != NULL; i++)
+        if (strcmp(ranks.at[i].error.message, ranks.at[0].error.message) != 0) words = "ranks say different things";
+    if (words != NULL) snprintf(kept, sizeof kept, "%s", words);
+    words = ranks_fini(&ranks) != NULL ? "something is left" : words != NULL ? kept : NULL;
+    return words;
+}
+
+/* How far two results are apart, of the length of the second. */
+static double apart(const struct world *w, const char *a, const char *b)
+{
+    double off = 0, length = 0;
+
+    for (int64_t i = 0; i < N * WIDTH; i++) {
+        off += pow(element(w, a, i) - element(w, b, i), 2);
+        length += pow(element(w, b, i), 2);
+    }
+    return sqrt(off / length);
+}
+
+/* A code, and how much of the result it may lose. Numbers of one size have an error of step / sqrt(12) if they go to
+ * the nearest level, and of sqrt(2) times that stochastically; partial sums have wider ranges. */
+struct code {
+    const char *bits, *code, *rounding;
+    double      most;
+};
+
+static const struct code codes[] = { { "16", "auto", "auto", 0.004 },      { "8", "auto", "auto", 0.006 },
+                                     { "4", "auto", "auto", 0.12 },        { "2", "auto", "nearest", 0.36 },
+                                     { "2", "minmax", "stochastic", 0.6 }, { "1", "rotated", "auto", 0.8 },
+                                     { "1", "minmax", "stochastic", 1.9 } };
+
+static void test_code(struct world *w, const struct code *c, const char *cover, int32_t n_ranks, uint32_t flags)
+{
+    const char *const settings[] = { "halo.bits", c->bits, "halo.code", c->code, "halo.rounding", c->rounding, NULL };
+    char             *exact = oracle_new(N * WIDTH, w->element), *few = oracle_new(N * WIDTH, w->element);
+    const char       *words = pass_with(w, n_ranks, cover, NULL, GRAFT_PLUS_TIMES, flags, exact);
+    double            off;
+
+    if (words == NULL) words = pass_with(w, n_ranks, cover, settings, GRAFT_PLUS_TIMES, flags, few);
+    off = apart(w, few, exact);
+    ok(words == NULL && off <= c->most && off > (c->bits[0] == '1' ? 1e-5 : 1e-6),
+       "%s bits, %s, %s, %s%s on %d ranks, %s: %.2g of the result is lost%s%s", c->bits, c->code, c->rounding, cover,
+       flags & GRAFT_AGGREGATE_TRANSPOSE ? ", transposed" : "", n_ranks, w->dtype == GRAFT_F64 ? "double" : "float",
+       off, words != NULL ? ": " : "", words != NULL ? words : "");
+    free(exact);
+    free(few);
+}
+
+/* With the flag, and on one rank, nothing is lost; nor by a maximum that 8 bits do not change, or change little. */
+static void test_exact(struct world *w)
+{
+    static const char *const two[] = { "halo.bits", "2", NULL }, *const eight[] = { "halo.bits", "8", NULL };
+    char       *exact = oracle_new(N * WIDTH, w->element), *few = oracle_new(N * WIDTH, w->element);
+    const char *words = pass_with(w, 3, "hybrid", NULL, GRAFT_PLUS_TIMES, 0, exact);
+
+    if (words == NULL) words = pass_with(w, 3, "hybrid", two, GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_EXACT, few);
+    ok(words == NULL && memcmp(exact, few, N * WIDTH * w->element) == 0, "GRAFT_AGGREGATE_EXACT: the same bits");
+    words = pass_with(w, 1, "hybrid", two, GRAFT_PLUS_TIMES, 0, few);
+    ok(words == NULL && apart(w, few, exact) < 1e-6, "one rank loses nothing");
+    words = pass_with(w, 3, "hybrid", NULL, GRAFT_MAX_SECOND, 0, exact);
+    if (words == NULL) words = pass_with(w, 3, "hybrid", eight, GRAFT_MAX_SECOND, 0, few);
+    ok(words == NULL && apart(w, few, exact) < 0.01, "maxima travel in few bits too");
+    free(exact);
+    free(few);
+}
+
+/* A NaN in a row: its message goes as it is, and so what the others make of it is what they make of it without a code.
+ * */
+static void test_raw(struct world *w, const char *cover)
+{
+    static const char *const send[] = { "halo.bits", "2", NULL };
+    static const char *const refuse[] = { "halo.bits", "2", "halo.nonfinite", "refuse", NULL };
+    char                    *exact = oracle_new(N * WIDTH, w->element), *few = oracle_new(N * WIDTH, w->element);
+    const char              *words;
+    int64_t                  differ = 0;
+
+    for (int64_t v = 0; v < N; v++) sample_put(w->x, w->dtype, v * WIDTH + 5, (double)NAN);
+    words = pass_with(w, 3, cover, NULL, GRAFT_PLUS_TIMES, 0, exact);
+    if (words == NULL) words = pass_with(w, 3, cover, send, GRAFT_PLUS_TIMES, 0, few);
+    for (int64_t i = 0; i < N * WIDTH; i++) {
+        const double a = element(w, exact, i), b = element(w, few, i);
+
+        differ += !(a == b || (isnan(a) && isnan(b)));
+    }
+    ok(words == NULL && differ == 0, "%s: rows with a NaN arrive as they are%s%s", cover, words != NULL ? ": " : "",
+       words != NULL ? words : "");
+    words = pass_with(w, 3, cover, refuse, GRAFT_PLUS_TIMES, 0, few);
+    ok(words != NULL && strstr(words, "not finite") != NULL && strstr(words, "2 bits") != NULL,
+       "%s: or are an error of all ranks: %s", cover, words != NULL ? words : "none");
+    free(exact);
+    free(few);
+}
+
+int main(void)
+{
+    static const char *const covers[] = { "hybrid", "post", "pre" };
+    struct sample            sample = { 21 };
+
+    alarm(110);
+    for (int d = 0; d < 2; d++) {
+        struct world w;
+        int          number = 0;
+
+        world_init(&w, &sample, d ? GRAFT_F64 : GRAFT_F32);
+        for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
+            for (int k = 0; k < 3; k++, number++)
+                test_code(&w, &codes[c], covers[k], 2 + number % 3, number % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
+        test_exact(&w);
+        for (int k = 0; k < 3; k++) test_raw(&w, covers[k]);
+        world_fini(&w);
+    }
+    return done();
+}
