@@ -23,6 +23,7 @@ typedef struct graft_span {
     int32_t     thread; /**< 0: the phase, or a part; from 1 on: the share of this thread, of which 1 is the caller's */
     const char *phase;  /**< "aggregate"; "update": products with weights, and the pass over rows where it follows one;
                             "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer";
+                            "labels": the choice of those that are input (label_rate), with the sum of their number;
                             over ranks "reduce": the sums of losses and gradients. Of a part: "pack": rows for others
                             are made, sealed and sent; "local": what needs no others; "wait"; "unpack": rows of others
                             are checked and added. Static */

@@ -31,11 +31,12 @@ GRAFT_EXTERN_C_BEGIN
  * biases 0, norm gain 1 and shift 0. Arithmetic is in float; with dense.type bf16, dense products
  * round what they multiply to bfloat16, and add in float.
  *
- * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs,
- * lr, dropout, input_dropout, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed, eval_every,
- * symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, recompute, heads, gin_eps,
- * memory.limit, profile, dense.module and dense.type; graft_api.option_info gives types, defaults, a line of help for
- * each. The weight decay applies to the W. Option strict is live: create() and the products ask it when they choose.
+ * The options of a trainer are those of the context at create() that are not `live`: model, layers, hidden, epochs, lr,
+ * dropout, input_dropout, label_rate, norm, weight_decay, weight_decay_layers, optimizer, momentum, loss, seed,
+ * eval_every, symmetrize, self_loops, normalize_features, order, row_masks, reuse_input, sparse_input, recompute,
+ * heads, gin_eps, memory.limit, profile, dense.module and dense.type; graft_api.option_info gives types, defaults, a
+ * line of help for each. The weight decay applies to the W, and to E below. Option strict is live: create() and the
+ * products ask it when they choose.
  *
  * With an order (see matrix_order) the trainer keeps its own copies of graph, features and labels in it; the host's
  * numbering stays as it is. So it does with row_masks, where a step does the rows alone that the training vertices
@@ -44,6 +45,16 @@ GRAFT_EXTERN_C_BEGIN
  * little but its output, and the backward pass does again what is inside the layer (Mostafa 2021, SAR): less memory, a
  * longer step, the same bits.
  *
+ * With label_rate r > 0 labels of training vertices are input too (label propagation: Shi et al. 2021, UniMP). H_0 is
+ * X + L E: X the features (with dropout, if there is any), E [classes x features] a weight, "label_embedding", which is
+ * the first layer's; row v of L has a 1 for each class of v, if v is one of those that give their label, and else is 0.
+ * In a step each training vertex is one of these with probability r, drawn by seed, epoch and vertex; the loss is the
+ * mean over the other training vertices, and 0 if there are none. An evaluation or prediction has the labels of all
+ * training vertices as input, so that what it measures on these tells little, and what it does on validation and test
+ * is right. What X becomes in the first layer does not depend on this: with reuse_input a pass aggregates L alone, A (X
+ * + L E) = A X + (A L) E, and sparse features stay sparse. mlp sees no labels but of the vertex itself, so it learns
+ * nothing from them.
+ *
  * Sparse features may stay so, and then the first layer computes A (X W) and the gradient X^T G by sparse products; or
  * they are made dense: the same within rounding. With sparse_input "auto" they stay sparse if that is less work in a
  * step, a multiply-add of a sparse product counting for eight of a dense one, or if memory.limit leaves no room for
@@ -51,12 +62,12 @@ GRAFT_EXTERN_C_BEGIN
 
 /* Over ranks (dataset.over, see graft_graph.h) each rank has the rows of the vertices that it owns, and all have the
  * same weights, bit for bit: gradients and losses are added up in the order of ranks. The results are those of one
- * process but for rounding, with the same draws of dropout. Sums over neighbours go by a plan of graft_aggregate.h,
- * with options halo.cover and halo.file; gat needs all rows of its halo as they are. create(), epoch(), evaluate() and
- * predict() are collective: all ranks call them in the same order, and return the same status; see graft_graphs.
- * Options that make a model are the same on all ranks, memory.limit is of each rank. symmetrize adds what is missing
- * between ranks; an order is one of the vertices of each rank; with row_masks a step sends fewer rows than an
- * evaluation, and a layer that does fewer has a plan and a file of its own, FILE.RANK.LAYER. */
+ * process but for rounding, with the same draws of dropout and labels. Sums over neighbours go by a plan of
+ * graft_aggregate.h, with options halo.cover and halo.file; gat needs all rows of its halo as they are. create(),
+ * epoch(), evaluate() and predict() are collective: all ranks call them in the same order, and return the same status;
+ * see graft_graphs. Options that make a model are the same on all ranks, memory.limit is of each rank. symmetrize adds
+ * what is missing between ranks; an order is one of the vertices of each rank; with row_masks a step sends fewer rows
+ * than an evaluation, and a layer that does fewer has a plan and a file of its own, FILE.RANK.LAYER. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -67,7 +78,7 @@ typedef struct graft_epoch {
     int32_t  done;    /**< 1 when `epochs` epochs are behind */
     int64_t  epoch;   /**< epochs behind, this one included */
     int64_t  epochs;  /**< how many there are to be */
-    double   loss;    /**< of the training vertices, before the step, with dropout */
+    double   loss;    /**< of the training vertices (see label_rate), before the step, with dropout */
     double   seconds; /**< of the epoch: step and, if due, evaluation */
     double   seconds_step;
     int32_t evaluated; /**< 1 if the accuracies below were measured in this epoch (option eval_every), after the step */
@@ -93,7 +104,8 @@ enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 /** One named array of the state of a trainer. All of them together, under the same options and on the same data, are
  *  the trainer: state that was read, and written into a fresh trainer, goes on with the same bits.
  *  Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are the weights (gat: weight [in x K*d],
- *  attention_source and attention_target [K x d], bias, for K heads of d columns each); "best.NAME" the best
+ *  attention_source and attention_target [K x d], bias, for K heads of d columns each), and with label_rate
+ *  "label_embedding"; "best.NAME" the best
  *  ones; "optimizer.m.NAME" and "optimizer.v.NAME" the moments; "progress.epoch" and the like the counters. */
 typedef struct graft_state_item {
     uint32_t    size;
@@ -116,8 +128,9 @@ typedef struct graft_train {
      * \return OK; ERR_ARG (null, a shape that does not fit, no classes, no features); ERR_FORMAT (the graph, as
      *         matrix_create(); a label out of range; a split of another value; a feature that is not finite, or
      *         the sum of sparse ones at one place; no training vertex in the split); ERR_OPTION (options that
-     *         contradict each other); what the dense module that was chosen by name refuses with; ERR_NOMEM, also
-     *         before more than memory.limit would be used: the message is the ledger. Over ranks also ERR_ARG (ranks
+     *         contradict each other, or the data set: label_rate without labels or split); what the dense module
+     *         that was chosen by name refuses with; ERR_NOMEM, also before more than memory.limit would be
+     *         used: the message is the ledger. Over ranks also ERR_ARG (ranks
      *         that disagree; a graph of another context), ERR_UNSUPPORTED (made symmetric, a rank would gather from
      *         more than 2147483647 vertices of others), ERR_FORMAT and ERR_IO (halo.file) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if there is one, which the trainer

@@ -15,13 +15,15 @@
     X(LR, "lr", 0, "number", "0.01", "0..", "learning rate")                                                           \
     X(DROPOUT, "dropout", 0, "number", "0.5", "[0..1)", "share of hidden values dropped in training")                  \
     X(INPUT_DROPOUT, "input_dropout", 0, "number", "0", "[0..1)", "share of input features dropped in training")       \
+    X(LABEL_RATE, "label_rate", 0, "number", "0", "[0..1)",                                                            \
+      "share of training vertices whose labels are input in an epoch, and not in its loss; 0: none")                   \
     X(NORM, "norm", 0, "layer|none", "layer", "", "normalisation between layers")                                      \
     X(OPTIMIZER, "optimizer", 0, "adam|sgd", "adam", "", "how weights follow gradients")                               \
     X(WEIGHT_DECAY, "weight_decay", 0, "number", "0", "0..", "L2 penalty on the weight matrices, added to gradients")  \
     X(WEIGHT_DECAY_LAYERS, "weight_decay_layers", 0, "all|first", "all", "", "layers the penalty applies to")          \
     X(MOMENTUM, "momentum", 0, "number", "0", "[0..1)", "momentum of sgd")                                             \
     X(LOSS, "loss", 0, "auto|softmax|sigmoid", "auto", "", "auto: sigmoid if vertices have several classes")           \
-    X(SEED, "seed", 0, "integer", "0", "0..", "of initial weights and dropout")                                        \
+    X(SEED, "seed", 0, "integer", "0", "0..", "of initial weights, dropout, label sets")                               \
     X(EVAL_EVERY, "eval_every", 0, "integer", "1", "0..", "epochs between evaluations; 0: only after the last")        \
     X(SYMMETRIZE, "symmetrize", 0, "yes|no", "no", "", "store every edge in both directions")                          \
     X(SELF_LOOPS, "self_loops", 0, "auto|yes|no", "auto", "", "give each vertex an edge to itself; auto: gcn, gat")    \

@@ -2,7 +2,7 @@
  * of a layer can have made again from the layer's input is one set of arrays for all layers, as large as the widest.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
-#include "model/model.h"
+#include "model/labels.h"
 
 #include <string.h>
 
@@ -19,6 +19,7 @@ static const struct {
     int         remade; /* with recompute: what GR_STEP_BEGIN and GR_STEP_Z leave */
 } arrays[GR_ARRAYS] = {
     [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_LABEL_SUMS] = ARRAY(label_sums, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_INNER] = ARRAY(inner, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits, GR_USE_MASKS, 1),
     [GR_ARRAY_PROJECTED] = ARRAY(attention.projected, GR_USE_ACTIVATIONS, 1),
@@ -158,12 +159,18 @@ int32_t gr_layers_plan(graft_trainer *t, graft_error *error)
         count_common(t, l);
         GR_TRY(gr_layer_kinds[t->config.kind].init(t, l, error));
     }
+    if (gr_propagates(t) && t->layers[0].count[GR_ARRAY_GATHERED] > 0)
+        t->layers[0].count[GR_ARRAY_LABEL_SUMS] = t->n * t->data.n_classes;
     for (int which = 0; which < GR_ARRAYS; which++)
         bytes[arrays[which].use] += count_of(t, which) * (double)arrays[which].element_bytes;
     work = work_of(t);
     bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.scratch) * sizeof(float) +
                               (double)work.partial * sizeof(double) +
                               (t->config.kind == GR_MODEL_GAT ? (double)gr_gat_shared_count(t) * sizeof(float) : 0);
+    if (gr_propagates(t)) {
+        bytes[GR_USE_GRADIENTS] += gr_labels_bytes(t);
+        bytes[GR_USE_MASKS] += (double)t->reach[t->config.n_layers];
+    }
     gr_ledger_plan(t, GR_USE_ACTIVATIONS, bytes[GR_USE_ACTIVATIONS]);
     gr_ledger_plan(t, GR_USE_MASKS, bytes[GR_USE_MASKS]);
     gr_ledger_plan(t, GR_USE_GRADIENTS, bytes[GR_USE_GRADIENTS]);
@@ -190,6 +197,7 @@ int32_t gr_layers_init(graft_trainer *t, graft_error *error)
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->gradient[1], work.gradient, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->scratch, work.scratch, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, t->partial, work.partial, error));
+    rc = gr_labels_init(t, error);
 done:
     return rc;
 }

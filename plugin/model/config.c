@@ -76,6 +76,7 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     config->lr = gr_option_number(context, GR_OPTION_LR);
     config->dropout = gr_option_number(context, GR_OPTION_DROPOUT);
     config->input_dropout = gr_option_number(context, GR_OPTION_INPUT_DROPOUT);
+    config->label_rate = gr_option_number(context, GR_OPTION_LABEL_RATE);
     config->weight_decay = gr_option_number(context, GR_OPTION_WEIGHT_DECAY);
     config->momentum = gr_option_number(context, GR_OPTION_MOMENTUM);
     config->gin_eps = gr_option_number(context, GR_OPTION_GIN_EPS);

@@ -30,7 +30,6 @@ int32_t gr_conv_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operan
 int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
                         graft_error *error)
 {
-    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
     const struct gr_operand product = gr_dense_operand(t->scratch, layer->out, layer->rows_in);
     const struct gr_operand own = first_rows(x, layer->rows_out);
     const int               add = layer->self != NULL;
@@ -38,7 +37,8 @@ int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
 
     if (layer->neigh == NULL) return gr_product_rows(t, own, layer->self, 0, rows, error);
     if (add) GR_TRY(gr_product(t, own, layer->self, 0, NULL, layer->z, error));
-    if (layer->aggregate_first) return gr_product_rows(t, gathered, layer->neigh, (float)add, rows, error);
+    if (layer->aggregate_first)
+        return gr_product_rows(t, gr_layer_gathered(layer), layer->neigh, (float)add, rows, error);
     GR_TRY(gr_product(t, x, layer->neigh, 0, t->right, t->scratch, error));
     GR_TRY(
         gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, t->left, product, layer->out, add, layer->z }, error));
@@ -51,11 +51,10 @@ done:
 static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const float *g, float *dx,
                                  graft_error *error)
 {
-    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
     const struct gr_operand gradient = gr_dense_operand(t->scratch, layer->in, layer->rows_out);
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(gr_product_weight_gradient(t, gathered, g, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(t, gr_layer_gathered(layer), g, 0, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->left, t->scratch, error));
     GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->in, 0, dx }, error));
@@ -79,7 +78,7 @@ static int32_t backward_transformed(graft_trainer *t, struct gr_layer *layer, st
     if (t->left != NULL) gr_layer_scale(t, gradient, t->left, 0, g, layer->out);
     GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->out, 0, t->scratch },
                              error));
-    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, 0, layer->neigh, error));
     if (dx != NULL)
         rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, NULL, dx, error);
 done:
@@ -92,7 +91,7 @@ int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_ope
     int32_t rc = GRAFT_OK;
 
     if (layer->self != NULL)
-        GR_TRY(gr_product_weight_gradient(t, first_rows(x, layer->rows_out), g, layer->self, error));
+        GR_TRY(gr_product_weight_gradient(t, first_rows(x, layer->rows_out), g, 0, layer->self, error));
     if (layer->neigh == NULL) { /* rows_in are rows_out */
         if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, NULL, dx, error);
     } else if (layer->aggregate_first) {

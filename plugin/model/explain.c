@@ -18,6 +18,13 @@ static void explain_model(const graft_trainer *t, struct gr_text *text)
     gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, t->config.sigmoid ? "sigmoid" : "softmax");
 }
 
+static void explain_labels(const graft_trainer *t, struct gr_text *text)
+{
+    if (gr_propagates(t))
+        gr_text_add(text, "labels    of %g %% of the training vertices are input of a step, the others are its loss\n",
+                    100 * t->config.label_rate);
+}
+
 static void explain_rows(const graft_trainer *t, struct gr_text *text)
 {
     if (t->reach_of_all[t->config.n_layers] < t->data.n_vertices) {
@@ -86,6 +93,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
     explain_model(t, &text);
     if (t->data.sparse_features != NULL) explain_features(t, &text);
+    explain_labels(t, &text);
     explain_graph(t, &text);
     explain_rows(t, &text);
     gr_text_add(&text, "kernel    %s; %d threads\n", kernel, t->threads);

@@ -405,7 +405,7 @@ int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
     if (per_head != NULL) over_vertices(&pass, t->n, average_heads_backward);
     GR_TRY(attention_backward(t, layer, &gradient, begin, error));
     end_attention(t, begin, 2, 4 * (double)entries_of(t) * (double)layer->wide);
-    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, 0, layer->neigh, error));
     if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, NULL, dx, error);
 done:
     return rc;

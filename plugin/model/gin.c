@@ -50,13 +50,12 @@ done:
 
 int32_t gr_gin_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    struct gr_rows          rows = gin_inner_rows(t, layer);
-    const struct gr_operand gathered = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
-    int32_t                 rc = GRAFT_OK;
+    struct gr_rows rows = gin_inner_rows(t, layer);
+    int32_t        rc = GRAFT_OK;
 
     if (layer->aggregate_first) {
         GR_TRY(gr_layer_gather(t, layer, x, error));
-        rc = gr_product_rows(t, gathered, layer->neigh, 0, &rows, error);
+        rc = gr_product_rows(t, gr_layer_gathered(layer), layer->neigh, 0, &rows, error);
     } else {
         GR_TRY(forward_transformed(t, layer, x, error));
         gr_layer_rows_forward(t, &rows);
@@ -83,7 +82,7 @@ static int32_t backward_transformed(const graft_trainer *t, struct gr_layer *lay
     int32_t rc = GRAFT_OK;
 
     GR_TRY(scatter(t, layer, t->scratch, layer->out, g, error));
-    GR_TRY(gr_product_weight_gradient(t, x, g, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(t, x, g, 0, layer->neigh, error));
     if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_in, layer->neigh, 0, NULL, dx, error);
 done:
     return rc;
@@ -106,13 +105,12 @@ int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_oper
                                             .partial = t->partial };
     int32_t                       rc = GRAFT_OK;
 
-    GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), g, layer->outer,
-                                      error));
+    GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), g, 0,
+                                      layer->outer, error));
     GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, NULL, t->scratch, error));
     gr_layer_rows_backward(t, &rows, &inner);
     if (!layer->aggregate_first) return backward_transformed(t, layer, x, g, dx, error);
-    GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->gathered, layer->in, layer->rows_out), t->scratch,
-                                      layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(t, gr_layer_gathered(layer), t->scratch, 0, layer->neigh, error));
     if (dx == NULL) return rc;
     GR_TRY(gr_product_input_gradient(t, t->scratch, layer->rows_out, layer->neigh, 0, NULL, g, error));
     rc = scatter(t, layer, g, layer->in, dx, error);

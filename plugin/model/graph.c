@@ -168,8 +168,7 @@ int32_t gr_model_graph_mask(graft_trainer *t, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     if (t->over != NULL) return gr_ranks_graph_mask(t, error);
-    /* What is gathered once is gathered for all rows. */
-    for (int32_t l = gr_gathers_once(t); l < t->config.n_layers && t->a_transpose != NULL; l++) {
+    for (int32_t l = gr_first_masked(t); l < t->config.n_layers && t->a_transpose != NULL; l++) {
         if (rc == GRAFT_OK && t->reach[l + 1] < t->n) rc = mask_layer(t, l, error);
     }
     return rc;

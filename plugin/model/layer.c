@@ -1,7 +1,7 @@
 /* All layers, forward and backward: what the kind of model does, and the passes over rows behind it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
-#include "model/model.h"
+#include "model/labels.h"
 
 #include <string.h>
 
@@ -47,14 +47,31 @@ static double rows_bytes(const struct gr_rows *rows)
     return 4 * (double)rows->n * (double)rows->width * (rows->h != NULL && rows->h != rows->z ? 3 : 2);
 }
 
-static struct gr_operand input_of(const graft_trainer *t, int32_t l, int training)
+/* The features, with dropout in training. */
+static struct gr_operand features_of(const graft_trainer *t, int64_t rows, int training)
 {
-    const int64_t rows = t->layers[l].rows_in;
-
-    if (l > 0) return gr_dense_operand(t->layers[l - 1].h, t->layers[l - 1].out, rows);
     if (training && t->x_dropped != NULL) return gr_dense_operand(t->x_dropped, t->config.width[0], rows);
     if (t->x != NULL) return gr_dense_operand(t->x, t->x_stride, rows);
     return (struct gr_operand){ .rows = rows, .sparse = training ? t->sparse.step : &t->sparse.whole };
+}
+
+static struct gr_operand input_of(const graft_trainer *t, int32_t l, int training)
+{
+    const int64_t     rows = t->layers[l].rows_in;
+    struct gr_operand x;
+
+    if (l > 0) return gr_dense_operand(t->layers[l - 1].h, t->layers[l - 1].out, rows);
+    x = features_of(t, rows, training);
+    x.labels = gr_propagates(t) ? GR_LABELS_OWN : GR_LABELS_NONE;
+    return x;
+}
+
+struct gr_operand gr_layer_gathered(const struct gr_layer *layer)
+{
+    struct gr_operand x = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
+
+    x.labels = layer->label_sums != NULL ? GR_LABELS_GATHERED : GR_LABELS_NONE;
+    return x;
 }
 
 /* The rows of a pass: in training, those that training vertices depend on. */
@@ -74,14 +91,15 @@ static void set_rows(graft_trainer *t, int training)
 
 /* Columns that pass through the sparse product with A, forward and backward, in either order; the first layer sends no
  * gradient back to its input. The cheaper one is taken; what is aggregated once costs nothing, and sparse features are
- * in no product with A. */
+ * in no product with A. Labels have columns of their own if they are aggregated first. */
 int gr_layer_aggregates_first(const graft_trainer *t, int32_t l)
 {
     const struct gr_layer *layer = &t->layers[l];
+    const int64_t          more = l > 0 ? layer->in : gr_propagates(t) ? t->data.n_classes : 0;
 
     if (l == 0 && t->keeps_sparse) return 0;
     if (l == 0 && gr_gathers_once(t)) return 1;
-    return layer->in + (l > 0 ? layer->in : 0) <= 2 * layer->out;
+    return layer->in + more <= 2 * layer->out;
 }
 
 void gr_layer_clear_rest(const graft_trainer *t, const struct gr_layer *layer, float *x, int64_t width)
@@ -110,35 +128,56 @@ void gr_layer_scale(const graft_trainer *t, struct gr_operand x, const float *sc
     gr_profile_end(t, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
-/* Along `way`, of `rows` rows. */
-static int32_t gather(const graft_trainer *t, struct gr_layer *layer, enum gr_way way, int64_t rows,
-                      struct gr_operand x, graft_error *error)
+/* By a sum of `rows` rows, what the formula of the model has of neighbours. */
+static int32_t gather(const graft_trainer *t, const struct gr_layer *layer, int64_t rows, struct gr_sum *sum,
+                      graft_error *error)
 {
-    struct gr_sum sum = { way, t->left, x, layer->in, 0, layer->gathered };
-
     if (t->config.kind == GR_MODEL_GIN) {
         const float factor = (float)(1 + t->config.gin_eps);
 
-        gr_layer_scale(t, gr_dense_operand(x.data, x.stride, rows), NULL, factor, layer->gathered, layer->in);
-        sum.add = 1;
+        gr_layer_scale(t, gr_dense_operand(sum->x.data, sum->x.stride, rows), NULL, factor, sum->out, sum->width);
+        sum->add = 1;
     }
     if (t->right != NULL) {
-        gr_layer_scale(t, x, t->right, 0, t->scratch, layer->in);
-        sum.x = gr_dense_operand(t->scratch, layer->in, x.rows);
+        gr_layer_scale(t, sum->x, t->right, 0, t->scratch, sum->width);
+        sum->x = gr_dense_operand(t->scratch, sum->width, sum->x.rows);
     }
-    return gr_product_gather(t, layer, &sum, error);
+    sum->scale = t->left;
+    return gr_product_gather(t, layer, sum, error);
+}
+
+/* A (X + L E) is A X and A L times E, so that A X stays as it is; these are A L. */
+static int32_t gather_labels(const graft_trainer *t, struct gr_layer *layer, graft_error *error)
+{
+    const int64_t classes = t->data.n_classes;
+    struct gr_sum sum = { .way = GR_GATHER,
+                          .x = gr_dense_operand(t->scratch, classes, layer->rows_in),
+                          .width = classes,
+                          .out = layer->label_sums };
+    int32_t       rc = GRAFT_OK;
+
+    if (layer->has_label_sums) return GRAFT_OK;
+    gr_labels_fill(t, layer->rows_in, t->scratch);
+    GR_TRY(gather(t, layer, layer->rows_out, &sum, error));
+    layer->has_label_sums = 1;
+done:
+    return rc;
 }
 
 int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const int keeps = x.data == t->x && gr_gathers_once(t);
-    int32_t   rc;
+    const int     keeps = x.data == t->x && gr_gathers_once(t);
+    struct gr_sum sum = { .way = keeps ? GR_GATHER_ALL : GR_GATHER, .width = layer->in, .out = layer->gathered };
+    int32_t       rc = GRAFT_OK;
 
+    if (x.labels != GR_LABELS_NONE) GR_TRY(gather_labels(t, layer, error));
     if (keeps && layer->gathered_of == x.data) return GRAFT_OK;
     layer->gathered_of = NULL;
     if (keeps) x.rows = t->n; /* of all rows, for evaluation too */
-    rc = gather(t, layer, keeps ? GR_GATHER_ALL : GR_GATHER, keeps ? t->n : layer->rows_out, x, error);
-    if (rc == GRAFT_OK && keeps) layer->gathered_of = t->x;
+    sum.x = x;
+    GR_TRY(gather(t, layer, keeps ? t->n : layer->rows_out, &sum, error));
+    if (keeps) layer->gathered_of = t->x;
+done:
     return rc;
 }
 
@@ -227,6 +266,7 @@ int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
     t->pass_now = training ? GRAFT_PASS_FORWARD : GRAFT_PASS_EVALUATION;
     t->layer_now = -1;
     if (training && t->config.input_dropout > 0) drop_input(t);
+    GR_TRY(gr_labels_begin(t, training, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) GR_TRY(layer_forward(t, l, training, error));
     t->layer_now = -1;
 done:

@@ -1,7 +1,7 @@
 /* Cross-entropy, its gradient, and accuracy. Sums are taken over chunks of rows, then over the chunks in order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
-#include "model/model.h"
+#include "model/labels.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,13 +70,13 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct pass   *p = arg;
     const graft_trainer *t = p->t;
     const int64_t        classes = t->data.n_classes;
-    const float          factor = 1 / (float)t->n_train;
+    const float          factor = t->n_loss > 0 ? 1 / (float)t->n_loss : 0;
     double               loss = 0;
 
     for (int64_t v = begin; v < end; v++) {
         float *g = p->gradient + v * classes;
 
-        if (!gr_is_trained(t, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
+        if (!gr_is_in_loss(t, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
         else loss += vertex_loss(t, p->logits + v * classes, v, factor, g);
     }
     t->partial[chunk] = loss;
@@ -90,7 +90,7 @@ double gr_loss_gradient(const graft_trainer *t, const float *logits, float *grad
 
     gr_parallel_chunks(gr_profile_team(t), rows * t->data.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += t->partial[c];
-    return loss / (double)t->n_train;
+    return t->n_loss > 0 ? loss / (double)t->n_loss : 0;
 }
 
 /* What is counted for each split: vertices, loss, and right ones of all; or, with several classes at once, true

@@ -12,6 +12,7 @@
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
+ * labels.c, labels.h: labels as input
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -39,7 +40,7 @@ struct gr_config {
     int32_t            n_layers;
     int64_t            width[GR_LAYERS_MAX + 1]; /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t            epochs, eval_every, heads;
-    double             lr, dropout, input_dropout, weight_decay, momentum, gin_eps;
+    double             lr, dropout, input_dropout, label_rate, weight_decay, momentum, gin_eps;
     int norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
     int recompute;
     enum gr_choice sparse_input;
@@ -76,6 +77,7 @@ enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
 /** The arrays of a layer by number; see gr_layer and build.c, which makes them. */
 enum gr_array {
     GR_ARRAY_GATHERED,
+    GR_ARRAY_LABEL_SUMS,
     GR_ARRAY_INNER,
     GR_ARRAY_INNER_BITS,
     GR_ARRAY_PROJECTED,
@@ -107,6 +109,8 @@ struct gr_layer {
     graft_matrix *masked_a, *masked_transpose; /* those of training, where it has less rows than evaluation */
     graft_plan   *plan, *masked_plan;          /* over ranks, in place of these and those */
     const float  *gathered_of;                 /* the constant input that it is the aggregate of, or NULL */
+    float        *label_sums;                  /* [classes] labels after aggregation, in the first layer */
+    int           has_label_sums;              /* of the pass in work */
     float        *inner;                       /* [out] gin: ReLU of the first product */
     float        *z;                           /* [out] before norm */
     float        *mean, *rstd;
@@ -132,12 +136,17 @@ struct gr_sparse {
     float                *dropped; /* values of a step with dropout, or NULL */
 };
 
-/** The first rows of a matrix as an operand: of a dense one, or of sparse features. */
+/** Labels that are part of the input of the first layer: those of each vertex, or the same after aggregation. */
+enum gr_label_input { GR_LABELS_NONE, GR_LABELS_OWN, GR_LABELS_GATHERED };
+
+/** The first rows of a matrix as an operand: of a dense one, or of sparse features; with labels, these times their
+ *  embedding are added to it. */
 struct gr_operand {
     const float                 *data;
     int64_t                      stride;
     int64_t                      rows;
     const struct gr_sparse_part *sparse; /* whole or step of gr_sparse; NULL: dense */
+    enum gr_label_input          labels;
 };
 
 static inline struct gr_operand gr_dense_operand(const float *data, int64_t stride, int64_t rows)
@@ -162,6 +171,14 @@ struct gr_layer_kind {
                         graft_error *error);
 };
 extern const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS];
+
+/** Label propagation: the labels of some training vertices, in evaluation of all, are input of the first layer. */
+struct gr_labels {
+    struct gr_parameter *embedding; /* [classes x features], or NULL: there is none of this */
+    uint8_t             *taken;     /* [reach[n_layers]] whether the label of the vertex is input of the pass in work */
+    float               *product;   /* [classes x wide of the first layer] embedding times weights; gradients by it */
+    double              *sums;      /* the same */
+};
 
 /** What memory is used for; ledger.c says it in words. */
 enum gr_use {
@@ -205,7 +222,7 @@ struct gr_ranks {
     struct gr_links       links;     /* of the halo, while create() is at work */
     struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
-    struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS] */
+    struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
 };
 
@@ -241,6 +258,7 @@ struct graft_trainer {
     int64_t        n_seen; /* of gat over ranks, n and the vertices of others that its layers see behind them; else n */
     int64_t        first;  /* vertex of the first row of the host's arrays, while they are looked at */
     int64_t        n_train; /* training vertices that have a label, of all ranks */
+    int64_t        n_loss;  /* of these, those that are in the loss of the step */
     const int64_t *vertex;  /* [n] what the host calls vertex v; NULL: v */
     const int64_t *row;     /* [n] row of the host's arrays that vertex v has; NULL: v */
     /* A step of training needs the first reach[l] rows of the input of layer l, and of the logits the first
@@ -257,6 +275,7 @@ struct graft_trainer {
     float           *x_dropped; /* the same with dropout, or NULL */
     struct gr_sparse sparse;    /* the features in place of x, if they stay sparse */
     int              keeps_sparse;
+    struct gr_labels labels;
 
     struct gr_layer      layers[GR_LAYERS_MAX];
     int32_t              holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
@@ -298,6 +317,12 @@ static inline int gr_is_trained(const graft_trainer *trainer, int64_t v)
     return trainer->data.split != NULL && trainer->data.split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(trainer, v);
 }
 
+/** Whether labels are input. */
+static inline int gr_propagates(const graft_trainer *trainer)
+{
+    return trainer->config.label_rate > 0;
+}
+
 /** Whether a step may do fewer rows than there are. */
 static inline int gr_masks_rows(const graft_trainer *trainer)
 {
@@ -309,6 +334,12 @@ static inline int gr_masks_rows(const graft_trainer *trainer)
 static inline int gr_gathers_once(const graft_trainer *trainer)
 {
     return trainer->config.reuse_input && trainer->config.input_dropout == 0 && !trainer->keeps_sparse;
+}
+
+/** The first layer whose graph a step may do fewer rows of: what is gathered once is gathered for all rows. */
+static inline int32_t gr_first_masked(const graft_trainer *trainer)
+{
+    return gr_gathers_once(trainer) && !gr_propagates(trainer);
 }
 
 /** As GR_NEW, for memory of the trainer. ERR_NOMEM with the ledger in the message if it would be more than may be. */
@@ -446,8 +477,9 @@ int32_t gr_product(const graft_trainer *trainer, struct gr_operand x, const stru
 /** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if it can be. */
 int32_t gr_product_rows(const graft_trainer *trainer, struct gr_operand x, const struct gr_parameter *w, float beta,
                         struct gr_rows *rows, graft_error *error);
-/** The gradient of w in it: x^T g. */
-int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g,
+/** The gradient of w in it: x^T g, added to what is there if beta is 1, not 0. With labels the gradient of their
+ *  embedding is added to that too. */
+int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_operand x, const float *g, float beta,
                                    struct gr_parameter *w, graft_error *error);
 /** The gradient of x in it: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
 int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, int64_t rows,
@@ -468,8 +500,11 @@ int32_t gr_product_gather(const graft_trainer *trainer, const struct gr_layer *l
                           graft_error *error);
 
 /** layer->gathered = diag(scale) A x, or for gin (1 + eps) x + A x, unless it is that already: features that do not
- *  change are aggregated once. */
+ *  change are aggregated once. Labels of x go to layer->label_sums likewise, once in a pass. */
 int32_t gr_layer_gather(const graft_trainer *trainer, struct gr_layer *layer, struct gr_operand x, graft_error *error);
+
+/** What it made of the input, as an operand. */
+struct gr_operand gr_layer_gathered(const struct gr_layer *layer);
 
 /** Of x, with as many rows as the input, zero those behind the rows that the output has. */
 void gr_layer_clear_rest(const graft_trainer *trainer, const struct gr_layer *layer, float *x, int64_t width);
@@ -540,8 +575,8 @@ int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labe
 /** Of gat: gr_profile_team(), which lets rows of others move meanwhile. Not collective. */
 struct gr_team gr_ranks_team(const graft_trainer *trainer);
 
-/** Mean loss over the training vertices and, in gradient, its gradient by the logits; over ranks, the part that this
- *  rank has in the mean. */
+/** Mean loss over the vertices that are in it and, in gradient, its gradient by the logits; over ranks, the part that
+ *  this rank has in the mean. */
 double  gr_loss_gradient(const graft_trainer *trainer, const float *logits, float *gradient);
 /** Loss and accuracy of all splits. */
 int32_t gr_loss_measure(const graft_trainer *trainer, const float *logits, graft_metrics *metrics, graft_error *error);

@@ -49,19 +49,37 @@ static int64_t extent(const struct gr_config *config, int32_t layer, char letter
     }
 }
 
+static void name(struct gr_parameter *p, const char *text)
+{
+    for (int i = 0; i < GR_STATE_COPIES; i++) snprintf(p->name[i], sizeof p->name[i], "%s%s", prefixes[i], text);
+}
+
 static void add(graft_trainer *t, int32_t layer, const struct shape_row *shape)
 {
     struct gr_parameter *p = &t->parameters[t->n_parameters++];
     const int64_t        rows = extent(&t->config, layer, shape->rows), cols = extent(&t->config, layer, shape->cols);
     const int            weight = strncmp(shape->name, "weight", 6) == 0;
+    char                 full[48];
 
-    for (int i = 0; i < GR_STATE_COPIES; i++) {
-        snprintf(p->name[i], sizeof p->name[i], "%slayers.%d.%s", prefixes[i], layer, shape->name);
-    }
+    snprintf(full, sizeof full, "layers.%d.%s", layer, shape->name);
+    name(p, full);
     p->n_dims = shape->rows == '1' ? 1 : 2;
     p->decayed = weight && (layer == 0 || !t->config.decay_first_only);
     p->rows = rows;
     p->cols = cols;
+}
+
+/* The embedding of labels, which is the last parameter: the others have their places, and first values, without it. */
+static void add_embedding(graft_trainer *t)
+{
+    struct gr_parameter *p = &t->parameters[t->n_parameters++];
+
+    name(p, "label_embedding");
+    p->n_dims = 2;
+    p->decayed = 1;
+    p->rows = t->data.n_classes;
+    p->cols = t->config.width[0];
+    t->labels.embedding = p;
 }
 
 /* Its gradient is part of one array for all. */
@@ -104,7 +122,7 @@ int32_t gr_parameters_describe(graft_trainer *t, graft_error *error)
     double        count = 0;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->parameters, t->config.n_layers * 6, error));
+    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->parameters, t->config.n_layers * 6 + 1, error));
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         for (int32_t i = 0; i < n_shapes; i++) {
             if (shapes[i].kind == t->config.kind) add(t, l, &shapes[i]);
@@ -113,6 +131,7 @@ int32_t gr_parameters_describe(graft_trainer *t, graft_error *error)
             add(t, l, &norm_shapes[i]);
         }
     }
+    if (gr_propagates(t)) add_embedding(t);
     for (int32_t i = 0; i < t->n_parameters; i++)
         count += (double)t->parameters[i].rows * (double)t->parameters[i].cols;
     gr_ledger_plan(t, GR_USE_WEIGHTS, 2 * sizeof(float) * count);

@@ -1,7 +1,7 @@
 /* The products that layers are made of, each forward, and backward by one operand and the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
-#include "model/model.h"
+#include "model/labels.h"
 
 /* What is done with rows of a product when they are there: a pass of rows.c, with its argument. */
 struct after {
@@ -95,8 +95,12 @@ static int32_t product(const graft_trainer *t, struct gr_operand x, const struct
                        float *out, const struct after *after, graft_error *error)
 {
     const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
-    int32_t                 rc;
+    int32_t                 rc = GRAFT_OK;
 
+    if (x.labels != GR_LABELS_NONE) {
+        GR_TRY(gr_labels_product(t, x, w, beta, out, error));
+        beta = 1;
+    }
     if (x.sparse == NULL) {
         return gemm(t,
                     &(graft_gemm){ .m = x.rows,
@@ -113,6 +117,7 @@ static int32_t product(const graft_trainer *t, struct gr_operand x, const struct
     }
     rc = mxm(t, "update", part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
     if (rc == GRAFT_OK) finish_rows(t, after);
+done:
     return rc;
 }
 
@@ -131,19 +136,21 @@ int32_t gr_product_rows(const graft_trainer *t, struct gr_operand x, const struc
     return product(t, x, w, beta, rows->z, &(struct after){ gr_rows_forward_part, rows }, error);
 }
 
-int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, struct gr_parameter *w,
-                                   graft_error *error)
+/* By x alone, without its labels. */
+static int32_t weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, float beta,
+                               struct gr_parameter *w, graft_error *error)
 {
     if (x.sparse != NULL) {
         const struct gr_operand gradient = gr_dense_operand(g, w->cols, x.rows);
 
-        return mxm(t, "update", part_of(x)->transpose, NULL, gradient, w->cols, 0, w->gradient, error);
+        return mxm(t, "update", part_of(x)->transpose, NULL, gradient, w->cols, beta != 0, w->gradient, error);
     }
     return gemm(t,
                 &(graft_gemm){ .transpose_a = 1,
                                .m = w->rows,
                                .n = w->cols,
                                .k = x.rows,
+                               .beta = beta,
                                .a = x.data,
                                .lda = x.stride,
                                .b = g,
@@ -151,6 +158,14 @@ int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, 
                                .c = w->gradient,
                                .ldc = w->cols },
                 &(struct after){ NULL, NULL }, error);
+}
+
+int32_t gr_product_weight_gradient(const graft_trainer *t, struct gr_operand x, const float *g, float beta,
+                                   struct gr_parameter *w, graft_error *error)
+{
+    const int32_t rc = weight_gradient(t, x, g, beta, w, error);
+
+    return rc == GRAFT_OK && x.labels != GR_LABELS_NONE ? gr_labels_gradient(t, x, g, w, error) : rc;
 }
 
 int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_t rows, const struct gr_parameter *w,

@@ -8,6 +8,10 @@
  * than four exchanges in these, with recompute; the three forward ones of gat are in two phases each. */
 enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_PHASE = 4, PARTS_OF_LAYER = 5 * PARTS_OF_PHASE };
 
+/* What labels as input come to besides, in the first layer: their draw and sum, and of their part in two products of
+ * step and evaluation at most 8 each, and 6 going back; and two exchanges. */
+enum { PHASES_OF_LABELS = 24, PARTS_OF_LABELS = 2 * PARTS_OF_PHASE };
+
 struct gr_profile {
     graft_span *spans; /* [capacity] */
     int64_t     count, capacity;
@@ -22,11 +26,14 @@ struct gr_profile {
 static int32_t make_room(graft_trainer *t, graft_error *error)
 {
     struct gr_profile *p = t->profile;
-    const int64_t      phases = (int64_t)PHASES_OF_LAYER * t->config.n_layers + PHASES_BESIDE;
-    const int64_t      capacity = phases * (1 + t->threads) + (int64_t)PARTS_OF_LAYER * t->config.n_layers;
-    graft_span        *spans;
-    double            *times;
-    int32_t            rc = GRAFT_OK;
+    const int          labels = gr_propagates(t);
+    const int64_t      phases =
+        (int64_t)PHASES_OF_LAYER * t->config.n_layers + PHASES_BESIDE + (labels ? PHASES_OF_LABELS : 0);
+    const int64_t parts = (int64_t)PARTS_OF_LAYER * t->config.n_layers + (labels ? PARTS_OF_LABELS : 0);
+    const int64_t capacity = phases * (1 + t->threads) + parts;
+    graft_span   *spans;
+    double       *times;
+    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, spans, capacity, error));
     GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, times, (int64_t)t->threads * GR_TIMES, error));

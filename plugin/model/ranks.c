@@ -113,6 +113,7 @@ static void add_values(const graft_trainer *t, struct items *items)
         { "option lr", GR_OPTION_LR, bits_of(c->lr) },
         { "option dropout", GR_OPTION_DROPOUT, bits_of(c->dropout) },
         { "option input_dropout", GR_OPTION_INPUT_DROPOUT, bits_of(c->input_dropout) },
+        { "option label_rate", GR_OPTION_LABEL_RATE, bits_of(c->label_rate) },
         { "option weight_decay", GR_OPTION_WEIGHT_DECAY, bits_of(c->weight_decay) },
         { "option momentum", GR_OPTION_MOMENTUM, bits_of(c->momentum) },
         { "option gin_eps", GR_OPTION_GIN_EPS, bits_of(c->gin_eps) },
@@ -266,7 +267,9 @@ int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
     GR_TRY(gr_comm_reserve(t->over->comm, (uint64_t)t->n_weights * sizeof *t->gradients, error));
     for (int32_t l = 0; l < t->config.n_layers && t->ranks.plan != NULL; l++) {
         const struct gr_layer *layer = &t->layers[l];
-        const int64_t          width = layer->aggregate_first ? layer->in : layer->out;
+        const int64_t          labels = l == 0 && gr_propagates(t) ? t->data.n_classes : 0;
+        const int64_t          columns = layer->aggregate_first ? layer->in : layer->out;
+        const int64_t          width = columns > labels ? columns : labels;
 
         GR_TRY(reserve_plan(t, t->ranks.plan, width, error));
         if (layer->masked_plan != NULL) GR_TRY(reserve_plan(t, layer->masked_plan, width, error));

@@ -198,7 +198,7 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
     t->vertex = t->over->vertex;
     r->part = t->over->part;
     r->share = t->over->share;
-    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->sent, GR_DIRECTIONS * (int64_t)t->config.n_layers, error);
+    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->sent, GR_DIRECTIONS * (int64_t)t->config.n_layers + 1, error);
     GR_TRY(gr_ranks_agree(t, rc, error));
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
     GR_TRY(make_part(t, error));
@@ -234,8 +234,7 @@ int32_t gr_ranks_graph_mask(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    /* What is gathered once is gathered for all rows. */
-    for (int32_t l = gr_gathers_once(t); l < t->config.n_layers && t->ranks.plan != NULL; l++) {
+    for (int32_t l = gr_first_masked(t); l < t->config.n_layers && t->ranks.plan != NULL; l++) {
         if (t->reach_of_all[l + 1] == t->data.n_vertices) continue;
         if (repeats(t, l)) t->layers[l].masked_plan = t->layers[l - 1].masked_plan;
         else GR_TRY(mask_layer(t, l, error));

@@ -34,13 +34,14 @@ static double sparse_cost(const graft_trainer *t, const graft_csr *x)
 }
 
 /* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing where it is kept.
- * Dropout is left out on both sides: it draws no more for entries than for all elements. */
+ * Labels beside X go with it. Dropout is left out on both sides: it draws no more for entries than for all elements. */
 static double dense_cost(const graft_trainer *t)
 {
     const double in = (double)t->config.width[0], wide = (double)gr_config_wide(&t->config, 0);
     const double rows_in = (double)t->reach[0], rows_out = (double)t->reach[1];
     const double self = t->config.kind == GR_MODEL_SAGE ? 2 * rows_out * in * wide : 0;
-    const double aggregated = 2 * rows_out * in * wide + (gr_gathers_once(t) ? 0 : SPARSE_COST * in * edges_of(t));
+    const double columns = (gr_gathers_once(t) ? 0 : in) + (gr_propagates(t) ? (double)t->data.n_classes : 0);
+    const double aggregated = 2 * rows_out * in * wide + SPARSE_COST * columns * edges_of(t);
     const double transformed = 2 * rows_in * in * wide + SPARSE_COST * 2 * wide * edges_of(t);
 
     return self + fmin(aggregated, transformed);

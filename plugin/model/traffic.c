@@ -6,11 +6,16 @@
 
 #include <stdio.h>
 
+/* Layers in both directions. */
+static int32_t slots_of(const graft_trainer *t)
+{
+    return t->config.n_layers * GR_DIRECTIONS;
+}
+
 void gr_traffic_begin(const graft_trainer *t)
 {
     if (t->over == NULL) return;
-    for (int32_t i = 0; i < t->config.n_layers * GR_DIRECTIONS; i++)
-        t->ranks.sent[i] = (struct gr_sent){ .loss = t->ranks.sent[i].loss };
+    for (int32_t i = 0; i <= slots_of(t); i++) t->ranks.sent[i] = (struct gr_sent){ .loss = t->ranks.sent[i].loss };
 }
 
 int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact)
@@ -25,6 +30,8 @@ void gr_traffic_count(const graft_trainer *t, const struct gr_flow *flow, int32_
     struct gr_sent *sent = &t->ranks.sent[t->layer_now * GR_DIRECTIONS + pass];
 
     if (t->pass_now == GRAFT_PASS_EVALUATION) return;
+    /* Features that are gathered once are gathered for all rows, where labels beside them are for those of a step. */
+    if (sent->flow != NULL && sent->flow != flow) sent = &t->ranks.sent[slots_of(t)];
     sent->flow = flow;
     sent->exchanges++;
     sent->row_bytes += row_bytes;
@@ -90,7 +97,7 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
     traffic->cut_edges = graph.n_cut;
     traffic->halo_rows = flow.in;
     traffic->halo_rows_if_post = flow.if_post;
-    for (int32_t i = 0; i < t->config.n_layers * GR_DIRECTIONS; i++) {
+    for (int32_t i = 0; i <= slots_of(t); i++) {
         flow = flow_of(t, r->sent[i].flow, rank);
         traffic->halo_bytes_per_epoch += flow.in * r->sent[i].row_bytes;
         traffic->halo_bytes_if_post += flow.if_post * r->sent[i].row_bytes;
@@ -105,40 +112,44 @@ done:
     return rc;
 }
 
-int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t index, graft_traffic_item *item,
-                                graft_error *error)
+/* What a rank gets and gives in exchanges forward, or backward where it is the other way round. */
+static void add_sent(const graft_trainer *t, const struct gr_sent *sent, int32_t rank, graft_traffic_item *item)
 {
-    graft_graph_info graph = { .size = sizeof graph };
-    struct gr_flow   flow;
-    struct gr_sent   sent;
-    int32_t          rc = GRAFT_OK;
+    struct gr_flow flow = flow_of(t, sent->flow, rank);
 
-    GR_TRY(check_ranks(t, error));
-    GR_TRY(gr_graph_info(t->over, t->ranks.share, rank, &graph, error));
-    if (index < 0 || index >= t->config.n_layers * GR_DIRECTIONS)
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no traffic item %d, there are %d", index,
-                       t->config.n_layers * GR_DIRECTIONS);
-    sent = t->ranks.sent[index];
-    flow = flow_of(t, sent.flow, rank);
-    if (index % GR_DIRECTIONS == GRAFT_PASS_BACKWARD) {
+    if (item->pass == GRAFT_PASS_BACKWARD) {
         flow = (struct gr_flow){
             .in = flow.out, .out = flow.in, .messages_in = flow.messages_out, .messages_out = flow.messages_in
         };
     }
+    item->exchanges += sent->exchanges;
+    item->rows += flow.in * sent->exchanges;
+    item->rows_sent += flow.out * sent->exchanges;
+    item->bytes += flow.in * sent->row_bytes;
+    item->bytes_sent += flow.out * sent->row_bytes;
+    item->messages += flow.messages_in * sent->exchanges;
+    item->messages_sent += flow.messages_out * sent->exchanges;
+}
+
+int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t index, graft_traffic_item *item,
+                                graft_error *error)
+{
+    graft_graph_info graph = { .size = sizeof graph };
+    int32_t          rc = GRAFT_OK;
+
+    GR_TRY(check_ranks(t, error));
+    GR_TRY(gr_graph_info(t->over, t->ranks.share, rank, &graph, error));
+    if (index < 0 || index >= slots_of(t))
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no traffic item %d, there are %d", index, slots_of(t));
     item->rank = rank;
     item->layer = index / GR_DIRECTIONS;
     item->pass = index % GR_DIRECTIONS;
-    item->exchanges = sent.exchanges;
-    item->rows = flow.in * sent.exchanges;
-    item->rows_sent = flow.out * sent.exchanges;
-    item->bytes = flow.in * sent.row_bytes;
-    item->bytes_sent = flow.out * sent.row_bytes;
-    item->messages = flow.messages_in * sent.exchanges;
-    item->messages_sent = flow.messages_out * sent.exchanges;
+    add_sent(t, &t->ranks.sent[index], rank, item);
+    if (index == 0) add_sent(t, &t->ranks.sent[slots_of(t)], rank, item);
     if (rank == t->over->comm->rank) {
-        item->looked_at = sent.loss.rows;
-        item->nmse = sent.loss.nmse;
-        item->bound = sent.loss.bound;
+        item->looked_at = t->ranks.sent[index].loss.rows;
+        item->nmse = t->ranks.sent[index].loss.nmse;
+        item->bound = t->ranks.sent[index].loss.bound;
     }
 done:
     return rc;
@@ -163,17 +174,21 @@ static int64_t row_bytes(const graft_trainer *t, int32_t l, int32_t pass)
 {
     const struct gr_layer *layer = &t->layers[l];
     const int              is_gat = t->config.kind == GR_MODEL_GAT;
-    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
     const struct gr_wire  *wire = t->ranks.plan != NULL ? &t->ranks.plan->wire : &t->ranks.halo_rows.wire;
     const int              first = l == 0 && layer->aggregate_first && !is_gat;
+    const int64_t          labels = first && gr_propagates(t) ? t->data.n_classes : 0;
+    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    int64_t                bytes;
 
-    if (first && (pass == GRAFT_PASS_BACKWARD || gr_gathers_once(t))) return 0;
-    return gr_ranks_row_bytes(wire, pass, width, 0) * (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) ? 2 : 1);
+    if (first && pass == GRAFT_PASS_BACKWARD) return 0;
+    bytes = first && gr_gathers_once(t) ? 0 : gr_ranks_row_bytes(wire, pass, width, 0);
+    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l)) bytes *= 2;
+    return bytes + (labels > 0 ? gr_ranks_row_bytes(wire, pass, labels, 0) : 0);
 }
 
 static void line(const graft_trainer *t, int32_t rank, struct gr_text *text)
 {
-    for (int32_t i = 0; i < t->config.n_layers * GR_DIRECTIONS; i++) {
+    for (int32_t i = 0; i < slots_of(t); i++) {
         const graft_plan    *masked = t->layers[i / GR_DIRECTIONS].masked_plan;
         const struct gr_flow flow = flow_of(t, masked != NULL ? masked->flow : whole_flow(t), rank);
         const int32_t        pass = i % GR_DIRECTIONS;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 #include "graph/csr.h"
-#include "model/model.h"
+#include "model/labels.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,10 +43,11 @@ static int32_t count_trained(graft_trainer *t, graft_error *error)
     double  count = 0; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
+    GR_TRY(gr_labels_check(t, error));
     if (t->data.split == NULL) return GRAFT_OK;
     for (int64_t v = 0; v < t->n; v++) count += gr_is_trained(t, v);
     GR_TRY(gr_ranks_sum(t, &count, 1, error));
-    t->n_train = (int64_t)count;
+    t->n_train = t->n_loss = (int64_t)count;
     if (t->n_train == 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
                        (long long)t->data.n_vertices);

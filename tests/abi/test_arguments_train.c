@@ -71,6 +71,11 @@ static void bad_dataset_arrays(graft_trainer **trainer)
     BAD(GRAFT_ERR_ARG, d.graph = NULL, (void)0);
     BAD(GRAFT_ERR_ARG, d.features = NULL, (void)0);
     BAD(GRAFT_ERR_ARG, d.sparse_features = &g, (void)0);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "label_rate", "0.5", &error));
+    BAD(GRAFT_ERR_OPTION, d.labels = NULL, (void)0);
+    BAD(GRAFT_ERR_OPTION, d.split = NULL, (void)0);
+    BAD(GRAFT_ERR_FORMAT, split[0] = split[1] = 0, split[0] = split[1] = 1);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "label_rate", "0", &error));
     BAD(GRAFT_ERR_ARG, d.n_classes = 0, (void)0);
     BAD(GRAFT_ERR_ARG, d.n_features = 0, (void)0);
     BAD(GRAFT_ERR_ARG, d.n_features = INT64_MAX, (void)0);

@@ -49,9 +49,9 @@ static const char *row_fault(const graft_option *option)
 
 static void test_list(void)
 {
-    static const char *const lasting[] = { "model",   "layers",        "hidden",    "epochs",       "lr",
-                                           "dropout", "input_dropout", "norm",      "weight_decay", "optimizer",
-                                           "seed",    "threads",       "eval_every" };
+    static const char *const lasting[] = { "model",   "layers",        "hidden",     "epochs",       "lr",
+                                           "dropout", "input_dropout", "norm",       "weight_decay", "optimizer",
+                                           "seed",    "threads",       "eval_every", "label_rate" };
     graft_option             option = GRAFT_INIT(graft_option);
     int32_t                  i = 0;
 
@@ -94,6 +94,10 @@ static void test_values(void)
     takes("lr", "1e400", GRAFT_ERR_OPTION);
     takes("dropout", "0.999", GRAFT_OK);
     takes("dropout", "1", GRAFT_ERR_OPTION);
+    takes("label_rate", "0.62", GRAFT_OK);
+    takes("label_rate", "1", GRAFT_ERR_OPTION);
+    takes("label_rate", "-0.1", GRAFT_ERR_OPTION);
+    takes("label_rate", "0", GRAFT_OK);
     takes("layers", "64", GRAFT_OK);
     takes("layers", "0", GRAFT_ERR_OPTION);
     takes("layers", "65", GRAFT_ERR_OPTION);

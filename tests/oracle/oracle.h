@@ -20,6 +20,10 @@ void oracle_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ou
  *  is 0 for the features and l+1 for the output of hidden layer l; epochs count from 0. */
 void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t n, int64_t width, double *factor);
 
+/** Whether the label of vertex v is input of the first layer in an epoch, drawn with probability `rate`: the first word
+ *  of the block (v, 0), of purpose 6, is below that share of 2^32. */
+int oracle_gives_label(double rate, uint64_t seed, int64_t epoch, int64_t v);
+
 /* -- the masked product ------------------------------------------------------------------------------------------ */
 
 /** graft.mxm/1 run() with `a` in the place of args->a. C and winner of args are read, not written: the results go to
@@ -75,7 +79,7 @@ struct oracle_options {
     int64_t          hidden[ORACLE_LAYERS_MAX]; /* the first layers-1 are used */
     int              norm;                      /* 1: LayerNorm between layers */
     int              sigmoid;                   /* 1: sigmoid, 0: softmax cross-entropy */
-    double           dropout, input_dropout, gin_eps;
+    double           dropout, input_dropout, label_rate, gin_eps;
     int64_t          heads; /* of gat; they divide the hidden widths */
     uint64_t         seed;
     int              symmetrize, self_loops, normalize_features;
@@ -84,7 +88,7 @@ struct oracle_options {
 /** One named weight, [rows x cols]; a vector has one row. */
 struct oracle_tensor {
     char    name[48];
-    int32_t layer;
+    int32_t layer; /* -1: of no layer */
     int64_t rows, cols;
     double *value;
 };
@@ -92,6 +96,7 @@ struct oracle_tensor {
 struct oracle_model {
     struct oracle_options options;
     int64_t               n, classes;
+    int                   several;                      /* a vertex may have several classes at once */
     int64_t               width[ORACLE_LAYERS_MAX + 1]; /* of H_0 .. H_L */
     double               *adjacency;                    /* [n x n] sum of the entries (v, u) */
     int64_t              *count;                        /* [n x n] number of entries (v, u) */
@@ -99,6 +104,7 @@ struct oracle_model {
     double               *features;         /* [n x width[0]] */
     double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled */
     uint8_t              *labelled, *split; /* [n] */
+    uint8_t              *gives;            /* [n] label propagation: its label is input in training */
     double               *factor[ORACLE_LAYERS_MAX]; /* of dropout on H_l */
     int32_t               n_tensors;
     struct oracle_tensor  tensor[ORACLE_TENSORS_MAX];
@@ -117,14 +123,21 @@ void oracle_model_fini(struct oracle_model *model);
 /** The weight of this name, or NULL. */
 struct oracle_tensor *oracle_model_find(struct oracle_model *model, const char *name);
 
-/** Draw the dropout factors of an epoch, counted from 0. */
+/** Draw the dropout factors of an epoch, counted from 0, and with label_rate the labels that are input in it. */
 void oracle_model_drop(struct oracle_model *model, int64_t epoch);
 
 /** Logits [n x classes], with the dropout factors if `training`. `kinks` may be NULL. */
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks);
 
+/** The loss of training: its mean over the training vertices whose label is no input; 0 if there are none. */
+double oracle_model_training_loss(const struct oracle_model *model, const double *logits);
+
 /** Mean loss over the labelled vertices of a split. */
 double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split);
+
+/** Share of the labelled vertices of a split whose largest logit is that of the label, NaN if there are none; with
+ *  several classes at once, F1 of logits > 0 over all vertices of the split and all classes. */
+double oracle_model_accuracy(const struct oracle_model *model, const double *logits, uint8_t split);
 
 /** Gradient of the training loss by central differences, gradient[t] of the shape of tensor t. Returns 0, with gradient
  *  unfinished, if a difference would cross a kink of ReLU, or if one is nearer than `margin`. */

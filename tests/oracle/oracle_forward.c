@@ -174,6 +174,20 @@ static void apply_dropout(const struct oracle_model *model, int32_t l, double *h
     for (int64_t at = 0; at < model->n * model->width[l]; at++) h[at] *= model->factor[l][at];
 }
 
+/** Add to the features the rows that the embedding has for the classes of the vertices whose labels are input: in
+ *  training those that were drawn, else all training vertices. */
+static void add_labels(const struct oracle_model *model, int training, double *h)
+{
+    const int64_t in = model->width[0], c = model->classes;
+    const double *embedding = weight_of(model, -1, "label_embedding");
+
+    for (int64_t v = 0; v < model->n; v++) {
+        const int trains = model->labelled[v] && model->split[v] == GRAFT_SPLIT_TRAIN;
+
+        if (training ? model->gives[v] : trains) add_product(1, c, in, &model->target[v * c], embedding, &h[v * in]);
+    }
+}
+
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
 {
     struct oracle_kinks unused, *met = kinks != NULL ? kinks : &unused;
@@ -189,6 +203,7 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     for (int32_t l = 0; l < model->options.layers; l++) {
         const int64_t count = model->n * model->width[l + 1];
         if (training) apply_dropout(model, l, h);
+        if (l == 0 && model->options.label_rate > 0) add_labels(model, training, h);
         memset(z, 0, (size_t)count * sizeof *z);
         transform(model, l, h, z, scratch, met);
         if (l + 1 < model->options.layers) {
@@ -225,18 +240,71 @@ static double sigmoid_loss(int64_t c, const double *logit, const double *target)
     return sum;
 }
 
-double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split)
+static double vertex_loss(const struct oracle_model *model, const double *logits, int64_t v)
 {
     const int64_t c = model->classes;
-    double        sum = 0, count = 0;
+
+    return model->options.sigmoid ? sigmoid_loss(c, &logits[v * c], &model->target[v * c])
+                                  : softmax_loss(c, &logits[v * c], &model->target[v * c]);
+}
+
+double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split)
+{
+    double sum = 0, count = 0;
 
     for (int64_t v = 0; v < model->n; v++) {
         if (model->split[v] != split || !model->labelled[v]) continue;
-        sum += model->options.sigmoid ? sigmoid_loss(c, &logits[v * c], &model->target[v * c])
-                                      : softmax_loss(c, &logits[v * c], &model->target[v * c]);
+        sum += vertex_loss(model, logits, v);
         count++;
     }
     return sum / count;
+}
+
+double oracle_model_training_loss(const struct oracle_model *model, const double *logits)
+{
+    double sum = 0, count = 0;
+
+    for (int64_t v = 0; v < model->n; v++) {
+        if (model->split[v] != GRAFT_SPLIT_TRAIN || !model->labelled[v] || model->gives[v]) continue;
+        sum += vertex_loss(model, logits, v);
+        count++;
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+/** Share of labelled vertices of a split whose largest logit is that of the label; NaN if there are none. */
+static double accuracy_of(const struct oracle_model *model, const double *logits, uint8_t split)
+{
+    double right = 0, all = 0;
+
+    for (int64_t v = 0; v < model->n; v++) {
+        int64_t best = 0;
+        if (model->split[v] != split || !model->labelled[v]) continue;
+        for (int64_t j = 1; j < model->classes; j++)
+            if (logits[v * model->classes + j] > logits[v * model->classes + best]) best = j;
+        right += model->target[v * model->classes + best];
+        all++;
+    }
+    return right / all;
+}
+
+/** F1 of logits > 0 against targets, counted over all vertices of a split and all classes. */
+static double f1_of(const struct oracle_model *model, const double *logits, uint8_t split)
+{
+    double both = 0, predicted = 0, actual = 0;
+
+    for (int64_t at = 0; at < model->n * model->classes; at++) {
+        if (model->split[at / model->classes] != split) continue;
+        both += logits[at] > 0 && model->target[at] == 1;
+        predicted += logits[at] > 0;
+        actual += model->target[at] == 1;
+    }
+    return 2 * both / (predicted + actual);
+}
+
+double oracle_model_accuracy(const struct oracle_model *model, const double *logits, uint8_t split)
+{
+    return model->several ? f1_of(model, logits, split) : accuracy_of(model, logits, split);
 }
 
 int oracle_model_gradient(struct oracle_model *model, double step, double margin, double *const *gradient)
@@ -255,7 +323,7 @@ int oracle_model_gradient(struct oracle_model *model, double step, double margin
             for (int side = 0; side < 2; side++) {
                 *w = point[side];
                 oracle_model_forward(model, 1, logits, &there);
-                loss[side] = oracle_model_loss(model, logits, GRAFT_SPLIT_TRAIN);
+                loss[side] = oracle_model_training_loss(model, logits);
                 if (there.signs != here.signs) smooth = 0;
             }
             *w = old;

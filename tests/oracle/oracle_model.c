@@ -80,10 +80,12 @@ static void prepare_targets(struct oracle_model *model, const graft_dataset *dat
 
     model->target = oracle_new(n * c, sizeof *model->target);
     model->labelled = oracle_new(n, 1);
+    model->several = dataset->targets != NULL && (model->options.sigmoid || dataset->labels == NULL);
     model->split = oracle_new(n, 1);
+    model->gives = oracle_new(n, 1);
     for (int64_t v = 0; v < n; v++) {
         if (dataset->split != NULL) model->split[v] = dataset->split[v];
-        if (dataset->targets != NULL && (model->options.sigmoid || dataset->labels == NULL)) {
+        if (model->several) {
             model->labelled[v] = 1;
             for (int64_t j = 0; j < c; j++) model->target[v * c + j] = dataset->targets[v * c + j];
         } else if (dataset->labels != NULL && dataset->labels[v] >= 0) {
@@ -97,7 +99,8 @@ static void add_tensor(struct oracle_model *model, int32_t layer, const char *na
 {
     struct oracle_tensor *tensor = &model->tensor[model->n_tensors++];
 
-    snprintf(tensor->name, sizeof tensor->name, "layers.%d.%s", layer, name);
+    if (layer < 0) snprintf(tensor->name, sizeof tensor->name, "%s", name);
+    else snprintf(tensor->name, sizeof tensor->name, "layers.%d.%s", layer, name);
     tensor->layer = layer;
     tensor->rows = rows;
     tensor->cols = cols;
@@ -151,6 +154,7 @@ void oracle_model_init(struct oracle_model *model, const struct oracle_options *
         model->factor[l] = oracle_new(model->n * model->width[l], sizeof(double));
         add_layer(model, l);
     }
+    if (options->label_rate > 0) add_tensor(model, -1, "label_embedding", model->classes, model->width[0]);
 }
 
 void oracle_model_fini(struct oracle_model *model)
@@ -164,6 +168,7 @@ void oracle_model_fini(struct oracle_model *model)
     free(model->target);
     free(model->labelled);
     free(model->split);
+    free(model->gives);
     memset(model, 0, sizeof *model);
 }
 
@@ -181,4 +186,7 @@ void oracle_model_drop(struct oracle_model *model, int64_t epoch)
     for (int32_t l = 0; l < options->layers; l++)
         oracle_dropout(l == 0 ? options->input_dropout : options->dropout, options->seed, epoch, l, model->n,
                        model->width[l], model->factor[l]);
+    for (int64_t v = 0; v < model->n && options->label_rate > 0; v++)
+        model->gives[v] = model->labelled[v] && model->split[v] == GRAFT_SPLIT_TRAIN &&
+                          oracle_gives_label(options->label_rate, options->seed, epoch, v);
 }

@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-/** The penalty is on matrices of weights, not on biases nor on gains and shifts of norms. */
+/** The penalty is on matrices of weights and the embedding of labels, not on biases nor on gains and shifts of
+ *  norms. */
 static double decay_of(const struct oracle_optimizer *optimizer, const struct oracle_tensor *tensor)
 {
     const char *dot = strrchr(tensor->name, '.');
 
-    if (strncmp(dot, ".weight", 7) != 0) return 0;
+    if (dot != NULL && strncmp(dot, ".weight", 7) != 0) return 0;
     return optimizer->decay_first_only && tensor->layer > 0 ? 0 : optimizer->weight_decay;
 }
 

@@ -33,31 +33,45 @@ static uint64_t splitmix(uint64_t state)
     return z ^ z >> 31;
 }
 
-/** Purpose (2: dropout), epoch and layer are mixed into the seed in turn. */
-static uint64_t dropout_key(uint64_t seed, uint64_t epoch, uint64_t layer)
+/** Purpose (2: dropout, 6: labels), epoch and layer are mixed into the seed in turn. */
+static uint64_t key_of(uint64_t seed, uint64_t purpose, uint64_t epoch, uint64_t layer)
 {
-    return splitmix(splitmix(splitmix(seed + 2) + epoch) + layer);
+    return splitmix(splitmix(splitmix(seed + purpose) + epoch) + layer);
+}
+
+/** Four words of a block of a vertex. */
+static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
+{
+    const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)vertex,
+                                  (uint32_t)(vertex >> 32) };
+    const uint32_t half_key[2] = { (uint32_t)key, (uint32_t)(key >> 32) };
+
+    oracle_philox(counter, half_key, out);
 }
 
 /** The 16 bits of one element: of block column/8, the halves of the four words are those of its eight columns. */
 static uint32_t draw(uint64_t key, uint64_t vertex, uint64_t column)
 {
-    const uint64_t block = column / 8;
-    const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)vertex,
-                                  (uint32_t)(vertex >> 32) };
-    const uint32_t half_key[2] = { (uint32_t)key, (uint32_t)(key >> 32) };
-    uint32_t       out[4];
+    uint32_t out[4];
 
-    oracle_philox(counter, half_key, out);
+    draw_block(key, vertex, column / 8, out);
     return column % 2 == 0 ? out[column % 8 / 2] & 0xFFFFu : out[column % 8 / 2] >> 16;
 }
 
 void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t n, int64_t width, double *factor)
 {
-    const uint64_t key = dropout_key(seed, (uint64_t)epoch, (uint64_t)layer);
+    const uint64_t key = key_of(seed, 2, (uint64_t)epoch, (uint64_t)layer);
     const double   threshold = fmin(round(p * 65536), 65535);
 
     for (int64_t v = 0; v < n; v++)
         for (int64_t j = 0; j < width; j++)
             factor[v * width + j] = draw(key, (uint64_t)v, (uint64_t)j) >= threshold ? 65536 / (65536 - threshold) : 0;
+}
+
+int oracle_gives_label(double rate, uint64_t seed, int64_t epoch, int64_t v)
+{
+    uint32_t out[4];
+
+    draw_block(key_of(seed, 6, (uint64_t)epoch, 0), (uint64_t)v, 0, out);
+    return out[0] / 4294967296.0 < rate;
 }

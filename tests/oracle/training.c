@@ -22,7 +22,7 @@ const char *training_name(const struct training_case *what)
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[256];
 
-    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              kind_name[what->kind], what->heads > 1 ? " of several heads" : "", what->layers,
              what->layers < 2 ? "" : widths[what->growing], is_sigmoid(what) ? "sigmoid" : "softmax",
              what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
@@ -33,7 +33,7 @@ const char *training_name(const struct training_case *what)
              what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
              what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "",
              what->sparse_input != NULL ? ", sparse_input " : "", what->sparse_input != NULL ? what->sparse_input : "",
-             entries_name[what->entries], what->scarce ? ", few trained" : "");
+             entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "");
     return text;
 }
 
@@ -45,6 +45,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .sigmoid = is_sigmoid(what),
                                       .dropout = what->dropout,
                                       .input_dropout = what->input_dropout,
+                                      .label_rate = what->label_rate,
                                       .gin_eps = what->prepare ? 0.25 : 0,
                                       .heads = what->heads > 0 ? what->heads : 1,
                                       .seed = seed,
@@ -160,12 +161,19 @@ static int vanishes(const struct training *training, int epoch)
 {
     for (int32_t t = 0; t < training->model.n_tensors; t++) {
         const int64_t count = training->model.tensor[t].rows * training->model.tensor[t].cols;
+        const int     is_void = training->model.options.kind == ORACLE_MLP && training->model.tensor[t].layer < 0;
         double        largest = 0;
 
+        if (is_void) continue; /* no vertex of the loss sees labels of others */
         for (int64_t at = 0; at < count; at++) largest = fmax(largest, fabs(training->gradient[epoch][t][at]));
         if (largest < 1e-3) return 1;
     }
     return 0;
+}
+
+int training_is_drawn(const struct training_case *what)
+{
+    return what->dropout > 0 || what->label_rate > 0;
 }
 
 static int is_telling(struct training *training, int epoch)
@@ -177,7 +185,7 @@ void training_init(struct training *training, const struct training_case *what, 
 {
     for (const uint64_t end = seed + 200; seed < end; seed++) {
         begin(training, what, seed);
-        if (is_telling(training, 0) && (what->dropout == 0 || is_telling(training, 1))) return;
+        if (is_telling(training, 0) && (!training_is_drawn(what) || is_telling(training, 1))) return;
         training_fini(training);
     }
     printf("Bail out! no seed keeps clear of the kinks of ReLU and has all gradients: %s\n", training_name(what));
@@ -257,6 +265,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "seed", (double)options->seed },
         { "dropout", options->dropout },
         { "input_dropout", options->input_dropout },
+        { "label_rate", options->label_rate },
         { "gin_eps", options->gin_eps },
         { "lr", optimizer->lr },
         { "heads", (double)options->heads },

@@ -24,7 +24,7 @@ struct training_case {
     int                     sparse;   /* of the features */
     int                     weighted; /* the graph has values */
     int                     prepare;  /* 1: symmetrize, self_loops, normalize_features and gin_eps */
-    double                  dropout, input_dropout;
+    double                  dropout, input_dropout, label_rate;
     struct oracle_optimizer optimizer;
     const char             *kernel;   /* NULL: auto */
     const char             *order;    /* NULL: given */
@@ -51,9 +51,12 @@ struct training {
 /** "gin, 3 layers, ...", in static memory. */
 const char *training_name(const struct training_case *what);
 
+/** Whether epochs differ by what is drawn for them. */
+int training_is_drawn(const struct training_case *what);
+
 /** Make data set and oracle, weights and all, from `seed` or the first one after it for which the gradient of epoch 0,
- *  and with dropout that of epoch 1 with the same weights, is clear of kinks and above 1e-3 somewhere in each tensor.
- *  No trainer yet: training_open(). */
+ *  and with dropout or labels that of epoch 1 with the same weights, is clear of kinks and above 1e-3 somewhere in each
+ *  tensor that has one. No trainer yet: training_open(). */
 void training_init(struct training *training, const struct training_case *what, uint64_t seed);
 void training_fini(struct training *training);
 

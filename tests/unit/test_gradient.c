@@ -80,7 +80,7 @@ static void check_epoch(struct training *training, const char *name, int number)
 
     oracle_model_drop(&training->model, number);
     oracle_model_forward(&training->model, 1, logits, NULL);
-    expected = oracle_model_loss(&training->model, logits, GRAFT_SPLIT_TRAIN);
+    expected = oracle_model_training_loss(&training->model, logits);
     if (training->train->epoch(training->trainer, &epoch, &error) != GRAFT_OK) {
         ok(0, "%s: epoch %d", name, number);
         diag("%s", error.message);
@@ -108,7 +108,7 @@ static void check_explained(struct training *training, const struct training_cas
         diag("%s", text);
 }
 
-/** With dropout a second epoch too, from the same weights: it must drop others. */
+/** With dropout or labels a second epoch too, from the same weights: it must draw others. */
 static void check_gradient(const struct training_case *what)
 {
     struct training training;
@@ -119,9 +119,9 @@ static void check_gradient(const struct training_case *what)
         ok(0, "%s", training_name(what));
         diag("%s", error.message);
     } else {
-        if (what->sparse_input != NULL) check_explained(&training, what);
+        if (what->sparse && what->sparse_input != NULL) check_explained(&training, what);
         check_epoch(&training, training_name(what), 0);
-        if (what->dropout > 0 && ok(training_push(&training, NULL) == GRAFT_OK, "the same weights again"))
+        if (training_is_drawn(what) && ok(training_push(&training, NULL) == GRAFT_OK, "the same weights again"))
             check_epoch(&training, training_name(what), 1);
     }
     training_fini(&training);
@@ -218,6 +218,36 @@ static void test_sparse_input(enum oracle_kind kind)
                                             .input_dropout = which / 8 > 0 ? 0.3 : 0,
                                             .order = which / 8 == 2 ? "rcm" : NULL,
                                             .threads = which / 2 % 2 ? 3 : 1,
+                                            .optimizer = revealing };
+
+        check_gradient(&what);
+    }
+}
+
+/** Labels as input, with all that changes how the first layer works. */
+static void test_labels(enum oracle_kind kind)
+{
+    for (int which = 0; which < 24; which++) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 1 + which % 3,
+                                            .heads = 1 + (kind == ORACLE_GAT && which % 2),
+                                            .n = which % 4 ? 0 : 60,
+                                            .growing = which / 2 % 2,
+                                            .norm = which / 6 % 2,
+                                            .several = which / 3 % 2,
+                                            .sparse = which / 4 % 2,
+                                            .sparse_input = which / 8 % 2 ? "no" : "yes",
+                                            .weighted = which / 12 % 2,
+                                            .prepare = which / 8 == 1,
+                                            .dropout = which / 8 % 3 == 1 ? 0.5 : 0,
+                                            .input_dropout = which / 4 % 3 == 1 ? 0.3 : 0,
+                                            .label_rate = which % 5 ? 0.5 : 0.62,
+                                            .order = which / 9 % 2 ? "rcm" : NULL,
+                                            .unmasked = which / 7 % 2,
+                                            .anew = which / 5 % 2,
+                                            .recompute = which / 10 % 2,
+                                            .scarce = kind != ORACLE_GAT && which / 3 % 4 == 1,
+                                            .threads = 1 + which % 3,
                                             .optimizer = revealing };
 
         check_gradient(&what);
@@ -350,6 +380,9 @@ static void test_optimizers(void)
     check_steps(&what, "Adam, weight decay on all layers");
     what.optimizer.decay_first_only = 1;
     check_steps(&what, "Adam, weight decay on the first layer");
+    what.label_rate = 0.5;
+    check_steps(&what, "Adam on labels too, weight decay on the first layer");
+    what.label_rate = 0;
     what.optimizer = (struct oracle_optimizer){ .lr = 0.125, .momentum = 0.5 };
     check_steps(&what, "SGD with momentum");
     what.optimizer.weight_decay = 0.25;
@@ -365,49 +398,19 @@ static void test_optimizers(void)
     check_steps(&what, "SGD on gat, weight decay on all layers");
 }
 
-/** Share of labelled vertices of a split whose largest logit is that of the label; NaN if there are none. */
-static double accuracy_of(const struct oracle_model *model, const double *logits, uint8_t split)
-{
-    double right = 0, all = 0;
-
-    for (int64_t v = 0; v < model->n; v++) {
-        int64_t best = 0;
-        if (model->split[v] != split || !model->labelled[v]) continue;
-        for (int64_t j = 1; j < model->classes; j++)
-            if (logits[v * model->classes + j] > logits[v * model->classes + best]) best = j;
-        right += model->target[v * model->classes + best];
-        all++;
-    }
-    return right / all;
-}
-
-/** F1 of logits > 0 against targets, counted over all vertices of a split and all classes. */
-static double f1_of(const struct oracle_model *model, const double *logits, uint8_t split)
-{
-    double both = 0, predicted = 0, actual = 0;
-
-    for (int64_t at = 0; at < model->n * model->classes; at++) {
-        if (model->split[at / model->classes] != split) continue;
-        both += logits[at] > 0 && model->target[at] == 1;
-        predicted += logits[at] > 0;
-        actual += model->target[at] == 1;
-    }
-    return 2 * both / (predicted + actual);
-}
-
-static void check_metrics(struct training *training, int several, const double *logits, const char *name)
+static void check_metrics(struct training *training, const double *logits, const char *name)
 {
     const struct oracle_model *model = &training->model;
-    double (*const measure)(const struct oracle_model *, const double *, uint8_t) = several ? f1_of : accuracy_of;
-    graft_metrics metrics = GRAFT_INIT(graft_metrics);
-    graft_error   error = GRAFT_INIT(graft_error);
-    int           rc = training->train->evaluate(training->trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
-    const double  accuracy[] = { metrics.train_accuracy, metrics.validation_accuracy, metrics.test_accuracy };
-    const double  loss[] = { metrics.train_loss, metrics.validation_loss, metrics.test_loss };
+    graft_metrics              metrics = GRAFT_INIT(graft_metrics);
+    graft_error                error = GRAFT_INIT(graft_error);
+    int                        rc = training->train->evaluate(training->trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
+    const double accuracy[] = { metrics.train_accuracy, metrics.validation_accuracy, metrics.test_accuracy };
+    const double loss[] = { metrics.train_loss, metrics.validation_loss, metrics.test_loss };
 
     if (!ok(rc == GRAFT_OK, "%s: evaluates", name)) diag("%s", error.message);
     for (uint8_t split = GRAFT_SPLIT_TRAIN; split <= GRAFT_SPLIT_TEST; split++) {
-        const double expected = measure(model, logits, split), expected_loss = oracle_model_loss(model, logits, split);
+        const double expected = oracle_model_accuracy(model, logits, split),
+                     expected_loss = oracle_model_loss(model, logits, split);
         ok(close_to(accuracy[split - 1], expected, 1e-12) && close_to(loss[split - 1], expected_loss, 1e-5),
            "%s: split %d has accuracy %.3f, expected %.3f, and loss %.6f, expected %.6f", name, split,
            accuracy[split - 1], expected, loss[split - 1], expected_loss);
@@ -449,8 +452,8 @@ static void check_predictions(struct training *training, const double *logits, c
     free(narrow);
 }
 
-/** Without dropout, whatever the options say. */
-static void test_evaluation(enum oracle_kind kind, int several, const char *order)
+/** Without dropout and with all labels of training vertices, whatever the options say. */
+static void test_evaluation(enum oracle_kind kind, int several, const char *order, double label_rate)
 {
     const struct training_case what = { .kind = kind,
                                         .layers = 3,
@@ -460,6 +463,7 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
                                         .sparse_input = "yes",
                                         .dropout = 0.5,
                                         .input_dropout = 0.3,
+                                        .label_rate = label_rate,
                                         .order = order,
                                         .optimizer = revealing };
     struct training            training;
@@ -470,7 +474,7 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
     logits = oracle_new(training.model.n * training.model.classes, sizeof *logits);
     oracle_model_forward(&training.model, 0, logits, NULL);
     if (ok(training_open(&training, api, &what, &error) == GRAFT_OK, "%s: opens", training_name(&what))) {
-        check_metrics(&training, several, logits, training_name(&what));
+        check_metrics(&training, logits, training_name(&what));
         check_predictions(&training, logits, training_name(&what));
     } else {
         diag("%s", error.message);
@@ -484,9 +488,10 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
 static int is_first_value(const struct oracle_tensor *tensor, const double *value)
 {
     const double bound = sqrt(6.0 / (double)(tensor->rows + tensor->cols));
-    const int    matrix = strstr(tensor->name, ".weight") != NULL || strstr(tensor->name, ".attention") != NULL;
-    const int    gain = strstr(tensor->name, "gain") != NULL;
-    double       low = INFINITY, high = -INFINITY;
+    const int    matrix =
+        strstr(tensor->name, ".weight") != NULL || strstr(tensor->name, ".attention") != NULL || tensor->layer < 0;
+    const int gain = strstr(tensor->name, "gain") != NULL;
+    double    low = INFINITY, high = -INFINITY;
 
     for (int64_t at = 0; at < count_of(tensor); at++) {
         low = fmin(low, value[at]);
@@ -499,10 +504,12 @@ static int is_first_value(const struct oracle_tensor *tensor, const double *valu
 
 static void test_first_values(enum oracle_kind kind)
 {
-    const struct training_case what = { .kind = kind, .layers = 3, .growing = 1, .norm = 1, .optimizer = revealing };
-    struct training            training;
-    graft_trainer             *fresh = NULL;
-    int                        good = 1;
+    const struct training_case what = {
+        .kind = kind, .layers = 3, .growing = 1, .norm = 1, .label_rate = 0.5, .optimizer = revealing
+    };
+    struct training training;
+    graft_trainer  *fresh = NULL;
+    int             good = 1;
 
     training_init(&training, &what, 1);
     if (training_open(&training, api, &what, NULL) == GRAFT_OK &&
@@ -558,8 +565,11 @@ int main(void)
         test_orders(kind);
         test_sparse_input(kind);
         test_modules(kind);
-        test_evaluation(kind, 0, NULL);
-        test_evaluation(kind, 1, "degree");
+        test_labels(kind);
+        test_evaluation(kind, 0, NULL, 0);
+        test_evaluation(kind, 1, "degree", 0);
+        test_evaluation(kind, 0, "degree", 0.5);
+        test_evaluation(kind, 1, NULL, 0.5);
     }
     test_gradients(ORACLE_GAT, 2);
     test_heads();

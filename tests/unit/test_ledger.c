@@ -113,6 +113,8 @@ static const struct sample samples[] = {
     { "sparse features", "sparse_input=yes", 0, 0, 1, 1 },
     { "sparse features, dropout", "sparse_input=yes input_dropout=0.5", 1, 0, 0, 1 },
     { "sparse features made dense", "sparse_input=no hidden=4", 0, 0, 0, 1 },
+    { "labels as input", "label_rate=0.5", 0, 0, 1, 0 },
+    { "labels as input, features aggregated anew", "label_rate=0.5 input_dropout=0.5 hidden=16", 1, 0, 0, 0 },
     { "recompute, profile, SGD", "recompute=yes profile=yes optimizer=sgd norm=none", 1, 0, 1, 0 },
 };
 
@@ -133,7 +135,7 @@ static int32_t configure(const struct sample *s, const char *model)
         { "optimizer", "adam" }, { "norm", "layer" },
         { "memory.limit", "0" }, { "epochs", "2" },
         { "layers", "3" },       { "heads", "2" },
-        { "threads", "2" },
+        { "threads", "2" },      { "label_rate", "0" },
     };
     char    text[128], *rest = text, *pair;
     int32_t rc = set("model", model);

@@ -38,7 +38,7 @@ static int32_t reset(void)
                                            { "threads", "2" },       { "heads", "2" },       { "norm", "layer" },
                                            { "dropout", "0" },       { "row_masks", "yes" }, { "reuse_input", "yes" },
                                            { "input_dropout", "0" }, { "order", "given" },   { "hidden", growing },
-                                           { "memory.limit", "0" },  { "gin_eps", "0.25" } };
+                                           { "memory.limit", "0" },  { "gin_eps", "0.25" },  { "label_rate", "0" } };
 
     return set_all(pair, sizeof pair / sizeof pair[0]);
 }
@@ -134,6 +134,8 @@ static void test_bits(const char *model)
     const struct settings dropped = { { { "dropout", "0.4" }, { "input_dropout", "0.2" }, { "order", "degree" } } };
     const struct settings bare_dropped = { { { "norm", "none" }, { "dropout", "0.4" }, { "order", "rcm" } } };
     const struct settings all_rows = { { { "row_masks", "no" }, { "dropout", "0.4" }, { "reuse_input", "no" } } };
+    const struct settings labels = { { { "label_rate", "0.62" }, { "dropout", "0.4" } } };
+    const struct settings labels_anew = { { { "label_rate", "0.5" }, { "reuse_input", "no" }, { "order", "rcm" } } };
     const struct settings sgd = {
         { { "optimizer", "sgd" }, { "momentum", "0.5" }, { "layers", "2" }, { "hidden", "20" } }
     };
@@ -145,6 +147,8 @@ static void test_bits(const char *model)
     check(model, &dropped, 1, "dropout, by degree");
     check(model, &bare_dropped, !mlp, "no norm, dropout, rcm");
     check(model, &all_rows, 1, "all rows, dropout, features aggregated anew");
+    check(model, &labels, 1, "labels as input");
+    check(model, &labels_anew, 1, "labels as input, features aggregated anew");
     check(model, &sgd, 0, "two layers, sgd");
     api->set(api->context, "optimizer", "adam", &error);
 }

@@ -70,8 +70,8 @@ struct job {
     char                  explained[2][HOSTS_MOST][8192]; /* before the first step, and after the last */
     graft_span            span[SPANS];                    /* of rank 0, in the last epoch */
     int64_t               n_spans;
-    double                seconds; /* of that epoch */
-    int                   tires;
+    double                seconds;    /* of that epoch */
+    int                   tires, few; /* few: few are trained, and none of them gathers from all */
     int32_t               refused[4];
 };
 
@@ -209,7 +209,7 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
             return "all together is not the sum";
         /* A vertex that is trained gathers from all, so no layer but the last one does fewer rows than there are. */
         rows = sum->exchanges * first->traffic[n_ranks].halo_rows;
-        if (i / 2 < 2 || is_gat ? sum->rows != rows : sum->rows > rows) return "rows of another halo";
+        if ((i / 2 < 2 && !job->few) || is_gat ? sum->rows != rows : sum->rows > rows) return "rows of another halo";
     }
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
@@ -314,14 +314,16 @@ static const char *check_spans(const struct job *job, int32_t n_ranks, double *w
     return fault;
 }
 
-static struct job *run(int32_t n_ranks, const char *const *settings, int tires, const char **words)
+static struct job *run(int32_t n_ranks, const char *const *settings, int tires, int few, const char **words)
 {
     static struct hosts hosts;
     struct job         *job = calloc(1, sizeof *job);
     struct sample       sample = { 5 };
 
     job->tires = tires;
+    job->few = few;
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    for (int64_t v = 0; v < N && few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
     for (int32_t i = 0; i < n_ranks && *words == NULL; i++)
         if (hosts.at[i].rc != GRAFT_OK) *words = hosts.at[i].error.message;
@@ -334,9 +336,10 @@ static void job_free(struct job *job)
     free(job);
 }
 
-/* Two options, beside those that all have. */
+/* Two options, beside those that all have; and whether few vertices are trained. */
 struct more {
     const char *first, *second;
+    int         few;
 };
 
 static void test_traffic(const char *model, const struct more *more, const char *cover, int32_t n_ranks)
@@ -350,7 +353,7 @@ static void test_traffic(const char *model, const struct more *more, const char 
 
     snprintf(kind, sizeof kind, "model=%s", model);
     snprintf(option, sizeof option, "halo.cover=%s", cover);
-    job = run(n_ranks, settings, 0, &words);
+    job = run(n_ranks, settings, 0, more->few, &words);
     for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, strcmp(model, "gat") == 0);
     if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
     if (words == NULL)
@@ -368,13 +371,22 @@ static void test_traffic(const char *model, const struct more *more, const char 
 }
 
 /* `exchanges` of one epoch with its evaluation. */
-static void test_spans(const char *model, const char *recompute, int32_t n_ranks, int expected)
+static void test_spans(const char *model, const char *recompute, const char *more, int32_t n_ranks, int expected)
 {
     char        kind[32];
-    const char *settings[] = { "layers=3",  "epochs=9",        "eval_every=1",
-                               "threads=2", "halo.timeout=60", "partition=hash",
-                               "heads=2",   "reuse_input=no",  kind,
-                               recompute,   "profile=yes",     "hidden=16",
+    const char *settings[] = { "layers=3",
+                               "epochs=9",
+                               "eval_every=1",
+                               "threads=2",
+                               "halo.timeout=60",
+                               "partition=hash",
+                               "heads=2",
+                               "reuse_input=no",
+                               kind,
+                               recompute,
+                               "profile=yes",
+                               "hidden=16",
+                               more,
                                NULL };
     const char *words;
     double      waited = 0;
@@ -382,10 +394,10 @@ static void test_spans(const char *model, const char *recompute, int32_t n_ranks
     struct job *job;
 
     snprintf(kind, sizeof kind, "model=%s", model);
-    job = run(n_ranks, settings, 1, &words);
+    job = run(n_ranks, settings, 1, 0, &words);
     if (words == NULL) words = check_spans(job, n_ranks, &waited, &parts, &reduced);
-    ok(words == NULL && parts == expected && reduced == 1, "%s, %s on %d ranks: %d parts of spans: %s", model,
-       recompute, n_ranks, parts, words != NULL ? words : "they add up");
+    ok(words == NULL && parts == expected && reduced == 1, "%s, %s, %s on %d ranks: %d parts of spans: %s", model,
+       recompute, more, n_ranks, parts, words != NULL ? words : "they add up");
     if (n_ranks > 1) /* the other rank slept meanwhile */
         ok(waited > 0.0005 * SLEEP_MS, "%s: %.3f s in which the rank waited", model, waited);
     job_free(job);
@@ -395,11 +407,14 @@ int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat" };
     static const struct more more[] = {
-        { "hidden=16", "dropout=0" },          { "recompute=yes", "hidden=16" },
-        { "recompute=yes", "hidden=40,8" },    { "recompute=yes", "reuse_input=no" },
-        { "hidden=8,40", "reuse_input=no" },   { "hidden=40,8", "input_dropout=0.2" },
-        { "halo.bits=2", "halo.error=exact" }, { "halo.bits=1", "halo.error=exact" },
+        { "hidden=16", "dropout=0", 0 },          { "recompute=yes", "hidden=16", 0 },
+        { "recompute=yes", "hidden=40,8", 0 },    { "recompute=yes", "reuse_input=no", 0 },
+        { "hidden=8,40", "reuse_input=no", 0 },   { "hidden=40,8", "input_dropout=0.2", 0 },
+        { "label_rate=0.5", "hidden=16", 1 },     { "label_rate=0.5", "recompute=yes", 0 },
+        { "hidden=16", "reuse_input=no", 1 },     { "halo.bits=2", "halo.error=exact", 0 },
+        { "halo.bits=1", "halo.error=exact", 0 },
     };
+    enum { MORE = sizeof more / sizeof more[0] };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };
     const graft_transports  *transports;
@@ -415,17 +430,20 @@ int main(void)
     any->close(any->self);
     api->close(api->context);
     for (int m = 0; m < 4; m++)
-        for (int s = 0; s < 8; s++, number++)
+        for (int s = 0; s < MORE; s++, number++)
             test_traffic(models[m], &more[s], covers[number % 3], ranks[(number + m) % 4]);
     test_traffic("mlp", &more[0], "hybrid", 2);
     /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
      * whose arrays another layer has taken */
-    test_spans("sage", "recompute=no", 2, 4 * (3 + 3 + 2));
-    test_spans("sage", "recompute=yes", 3, 4 * (3 + 3 + 2 + 1));
-    test_spans("gcn", "recompute=no", 3, 4 * (3 + 3 + 2));
-    test_spans("gin", "recompute=yes", 2, 4 * (3 + 3 + 2 + 2));
-    test_spans("gat", "recompute=yes", 2, 5 * (3 + 3 + 2) + 4 * 3);
-    test_spans("sage", "recompute=no", 1, 4 * (3 + 3 + 2));
+    test_spans("sage", "recompute=no", "eval_every=1", 2, 4 * (3 + 3 + 2));
+    test_spans("sage", "recompute=yes", "eval_every=1", 3, 4 * (3 + 3 + 2 + 1));
+    test_spans("gcn", "recompute=no", "eval_every=1", 3, 4 * (3 + 3 + 2));
+    test_spans("gin", "recompute=yes", "eval_every=1", 2, 4 * (3 + 3 + 2 + 2));
+    test_spans("gat", "recompute=yes", "eval_every=1", 2, 5 * (3 + 3 + 2) + 4 * 3);
+    test_spans("sage", "recompute=no", "eval_every=1", 1, 4 * (3 + 3 + 2));
+    /* and labels, once in each of step and evaluation */
+    test_spans("gin", "recompute=yes", "label_rate=0.5", 2, 4 * (3 + 3 + 2 + 2 + 2));
+    test_spans("sage", "recompute=yes", "label_rate=0.5", 3, 4 * (3 + 3 + 2 + 1 + 2));
     test_traffic("sage", &more[0], "hybrid", 1);
     return done();
 }

@@ -56,6 +56,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "row_masks=yes");
     host_set(host->api, "model=sage");
     if (plot->usual != NULL) host_set(host->api, plot->usual);
+    host_set(host->api, "label_rate=0");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
     rc = make(host, graph, &s, &trainer);
@@ -178,7 +179,8 @@ static void test_create(void)
         { spoil_labels, 1, GRAFT_ERR_ARG, "rank 1: labels are not given", "other ranks", "labels that are missing" },
         { spoil_count, 1, GRAFT_ERR_ARG, "rank 1: the graph over ranks has 60", "61", "another number of vertices" },
     };
-    struct plot plot;
+    static const char *const labelled[] = { "label_rate=0.5", "halo.timeout=20", "threads=1", NULL };
+    struct plot              plot;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         plot_init(&plot);
@@ -190,6 +192,12 @@ static void test_create(void)
     for (int64_t v = 0; v < N; v++)
         if (plot.set.split[v] == GRAFT_SPLIT_TRAIN) plot.set.split[v] = GRAFT_SPLIT_TEST;
     play(&plot, settings, GRAFT_ERR_FORMAT, "no training vertex", "60 vertices", "no training vertex on any rank");
+    plot_init(&plot);
+    plot.set.dataset.labels = NULL;
+    play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no labels", "no labels to be input");
+    plot_init(&plot);
+    plot.set.dataset.split = NULL;
+    play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no split", "no split to tell whose labels");
 }
 
 /* Options that must be the same on all ranks, with two values each; and some that say the same in other words. */
@@ -207,6 +215,7 @@ static void test_options(void)
         { "lr", "0.01", "0.5", NULL },
         { "dropout", "0", "0.25", NULL },
         { "input_dropout", "0", "0.2", NULL },
+        { "label_rate", "0", "0.25", NULL },
         { "weight_decay", "0", "5e-4", NULL },
         { "weight_decay_layers", "all", "first", NULL },
         { "momentum", "0", "0.9", NULL },
@@ -455,6 +464,8 @@ int main(void)
         "layers=2",  "hidden=8",       "epochs=9", "model=gin",      "halo.timeout=20", "threads=1", "symmetrize=yes",
         "order=rcm", "self_loops=yes", "layers=3", "reuse_input=no", "partition=hash",  NULL
     };
+    static const char *const labels[] = { "layers=2",        "hidden=8",  "epochs=9",       "model=sage",
+                                          "halo.timeout=20", "threads=1", "label_rate=0.5", NULL };
 
     alarm(170);
     test_create();
@@ -465,6 +476,7 @@ int main(void)
     test_memory("sage", settings, 0);
     test_memory("gcn with sparse features", gcn, 1);
     test_memory("gat", gat, 0);
+    test_memory("sage with labels as input", labels, 0);
     test_memory("gin of a graph made symmetric, in another order", gin, 0);
     return done();
 }

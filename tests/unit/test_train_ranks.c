@@ -44,7 +44,9 @@ static void keep_weights(const graft_train *train, graft_trainer *trainer, struc
     for (int32_t i = 0; train->state_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
         const int64_t count = item.shape[0] * (item.n_dims == 2 ? item.shape[1] : 1);
 
-        if (strncmp(item.name, "layers.", 7) != 0 || o->n_weights + count > WEIGHTS_MOST) continue;
+        const int is_weight = strncmp(item.name, "layers.", 7) == 0 || strcmp(item.name, "label_embedding") == 0;
+
+        if (!is_weight || o->n_weights + count > WEIGHTS_MOST) continue;
         memcpy(o->weights + o->n_weights, item.data, (size_t)count * sizeof(float));
         o->n_weights += count;
     }
@@ -253,6 +255,9 @@ static const struct setup setups[] = {
     { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01", { 300, WEIGHTED } },
     { "dropout=0 gin_eps=0.25", { 6, 0 } },
     { "dropout=0 sparse_input=yes row_masks=no", { 6, SPARSE } },
+    { "label_rate=0.62 dropout=0.3 seed=3", { 300, WEIGHTED } },
+    { "label_rate=0.4 hidden=40,10 input_dropout=0.2 recompute=yes", { 211, SEVERAL } },
+    { "label_rate=0.5 dropout=0 sparse_input=yes norm=none", { 300, SPARSE | SEVERAL } },
 };
 
 /* Adam would make steps of gradients that are 0 but for rounding. */
@@ -270,6 +275,9 @@ static const struct setup prepared[] = {
     { "order=rcm self_loops=yes dropout=0.1 hidden=30,6 " SGD, { 300, FEW | REPEATS } },
     { "sparse_input=yes input_dropout=0.4 dropout=0 " SGD, { 300, SPARSE | WEIGHTED | FEW } },
     { "layers=7 hidden=8 dropout=0.1 reuse_input=no " SGD, { 211, FEW } },
+    { "label_rate=0.62 order=degree symmetrize=yes dropout=0.2 " SGD, { 300, FEW } },
+    { "label_rate=0.4 hidden=6,30 reuse_input=no recompute=yes " SGD, { 300, WEIGHTED | FEW } },
+    { "label_rate=0.8 dropout=0 " SGD, { 6, 0 } },
 };
 
 enum { SETUPS = sizeof setups / sizeof setups[0], PREPARED = sizeof prepared / sizeof prepared[0] };

@@ -1,0 +1,387 @@
+/* Label propagation: which labels are input of a step, that none of them is in its loss, and what a run with them comes
+ * to. That gradients are right is for test_gradient, and that ranks come to the same for test_train_ranks. What no
+ * public function tells is read from the trainer itself.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/hosts.h"
+#include "../oracle/oracle.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include "graft_load.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 1500, FEATURES = 11, CLASSES = 4, EPOCHS = 6, SEED = 7 };
+
+static const double RATE = 0.62;
+
+static const graft_api   *api;
+static const graft_train *train;
+static graft_error        error = GRAFT_INIT(graft_error);
+
+static void set_all(const char *settings)
+{
+    char text[512], *rest = text;
+
+    snprintf(text, sizeof text,
+             "layers=2 hidden=12 heads=2 epochs=50 eval_every=0 threads=2 seed=7 order=given row_masks=yes norm=layer "
+             "dropout=0.3 input_dropout=0 label_rate=0.62 optimizer=adam lr=0.01 recompute=no %s",
+             settings);
+    for (char *pair; (pair = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, pair);
+}
+
+static graft_trainer *create(const graft_dataset *dataset, const char *settings)
+{
+    graft_trainer *t = NULL;
+
+    set_all(settings);
+    if (train->create(api->context, dataset, &t, &error) != GRAFT_OK) {
+        printf("Bail out! %s\n", error.message);
+        exit(2);
+    }
+    return t;
+}
+
+static double epoch_loss(graft_trainer *t)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+    if (train->epoch(t, &epoch, &error) == GRAFT_OK) return epoch.loss;
+    diag("%s", error.message);
+    return (double)NAN;
+}
+
+/* --- which they are --- */
+
+/* By the definition, of vertices by the host's numbers. Returns how many are not as it says. */
+static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *set, int64_t epoch, int64_t *taken)
+{
+    const int64_t rows = t->reach[t->config.n_layers];
+    int64_t       wrong = 0, seen = 0;
+
+    for (int64_t row = 0; row < t->n; row++) {
+        const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+        const int     trained = set->split[v] == GRAFT_SPLIT_TRAIN && set->labels[v] >= 0;
+        const int     gives = trained && (epoch < 0 || oracle_gives_label(RATE, SEED, epoch, v));
+
+        wrong += (row < rows && t->labels.taken[row]) != gives;
+        *taken += gives;
+        seen += trained && !gives;
+    }
+    return wrong + (t->over == NULL && epoch >= 0 && t->n_loss != seen);
+}
+
+static void test_draws(const struct sample_dataset *set, const char *settings)
+{
+    graft_trainer *t = create(&set->dataset, settings);
+    graft_metrics  metrics = GRAFT_INIT(graft_metrics);
+    uint8_t        before[N] = { 0 };
+    int64_t        wrong = 0, far = 0, stays = 0, all = 0;
+    int32_t        rc;
+    const int64_t  rows = t->reach[t->config.n_layers];
+    const double   mean = RATE * (double)t->n_train, deviation = sqrt(mean * (1 - RATE));
+
+    for (int e = 0; e < EPOCHS; e++) {
+        int64_t taken = 0;
+
+        epoch_loss(t);
+        wrong += count_wrong(t, set, e, &taken);
+        far += fabs((double)taken - mean) > 5 * deviation;
+        stays += memcmp(before, t->labels.taken, (size_t)rows) == 0;
+        memcpy(before, t->labels.taken, (size_t)rows);
+    }
+    ok(wrong == 0 && far == 0 && stays == 0, "%s: in each epoch another set, by the definition, of about %.0f of %lld",
+       settings, mean, (long long)t->n_train);
+    rc = train->evaluate(t, GRAFT_WEIGHTS_LAST, &metrics, &error);
+    wrong = count_wrong(t, set, -1, &all);
+    ok(rc == GRAFT_OK && wrong == 0 && all == t->n_train, "%s: in evaluation, the labels of all %lld", settings,
+       (long long)all);
+    train->destroy(t);
+}
+
+struct job {
+    struct sample_dataset set;
+    int64_t               wrong[HOSTS_MOST], taken[HOSTS_MOST];
+};
+
+static int32_t body(struct host *host)
+{
+    struct job       *job = host->all->arg;
+    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_graph      *graph = NULL;
+    graft_trainer    *t = NULL;
+    struct host_slice s;
+    int32_t           rc;
+
+    host_slice_init(&s, &job->set.dataset, SLICES_ODD, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &t, &host->error);
+    job->wrong[host->rank] = job->taken[host->rank] = 0;
+    for (int e = 0; e < 2 && rc == GRAFT_OK; e++) {
+        rc = host->train->epoch(t, &epoch, &host->error);
+        job->wrong[host->rank] += count_wrong(t, &job->set, e, &job->taken[host->rank]);
+    }
+    host->train->destroy(t);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+static void test_draws_of_ranks(struct job *job, int32_t n_ranks)
+{
+    static const char *const settings[] = {
+        "label_rate=0.62", "seed=7",       "epochs=9",        "eval_every=0", "layers=2", "hidden=12",
+        "partition=hash",  "order=degree", "halo.timeout=60", "threads=1",    NULL
+    };
+    static struct hosts hosts;
+    int64_t             wrong = 0, taken = 0, expected = 0;
+    const int           clean = hosts_run(&hosts, n_ranks, settings, body, job);
+
+    for (int32_t i = 0; i < n_ranks; i++) {
+        wrong += job->wrong[i] + (hosts.at[i].rc != GRAFT_OK);
+        taken += job->taken[i];
+    }
+    for (int64_t v = 0; v < 2 * N; v++)
+        expected += job->set.split[v % N] == GRAFT_SPLIT_TRAIN && job->set.labels[v % N] >= 0 &&
+                    oracle_gives_label(RATE, SEED, v / N, v % N);
+    ok(clean && wrong == 0 && taken == expected, "%d ranks have the sets of one process, %lld vertices in two epochs",
+       n_ranks, (long long)taken);
+}
+
+/* --- where they go --- */
+
+/* The logits of the first step, by the host's vertices; 0 for those that are not trained. Whose labels were input goes
+ * to `taken`. */
+static float *first_logits(const graft_dataset *dataset, const char *settings, uint8_t *taken)
+{
+    graft_trainer *t = create(dataset, settings);
+    float         *logits = calloc((size_t)N * CLASSES, sizeof *logits);
+
+    epoch_loss(t);
+    for (int64_t row = 0; row < t->reach[t->config.n_layers]; row++) {
+        const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+        const float  *z = t->layers[t->config.n_layers - 1].z + row * CLASSES;
+
+        taken[v] = t->labels.taken[row];
+        if (gr_is_trained(t, row)) memcpy(logits + v * CLASSES, z, CLASSES * sizeof *logits);
+    }
+    train->destroy(t);
+    return logits;
+}
+
+/* Give other classes to the trained vertices whose label was input, or to those whose was not. */
+static void change_labels(struct sample_dataset *set, const uint8_t *taken, int those)
+{
+    for (int64_t v = 0; v < N; v++) {
+        if (set->split[v] != GRAFT_SPLIT_TRAIN || taken[v] != those) continue;
+        if (set->dataset.targets != NULL) set->targets[v * CLASSES + v % CLASSES] ^= 1;
+        else if (set->labels[v] >= 0) set->labels[v] = (set->labels[v] + 1) % CLASSES;
+    }
+}
+
+static void test_leak(const char *settings, int several)
+{
+    uint8_t taken[3][N] = { { 0 } };
+    float  *logits[3];
+    int     same, moved;
+
+    for (int i = 0; i < 3; i++) { /* as they are; others for the loss; others as input */
+        struct sample         sample = { 21 };
+        struct sample_dataset set;
+
+        sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, several, 0);
+        if (i > 0) change_labels(&set, taken[0], i == 2);
+        logits[i] = first_logits(&set.dataset, settings, taken[i]);
+        sample_dataset_fini(&set);
+    }
+    same = memcmp(logits[0], logits[1], sizeof(float) * N * CLASSES) == 0;
+    moved = memcmp(logits[0], logits[2], sizeof(float) * N * CLASSES) != 0;
+    ok(same && moved && memcmp(taken[0], taken[1], N) == 0 && memcmp(taken[0], taken[2], N) == 0,
+       "%s%s: logits of a step do not change with labels of its loss, and do with labels that are input", settings,
+       several ? ", several classes at once" : "");
+    for (int i = 0; i < 3; i++) free(logits[i]);
+}
+
+/* --- what a run comes to --- */
+
+static int same_state(graft_trainer *a, graft_trainer *b)
+{
+    graft_state_item left = GRAFT_INIT(graft_state_item), right = GRAFT_INIT(graft_state_item);
+    int32_t          i;
+
+    for (i = 0; train->state_item(a, i, &left, NULL) == GRAFT_OK; i++) {
+        uint64_t bytes = left.dtype == GRAFT_F32 ? 4 : 8;
+
+        if (train->state_item(b, i, &right, NULL) != GRAFT_OK) return 0;
+        for (int32_t d = 0; d < left.n_dims; d++) bytes *= (uint64_t)left.shape[d];
+        if (strcmp(left.name, right.name) == 0 && memcmp(left.data, right.data, bytes) == 0) continue;
+        diag("%s differs", left.name);
+        return 0;
+    }
+    return i > 8;
+}
+
+/* State of `from`, given to `to`. */
+static void move_state(graft_trainer *from, graft_trainer *to)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; train->state_item(from, i, &item, NULL) == GRAFT_OK; i++) {
+        if (train->state_set(to, &item, &error) != GRAFT_OK) diag("%s", error.message);
+    }
+}
+
+static void test_resumed(const graft_dataset *dataset, const char *settings)
+{
+    graft_trainer *whole = create(dataset, settings), *half = create(dataset, settings);
+    graft_trainer *rest = create(dataset, settings);
+
+    for (int e = 0; e < 6; e++) epoch_loss(whole);
+    for (int e = 0; e < 3; e++) epoch_loss(half);
+    move_state(half, rest);
+    ok(same_state(half, rest), "%s: the state is all there is", settings);
+    for (int e = 0; e < 3; e++) epoch_loss(rest);
+    ok(same_state(whole, rest), "%s: training that was resumed has the same bits", settings);
+    train->destroy(whole);
+    train->destroy(half);
+    train->destroy(rest);
+}
+
+static void test_threads(const char *model)
+{
+    static const char *const threads[] = { "threads=1", "threads=2", "threads=5" };
+    struct sample            sample = { 9 };
+    struct sample_dataset    set;
+    graft_trainer           *t[3];
+    char                     settings[64];
+
+    sample_dataset_init(&set, &sample, 6000, FEATURES, CLASSES, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(settings, sizeof settings, "hidden=64 model=%s %s", model, threads[i]);
+        t[i] = create(&set.dataset, settings);
+        host_set(api, threads[i]);
+        for (int e = 0; e < 2; e++) epoch_loss(t[i]);
+    }
+    ok(same_state(t[0], t[1]) && same_state(t[0], t[2]), "%s: the same bits on 1, 2 and 5 threads", model);
+    for (int i = 0; i < 3; i++) train->destroy(t[i]);
+    sample_dataset_fini(&set);
+}
+
+/* The shape of the embedding, [rows x cols], or 0 x 0. */
+static void find_embedding(graft_trainer *t, int64_t shape[2])
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    shape[0] = shape[1] = 0;
+    for (int32_t i = 0; train->state_item(t, i, &item, NULL) == GRAFT_OK; i++) {
+        if (strcmp(item.name, "label_embedding") == 0) memcpy(shape, item.shape, 2 * sizeof *shape);
+    }
+}
+
+static void test_state(const graft_dataset *dataset)
+{
+    graft_trainer *with = create(dataset, "label_rate=0.5"), *without = create(dataset, "label_rate=0");
+    int64_t        shape[2], none[2];
+    char           text[4096] = "", plain[4096] = "";
+
+    find_embedding(with, shape);
+    find_embedding(without, none);
+    train->explain(with, text, sizeof text, NULL);
+    train->explain(without, plain, sizeof plain, NULL);
+    ok(shape[0] == CLASSES && shape[1] == FEATURES && none[0] == 0, "the embedding is part of the state, or not there");
+    ok(strstr(text, "labels    of 50 %") != NULL && strstr(plain, "labels ") == NULL, "explain() tells of labels");
+    train->destroy(with);
+    train->destroy(without);
+}
+
+/* Where all labels are input, nothing is learnt, and nothing breaks. */
+static void test_none_left(const graft_dataset *dataset, const char *settings)
+{
+    graft_trainer *t = create(dataset, settings), *fresh = create(dataset, settings);
+    const double   loss = epoch_loss(t);
+
+    ok(t->n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings, loss);
+    fresh->progress.epoch = 1;
+    ok(same_state(t, fresh), "%s: nor does a weight change, or a moment", settings);
+    train->destroy(t);
+    train->destroy(fresh);
+}
+
+/* Features are all the same, and eight of ten neighbours have the same class. */
+static double planted_accuracy(const char *settings)
+{
+    struct sample         sample = { 33 };
+    struct sample_dataset set;
+    graft_trainer        *t;
+    graft_metrics         metrics = GRAFT_INIT(graft_metrics);
+    int64_t               to = 0;
+    int32_t              *columns = oracle_new(N * 10, sizeof *columns);
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    for (int64_t v = 0; v < N; v++) {
+        for (int64_t j = 0; j < FEATURES; j++) ((float *)set.features.data)[v * set.features.stride + j] = 0.125f;
+        set.labels[v] = (int32_t)(v % CLASSES);
+        set.split[v] = sample_below(&sample, 2) ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
+        for (int i = 0; i < 10; i++) {
+            const int64_t u = sample_below(&sample, N / CLASSES) * CLASSES;
+
+            columns[to++] = (int32_t)(u + (i < 8 ? v % CLASSES : sample_below(&sample, CLASSES)));
+        }
+        set.graph.row_ptr[v + 1] = to;
+    }
+    set.graph.csr.col_idx = columns;
+    t = create(&set.dataset, settings);
+    for (int e = 0; e < 50; e++) epoch_loss(t);
+    if (train->evaluate(t, GRAFT_WEIGHTS_LAST, &metrics, &error) != GRAFT_OK) diag("%s", error.message);
+    train->destroy(t);
+    set.graph.csr.col_idx = set.graph.col_idx;
+    sample_dataset_fini(&set);
+    free(columns);
+    return metrics.test_accuracy;
+}
+
+static void test_planted(const char *model)
+{
+    char   with[64], without[64];
+    double accuracy[2];
+
+    snprintf(with, sizeof with, "model=%s hidden=32 label_rate=0.62", model);
+    snprintf(without, sizeof without, "model=%s hidden=32 label_rate=0", model);
+    accuracy[0] = planted_accuracy(without);
+    accuracy[1] = planted_accuracy(with);
+    ok(accuracy[1] > 0.8 && accuracy[0] < 0.5, "%s learns from labels what no feature tells: %.3f, and %.3f without",
+       model, accuracy[1], accuracy[0]);
+}
+
+int main(void)
+{
+    static const char *const models[] = { "sage", "gcn", "gin", "gat" };
+    struct job              *job = calloc(1, sizeof *job);
+    struct sample            sample = { 21 };
+    char                     settings[64];
+
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) return done();
+    train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    test_draws(&job->set, "order=given");
+    test_draws(&job->set, "order=rcm row_masks=no threads=3");
+    test_draws(&job->set, "model=mlp input_dropout=0.3");
+    for (int32_t n_ranks = 1; n_ranks <= 7; n_ranks += 2) test_draws_of_ranks(job, n_ranks);
+    for (int m = 0; m < 4; m++) {
+        snprintf(settings, sizeof settings, "model=%s", models[m]);
+        test_leak(settings, m % 2);
+        test_resumed(&job->set.dataset, settings);
+        test_threads(models[m]);
+        test_planted(models[m]);
+    }
+    test_leak("model=sage hidden=2 reuse_input=no", 0);
+    test_state(&job->set.dataset);
+    test_none_left(&job->set.dataset, "label_rate=0.999999 optimizer=sgd");
+    sample_dataset_fini(&job->set);
+    free(job);
+    api->close(api->context);
+    return done();
+}
