@@ -318,8 +318,8 @@ static void test_others(void)
     ok(files_in_folder() == RANKS, "nothing is left beside");
 }
 
-/* Every other row gathers from a vertex of another rank, the n-th from the n-th vertex or the one behind it: cut entries
- * in the same places of two graphs, of other vertices. */
+/* Every other row gathers from a vertex of another rank, the n-th from the n-th vertex or the one behind it: cut
+ * entries in the same places of two graphs, of other vertices. */
 static void make_thin(struct sample_csr *thin, struct sample *sample, int64_t odd)
 {
     const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 };

@@ -144,8 +144,8 @@ static void test_network(void)
     graph_fini(&graph);
 }
 
-/* One graph, and another choice where no rows are sent: cliques under shuffled names are cut least by stream, and ranges
- * are the most even. */
+/* One graph, and another choice where no rows are sent: cliques under shuffled names are cut least by stream, and
+ * ranges are the most even. */
 static void test_model(void)
 {
     const char *const sage[] = { "metis.program", "/no/such/program", NULL };
