@@ -33,7 +33,8 @@ enum {
     GRAFT_AGGREGATE_EXACT = 4u       /**< rows travel as they are, whatever option "halo.bits" says */
 };
 
-/** One pass; see begin(). What stands above `threads` is the same on all ranks. */
+/** One pass; see begin(). What stands above `threads` is the same on all ranks: messages tell it, and one that tells
+ *  something else ends in ERR_PEER. */
 typedef struct graft_aggregate_args {
     uint32_t           size;
     graft_semiring     semiring;

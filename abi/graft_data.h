@@ -79,18 +79,20 @@ typedef struct graft_data_interface {
      *  A rank reads an equal range of edges.npy, or of the bytes of a Matrix Market file (a line belongs to the range
      *  in which it begins), sends the entries to the ranks that have their rows, and reads the rows of its slice from
      *  the other files. All ranks must see the same files, and read them within option "halo.timeout" of one another.
+     *  Each compares with the others the sizes of its files and the CRC32C of their bytes: of all of them up to 1.1 MB,
+     *  and beyond that of 17 blocks of 64 kB from the first to the last. A difference in between is not noticed.
      *
      * \param[in]  transport  Borrowed during the call. NULL: one rank.
      * \param[in]  path       May differ from rank to rank.
      * \param[out] data       Untouched on failure; of this rank.
-     * \return as open(); ERR_ARG (files of different sizes on two ranks); ERR_VERSION (ranks of different releases);
+     * \return as open(); ERR_ARG (files that differ on two ranks); ERR_VERSION (ranks of different releases);
      *         ERR_PEER. The same on all ranks, with the sentence of the lowest rank that failed, and its rank in it and
      *         in error->rank; but for ERR_ARG for a null context or a transport that cannot be one. After ERR_PEER the
      *         transport is of no use but to be closed; after others it may be used again.
      * [one-caller] Collective over the transport. Memory, for E entries in the slice and R in the range, of V value
-     * bytes (0 or 4): the arrays, and while reading up to R (12 + V) + E (8 + V) more, and 16 kB for each rank; lines
-     * of a Matrix Market file count as entries, twice if it is symmetric. None of it grows with the graph if there are
-     * more ranks. Since 1. */
+     * bytes (0 or 4): the arrays, and while reading up to R (12 + V) + E (8 + V) more, 64 kB, and 16 kB for each rank;
+     * lines of a Matrix Market file count as entries, twice if it is symmetric. None of it grows with the graph if
+     * there are more ranks. Since 1. */
     int32_t (*open_slice)(graft_context *context, const graft_transport *transport, const char *path, graft_data **data,
                           graft_error *error);
 } graft_data_interface;

@@ -88,9 +88,11 @@ typedef struct graft_transports {
      *          such module, no MPI); ERR_STATE (MPI has not started, or has ended; two MPIs, or another than that of
      *          the module or of the launcher, are in the process; this is not the thread that may call MPI);
      *          ERR_NOMEM; ERR_MODULE; what the module refuses with.
-     *  [one-caller] Collective over the communicator, which is duplicated; so is close(). Graft calls MPI from the
-     *  thread that calls Graft, so MPI_THREAD_FUNNELED is enough if that is the main thread; where MPI was started with
-     *  MPI_THREAD_SINGLE, Graft's other threads do not call it either. Since 1. */
+     *  [one-caller] Collective over the communicator, which is duplicated; so is close(). Both wait in MPI itself
+     *  (MPI_Init, MPI_Comm_dup, MPI_Allreduce, MPI_Finalize), without a deadline: a rank that ends before it calls may
+     *  leave the others there for ever, so what can fail on one rank alone is better done after open(). Graft calls MPI
+     *  from the thread that calls Graft, so MPI_THREAD_FUNNELED is enough if that is the main thread; where MPI was
+     *  started with MPI_THREAD_SINGLE, Graft's other threads do not call it either. Since 1. */
     int32_t (*open)(graft_context *context, const char *module, const graft_communicator *communicator,
                     graft_transport *transport, graft_error *error);
 } graft_transports;

@@ -45,8 +45,6 @@ train_on_two_ranks() {
         return 1
     fi
     local settings=(--set partition=stream --set threads="$((threads > 0 ? threads : 1))")
-    # The launcher gives its processes a terminal also where it has none itself.
-    [ -t 1 ] || launch=(env TERM=dumb "${launch[@]}")
     trap 'exit 130' INT
     trap 'exit 143' TERM
     train "${launch[@]}" || rc=$?

@@ -3,13 +3,14 @@
 #include "arguments.h"
 #include "library.h"
 #include "problem.h"
+#include "ranks.h"
 
 #include <argp.h>
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -116,17 +117,46 @@ static void print_version(FILE *stream, struct argp_state *state)
     fprintf(stream, "graft-train, contract %u; %s\n", GRAFT_ABI_VERSION, text);
 }
 
-/** Send standard error nowhere. Returns where it went. */
-static int hide_errors(void)
+/** Whether what is asked for is answered here, by argp, and not by a run. */
+static int is_question(int argc, char **argv)
 {
-    const int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    static const char *const QUESTIONS[] = { "--help", "-?", "--usage", "--version", "-V" };
 
-    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
-    if (nowhere >= 0) close(nowhere);
-    return kept;
+    for (int i = 1; i < argc; i++)
+        for (size_t q = 0; q < sizeof QUESTIONS / sizeof *QUESTIONS; q++)
+            if (strcmp(argv[i], QUESTIONS[q]) == 0) return 1;
+    return 0;
 }
 
-void arguments_init(struct arguments *arguments, int argc, char **argv)
+/** Send standard error into a file in memory. Returns where it went, or -1. */
+static int keep_errors(int *file)
+{
+    const int before = dup(STDERR_FILENO);
+
+    *file = memfd_create("errors", MFD_CLOEXEC);
+    if (before >= 0 && *file >= 0 && dup2(*file, STDERR_FILENO) >= 0) return before;
+    if (before >= 0) close(before);
+    if (*file >= 0) close(*file);
+    return -1;
+}
+
+/** Send it again where it went before; what was said is an error, without the name of the program. */
+static int32_t take_errors(int file, int before, graft_error *error)
+{
+    char          said[sizeof error->message];
+    const ssize_t length = pread(file, said, sizeof said - 1, 0);
+    const size_t  name = strlen(program_invocation_short_name) + 2;
+
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(file);
+    if (length <= 0) return GRAFT_OK;
+    said[length] = '\0';
+    said[strcspn(said, "\n")] = '\0'; /* a second line tells of --help */
+    return problem(error, GRAFT_ERR_OPTION, "%s", said + (strlen(said) > name ? name : 0));
+}
+
+int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft_error *error)
 {
     static const struct argp ARGP = {
         .options = OPTIONS,
@@ -137,21 +167,23 @@ void arguments_init(struct arguments *arguments, int argc, char **argv)
                "linker finds it. Exit status: 0 fine, 1 failure, 2 wrong usage, 130 interrupted.",
     };
     struct parse parse = { arguments, 0 };
-    const int    kept = problem_is_silent() ? hide_errors() : -1;
+    int          file, failed;
+    const int    before = ranks_are_many() && !is_question(argc, argv) ? keep_errors(&file) : -1;
+    const int    flags = ARGP_IN_ORDER | (before >= 0 ? ARGP_NO_EXIT : 0);
 
     memset(arguments, 0, sizeof *arguments);
     arguments->settings = calloc((size_t)argc + 1, sizeof *arguments->settings);
     argv[0] = program_invocation_short_name; /* begins the messages of argp, as it does ours */
     argp_program_version_hook = print_version;
     argp_err_exit_status = EXIT_USAGE;
-    if (arguments->settings == NULL || argp_parse(&ARGP, argc, argv, ARGP_IN_ORDER, NULL, &parse) != 0) {
+    failed = arguments->settings == NULL || argp_parse(&ARGP, argc, argv, flags, NULL, &parse) != 0;
+    if (before >= 0 && take_errors(file, before, error) < 0) return error->code;
+    if (failed && before >= 0) return problem_memory(error, "the command line");
+    if (failed) {
         fputs("graft-train: the command line cannot be read: out of memory\n", stderr);
         exit(EXIT_PROBLEM);
     }
-    if (kept >= 0) {
-        dup2(kept, STDERR_FILENO);
-        close(kept);
-    }
+    return GRAFT_OK;
 }
 
 void arguments_fini(struct arguments *arguments)

@@ -3,6 +3,8 @@
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
+#include "graft_base.h"
+
 /** All texts are those of argv. */
 struct arguments {
     const char  *dataset;  /* NULL only with list_options */
@@ -19,8 +21,9 @@ struct arguments {
     int          verbose;
 };
 
-/** Parse, or print what is wrong (or the help) and exit. */
-void arguments_init(struct arguments *arguments, int argc, char **argv);
-void arguments_fini(struct arguments *arguments);
+/** Parse, or print the help and exit. What is wrong is printed too; but over ranks it comes back in `error`, for the
+ *  others would wait for a rank that exits before it has joined them. */
+int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft_error *error);
+void    arguments_fini(struct arguments *arguments);
 
 #endif

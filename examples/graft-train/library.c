@@ -107,8 +107,7 @@ done:
     return rc;
 }
 
-int32_t library_init(struct library *library, const graft_host *host, const struct arguments *arguments,
-                     graft_error *error)
+int32_t library_init(struct library *library, const graft_host *host, graft_error *error)
 {
     const void *table = NULL;
     int32_t     rc;
@@ -123,11 +122,19 @@ int32_t library_init(struct library *library, const graft_host *host, const stru
     library->mxm = table;
     TRY(require(library, GRAFT_GRAPH_ID, sizeof *library->graphs, &table, error));
     library->graphs = table;
-    for (int i = 0; i < arguments->n_settings; i++) TRY(apply_setting(library, arguments->settings[i], error));
-    TRY(choose_kernel(library, arguments->kernel, error));
-    if (arguments->profile != NULL) TRY(library->api->set(library->api->context, "profile", "yes", error));
 done:
     if (rc < 0) library_fini(library);
+    return rc;
+}
+
+int32_t library_configure(const struct library *library, const struct arguments *arguments, graft_error *error)
+{
+    int32_t rc;
+
+    for (int i = 0; i < arguments->n_settings; i++) TRY(apply_setting(library, arguments->settings[i], error));
+    TRY(choose_kernel(library, arguments->kernel, error));
+    if (arguments->profile != NULL) rc = library->api->set(library->api->context, "profile", "yes", error);
+done:
     return rc;
 }
 

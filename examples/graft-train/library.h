@@ -20,10 +20,12 @@ struct library {
     const graft_graphs         *graphs;
 };
 
-/** Open the library and give it the options of the command line. */
-int32_t library_init(struct library *library, const graft_host *host, const struct arguments *arguments,
-                     graft_error *error);
+/** Open the library. */
+int32_t library_init(struct library *library, const graft_host *host, graft_error *error);
 void    library_fini(struct library *library);
+
+/** Give it the options of the command line. */
+int32_t library_configure(const struct library *library, const struct arguments *arguments, graft_error *error);
 
 /** Release of the library, or why there is none. */
 void library_version(char *text, size_t capacity);

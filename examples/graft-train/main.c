@@ -39,9 +39,9 @@ done:
 /** Each rank has those of its slice; one of them writes all. */
 static int32_t write_predictions(struct run *run, const char *path, graft_error *error)
 {
-    const int64_t n = run->dataset->n_vertices;
+    const int64_t n = run->dataset->n_vertices, n_slice = run->dataset->n_slice;
     const int     many = run->ranks.n_ranks > 1, first = run->ranks.rank == 0;
-    int32_t      *mine = calloc((size_t)n + 1, sizeof *mine), *all = many && first ? calloc((size_t)n, 4) : mine;
+    int32_t      *mine = calloc((size_t)n_slice + 1, sizeof *mine), *all = many && first ? calloc((size_t)n, 4) : mine;
     int32_t       rc = mine != NULL && all != NULL ? GRAFT_OK : problem_memory(error, "the predictions");
 
     TRY(ranks_agree(&run->ranks, rc, error));
@@ -88,11 +88,28 @@ static int flush_output(int code)
     return EXIT_PROBLEM;
 }
 
-static int32_t prepare(struct run *run, graft_error *error)
+/** Join the ranks, and only then judge what may be wrong on one of them: the command line, its options. `read` tells
+ *  how the former was read. */
+static int32_t join(struct run *run, const graft_error *read, graft_error *error)
 {
-    int32_t rc;
+    graft_error ignored = GRAFT_INIT(graft_error);
+    int32_t     rc, prepared;
 
     TRY(ranks_init(&run->ranks, &run->library, error));
+    *error = *read;
+    rc = read->code;
+    if (rc == GRAFT_OK) rc = library_configure(&run->library, run->arguments, error);
+    prepared = ranks_prepare(&run->ranks, &run->library, rc < 0 ? &ignored : error);
+    TRY(ranks_agree(&run->ranks, rc < 0 ? rc : prepared, error));
+done:
+    if (rc == GRAFT_ERR_PEER) run->ranks.has_parted = 1;
+    return rc;
+}
+
+static int32_t prepare(struct run *run, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
     if (run->ranks.rank == 0) rc = check_outputs(run->arguments, error);
     TRY(ranks_agree(&run->ranks, rc, error));
     TRY(run_init(run, error));
@@ -102,11 +119,20 @@ done:
     return rc;
 }
 
+/** Of ranks that have not joined the others, each speaks for itself: who it is, nobody else can tell. */
+static int print_alone(const graft_error *error)
+{
+    if (!ranks_are_many()) return problem_print(error);
+    fprintf(stderr, "graft-train: rank %d: %s\n", ranks_number(), error->message);
+    return problem_code(error);
+}
+
 /** The first rank speaks for all; where it is the one at fault, perhaps it cannot, and the second does. */
 static int print_agreed(struct run *run, const graft_error *error)
 {
     const int speaker = error->code == GRAFT_ERR_PEER && error->rank == 0 ? 1 : 0;
 
+    if (!run->ranks.is_open) return print_alone(error);
     problem_silence(run->ranks.rank != speaker);
     return problem_print(error);
 }
@@ -130,12 +156,20 @@ static int list_options(const struct library *library, graft_error *error)
     return library_list_options(library, error) < 0 ? problem_print(error) : EXIT_FINE;
 }
 
+static int work(struct run *run, const graft_error *read)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (join(run, read, &error) < 0) return print_agreed(run, &error);
+    return run->arguments->list_options ? list_options(&run->library, &error) : train(run, &error);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments;
     struct run       run = { .arguments = &arguments, .began = progress_clock() };
     graft_host       host = GRAFT_INIT(graft_host);
-    graft_error      error = GRAFT_INIT(graft_error);
+    graft_error      error = GRAFT_INIT(graft_error), read = GRAFT_INIT(graft_error);
     int              code;
 
     if (ranks_number() > 0) { /* the first rank speaks for all */
@@ -143,12 +177,11 @@ int main(int argc, char **argv)
         if (freopen("/dev/null", "w", stdout) == NULL) return EXIT_PROBLEM;
     }
     setlocale(LC_CTYPE, ""); /* tells UTF-8 from ASCII; numbers keep their point */
-    arguments_init(&arguments, argc, argv);
+    arguments_init(&arguments, argc, argv, &read);
     host.self = &run;
     host.log = print_log;
-    if (library_init(&run.library, &host, &arguments, &error) < 0) code = problem_print(&error);
-    else if (arguments.list_options) code = list_options(&run.library, &error);
-    else code = train(&run, &error);
+    if (library_init(&run.library, &host, &error) < 0) code = print_alone(&error);
+    else code = work(&run, &read);
     code = flush_output(code);
     run_fini(&run);
     library_fini(&run.library);

@@ -41,8 +41,13 @@ int problem_is_silent(void)
     return is_silent;
 }
 
+int problem_code(const graft_error *error)
+{
+    return error->code == GRAFT_ERR_OPTION ? EXIT_USAGE : EXIT_PROBLEM;
+}
+
 int problem_print(const graft_error *error)
 {
     if (!is_silent) fprintf(stderr, "graft-train: %s\n", error->message);
-    return error->code == GRAFT_ERR_OPTION ? EXIT_USAGE : EXIT_PROBLEM;
+    return problem_code(error);
 }

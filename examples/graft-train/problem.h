@@ -28,7 +28,10 @@ int32_t problem_memory(graft_error *error, const char *what);
 void problem_silence(int silent);
 int  problem_is_silent(void);
 
-/** Print the one line that the user sees, and return the exit code: a bad option is a usage error. */
+/** The exit code of a failure: a bad option is a usage error. */
+int problem_code(const graft_error *error);
+
+/** Print the one line that the user sees, and return the exit code. */
 int problem_print(const graft_error *error);
 
 #endif

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
+#include "ranks.h"
+
 #include <inttypes.h>
 #include <langinfo.h>
 #include <math.h>
@@ -29,7 +31,8 @@ void progress_begin(struct progress *progress)
     const char *term = getenv("TERM");
 
     *progress = (struct progress){ .shown = GRAFT_INIT(graft_epoch) };
-    progress->on_terminal = isatty(STDOUT_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
+    progress->on_terminal =
+        isatty(STDOUT_FILENO) && !ranks_are_launched() && (term == NULL || strcmp(term, "dumb") != 0);
     progress->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 

@@ -36,10 +36,16 @@ int ranks_number(void)
     return launched(1);
 }
 
-/** Whether the library should be asked for ranks: a process that is alone needs no MPI. */
-static int are_many(void)
+int ranks_are_many(void)
 {
     return launched(0) > 1;
+}
+
+int ranks_are_launched(void)
+{
+    for (size_t i = 0; i < sizeof LAUNCHERS / sizeof *LAUNCHERS; i++)
+        if (getenv(LAUNCHERS[i][1]) != NULL) return 1;
+    return 0;
 }
 
 static int32_t open_both(struct ranks *ranks, const struct library *library, graft_error *error)
@@ -66,17 +72,20 @@ done:
 
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error)
 {
-    graft_option timeout;
-    int32_t      rc = GRAFT_OK;
-
     *ranks = (struct ranks){ .n_ranks = 1 };
     ranks->lent = ranks->ours = GRAFT_INIT(graft_transport);
-    if (!are_many()) return GRAFT_OK;
+    return ranks_are_many() ? open_both(ranks, library, error) : GRAFT_OK;
+}
+
+int32_t ranks_prepare(struct ranks *ranks, const struct library *library, graft_error *error)
+{
+    graft_option timeout;
+    int32_t      rc;
+
     TRY(library_option(library, "halo.timeout", &timeout, error));
     ranks->patience = strtod(timeout.value, NULL);
-    TRY(open_both(ranks, library, error));
     ranks->waited = calloc((size_t)ranks->n_ranks, sizeof *ranks->waited);
-    rc = ranks_agree(ranks, ranks->waited != NULL ? GRAFT_OK : problem_memory(error, "the ranks"), error);
+    if (ranks->waited == NULL) rc = problem_memory(error, "the ranks");
 done:
     return rc;
 }

@@ -22,9 +22,19 @@ struct ranks {
 /** The number of this process among those that a launcher has started; 0 if it is alone. */
 int ranks_number(void);
 
-/** Open the transports, if a launcher has started more than one process. */
+/** Whether a launcher has started this process and others. One that is alone needs no MPI. */
+int ranks_are_many(void);
+
+/** Whether a launcher has started this process, be it alone. Some give the first a terminal where nobody looks. */
+int ranks_are_launched(void);
+
+/** Open the transports, if there are many. Waits for the others without a deadline, so nothing that can fail on one
+ *  rank should be done before. */
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error);
 void    ranks_fini(struct ranks *ranks, const struct library *library);
+
+/** What the ranks need once options are set. To be agreed on. */
+int32_t ranks_prepare(struct ranks *ranks, const struct library *library, graft_error *error);
 
 /** Make the graph of the slices that all ranks have read, and of it and them ranks->dataset. */
 int32_t ranks_spread(struct ranks *ranks, const struct library *library, const graft_dataset *slice,

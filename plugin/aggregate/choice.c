@@ -58,7 +58,7 @@ static void structure_fini(const graft_graph *g, struct structure *s)
     void *const blocks[] = { s->end,    s->ends,  s->column,    s->columns, s->trained,
                              s->trains, s->owner, s->probe_out, s->probe_in };
 
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_comm_free(g->comm, blocks[i]);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->context, blocks[i]);
     gr_root_fini(g, &s->root);
 }
 

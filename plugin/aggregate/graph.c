@@ -147,7 +147,7 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
         if (records[p].n_rows > 0 && records[p].has_owner) g->is_given = 1;
     }
 done:
-    gr_comm_free(g->comm, records);
+    gr_free(g->context, records);
     return rc;
 }
 
@@ -178,7 +178,7 @@ static void parcel_fini(const struct gr_comm *comm, struct parcel *p)
     void *const blocks[] = { p->to,  p->from,   p->out,   p->in,       p->row,    p->row_in,
                              p->col, p->col_in, p->value, p->value_in, p->row_ptr };
 
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_comm_free(comm, blocks[i]);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(comm->context, blocks[i]);
     *p = (struct parcel){ 0 };
 }
 
@@ -281,8 +281,8 @@ static int32_t deliver(graft_graph *g, const graft_slice *slice, struct parcel *
         g->vertex[i] = p->row_in[i].vertex;
         p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].entries;
     }
-    gr_comm_free(g->comm, p->col);
-    gr_comm_free(g->comm, p->value);
+    gr_free(g->context, p->col);
+    gr_free(g->context, p->value);
     p->col = NULL;
     p->value = NULL;
 done:
@@ -344,9 +344,9 @@ void gr_graph_destroy(graft_graph *g)
     gr_csr_fini(g->context, &g->remote);
     gr_free(g->context, g->part.halo.start);
     gr_free(g->context, g->part.halo.place);
-    gr_comm_free(g->comm, g->share);
+    gr_free(g->context, g->share);
     gr_free(g->context, g->first);
-    gr_comm_free(g->comm, g->owner);
+    gr_free(g->context, g->owner);
     gr_free(g->context, g->vertex);
     gr_free(g->context, g->sent);
     gr_free(g->context, g->sent_start);

@@ -52,8 +52,8 @@ void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
     gr_wire_fini(&r->wire);
     gr_links_fini(comm, &r->links);
-    gr_comm_free(comm, r->flow);
-    gr_comm_free(comm, r->buffer);
+    gr_free(comm->context, r->flow);
+    gr_free(comm->context, r->buffer);
     *r = (struct gr_halo_rows){ 0 };
 }
 

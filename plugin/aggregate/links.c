@@ -42,16 +42,16 @@ int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const 
     GR_TRY(gr_comm_agree(comm, GR_NEW(context, l->place, l->send_start[n_ranks], error), error));
     rc = gr_links_tell(l, comm, halo->place, l->place, sizeof *l->place, error);
 done:
-    gr_comm_free(comm, count);
+    gr_free(comm->context, count);
     return rc;
 }
 
 void gr_links_fini(const struct gr_comm *comm, struct gr_links *l)
 {
-    gr_comm_free(comm, l->send_start);
-    gr_comm_free(comm, l->place);
-    gr_comm_free(comm, l->out_at);
-    gr_comm_free(comm, l->in_at);
+    gr_free(comm->context, l->send_start);
+    gr_free(comm->context, l->place);
+    gr_free(comm->context, l->out_at);
+    gr_free(comm->context, l->in_at);
     *l = (struct gr_links){ 0 };
 }
 

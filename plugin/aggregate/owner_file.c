@@ -27,8 +27,8 @@ done:
 static void all_owners_fini(const graft_graph *g, struct all_owners *all)
 {
     gr_root_fini(g, &all->root);
-    gr_comm_free(g->comm, all->owner);
-    gr_comm_free(g->comm, all->print);
+    gr_free(g->context, all->owner);
+    gr_free(g->context, all->print);
 }
 
 static int32_t identify(const graft_graph *g, const graft_slice *slice, uint64_t *print,

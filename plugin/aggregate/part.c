@@ -138,8 +138,8 @@ int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, cons
     rc = gr_comm_agree(comm, rc, error);
 done:
     gr_free(context, place);
-    gr_comm_free(comm, packed);
-    gr_comm_free(comm, new_place);
+    gr_free(comm->context, packed);
+    gr_free(comm->context, new_place);
     gr_free(context, name);
     return rc;
 }

@@ -2,8 +2,12 @@
  * aggregated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
+#include "base/parallel.h"
 
 #include <math.h>
+
+/* Rows that a thread clears at a time. */
+enum { CHUNK = 64 };
 
 static int is_sum(graft_semiring semiring)
 {
@@ -84,7 +88,9 @@ static struct gr_wire_pass wire_pass(const struct gr_pass *pass)
                                   .exact = (pass->args.flags & GRAFT_AGGREGATE_EXACT) != 0,
                                   .epoch = pass->args.epoch,
                                   .width = pass->x.n_cols,
-                                  .dtype = pass->x.dtype };
+                                  .dtype = pass->x.dtype,
+                                  .semiring = pass->args.semiring,
+                                  .flags = pass->args.flags };
 }
 
 static struct gr_wire_rows rows_of(const graft_plan *plan, int32_t side)
@@ -129,21 +135,49 @@ static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, 
     return gr_mxm_run(plan->context, &args, error);
 }
 
+/* Rows of out that others alone have entries of, while threads go through them. */
+struct bare {
+    const int32_t     *row;
+    const graft_dense *out;
+    double             none; /* what has no part in the maximum or minimum */
+};
+
+static void clear_floats(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct bare *b = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        float *row = (float *)b->out->data + b->row[i] * b->out->stride;
+
+        for (int64_t j = 0; j < b->out->n_cols; j++) row[j] = (float)b->none;
+    }
+}
+
+static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct bare *b = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        double *row = (double *)b->out->data + b->row[i] * b->out->stride;
+
+        for (int64_t j = 0; j < b->out->n_cols; j++) row[j] = b->none;
+    }
+}
+
 /* Rows without entries of their own are 0 so far, which would take part in a maximum or minimum. */
-static void clear_bare(const graft_plan *plan)
+static void clear_bare(graft_plan *plan)
 {
     const struct gr_pass *pass = &plan->pass;
-    const double          none = is_max(pass->args.semiring) ? -INFINITY : INFINITY;
+    struct bare           bare = { plan->bare, &pass->out, is_max(pass->args.semiring) ? -INFINITY : INFINITY };
+    struct gr_team        team = team_of(plan);
 
     if (is_sum(pass->args.semiring) || pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
-    for (int64_t i = 0; i < plan->n_bare; i++) {
-        const int64_t at = plan->bare[i] * pass->out.stride;
-
-        for (int64_t j = 0; j < pass->out.n_cols; j++) {
-            if (pass->element == 4) ((float *)pass->out.data)[at + j] = (float)none;
-            else ((double *)pass->out.data)[at + j] = none;
-        }
-    }
+    team.poll = gr_exchange_poll;
+    team.poll_arg = &plan->wire.exchange;
+    gr_parallel_chunks(team, plan->n_bare * pass->out.n_cols, plan->n_bare, CHUNK,
+                       pass->element == 4 ? clear_floats : clear_doubles, &bare);
 }
 
 /* All of a pass that happens before end(). What fails here has others waiting. */

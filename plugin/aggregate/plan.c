@@ -44,10 +44,11 @@ static int32_t allocate(graft_plan *plan, graft_error *error)
     const int64_t n_ranks = plan->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
+    /* First of all: it takes a channel, and where memory fails on one rank the others have taken theirs. */
+    GR_TRY(gr_wire_init(plan->context, plan->comm, &plan->wire, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
-    rc = gr_wire_init(plan->context, plan->comm, &plan->wire, error);
+    rc = GR_NEW(plan->context, plan->flow, n_ranks, error);
 done:
     return rc;
 }
@@ -83,7 +84,7 @@ int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graf
         if (bytes <= plan->buffer_bytes[i]) continue;
         larger = gr_new(plan->context, bytes, 1, "rows of messages", error);
         if (larger == NULL) return GRAFT_ERR_NOMEM;
-        gr_comm_free(plan->comm, plan->side[i].buffer);
+        gr_free(plan->context, plan->side[i].buffer);
         plan->side[i].buffer = larger;
         plan->buffer_bytes[i] = bytes;
     }
@@ -212,7 +213,7 @@ void gr_plan_destroy(graft_plan *plan)
     gr_matrix_destroy(plan->receive_transpose);
     for (int side = 0; side < GR_SIDES; side++) {
         gr_free(plan->context, plan->side[side].start);
-        gr_comm_free(plan->comm, plan->side[side].buffer);
+        gr_free(plan->context, plan->side[side].buffer);
     }
     gr_wire_fini(&plan->wire);
     gr_free(plan->context, plan->bare);

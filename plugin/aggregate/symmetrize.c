@@ -20,15 +20,15 @@ static void back_fini(const graft_context *context, struct gr_comm *comm, struct
 {
     gr_links_fini(comm, &b->links);
     gr_free(context, b->turned.row_ptr);
-    gr_comm_free(comm, b->turned.col_idx);
-    gr_comm_free(comm, b->turned.values);
-    gr_comm_free(comm, b->length);
-    gr_comm_free(comm, b->length_in);
+    gr_free(comm->context, b->turned.col_idx);
+    gr_free(comm->context, b->turned.values);
+    gr_free(comm->context, b->length);
+    gr_free(comm->context, b->length_in);
     gr_free(context, b->start);
     gr_free(context, b->out_at);
     gr_free(context, b->in_at);
-    gr_comm_free(comm, b->column);
-    gr_comm_free(comm, b->value);
+    gr_free(comm->context, b->column);
+    gr_free(comm->context, b->value);
     *b = (struct back){ 0 };
 }
 

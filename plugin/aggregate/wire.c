@@ -189,13 +189,16 @@ static int is_coded(const struct gr_wire *w)
 int32_t gr_wire_receive(struct gr_wire *w, const struct gr_wire_pass *pass, struct gr_wire_rows in, graft_error *error)
 {
     const int32_t   plain_bits = pass->dtype == GRAFT_F64 ? 64 : 32;
-    struct gr_frame head = {
-        .layer = pass->layer, .direction = pass->direction, .epoch = pass->epoch, .width = pass->width
-    };
+    struct gr_frame head = { .layer = pass->layer,
+                             .direction = (int16_t)pass->direction,
+                             .semiring = (int16_t)pass->semiring,
+                             .flags = (int16_t)pass->flags,
+                             .epoch = pass->epoch,
+                             .width = pass->width };
 
     w->codec = codec_of(w, pass);
     w->rows[IN] = in;
-    head.bits = is_coded(w) ? w->codec.bits : plain_bits;
+    head.bits = (int16_t)(is_coded(w) ? w->codec.bits : plain_bits);
     return gr_exchange_receive(&w->exchange, &head, side_of(w, IN, is_coded(w) ? CODED : PLAIN), error);
 }
 

@@ -77,6 +77,13 @@ void gr_file_close(struct gr_file *file)
     file->fd = -1;
 }
 
+/* The begin of the next character of UTF-8, if this is the middle of one. */
+static const char *skip_half(const char *at)
+{
+    while ((*at & 0xC0) == 0x80) at++;
+    return at;
+}
+
 /* The last `parts` parts of a path, without slashes at its end. */
 static const char *tail(const char *path, int parts, int *length)
 {
@@ -86,12 +93,16 @@ static const char *tail(const char *path, int parts, int *length)
     for (begin = end; begin > path; begin--) {
         if (begin[-1] == '/' && begin < end && --parts == 0) break;
     }
-    if (end - begin > GR_FILE_NAME / 2) {
-        begin = end - GR_FILE_NAME / 2;
-        while (begin < end && (*begin & 0xC0) == 0x80) begin++; /* not in the middle of a character of UTF-8 */
-    }
+    if (end - begin > GR_FILE_NAME / 2) begin = skip_half(end - GR_FILE_NAME / 2);
     *length = (int)(end - begin);
     return begin;
+}
+
+static void make_printable(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ') *text = '?';
+    }
 }
 
 void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file)
@@ -100,9 +111,17 @@ void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file
     const char *last = tail(folder, file != NULL ? 1 : 2, &length);
 
     snprintf(shown, GR_FILE_NAME, "%.*s%s%s", length, last, file != NULL ? "/" : "", file != NULL ? file : "");
-    for (char *c = shown; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ') *c = '?';
-    }
+    make_printable(shown);
+}
+
+void gr_file_show_path(char shown[GR_FILE_NAME], const char *path)
+{
+    const size_t length = strlen(path), room = GR_FILE_NAME - sizeof "...";
+    const char  *end = path;
+
+    if (length >= GR_FILE_NAME) end = skip_half(path + length - room);
+    snprintf(shown, GR_FILE_NAME, "%s%s", end == path ? "" : "...", end);
+    make_printable(shown);
 }
 
 const char *gr_file_quote(char quoted[GR_FILE_QUOTE], const char *bytes, int64_t count)

@@ -26,6 +26,9 @@ void gr_file_close(struct gr_file *file);
 /** What errno means, without regard to the locale. */
 const char *gr_file_errno_text(int code);
 
+/** Name for messages of a file that the user named: all of its path, or "..." and its end if that does not fit. */
+void gr_file_show_path(char shown[GR_FILE_NAME], const char *path);
+
 /** Name for messages: the last two parts of folder/file (or of folder alone, if file is NULL), no more than fit. */
 void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file);
 

@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data/folder.h"
 
+#include "base/crc.h"
+#include "base/memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -192,20 +195,64 @@ int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *
     return rc;
 }
 
+/* Of a file that is larger than so many blocks, as many are looked at, from its first bytes to its last. */
+enum { BLOCK = 1 << 16, BLOCKS = 17 };
+
+static int32_t digest(const struct gr_file *file, char *block, uint64_t *crc, graft_error *error)
+{
+    const int     whole = file->size <= BLOCKS * BLOCK;
+    const int64_t blocks = whole ? (file->size + BLOCK - 1) / BLOCK : BLOCKS;
+    uint32_t      sum = 0;
+    int32_t       rc = GRAFT_OK;
+
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t offset = whole ? i * BLOCK : i * (file->size - BLOCK) / (BLOCKS - 1);
+        const int64_t bytes = file->size - offset < BLOCK ? file->size - offset : BLOCK;
+
+        GR_TRY(gr_file_read(file, offset, block, bytes, error));
+        sum = gr_crc(sum, block, (uint64_t)bytes);
+    }
+    *crc = sum;
+done:
+    return rc;
+}
+
+static int32_t digest_all(const struct gr_folder *folder, const graft_context *context, uint64_t crc[GR_PART_COUNT],
+                          graft_error *error)
+{
+    char   *block = NULL;
+    int32_t rc;
+
+    GR_TRY(GR_NEW(context, block, BLOCK, error));
+    for (int i = 0; i < GR_PART_COUNT; i++)
+        if (gr_folder_has(folder, i)) GR_TRY(digest(&folder->part[i].file, block, &crc[i], error));
+done:
+    gr_free(context, block);
+    return rc;
+}
+
 int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error)
 {
-    char        names[GR_PART_COUNT][64];
-    const char *name[GR_PART_COUNT + 1];
-    uint64_t    value[GR_PART_COUNT + 1];
+    char        names[2 * GR_PART_COUNT][64];
+    const char *name[2 * GR_PART_COUNT + 1];
+    uint64_t    value[2 * GR_PART_COUNT + 1] = { 0 };
+    int32_t     rc = GRAFT_OK;
 
+    if (comm->n_ranks == 1) return GRAFT_OK;
     for (int i = 0; i < GR_PART_COUNT; i++) {
         snprintf(names[i], sizeof names[i], "the size of %s (none: 2^64 - 1)", parts[i].name);
+        snprintf(names[GR_PART_COUNT + i], sizeof names[0], "what is in %s (by CRC32C)", parts[i].name);
         name[i] = names[i];
+        name[GR_PART_COUNT + 1 + i] = names[GR_PART_COUNT + i];
         value[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
     }
     name[GR_PART_COUNT] = "the number of vertices";
     value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
-    return gr_comm_compare(comm, name, value, GR_PART_COUNT + 1, error);
+    rc = digest_all(folder, comm->context, value + GR_PART_COUNT + 1, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    rc = gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
+done:
+    return rc;
 }
 
 void gr_folder_close(struct gr_folder *folder)

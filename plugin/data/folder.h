@@ -38,8 +38,9 @@ struct gr_folder {
 int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
 void    gr_folder_close(struct gr_folder *folder);
 
-/** Whether all ranks of the comm have found files of the same sizes, which state the same number of vertices.
- *  \return OK; ERR_ARG: which differs, and how large it is on two ranks; ERR_PEER. The same on all ranks. */
+/** Whether all ranks of the comm have found the same files: of the same sizes, which state the same number of vertices,
+ *  and with the same bytes, of which large files are asked here and there alone.
+ *  \return OK; ERR_ARG: which differs, and how on two ranks; ERR_IO; ERR_NOMEM; ERR_PEER. The same on all ranks. */
 int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error);
 
 static inline int gr_folder_has(const struct gr_folder *folder, enum gr_part part)

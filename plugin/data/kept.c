@@ -84,7 +84,7 @@ static int32_t cannot_write(const char *path, int code, graft_error *error)
 {
     char shown[GR_FILE_NAME];
 
-    gr_file_show(shown, path, NULL);
+    gr_file_show_path(shown, path);
     return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
 }
 
@@ -120,7 +120,7 @@ int32_t gr_kept_open(struct gr_file *file, const char *path, const char *what, c
     char    shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];
     int32_t rc = GRAFT_OK;
 
-    gr_file_show(shown, path, NULL);
+    gr_file_show_path(shown, path);
     GR_TRY(gr_file_open(file, AT_FDCWD, path, shown, error));
     if (file->size < GR_KEPT_HEAD)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld bytes, and %s has %d at least", file->name,

@@ -22,8 +22,11 @@ _Static_assert(sizeof(struct head) == GR_KEPT_HEAD, "the head of the file has no
 static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
 {
     if (parts <= graph->n_vertices) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_ARG, "a partition of %lld vertices in %d parts is not kept: some are empty",
-                   (long long)graph->n_vertices, parts);
+    return gr_fail(
+        error, GRAFT_ERR_ARG,
+        "option partition.file: a partition of %lld vertices in %d parts is not kept, as some are empty; leave "
+        "option partition.file out, or take %lld ranks at most",
+        (long long)graph->n_vertices, parts, (long long)graph->n_vertices);
 }
 
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,

@@ -22,7 +22,7 @@ void gr_reading_fini(struct gr_reading *reading)
 {
     if (reading->comm == NULL) return;
     gr_free(reading->context, reading->first);
-    gr_comm_free(reading->comm, reading->scratch);
+    gr_free(reading->context, reading->scratch);
 }
 
 int64_t gr_reading_share(const struct gr_reading *reading, int64_t count, int32_t p)
@@ -92,7 +92,7 @@ int32_t gr_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, 
     }
     cut(reading, bytes, n_blocks, shift, n);
 done:
-    gr_comm_free(comm, bytes);
+    gr_free(comm->context, bytes);
     return rc;
 }
 
@@ -162,8 +162,8 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
     *array = come;
     come = NULL;
 done:
-    gr_comm_free(comm, sorted);
-    gr_comm_free(comm, come);
+    gr_free(comm->context, sorted);
+    gr_free(comm->context, come);
     return rc;
 }
 

@@ -37,9 +37,9 @@ void gr_calls_destroy(struct gr_comm *comm)
     struct gr_calls *c = comm->calls;
 
     if (c == NULL) return;
-    gr_comm_free(comm, c->scratch);
-    gr_comm_free(comm, c->frame_in);
-    gr_comm_free(comm, c->frame_out);
+    gr_free(comm->context, c->scratch);
+    gr_free(comm->context, c->frame_in);
+    gr_free(comm->context, c->frame_out);
     gr_free(comm->context, c->in);
     gr_free(comm->context, c->out);
     gr_free(comm->context, c->requests);
@@ -56,7 +56,7 @@ int32_t gr_comm_reserve(struct gr_comm *comm, uint64_t bytes, graft_error *error
     if (comm->n_ranks == 1 || c->scratch_bytes >= with_rounding) return GRAFT_OK;
     larger = gr_new(comm->context, (int64_t)with_rounding, 1, "sums over ranks", error);
     if (larger == NULL) return GRAFT_ERR_NOMEM;
-    gr_comm_free(comm, c->scratch);
+    gr_free(comm->context, c->scratch);
     c->scratch = larger;
     c->scratch_bytes = with_rounding;
     return GRAFT_OK;
@@ -96,14 +96,14 @@ static int32_t post(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out,
 
     request += n_in;
     for (int32_t i = 0; i < n_in; i++) {
-        const struct gr_part *p = &c->in[i];
+        const struct gr_message *p = &c->in[i];
 
         GR_TRY(
             gr_comm_receive(comm, p->peer, GR_TAG_COLLECTIVE, &c->frame_in[i], sizeof c->frame_in[i], header++, error));
         GR_TRY(gr_comm_receive(comm, p->peer, GR_TAG_COLLECTIVE, p->data, p->bytes, request++, error));
     }
     for (int32_t i = 0; i < n_out; i++) {
-        const struct gr_part *p = &c->out[i];
+        const struct gr_message *p = &c->out[i];
 
         c->frame_out[i] = frame_of(comm, kind, comm->rank, p->bytes);
         gr_frame_seal(&c->frame_out[i], p->data);
@@ -141,9 +141,9 @@ int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error)
     return comm->dead;
 }
 
-void gr_calls_add(struct gr_part *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes)
+void gr_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes)
 {
-    if (bytes > 0) parts[(*count)++] = (struct gr_part){ peer, bytes, (void *)(uintptr_t)data };
+    if (bytes > 0) parts[(*count)++] = (struct gr_message){ peer, bytes, (void *)(uintptr_t)data };
 }
 
 int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,

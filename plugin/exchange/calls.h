@@ -20,7 +20,7 @@ enum gr_call_kind {
 };
 
 /* A message of a call, to or from one rank. One without bytes is not sent: both sides know. */
-struct gr_part {
+struct gr_message {
     int32_t  peer;
     uint64_t bytes;
     void    *data;
@@ -31,7 +31,7 @@ struct gr_calls {
     uint64_t           scratch_bytes;
     void              *scratch;
     struct gr_frame   *frame_in, *frame_out; /* [n_ranks] each */
-    struct gr_part    *in, *out;             /* [n_ranks] each */
+    struct gr_message *in, *out;             /* [n_ranks] each */
     struct gr_request *requests;             /* [4 * n_ranks] */
 };
 
@@ -47,7 +47,7 @@ int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error);
 int32_t gr_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error);
 
 /** Append to calls->out or calls->in, unless it has no bytes. */
-void gr_calls_add(struct gr_part *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes);
+void gr_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes);
 
 /** Send calls->out[n_out] and receive calls->in[n_in]. \return OK; ERR_PEER. */
 int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,

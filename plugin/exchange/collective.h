@@ -60,4 +60,9 @@ enum { GR_COMPARE_MAX = 32 };
 int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
                         graft_error *error);
 
+/** The same of values that are not for the reader as they are: the message shows the texts of the two ranks.
+ *  \param[in] texts  Of the items; NULL for one that is a number. */
+int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, const uint64_t *values,
+                              const char *const *texts, int32_t count, graft_error *error);
+
 #endif

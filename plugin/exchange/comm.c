@@ -150,11 +150,6 @@ void gr_comm_destroy(struct gr_comm *comm)
     gr_free(comm->context, comm);
 }
 
-void gr_comm_free(const struct gr_comm *comm, void *memory)
-{
-    gr_free(comm->context, memory);
-}
-
 int32_t gr_comm_channel(struct gr_comm *comm)
 {
     const int64_t blocks = ((int64_t)comm->transport.tag_max + 1 - GR_TAG_FIRST) / GR_CHANNEL_TAGS;
@@ -240,8 +235,14 @@ static int32_t hear(struct gr_comm *comm, int32_t waiting_for, graft_error *erro
 int32_t gr_comm_poll(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                      graft_error *error)
 {
-    const int32_t rc = comm->dead ? dead(comm, error) : hear(comm, -1, error);
+    const double now = gr_seconds();
+    int32_t      rc = GRAFT_OK;
 
+    if (comm->dead) return dead(comm, error);
+    if (now - comm->listened > LISTEN_SECONDS) {
+        rc = hear(comm, -1, error);
+        comm->listened = now;
+    }
     return rc < 0 ? rc : test_all(comm, requests, count, left, error);
 }
 
@@ -263,8 +264,9 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
     double         listened = gr_seconds(), waited = 0;
     struct gr_rest rest = { 0 };
     int64_t        left, before = count;
-    int32_t        rc = gr_comm_poll(comm, requests, count, &left, error);
+    int32_t        rc = comm->dead ? dead(comm, error) : hear(comm, -1, error);
 
+    if (rc == GRAFT_OK) rc = test_all(comm, requests, count, &left, error);
     while (rc == GRAFT_OK && left > 0) {
         const double now = gr_seconds();
 

@@ -29,6 +29,7 @@ struct gr_comm {
     int32_t            rank;
     int32_t            n_ranks;
     double             timeout;  /* seconds */
+    double             listened; /* when gr_comm_poll() last looked for complaints of the others */
     int64_t            channels; /* given so far */
     struct gr_request *pending;
     struct gr_control *control;   /* of verdict.c */
@@ -52,7 +53,7 @@ int32_t gr_comm_create(graft_context *context, const graft_transport *transport,
 void gr_comm_destroy(struct gr_comm *comm);
 
 /** The first of GR_CHANNEL_TAGS tags for an object. Objects are made in the same order on all ranks, so that they get
- *  the same ones; after very many they come again. */
+ *  the same ones: taken before anything that can fail on one rank alone. After very many they come again. */
 int32_t gr_comm_channel(struct gr_comm *comm);
 
 /** Begin to send or receive, as the functions of the transport. `peer` is another rank. \return OK; ERR_PEER. */
@@ -61,7 +62,8 @@ int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void
 int32_t gr_comm_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
                         struct gr_request *request, graft_error *error);
 
-/** Let messages move while there is other work; *left receives how many of the requests are still on their way.
+/** Let messages move while there is other work; *left receives how many of the requests are still on their way. May be
+ *  called very often: whether others have failed it looks no more often than once in a millisecond.
  *  \return OK; ERR_PEER. */
 int32_t gr_comm_poll(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                      graft_error *error);
@@ -78,9 +80,6 @@ int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error);
  *  these are nobody knows, so until the comm is destroyed nothing of the context is freed any more, but kept for the
  *  life of the process. All that messages went to or from is freed before the comm. */
 void gr_comm_keep(struct gr_comm *comm);
-
-/** Free a block that messages were sent from or received into. */
-void gr_comm_free(const struct gr_comm *comm, void *memory);
 
 /** Forget all messages on their way. The others will wait for them: for the end of a comm. */
 void gr_comm_give_up(struct gr_comm *comm);

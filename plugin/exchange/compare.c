@@ -9,6 +9,8 @@
 
 enum { SAME = -1, RELEASE = -2, SUBJECT = -3 };
 
+enum { TEXT = 80 };
+
 /* What a rank says of itself, and the first difference that was found below it in the tree. */
 struct record {
     int32_t  rank;
@@ -63,29 +65,60 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
         if (a->value[i] != b->value[i]) note_difference(a, b, i, a->value[i], b->value[i]);
 }
 
-static int32_t difference(const struct record *r, graft_error *error)
+/* The texts of the item that differs, from the two ranks that differ in it. */
+static int32_t tell_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*said)[TEXT],
+                          graft_error *error)
 {
-    const unsigned long long a = r->value_of[0], b = r->value_of[1];
+    int32_t rc = GRAFT_OK;
 
-    if (r->item == SAME) return GRAFT_OK;
-    if (r->item == RELEASE) {
-        gr_fail(error, GRAFT_ERR_VERSION, "rank %d runs release %.31s, rank %d release %.31s; all must run the same",
-                r->rank_of[0], r->release_of[0], r->rank_of[1], r->release_of[1]);
-    } else if (r->item == SUBJECT) {
-        gr_fail(error, GRAFT_ERR_ARG,
-                "the ranks compare different things, %llu on rank %d and %llu on rank %d; all ranks must call the same",
-                a, r->rank_of[0], b, r->rank_of[1]);
-    } else {
-        gr_fail(error, GRAFT_ERR_ARG,
-                "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d", r->name, a, a,
-                r->rank_of[0], b, b, r->rank_of[1]);
+    for (int i = 0; i < 2; i++) {
+        if (snprintf(said[i], TEXT, "%s", text) >= TEXT) memcpy(said[i] + TEXT - 4, "...", 3);
+        GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], said[i], TEXT, error));
     }
-    error->rank = r->rank_of[1];
-    return error->code;
+done:
+    return rc;
 }
 
-int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
-                        graft_error *error)
+static int32_t tell_values(struct gr_comm *comm, const struct record *r, const char *text, graft_error *error)
+{
+    const unsigned long long a = r->value_of[0], b = r->value_of[1];
+    char                     said[2][TEXT] = { "" };
+    int32_t                  rc = GRAFT_OK;
+
+    if (text == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d", r->name, a,
+                       a, r->rank_of[0], b, b, r->rank_of[1]);
+    GR_TRY(tell_texts(comm, r, text, said, error));
+    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %.100s is %s on rank %d, %s on rank %d", r->name, said[0],
+                 r->rank_of[0], said[1], r->rank_of[1]);
+done:
+    return rc;
+}
+
+/* What all ranks return, which know the same of it but for the texts. */
+static int32_t tell(struct gr_comm *comm, const struct record *r, const char *const *texts, graft_error *error)
+{
+    int32_t rc;
+
+    if (r->item == SAME) return GRAFT_OK;
+    if (r->item == RELEASE)
+        rc = gr_fail(error, GRAFT_ERR_VERSION,
+                     "rank %d runs release %.31s, rank %d release %.31s; all must run the same", r->rank_of[0],
+                     r->release_of[0], r->rank_of[1], r->release_of[1]);
+    else if (r->item == SUBJECT)
+        rc = gr_fail(error, GRAFT_ERR_ARG,
+                     "the ranks compare different things, %llu on rank %d and %llu on rank %d; all ranks must call the "
+                     "same",
+                     (unsigned long long)r->value_of[0], r->rank_of[0], (unsigned long long)r->value_of[1],
+                     r->rank_of[1]);
+    else rc = tell_values(comm, r, texts != NULL ? texts[r->item] : NULL, error);
+    if (rc != GRAFT_ERR_PEER) error->rank = r->rank_of[1];
+    return rc;
+}
+
+int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, const uint64_t *values,
+                              const char *const *texts, int32_t count, graft_error *error)
 {
     struct record *mine, *incoming;
     int32_t        rc = GRAFT_OK;
@@ -104,7 +137,13 @@ int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const ui
     GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
     if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
     GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
-    rc = difference(mine, error);
+    rc = tell(comm, mine, texts, error);
 done:
     return rc;
+}
+
+int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
+                        graft_error *error)
+{
+    return gr_comm_compare_texts(comm, names, values, NULL, count, error);
 }

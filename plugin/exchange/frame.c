@@ -52,6 +52,8 @@ int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft
     if (f->epoch != e->epoch) return differs(e, "epoch", f->epoch, e->epoch, error);
     if (f->layer != e->layer) return differs(e, "layer", f->layer, e->layer, error);
     if (f->direction != e->direction) return differs(e, "direction", f->direction, e->direction, error);
+    if (f->semiring != e->semiring) return differs(e, "semiring", f->semiring, e->semiring, error);
+    if (f->flags != e->flags) return differs(e, "flags", f->flags, e->flags, error);
     if (f->rows != e->rows) return differs(e, "rows", f->rows, e->rows, error);
     if (f->width != e->width) return differs(e, "width", f->width, e->width, error);
     if (f->bits != e->bits) return differs(e, "bits", f->bits, e->bits, error);

@@ -17,8 +17,10 @@ struct gr_frame {
     uint32_t channel; /* first tag of the object it belongs to */
     int32_t  from;    /* rank */
     int32_t  layer;
-    int32_t  direction;
-    int32_t  bits; /* of an element */
+    int16_t  direction;
+    int16_t  bits;     /* of an element */
+    int16_t  semiring; /* of rows that are aggregated, and how; see graft_aggregate_args */
+    int16_t  flags;
     int64_t  epoch;
     int64_t  rows;
     int64_t  width; /* elements of a row */

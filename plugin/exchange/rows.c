@@ -34,8 +34,8 @@ done:
 void gr_exchange_fini(const graft_context *context, struct gr_exchange *x)
 {
     if (x->comm == NULL) return;
-    gr_comm_free(x->comm, x->frame_in);
-    gr_comm_free(x->comm, x->frame_out);
+    gr_free(context, x->frame_in);
+    gr_free(context, x->frame_out);
     gr_free(context, x->from);
     gr_free(context, x->to);
     gr_free(context, x->crc);
@@ -74,7 +74,7 @@ static struct gr_frame frame_of(const struct gr_exchange *x, const struct gr_exc
     frame.from = sender;
     frame.rows = side->start[q + 1] - side->start[q];
     frame.bytes = part_of(side, q).bytes;
-    if (plain) frame.bits = x->spare_bits;
+    if (plain) frame.bits = (int16_t)x->spare_bits;
     return frame;
 }
 
@@ -227,8 +227,8 @@ int32_t gr_exchange_send(struct gr_exchange *x, struct gr_team team, graft_error
 {
     int32_t rc = GRAFT_OK;
 
-    x->began = gr_seconds();
     find_crcs((struct crcs){ x, &x->out, &x->spare_out, x->to, x->plain_out, x->n_out }, team);
+    x->began = gr_seconds();
     for (int32_t i = 0; i < x->n_out; i++) GR_TRY(send_message(x, i, error));
     x->packed = gr_seconds();
 done:

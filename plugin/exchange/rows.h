@@ -41,8 +41,8 @@ struct gr_exchange {
     double                  came;   /* the end had all that come */
 };
 
-/** Not collective, but all ranks come by: it takes the next channel of the comm. What fails leaves it to be freed with
- *  gr_exchange_fini(). \return OK; ERR_NOMEM. */
+/** Not collective, but all ranks come by, whatever failed on one of them just before: it takes the next channel of the
+ *  comm, also where it fails. What fails leaves it to be freed with gr_exchange_fini(). \return OK; ERR_NOMEM. */
 int32_t gr_exchange_init(const graft_context *context, struct gr_comm *comm, struct gr_exchange *x, graft_error *error);
 /** Of zeros it does nothing. */
 void    gr_exchange_fini(const graft_context *context, struct gr_exchange *x);

@@ -1,5 +1,5 @@
-/* Ranks that are threads of one process: a mailbox for each, under a lock. Who comes second, sender or receiver, copies
- * the bytes; small messages do not wait for the receiver.
+/* Ranks that are threads of one process: a mailbox for each, under a lock. Who comes second, sender or receiver, takes
+ * the request of the other from it and copies the bytes, without the lock; small messages do not wait for the receiver.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/threads.h"
 
@@ -7,11 +7,12 @@
 #include "base/memory.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
 enum { EAGER_BYTES = 1024 };
-enum state { WAITING, DONE, WRONG_LENGTH };
+enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* taken: its bytes are being copied by the other rank */
 
 /* A request; or a small message that is on its way by itself, and belongs to the receiver once he takes it. */
 struct graft_request {
@@ -70,7 +71,7 @@ static void queue_unlink(struct queue *queue, graft_request **link)
     if (queue->end == &request->next) queue->end = link;
 }
 
-/* Unlink and return the first one from or for a peer under a tag, or NULL. */
+/* Unlink and return the first one from or for a peer under a tag, or NULL. It is the caller's to fulfil. */
 static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
 {
     for (graft_request **link = &queue->first; *link != NULL; link = &(*link)->next) {
@@ -78,6 +79,7 @@ static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
 
         if (request->peer != peer || request->tag != tag) continue;
         queue_unlink(queue, link);
+        atomic_store_explicit(&request->state, TAKEN, memory_order_relaxed);
         return request;
     }
     return NULL;
@@ -144,9 +146,7 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
     mine->to = peer = &me->hub->at[to]; /* where give_up() finds it */
     pthread_mutex_lock(&peer->lock);
     receive = queue_take(&peer->receives, me->rank, tag);
-    if (receive != NULL) {
-        deliver(receive, data, bytes);
-    } else if (message != NULL) {
+    if (receive == NULL && message != NULL) {
         message->peer = me->rank;
         message->tag = tag;
         message->eager = 1;
@@ -154,11 +154,12 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
         message->from = message->copy;
         if (bytes > 0) memcpy(message->copy, data, bytes);
         queue_append(&peer->messages, message);
-    } else {
+    } else if (receive == NULL) {
         queue_append(&peer->messages, mine);
     }
     if (receive != NULL || message != NULL) atomic_store_explicit(&mine->state, DONE, memory_order_relaxed);
     pthread_mutex_unlock(&peer->lock);
+    if (receive != NULL) deliver(receive, data, bytes);
     if (receive != NULL && message != NULL) recycle(me, message);
     *request = mine;
     return GRAFT_OK;
@@ -169,7 +170,6 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
 {
     struct endpoint *me = self;
     graft_request   *mine = NULL, *message;
-    int              is_ours;
     const int32_t    rc = fill(me, from, tag, &mine, error);
 
     if (rc < 0) return rc;
@@ -179,12 +179,13 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     pthread_mutex_lock(&me->lock);
     message = queue_take(&me->messages, from, tag);
     if (message == NULL) queue_append(&me->receives, mine);
-    else deliver(mine, message->from, message->bytes);
-    is_ours = message != NULL && message->eager;
-    /* The sender has his request back with this. */
-    if (message != NULL && !is_ours) atomic_store_explicit(&message->state, DONE, memory_order_release);
     pthread_mutex_unlock(&me->lock);
-    if (is_ours) recycle(me, message);
+    if (message != NULL) {
+        deliver(mine, message->from, message->bytes);
+        /* The sender has his request back with this. */
+        if (message->eager) recycle(me, message);
+        else atomic_store_explicit(&message->state, DONE, memory_order_release);
+    }
     *request = mine;
     return GRAFT_OK;
 }
@@ -213,6 +214,8 @@ static int32_t threads_give_up(void *self, graft_request *request)
         break;
     }
     pthread_mutex_unlock(&box->lock);
+    /* Behind this the memory is the caller's again. */
+    while (atomic_load_explicit(&request->state, memory_order_acquire) == TAKEN) sched_yield();
     recycle(me, request);
     return 1;
 }

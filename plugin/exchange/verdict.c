@@ -153,7 +153,7 @@ void gr_control_destroy(struct gr_comm *comm)
         give_up(comm, &peer->send[0]);
         give_up(comm, &peer->send[1]);
     }
-    gr_comm_free(comm, comm->control);
+    gr_free(comm->context, comm->control);
     comm->control = NULL;
 }
 

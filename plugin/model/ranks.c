@@ -79,69 +79,96 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
-/* A number that is the same for the same widths. */
-static uint64_t widths_of(const struct gr_config *config)
+static uint64_t crc_of(const char *text)
 {
-    uint64_t sum = 0;
-
-    for (int32_t l = 0; l <= config->n_layers; l++) sum = sum * 1000003 + (uint64_t)config->width[l];
-    return sum;
+    return gr_crc(0, text, strlen(text));
 }
 
-static uint64_t order_of(const struct gr_config *config)
-{
-    static const char *const names[] = { "given", "degree", "rcm", "community" };
-    uint64_t                 i = 0;
+struct items {
+    int32_t     count;
+    const char *names[GR_COMPARE_MAX], *texts[GR_COMPARE_MAX];
+    uint64_t    values[GR_COMPARE_MAX];
+};
 
-    while (strcmp(names[i], config->order) != 0) i++;
-    return i;
+static void add(struct items *items, const char *name, uint64_t value, const char *text)
+{
+    items->names[items->count] = name;
+    items->values[items->count] = value;
+    items->texts[items->count++] = text;
+}
+
+/* Options that may be written in several ways: the same if they come to the same. */
+static void add_values(const graft_trainer *t, struct items *items)
+{
+    const struct gr_config *c = &t->config;
+    const struct {
+        const char       *name;
+        enum gr_option_id id;
+        uint64_t          value;
+    } values[] = {
+        { "option layers", GR_OPTION_LAYERS, (uint64_t)c->n_layers },
+        { "option heads", GR_OPTION_HEADS, (uint64_t)c->heads },
+        { "option epochs", GR_OPTION_EPOCHS, (uint64_t)c->epochs },
+        { "option eval_every", GR_OPTION_EVAL_EVERY, (uint64_t)c->eval_every },
+        { "option lr", GR_OPTION_LR, bits_of(c->lr) },
+        { "option dropout", GR_OPTION_DROPOUT, bits_of(c->dropout) },
+        { "option input_dropout", GR_OPTION_INPUT_DROPOUT, bits_of(c->input_dropout) },
+        { "option weight_decay", GR_OPTION_WEIGHT_DECAY, bits_of(c->weight_decay) },
+        { "option momentum", GR_OPTION_MOMENTUM, bits_of(c->momentum) },
+        { "option gin_eps", GR_OPTION_GIN_EPS, bits_of(c->gin_eps) },
+        { "option seed", GR_OPTION_SEED, c->seed },
+        { "option self_loops", GR_OPTION_SELF_LOOPS, (uint64_t)c->self_loops },
+    };
+
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        add(items, values[i].name, values[i].value, gr_option_text(t->context, values[i].id));
+}
+
+static void add_words(const graft_trainer *t, struct items *items)
+{
+    static const struct {
+        const char       *name;
+        enum gr_option_id id;
+    } words[] = {
+        { "option norm", GR_OPTION_NORM },
+        { "option optimizer", GR_OPTION_OPTIMIZER },
+        { "option weight_decay_layers", GR_OPTION_WEIGHT_DECAY_LAYERS },
+        { "option symmetrize", GR_OPTION_SYMMETRIZE },
+        { "option order", GR_OPTION_ORDER },
+        { "option row_masks", GR_OPTION_ROW_MASKS },
+        { "option normalize_features", GR_OPTION_NORMALIZE_FEATURES },
+        { "option reuse_input", GR_OPTION_REUSE_INPUT },
+        { "option sparse_input", GR_OPTION_SPARSE_INPUT },
+        { "option recompute", GR_OPTION_RECOMPUTE },
+        { "option mxm.kernel", GR_OPTION_MXM_KERNEL },
+        { "option dense.module", GR_OPTION_DENSE_MODULE },
+        { "option dense.type", GR_OPTION_DENSE_TYPE },
+        { "option strict", GR_OPTION_STRICT },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *text = gr_option_text(t->context, words[i].id);
+
+        add(items, words[i].name, crc_of(text), text);
+    }
 }
 
 /* All that must be the same for ranks to train one model. */
 static int32_t compare_options(const graft_trainer *t, graft_error *error)
 {
     const struct gr_config *c = &t->config;
-    const struct {
-        const char *name;
-        uint64_t    value;
-    } items[] = {
-        { "the number of features", (uint64_t)t->data.n_features },
-        { "the number of classes", (uint64_t)t->data.n_classes },
-        { "option model", (uint64_t)c->kind },
-        { "option layers", (uint64_t)c->n_layers },
-        { "the widths of layers", widths_of(c) },
-        { "option heads", (uint64_t)c->heads },
-        { "option epochs", (uint64_t)c->epochs },
-        { "option eval_every", (uint64_t)c->eval_every },
-        { "option lr", bits_of(c->lr) },
-        { "option dropout", bits_of(c->dropout) },
-        { "option input_dropout", bits_of(c->input_dropout) },
-        { "option weight_decay", bits_of(c->weight_decay) },
-        { "option weight_decay_layers", (uint64_t)c->decay_first_only },
-        { "option momentum", bits_of(c->momentum) },
-        { "option gin_eps", bits_of(c->gin_eps) },
-        { "option norm", (uint64_t)c->norm },
-        { "option optimizer", (uint64_t)c->adam },
-        { "the loss", (uint64_t)c->sigmoid },
-        { "option symmetrize", (uint64_t)c->symmetrize },
-        { "option self_loops", (uint64_t)c->self_loops },
-        { "option order (0 given, 1 degree, 2 rcm, 3 community)", order_of(c) },
-        { "option row_masks", (uint64_t)c->row_masks },
-        { "option normalize_features", (uint64_t)c->normalize_features },
-        { "option reuse_input", (uint64_t)c->reuse_input },
-        { "option sparse_input", (uint64_t)c->sparse_input },
-        { "option recompute", (uint64_t)c->recompute },
-        { "option seed", c->seed },
-    };
-    enum { COUNT = sizeof items / sizeof items[0] };
-    const char *names[COUNT];
-    uint64_t    values[COUNT];
+    const char             *model = gr_option_text(t->context, GR_OPTION_MODEL);
+    const char             *hidden = gr_option_text(t->context, GR_OPTION_HIDDEN);
+    struct items            items = { 0 };
 
-    for (int i = 0; i < COUNT; i++) {
-        names[i] = items[i].name;
-        values[i] = items[i].value;
-    }
-    return gr_comm_compare(t->over->comm, names, values, COUNT, error);
+    add(&items, "the number of features", (uint64_t)t->data.n_features, NULL);
+    add(&items, "the number of classes", (uint64_t)t->data.n_classes, NULL);
+    add(&items, "option model", crc_of(model), model);
+    add(&items, "the loss", (uint64_t)c->sigmoid, c->sigmoid ? "sigmoid" : "softmax");
+    add_values(t, &items);
+    add(&items, "option hidden", gr_crc(0, c->width, (uint64_t)(c->n_layers + 1) * sizeof c->width[0]), hidden);
+    add_words(t, &items);
+    return gr_comm_compare_texts(t->over->comm, items.names, items.values, items.texts, items.count, error);
 }
 
 /* With loss "auto", targets make it a sigmoid; a rank that has no rows to give goes by those that have. */

@@ -81,7 +81,7 @@ static void parcel_fini(const graft_trainer *t, struct parcel *p)
     gr_free(t->context, p->row_at);
     gr_free(t->context, p->out_at);
     gr_free(t->context, p->in_at);
-    gr_comm_free(t->over->comm, p->out);
+    gr_free(t->context, p->out);
 }
 
 /* The sparse features of the slice become those of the owned vertices. */

@@ -119,8 +119,8 @@ int32_t gr_ranks_search(graft_trainer *t, struct gr_search *s, int32_t hop, graf
     for (int64_t i = 0; i < told; i++)
         if (in[i]) gr_search_add(s, r->links.place[i], hop);
 done:
-    gr_comm_free(t->over->comm, out);
-    gr_comm_free(t->over->comm, in);
+    gr_free(t->context, out);
+    gr_free(t->context, in);
     return rc;
 }
 

@@ -176,9 +176,8 @@ def train(options, settings, folder):
     command = [*launcher(options), os.path.join(options.build, "graft-train"), options.dataset, "--json", told, "--set",
                *MODEL, f"epochs={options.epochs}", f"threads={options.threads}", *options.extra, *settings.split()]
     sent = []
-    environment = dict(os.environ, TERM="dumb")  # to the program, what the launcher gives it is a terminal
     with open(os.path.join(folder, "errors"), "w+") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as child:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as child:
             for line in child.stdout:
                 if re.match(r"epoch \d+/", line):
                     sent.append(bytes_sent(options))

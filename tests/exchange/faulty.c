@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faulty.h"
 
+#include "exchange/comm.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@ struct graft_request {
     void          *copy;  /* of the bytes, changed */
     int32_t        is_send;
     int32_t        is_broken;
+    int32_t        is_control;
+    int64_t        tests; /* so far */
 };
 
 static int32_t refuse(graft_error *error, const char *sentence)
@@ -80,6 +84,7 @@ static int32_t faulty_receive(void *self, int32_t from, int32_t tag, void *data,
     if (rc < 0) return rc;
     made = calloc(1, sizeof *made);
     made->is_broken = now && f->kind == FAULT_LATER;
+    made->is_control = tag == GR_TAG_CONTROL;
     if (!now || f->kind != FAULT_DROP)
         rc = f->inner.receive(f->inner.self, from, tag, data, bytes, &made->inner, error);
     if (rc < 0) free(made);
@@ -101,6 +106,9 @@ static int32_t faulty_test(void *self, graft_request *request, int32_t *done, gr
     *done = 0;
     if (f->is_dead) return refuse(error, "this rank is dead");
     if (request->is_broken) return refuse(error, "the network lost a message");
+    if (request->is_control) f->listens++;
+    else f->tests++;
+    if (!request->is_send && !request->is_control && request->tests++ < f->hold) return GRAFT_OK;
     if (request->inner != NULL) rc = f->inner.test(f->inner.self, request->inner, done, error);
     else *done = request->is_send;
     if (rc == GRAFT_OK && *done) release(request);

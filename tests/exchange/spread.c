@@ -171,6 +171,22 @@ done:
     return rc;
 }
 
+/* After a plan for which one rank had no memory the same ranks can make another, and do a pass. */
+static void make_again(struct rank *r, const struct spread *s, graft_graph *graph, const graft_plan_args *args,
+                       struct owned *o)
+{
+    const graft_error first = r->error;
+    graft_plan       *plan = NULL;
+    int32_t           rc;
+
+    TRY(gr_interface_aggregate.create(graph, args, &plan, &r->error));
+    TRY(do_pass(r, s, graph, plan, o, 0));
+done:
+    if (rc < 0) rank_blame(r, "again: %s", r->error.message);
+    gr_interface_aggregate.destroy(plan);
+    r->error = first;
+}
+
 int32_t spread_body(struct rank *r)
 {
     struct spread   *s = r->all->arg;
@@ -194,7 +210,9 @@ int32_t spread_body(struct rank *r)
     args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
-    TRY(spread_plan(r, s, graph, &args, &plan));
+    rc = spread_plan(r, s, graph, &args, &plan);
+    if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
+    TRY(rc);
     TRY(move(r, graph, GRAFT_TO_OWNERS, s->x_width * o.element, s->x + o.first * s->x_width * o.element, o.x));
     TRY(move(r, graph, GRAFT_TO_OWNERS, o.element, s->scale + o.first * o.element, o.scale));
     check_owned(r, s, graph, &o);

@@ -33,8 +33,7 @@ class Run:
 
     def __init__(self, *settings, options=()):
         self.mark = f"{os.getpid()}.{next(numbers)}"
-        # Some launchers give the first rank a terminal, on which graft-train would draw.
-        environment = dict(os.environ, LC_ALL="C", TERM="dumb", **{MARK: self.mark})
+        environment = dict(os.environ, LC_ALL="C", TERM="xterm", **{MARK: self.mark})
         command = [launcher, "-n", str(RANKS), *options, program, data, *TRAINED, f"halo.timeout={DEADLINE}",
                    "epochs=100000000", *settings]
         self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

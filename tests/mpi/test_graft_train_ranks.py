@@ -19,8 +19,13 @@ TRAINED = [*MODEL, "epochs=12", "dropout=0.3", "threads=1", "halo.timeout=30"]
 
 
 def launch(*args):
-    environment = dict(os.environ, LC_ALL="C")
-    return subprocess.run([launcher, "-n", n_ranks, program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return launch_each(["-n", n_ranks, program, *args])
+
+
+def launch_each(words):
+    """What a launcher is told; some give the first rank a terminal where nobody looks."""
+    environment = dict(os.environ, LC_ALL="C", TERM="xterm")
+    return subprocess.run([launcher, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True, timeout=TIMEOUT, env=environment)
 
 
@@ -64,6 +69,9 @@ def test_training(partition):
        f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
     ok("bytes of rows that come to each rank in a step" in second["explain"] and
        many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
+    lines = [line for line in many.stdout.splitlines() if line.startswith("epoch ")]
+    ok(len(lines) == 12 and "\033" not in many.stdout and "\r" not in many.stdout.replace("\r\n", "\n"),
+       f"{partition}: a line for each epoch, as in a file", many.stdout)
     ok(many.stdout.count("best epoch ") == 1 and many.stdout.count("peak memory") == 1 and said(many) == [],
        f"{partition}: one rank speaks", many.stdout, many.stderr)
     ok(sorted(os.listdir(out)) == ["many", "many.json", "many.npy", "one", "one.json", "one.npy"],
@@ -161,11 +169,27 @@ def test_metis():
        "auto says what it chose, and why", result.stdout, result.stderr)
 
 
+def test_one_rank():
+    """What is wrong on one rank alone, before it has joined the others, which must not wait for it."""
+    def spoiled(*args):
+        many = str(int(n_ranks) - 1)
+        return launch_each(["-n", "1", program, data, *TRAINED, ":", "-n", many, program, data, *TRAINED, *args])
+
+    refused("an option that there is not, on one rank", spoiled("epoch=2"), 2, "rank 1: ", "'epoch'")
+    refused("a kernel that there is not", spoiled("--kernel", "nothing"), 2, "rank 1: ", "'nothing'")
+    refused("usage that is wrong", spoiled("--nothing"), 2, "rank 1: ", "'--nothing'")
+    refused("two data sets", spoiled("--verbose", data), 2, "rank 1: ", "one DATASET")
+    result = launch_each(["-n", n_ranks, "env", "GRAFT_LIBRARY=/none", program, data, *TRAINED])
+    ok(result.returncode == 1 and {line.split(": ")[1] for line in said(result)} ==
+       {f"rank {rank}" for rank in range(int(n_ranks))}, "without a library, each says who it is", result.stderr)
+
+
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
     refused("an output that cannot be written", launch(data, *TRAINED, "--json", f"{base}/no/r.json"), 1, "no/r.json")
     refused("no checkpoint", launch(data, *TRAINED, "--resume", f"{base}/none"), 1, "none")
+    test_one_rank()
     result = launch(data, "--set")
     ok(result.returncode != 0 and result.stderr.count("requires an argument") == 1, "wrong usage is said once",
        result.stderr)

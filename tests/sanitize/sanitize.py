@@ -23,6 +23,7 @@ PROGRAMS = {
     "tests/unit_test_exchange": [],
     "tests/unit_test_frames": [],
     "tests/unit_test_faults": [],
+    "tests/unit_test_threads": [],
     "tests/unit_test_aggregate": [],
     "tests/unit_test_aggregate_faults": [],
     "tests/abi/test_arguments_mxm": [],

@@ -57,14 +57,13 @@ static void check_disagreement(void)
     ALL_REFUSE("one has no place for the result", 2, GRAFT_ERR_ARG, "rank 0: data is null");
 }
 
-/** Files of the same sizes that say something else on one rank: whatever comes out, it is an end. */
+/** Files of the same sizes that say something else on one rank. */
 static void check_deceit(void)
 {
     static const uint8_t targets[4][4] = { { 1 } };
     static const int64_t wide[2][2] = { { 0, 1 }, { 1, 3 } };
     static const int32_t narrow[2][4] = { { 0, 1, 2, 3 }, { 1, 3, 3, 3 } };
     static const float   features[12] = { 1 };
-    int                  ends = 0;
     char                 mine[PATH_MAX + 256];
 
     folder_clear(&folder);
@@ -74,16 +73,13 @@ static void check_deceit(void)
     for (int i = 0; i < 2; i++) {
         crew_aim(folder.path);
         crew[i].path = other.path;
-        crew_open(api, 2);
-        crew_close(2);
-        ends++;
+        ALL_REFUSE("other edges in a file of the same size", 2, GRAFT_ERR_ARG, "what is in edges.npy", "on rank 1");
     }
     write_npy(&folder, "labels.npy", "<i4", "(4, )", targets, sizeof targets);
     write_npy(&other, "labels.npy", "|u1", "(4,4)", targets, sizeof targets);
     crew_aim(folder.path);
     crew[1].path = other.path;
-    crew_open(api, 2);
-    crew_close(2);
+    ALL_REFUSE("labels of another type", 2, GRAFT_ERR_ARG, "what is in ", "on rank 1");
     write_npy(&folder, "features.npy", "<f4", "(4, 3)", features, sizeof features);
     write_npy(&other, "features.npy", "<f4", "(3, 4)", features, sizeof features);
     files_check(remove(folder_path(&folder, "labels.npy")) == 0 && remove(folder_path(&other, "labels.npy")) == 0,
@@ -96,8 +92,35 @@ static void check_deceit(void)
     snprintf(mine, sizeof mine, "%s", folder_path(&folder, "a.mtx"));
     crew_aim(mine);
     crew[2].path = folder_path(&other, "a.mtx");
-    ALL_REFUSE("another number of vertices in a file of the same size", 3, GRAFT_ERR_ARG, "vertices is 9", "7");
-    ok(ends == 2, "other files of the same size come to an end");
+    ALL_REFUSE("another Matrix Market file of the same size", 3, GRAFT_ERR_ARG, "what is in graph.mtx", "on rank 2");
+}
+
+/** A copy of which some bytes are others: in a small file any, in a large one the first, the last or in the middle. */
+static void check_copies(void)
+{
+    enum { COLUMNS = 100000, COUNT = 4 * COLUMNS };
+    static float         features[COUNT];
+    static const int32_t labels[4] = { 0, 2, -1, 2 };
+    static const int     places[] = { 0, COUNT / 2, COUNT - 1 };
+
+    folder_clear(&folder);
+    folder_clear(&other);
+    write_sample(&folder, 0);
+    write_sample(&other, 0);
+    write_npy(&other, "labels.npy", "<i4", "(4,)", labels, sizeof labels);
+    crew_aim(folder.path);
+    crew[1].path = other.path;
+    ALL_REFUSE("a copy with another label", 2, GRAFT_ERR_ARG, "what is in labels.npy (by CRC32C)", "on rank 1");
+    write_sample(&other, 0);
+    write_npy(&folder, "features.npy", "<f4", "(4, 100000)", features, sizeof features);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        features[places[i]] = 1;
+        write_npy(&other, "features.npy", "<f4", "(4, 100000)", features, sizeof features);
+        features[places[i]] = 0;
+        crew_aim(folder.path);
+        crew[2].path = other.path;
+        ALL_REFUSE("another feature in a large file", 3, GRAFT_ERR_ARG, "what is in features.npy", "on rank 2");
+    }
 }
 
 /** Any allocation of any one rank may fail, and any of the transport: all ranks say so, with one sentence. */
@@ -331,6 +354,7 @@ int main(void)
     alarm(100); /* A rank that hangs is ended. */
     check_disagreement();
     check_deceit();
+    check_copies();
     check_memory_failures();
     check_lines();
     check_last_lines();

@@ -1,7 +1,9 @@
 /* What is sent: the checks of bytes, frames, and rows that are sealed and checked in pieces.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/faulty.h"
 #include "../exchange/ranks.h"
 #include "../tap.h"
+#include "base/clock.h"
 #include "base/crc.h"
 #include "exchange/rows.h"
 
@@ -121,7 +123,8 @@ static int32_t large_rows(struct rank *r)
     struct gr_exchange      x = { 0 };
     struct gr_exchange_side out = { start, at, NULL }, in = { start, at, NULL };
     const struct gr_frame   head = { .layer = 1, .bits = 32, .epoch = 9, .width = WIDTH };
-    const struct gr_team    team = { .threads = *(int *)r->all->arg };
+    double                  times[3 * GR_TIMES] = { 0 };
+    const struct gr_team    team = { .threads = *(int *)r->all->arg, .times = times };
     float                  *rows[2];
     int32_t                 rc;
 
@@ -136,6 +139,8 @@ static int32_t large_rows(struct rank *r)
     if (rc == GRAFT_OK) rc = gr_exchange_receive(&x, &head, in, &r->error);
     if (rc == GRAFT_OK) gr_exchange_out(&x, out);
     if (rc == GRAFT_OK) rc = gr_exchange_send(&x, team, &r->error);
+    if (rc == GRAFT_OK && !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= x.began && x.began <= x.packed))
+        rank_blame(r, "the exchange began %g s before the rows were sealed", times[GR_TIME_END] - x.began);
     if (rc == GRAFT_OK) rc = gr_exchange_end(&x, team, &r->error);
     for (int32_t i = 0; i < x.n_in && rc == GRAFT_OK; i++) {
         const float *from = rows[1] + start[x.from[i]] * WIDTH;
@@ -163,6 +168,109 @@ static void test_large_rows(int threads)
        fault != NULL ? fault : "");
 }
 
+/* A row to each other rank and from it, over a transport that delivers late. */
+enum { HOLD = 40 };
+
+struct few {
+    struct gr_exchange x;
+    int64_t            start[RANKS_MOST + 1], at[RANKS_MOST + 1];
+    char               out[RANKS_MOST * 8], in[RANKS_MOST * 8];
+};
+
+static int32_t few_begin(struct rank *r, struct few *f)
+{
+    const struct gr_frame head = { .bits = 32, .width = 2 };
+    int32_t               rc;
+
+    TRY(gr_exchange_receive(&f->x, &head, (struct gr_exchange_side){ f->start, f->at, f->in }, &r->error));
+    gr_exchange_out(&f->x, (struct gr_exchange_side){ f->start, f->at, f->out });
+    TRY(gr_exchange_send(&f->x, (struct gr_team){ .threads = 1 }, &r->error));
+    return rc;
+}
+
+static int32_t few_end(struct rank *r, struct few *f)
+{
+    int32_t rc;
+
+    TRY(gr_exchange_end(&f->x, (struct gr_team){ .threads = 1 }, &r->error));
+    for (int32_t q = 0; q < r->n_ranks; q++)
+        if (q != r->rank && f->in[f->at[q] + 3] != q + 1) rank_blame(r, "the row from rank %d is wrong", q);
+    return rc;
+}
+
+/* All arrives while there is other work, and none of it is waited for; and polls do not ask for complaints each time. */
+static int32_t poll_rows(struct rank *r, struct few *f)
+{
+    const struct faulty *transport = r->transport.self;
+    const int64_t        listens = transport->listens;
+    const double         begin = gr_seconds();
+    int64_t              polls = 0;
+    int32_t              rc;
+
+    TRY(few_begin(r, f));
+    for (; !f->x.arrived && gr_seconds() - begin < 10; polls++) gr_exchange_poll(&f->x);
+    if (!f->x.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
+    if ((double)(transport->listens - listens) > (r->n_ranks - 1) * ((gr_seconds() - begin) * 1000 + 2))
+        rank_blame(r, "listened %lld times in %g s", (long long)(transport->listens - listens), gr_seconds() - begin);
+    TRY(few_end(r, f));
+    if (f->x.wait_seconds != 0 || !(f->x.exchange_seconds > 0)) rank_blame(r, "waited for what was there");
+    return rc;
+}
+
+/* The last rank comes late, and all others wait for it. */
+static int32_t await_rows(struct rank *r, struct few *f)
+{
+    const int late = r->rank == r->n_ranks - 1;
+    int32_t   rc;
+
+    TRY(gr_comm_barrier(r->comm, &r->error));
+    if (late) usleep(300000);
+    TRY(few_begin(r, f));
+    TRY(few_end(r, f));
+    if (!late && !(f->x.wait_seconds > 0.05))
+        rank_blame(r, "waited for 0.3 s, of which %g are counted", f->x.wait_seconds);
+    if (f->x.wait_seconds > f->x.exchange_seconds) rank_blame(r, "waited longer than there was an exchange");
+    return rc;
+}
+
+static int32_t late_rows(struct rank *r)
+{
+    struct few *f = calloc(1, sizeof *f);
+    int32_t     rc = gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
+
+    for (int32_t q = 0; q < r->n_ranks; q++) {
+        f->start[q + 1] = f->start[q] + (q != r->rank);
+        f->at[q + 1] = 8 * f->start[q + 1];
+    }
+    memset(f->out, r->rank + 1, sizeof f->out);
+    if (rc == GRAFT_OK) rc = gr_exchange_init(r->context, r->comm, &f->x, &r->error);
+    if (rc == GRAFT_OK) rc = poll_rows(r, f);
+    if (rc == GRAFT_OK) rc = await_rows(r, f);
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
+    gr_exchange_fini(r->context, &f->x);
+    free(f);
+    return rc;
+}
+
+static void test_late_rows(void)
+{
+    static struct ranks  ranks;
+    static struct faulty faulty[3];
+    const char          *fault;
+
+    ranks_init(&ranks, 3, 20, late_rows, NULL);
+    for (int32_t i = 0; i < 3; i++) {
+        faulty[i] = (struct faulty){ .inner = ranks.at[i].transport, .hold = HOLD };
+        ranks.at[i].transport = faulty_wrap(&faulty[i]);
+    }
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < 3; i++)
+        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
+    fault = ranks_fini(&ranks);
+    ok(fault == NULL, "rows that are late are polled for, and waited for%s%s", fault != NULL ? ": " : "",
+       fault != NULL ? fault : "");
+}
+
 int main(void)
 {
     alarm(100);
@@ -170,5 +278,6 @@ int main(void)
     test_frames();
     test_large_rows(1);
     test_large_rows(3);
+    test_late_rows();
     return done();
 }

@@ -152,6 +152,19 @@ static void test_contents(void)
     strict_host_fail(&host, -1, 0);
 }
 
+/* Each character of the path has two bytes; the cut is between two of them. */
+static int is_long_path_cut(void)
+{
+    char        name[256] = "/none/";
+    const char *dots;
+
+    for (int i = 0; i < 60; i++) strcat(name, "\xC3\xB6");
+    strcat(name, "/f");
+    if (gr_owners_check_place(name, &graph, PARTS, &error) != GRAFT_ERR_IO) return 0;
+    dots = strstr(error.message, "'...\xC3\xB6");
+    return dots == error.message && strstr(dots, "\xC3\xB6/f' cannot be written: No such file") != NULL;
+}
+
 static void test_places(void)
 {
     char keep[sizeof path];
@@ -170,11 +183,16 @@ static void test_places(void)
     ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
            strstr(error.message, "none/file") != NULL,
        "which is known before");
+    ok(gr_owners_check_place("/none/of/three/file", &graph, PARTS, &error) == GRAFT_ERR_IO &&
+           strstr(error.message, "'/none/of/three/file' cannot be written") != NULL,
+       "its path is told as it was given");
+    ok(is_long_path_cut(), "a long one from behind, with dots before it");
     memcpy(path, keep, sizeof keep);
     ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&
            gr_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in_folder() == 1,
        "there is a place beside other files, and in the folder of the process");
-    ok(gr_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG,
+    ok(gr_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG &&
+           strstr(error.message, "leave option partition.file out") != NULL,
        "there is none for more parts than vertices");
     ok(gr_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG, "more parts than vertices are not kept");
     ok(files_in_folder() == 1, "nothing is left beside");

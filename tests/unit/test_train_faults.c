@@ -20,8 +20,10 @@ struct plot {
     int32_t               guilty;
     void (*spoil)(struct host *host, struct host_slice *slice); /* options or the slice of it, before create() */
     int32_t (*act)(struct host *host, graft_trainer *trainer);  /* of all ranks, after create(); may be NULL */
-    int64_t fail_at;                                            /* its allocation that fails */
-    int     again; /* create() must succeed on unspoilt data after a failure */
+    int64_t     fail_at;                                        /* its allocation that fails */
+    int         again; /* create() must succeed on unspoilt data after a failure */
+    const char *other; /* "key=value" that the guilty rank sets before create(), or NULL */
+    const char *usual; /* of all others, and of all in the end */
 };
 
 static const char *const settings[] = { "layers=2",        "hidden=8",  "epochs=9",  "model=sage",
@@ -29,17 +31,21 @@ static const char *const settings[] = { "layers=2",        "hidden=8",  "epochs=
 static const char *const hasty[] = { "layers=2",       "hidden=8",  "epochs=9",  "model=sage",
                                      "halo.timeout=1", "threads=1", "dropout=0", NULL };
 
+static const char *const three[] = { "layers=3",        "hidden=8",  "epochs=9",  "model=sage",
+                                     "halo.timeout=20", "threads=1", "dropout=0", NULL };
+
 static int32_t make(struct host *host, graft_graph *graph, struct host_slice *s, graft_trainer **trainer)
 {
     s->dataset.over = graph;
     return host->train->create(host->api->context, &s->dataset, trainer, &host->error);
 }
 
-/* After an error of create() that all agree on, the same ranks can make a trainer. */
+/* After an error of create() that all agree on, the same ranks can make a trainer, and train. */
 static int32_t make_again(struct host *host, graft_graph *graph, const struct plot *plot)
 {
     graft_error       first = host->error, second = GRAFT_INIT(graft_error);
     graft_trainer    *trainer = NULL;
+    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
     struct host_slice s;
     int32_t           rc;
 
@@ -48,10 +54,12 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "symmetrize=no");
     host_set(host->api, "order=given");
     host_set(host->api, "row_masks=yes");
-    host_set(host->api, "lr=0.01");
+    host_set(host->api, "model=sage");
+    if (plot->usual != NULL) host_set(host->api, plot->usual);
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
     rc = make(host, graph, &s, &trainer);
+    if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
     host->train->destroy(trainer);
     host_slice_fini(&s);
     if (rc == GRAFT_OK) host->error = first;
@@ -69,6 +77,7 @@ static int32_t body(struct host *host)
 
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    if (plot->usual != NULL) host_set(host->api, guilty ? plot->other : plot->usual);
     if (guilty && plot->spoil != NULL) plot->spoil(host, &s);
     if (guilty) atomic_store(&host->fail_at, plot->fail_at);
     if (rc == GRAFT_OK) rc = make(host, graph, &s, &trainer);
@@ -118,36 +127,6 @@ static void play(struct plot *plot, const char *const *with, int32_t code, const
 
 /* --- before create() --- */
 
-static void spoil_lr(struct host *host, struct host_slice *s)
-{
-    (void)s;
-    host_set(host->api, "lr=0.5");
-}
-
-static void spoil_model(struct host *host, struct host_slice *s)
-{
-    (void)s;
-    host_set(host->api, "model=gat");
-}
-
-static void spoil_symmetrize(struct host *host, struct host_slice *s)
-{
-    (void)s;
-    host_set(host->api, "symmetrize=yes");
-}
-
-static void spoil_order(struct host *host, struct host_slice *s)
-{
-    (void)s;
-    host_set(host->api, "order=degree");
-}
-
-static void spoil_masks(struct host *host, struct host_slice *s)
-{
-    (void)s;
-    host_set(host->api, "row_masks=no");
-}
-
 static void spoil_features(struct host *host, struct host_slice *s)
 {
     (void)host;
@@ -192,12 +171,7 @@ static void test_create(void)
         int32_t     code;
         const char *word, *other, *name;
     } cases[] = {
-        { spoil_lr, 1, GRAFT_ERR_ARG, "option lr", "on rank 1", "a rank with another learning rate" },
-        { spoil_model, 1, GRAFT_ERR_ARG, "option model", "on rank 1", "a rank with another model" },
         { spoil_features, 1, GRAFT_ERR_ARG, "the number of features", "on rank 1", "a rank with other features" },
-        { spoil_symmetrize, 1, GRAFT_ERR_ARG, "option symmetrize", "on rank 1", "a rank that makes it symmetric" },
-        { spoil_order, 1, GRAFT_ERR_ARG, "option order", "1 (0x1) on rank 1", "a rank with another order" },
-        { spoil_masks, 1, GRAFT_ERR_ARG, "option row_masks", "on rank 1", "a rank without masks of rows" },
         { spoil_label, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 22 has label 77", "-1 to 2", "a bad label" },
         { spoil_split, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 23 has split 9", "0 to 3", "a bad split" },
         { spoil_value, 0, GRAFT_ERR_FORMAT, "rank 1: features: row 24 ", "not finite", "a feature that is no number" },
@@ -216,11 +190,81 @@ static void test_create(void)
     for (int64_t v = 0; v < N; v++)
         if (plot.set.split[v] == GRAFT_SPLIT_TRAIN) plot.set.split[v] = GRAFT_SPLIT_TEST;
     play(&plot, settings, GRAFT_ERR_FORMAT, "no training vertex", "60 vertices", "no training vertex on any rank");
-    plot_init(&plot);
-    plot.way = SLICES_FIRST;
-    plot.spoil = spoil_lr;
-    plot.again = 1;
-    play(&plot, settings, GRAFT_ERR_ARG, "option lr", "on rank 1", "the same of a rank without vertices");
+}
+
+/* Options that must be the same on all ranks, with two values each; and some that say the same in other words. */
+static void test_options(void)
+{
+    static const struct {
+        const char *key, *usual, *other, *show; /* what the sentence calls it, if not the option */
+    } options[] = {
+        { "model", "sage", "gat", NULL },
+        { "layers", "2", "3", NULL },
+        { "hidden", "8", "9", NULL },
+        { "heads", "4", "2", NULL },
+        { "epochs", "9", "8", NULL },
+        { "eval_every", "1", "2", NULL },
+        { "lr", "0.01", "0.5", NULL },
+        { "dropout", "0", "0.25", NULL },
+        { "input_dropout", "0", "0.2", NULL },
+        { "weight_decay", "0", "5e-4", NULL },
+        { "weight_decay_layers", "all", "first", NULL },
+        { "momentum", "0", "0.9", NULL },
+        { "gin_eps", "0", "-0.5", NULL },
+        { "seed", "0", "9007199254740993", NULL },
+        { "loss", "auto", "sigmoid", "the loss is softmax on rank 0, sigmoid on rank 1" },
+        { "norm", "layer", "none", NULL },
+        { "optimizer", "adam", "sgd", NULL },
+        { "symmetrize", "no", "yes", NULL },
+        { "self_loops", "auto", "yes", NULL },
+        { "order", "given", "degree", NULL },
+        { "row_masks", "yes", "no", NULL },
+        { "normalize_features", "no", "yes", NULL },
+        { "reuse_input", "yes", "no", NULL },
+        { "sparse_input", "auto", "no", NULL },
+        { "recompute", "no", "yes", NULL },
+        { "mxm.kernel", "auto", "reference", NULL },
+        { "dense.module", "auto", "reference", NULL },
+        { "dense.type", "f32", "bf16", NULL },
+        { "strict", "no", "yes", NULL },
+    };
+    char usual[64], other[64], said[128];
+
+    for (size_t i = 0; i < 2 * (sizeof options / sizeof options[0]); i++) {
+        struct plot plot;
+
+        plot_init(&plot);
+        plot.way = i % 2 ? SLICES_FIRST : SLICES_EVEN; /* of a rank with vertices, and of one without */
+        snprintf(usual, sizeof usual, "%s=%s", options[i / 2].key, options[i / 2].usual);
+        snprintf(other, sizeof other, "%s=%s", options[i / 2].key, options[i / 2].other);
+        snprintf(said, sizeof said, "option %s is %s on rank 0, %s on rank 1", options[i / 2].key, options[i / 2].usual,
+                 options[i / 2].other);
+        plot.again = 1;
+        plot.usual = usual;
+        plot.other = other;
+        play(&plot, settings, GRAFT_ERR_ARG,
+             "the ranks disagree: ", options[i / 2].show != NULL ? options[i / 2].show : said, other);
+    }
+}
+
+/* The same in other words. */
+static void test_words(void)
+{
+    static const char *const words[][2] = {
+        { "lr=0.01", "lr=1e-2" },
+        { "layers=3", "layers=03" },
+        { "hidden=8", "hidden=8,8" },
+        { "self_loops=auto", "self_loops=no" },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct plot plot;
+
+        plot_init(&plot);
+        plot.usual = words[i][0];
+        plot.other = words[i][1];
+        play(&plot, three, GRAFT_OK, "", "", words[i][1]);
+    }
 }
 
 /* --- between calls --- */
@@ -414,6 +458,8 @@ int main(void)
 
     alarm(170);
     test_create();
+    test_options();
+    test_words();
     test_between();
     test_late();
     test_memory("sage", settings, 0);
