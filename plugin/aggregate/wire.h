@@ -30,8 +30,8 @@ struct gr_wire_rows {
     void          *rows;  /* [rows x width] */
 };
 
-/** What passes have in common, and how rows travel: exact, as they are, whatever the options say. `semiring` and `flags`
- *  say what is made of the rows, to be seen to be the same on both sides; 0 where that is always the same. */
+/** What passes have in common, and how rows travel: exact, as they are, whatever the options say. `semiring` and
+ *  `flags` say what is made of the rows, to be seen to be the same on both sides; 0 where that is always the same. */
 struct gr_wire_pass {
     int32_t        layer, direction, exact;
     int64_t        epoch, width;
