@@ -74,12 +74,15 @@ typedef struct graft_graphs {
      *      given   the rank that has the row in its slice: what is spread already stays where it is
      *      block   ranges of vertices in the order they have, even in vertices and entries together
      *      hash    pseudo-random
-     *      stream  one after the other, each where most of its neighbours are that fit there; every slice by itself,
-     *              with 4 bytes for every vertex of the graph while it works
+     *      stream  one after the other, each where most of its neighbours are that fit there, in five passes over the
+     *              rows: from the second on it is known where the neighbours behind were, and less is cut. Every slice
+     *              by itself: neighbours in other slices do not count
      *      metis   by METIS, in a process that rank 0 starts (options metis.program, metis.timeout)
-     *      auto    by block, hash, stream or metis, whichever promises the shortest epochs with the layers of options
-     *              layers and hidden, and with the network as it is found to be by some messages; metis counts if it
-     *              can be had. Graphs that METIS cannot number go by stream, slice by slice.
+     *      auto    by block, hash, stream or metis, whichever promises the shortest epochs with options model, layers,
+     *              hidden, threads, halo.cover and halo.bits of rank 0, and with the network as it is found to be by
+     *              some messages; metis counts if it can be had. What a thread does in a second is assumed; widths of
+     *              features and classes, row_masks, work that hides messages, and what ranks of one machine share are
+     *              left out. Graphs that METIS cannot number go by stream, slice by slice.
      *  For metis and auto rank 0 has the structure of the whole graph for a time, and the others wait for it; it tells
      *  them that it is at work, and may take longer than halo.timeout. How owners were found is a line of explain(),
      *  and for these two in the log of rank 0.

@@ -1,6 +1,7 @@
 /* The partition of a whole graph, on rank 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/owner.h"
+#include "aggregate/wire.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/metis.h"
@@ -8,9 +9,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What an epoch is made of where nothing is known of the machine: seconds for an element of a sum over neighbours, and
- * operations of dense products in a second. */
-static const double ELEMENT_SECONDS = 1e-10, OPERATIONS = 1e11;
+/* What an epoch is made of where nothing is known of the machine: seconds of a thread for an element of a sum over
+ * neighbours, and its operations of dense products in a second. */
+static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
 
 /* Each rank sends so many bytes to all others together, so many times. */
 enum { PROBE_BYTES = 1 << 20, PROBES = 4 };
@@ -97,23 +98,34 @@ done:
     return rc;
 }
 
-/* As partition.h has it, for the mean of the hidden layers. */
-static int32_t cost_of(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
-                       graft_error *error)
+/* Which rows are sent: gat needs each vertex of the halo as it is. */
+static enum gr_rows rows_of(const graft_context *context)
 {
+    if (gr_option_is(context, GR_OPTION_MODEL, "gat") || gr_option_is(context, GR_OPTION_HALO_COVER, "post"))
+        return GR_ROWS_POST;
+    return gr_option_is(context, GR_OPTION_HALO_COVER, "pre") ? GR_ROWS_PRE : GR_ROWS_LEAST;
+}
+
+int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
+                      graft_error *error)
+{
+    const struct gr_wire_format format = gr_wire_format(context);
+    const int     gathers = !gr_option_is(context, GR_OPTION_MODEL, "mlp"), threads = gr_threads(context, 0);
+    const double  bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
     const int32_t layers = (int32_t)gr_option_integer(context, GR_OPTION_LAYERS), hidden = layers > 1 ? layers - 1 : 1;
     int64_t      *width = NULL;
     int32_t       rc = GRAFT_OK;
 
-    *cost = (struct gr_partition_cost){ 0 };
+    *cost = (struct gr_partition_cost){ .rows = rows_of(context) };
     GR_TRY(GR_NEW(context, width, hidden, error));
     GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, hidden, width, error));
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 
-        cost->entry += times * 2 * w * ELEMENT_SECONDS;
-        cost->vertex += times * 6 * w * w / OPERATIONS;
-        cost->row += times * 8 * w / bytes_per_second;
+        cost->vertex += times * 6 * w * w / (OPERATIONS * threads);
+        if (!gathers) continue;
+        cost->entry += times * 2 * w * ELEMENT_SECONDS / threads;
+        cost->row += times * bytes * w / bytes_per_second;
     }
 done:
     gr_free(context, width);
@@ -136,7 +148,7 @@ static int32_t choose(graft_graph *g, struct structure *s, enum gr_partition_met
     struct gr_beat             beat = { .comm = g->comm };
     const struct gr_meanwhile  meanwhile = { keep_waiting, &beat };
     graft_error                late = GRAFT_INIT(graft_error);
-    int32_t                    rc = cost_of(g->context, bytes_per_second, &cost, error);
+    int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
 
     if (rc == GRAFT_OK)
         rc = gr_partition_choose(g->context, &whole, g->comm->n_ranks, method, &cost, &meanwhile, s->owner, &choice,

@@ -1,7 +1,6 @@
 /* Which rank owns which vertex.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/owner.h"
-#include "base/memory.h"
 #include "graph/metis.h"
 
 #include <stdio.h>
@@ -33,20 +32,6 @@ static void own_blocks(const graft_graph *graph, const struct gr_slice *slice, i
     gr_partition_block(slice, before, total, graph->comm->n_ranks, owner);
 }
 
-/* Each slice is dealt out by itself, evenly, so that all together are even too; its owners are not known to others. */
-static int32_t own_by_stream(const graft_graph *graph, const struct gr_slice *slice, int32_t *owner, graft_error *error)
-{
-    int32_t *all = NULL, rc = GRAFT_OK;
-
-    GR_TRY(GR_NEW(graph->context, all, graph->n_vertices, error));
-    memset(all, -1, (uint64_t)graph->n_vertices * sizeof *all);
-    GR_TRY(gr_partition_stream(graph->context, slice, graph->comm->n_ranks, all, error));
-    memcpy(owner, all + slice->first, (uint64_t)graph->n_slice * sizeof *owner);
-done:
-    gr_free(graph->context, all);
-    return rc;
-}
-
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice)
 {
     static const int64_t   no_rows[1];
@@ -56,17 +41,19 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .trained = slice->trained };
 }
 
-/* By the method of option "partition", each rank by itself. */
+/* By the method of option "partition", each rank by itself. Stream deals out each slice evenly, so that all together
+ * are even too. */
 static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const char *method, graft_error *error)
 {
     const struct gr_slice rows = gr_owner_rows(graph, slice);
+    const int32_t         n_ranks = graph->comm->n_ranks;
 
     if (graph->n_slice == 0) return GRAFT_OK;
-    if (strcmp(method, "stream") == 0) return own_by_stream(graph, &rows, graph->owner, error);
+    if (strcmp(method, "stream") == 0) return gr_partition_stream(graph->context, &rows, n_ranks, graph->owner, error);
     if (strcmp(method, "block") == 0) {
         own_blocks(graph, &rows, graph->owner);
     } else if (strcmp(method, "hash") == 0) {
-        gr_partition_hash(slice->first_row, graph->n_slice, graph->comm->n_ranks, graph->owner);
+        gr_partition_hash(slice->first_row, graph->n_slice, n_ranks, graph->owner);
     } else {
         for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = graph->comm->rank;
     }

@@ -22,6 +22,12 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
 int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                         graft_error *error);
 
+/** What partition.h calls the cost of an epoch, by the options of the context: for layers as wide as the mean of the
+ *  hidden ones, with the threads of this rank, and rows by model, halo.cover and halo.bits.
+ * \return OK; ERR_OPTION (hidden); ERR_NOMEM. */
+int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
+                      graft_error *error);
+
 /** Take owners from a file, which rank 0 reads, if it is there. Collective.
  * \param[out] identity  Of the graph.
  * \param[out] found     0: there is none, and one can be written.

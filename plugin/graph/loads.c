@@ -117,23 +117,23 @@ int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHA
 }
 
 /* Count the neighbours that each part has; returns how many parts have some. */
-static int32_t count_neighbours(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *owner)
+static int32_t count_neighbours(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *mine)
 {
     int32_t touched = 0;
 
     for (int64_t e = slice->rows->row_ptr[row]; e < slice->rows->row_ptr[row + 1]; e++) {
-        const int64_t column = gr_csr_column(slice->rows, e);
+        const int64_t other = gr_csr_column(slice->rows, e) - slice->first;
 
-        if (column == slice->first + row || owner[column] < 0) continue;
-        if (loads->count[owner[column]]++ == 0) loads->touched[touched++] = owner[column];
+        if (other == row || other < 0 || other >= slice->rows->n_rows || mine[other] < 0) continue;
+        if (loads->count[mine[other]]++ == 0) loads->touched[touched++] = mine[other];
     }
     return touched;
 }
 
 int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
-                         const int64_t weight[GR_SHARES], const int32_t *owner)
+                         const int64_t weight[GR_SHARES], const int32_t *mine)
 {
-    const int32_t touched = count_neighbours(loads, slice, row, owner);
+    const int32_t touched = count_neighbours(loads, slice, row, mine);
     int32_t       best = -1;
     double        best_score = 0;
 

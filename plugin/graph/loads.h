@@ -35,14 +35,15 @@ double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t w
 /** The least full part; where the vertex does not fit into it, the one that it overfills least. */
 int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES]);
 
-/** Of the parts with neighbours of a vertex where it fits (gr_loads_with() at most 1), the one with most, each counted
- *  by the room that is left there, as 1 - gr_loads_with(); of equal ones the less full, then the first. -1 if there is
- *  none. */
+/** Of the parts with neighbours of a vertex, in the slice, where it fits (gr_loads_with() at most 1), the one with
+ *  most, each counted by the room that is left there, as 1 - gr_loads_with(); of equal ones the less full, then the
+ *  first. -1 if there is none.
+ * \param[in] mine  [n_rows] The owners of the vertices of the slice; -1: none yet. */
 int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
-                         const int64_t weight[GR_SHARES], const int32_t *owner);
+                         const int64_t weight[GR_SHARES], const int32_t *mine);
 
 /** Move vertices out of parts that have more than is allowed, as long as that makes what all parts have over it less,
  *  or for a fixed number of passes over the slice. No part loses its last vertex. */
-void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *owner);
+void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
 
 #endif

@@ -72,14 +72,15 @@ static void sum_pairs(struct gr_partition_measure *measure)
         for (int32_t sender = 0; sender < measure->parts; sender++) {
             const int64_t pair = (int64_t)receiver * measure->parts + sender;
             const int64_t post = measure->post_rows[pair], pre = measure->pre_rows[pair];
-            const int64_t less = post < pre ? post : pre;
+            const int64_t rows[] = {
+                [GR_ROWS_LEAST] = post < pre ? post : pre, [GR_ROWS_POST] = post, [GR_ROWS_PRE] = pre
+            };
 
-            measure->post += post;
-            measure->pre += pre;
-            measure->bound += less;
-            measure->part[receiver].remote += post;
-            measure->part[receiver].received += less;
-            measure->part[sender].sent += less;
+            for (int kind = 0; kind < GR_ROWS_KINDS; kind++) {
+                measure->rows[kind] += rows[kind];
+                measure->part[receiver].received[kind] += rows[kind];
+                measure->part[sender].sent[kind] += rows[kind];
+            }
         }
     }
 }
@@ -133,7 +134,7 @@ double gr_partition_seconds(const struct gr_partition_measure *measure, const st
 
     for (int32_t i = 0; i < measure->parts; i++) {
         const struct gr_part_measure *part = &measure->part[i];
-        const int64_t                 rows = part->sent > part->received ? part->sent : part->received;
+        const int64_t out = part->sent[cost->rows], in = part->received[cost->rows], rows = out > in ? out : in;
 
         slowest = fmax(slowest, (double)part->has[GR_SHARE_ENTRIES] * cost->entry +
                                     (double)part->has[GR_SHARE_VERTICES] * cost->vertex + (double)rows * cost->row);

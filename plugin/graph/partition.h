@@ -1,8 +1,8 @@
 /* Partitions: which of several parts owns each vertex, by four methods; what a partition costs; and making a bad one
  * good. All of it on one process, on rows and arrays that are there.
  *
- * A process may have the rows of a slice of the vertices only. Then it deals out its own vertices: `owner` is the array
- * of all vertices wherever owners of others are looked at, and has -1 where nobody has said yet.
+ * A process may have the rows of a slice of the vertices only. Then it deals out its own vertices, and neighbours in
+ * other slices count as if they had no owner.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARTITION_H
 #define GR_PARTITION_H
@@ -60,38 +60,43 @@ void gr_partition_hash(int64_t first, int64_t count, int32_t parts, int32_t *min
  *  The mean is that of this slice, so every slice deals its own vertices evenly, and all together are even too. Only
  *  rows are followed, so the matrix should be symmetric.
  *
- * \param[in,out] owner  [n_cols] Of the vertices of this slice: written. Of others: read, from 0 to parts-1 or -1.
+ * \param[out] mine  [n_rows] The owners of the vertices of this slice.
  * \return OK; ERR_NOMEM, and owners are as they were. O(entries + n_rows log parts), and O(parts) for a
  *          vertex that fits nowhere; at most 60 bytes per part. */
-int32_t gr_partition_stream(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *owner,
+int32_t gr_partition_stream(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
                             graft_error *error);
 
 /** Make a partition good that came from elsewhere: vertices whose owner is out of range get one, parts without a vertex
  *  get one if there are as many vertices in the slice as parts, and vertices leave parts that have more than
  *  GR_PARTITION_LIMIT times the mean of anything, as long as that makes what parts have over it less in all. They go to
  *  where most of their neighbours are if they fit there.
- * \param[in,out] owner  As for gr_partition_stream(), but for any number in the vertices of this slice.
+ * \param[in,out] mine   [n_rows] The owners of the vertices of this slice: any numbers.
  * \param[out]    moved  How many vertices have another owner now.
  * \return OK; ERR_NOMEM, and owners are as they were. A few passes over the entries; 4 bytes per row and
  *          at most 60 per part. */
-int32_t gr_partition_repair(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *owner,
+int32_t gr_partition_repair(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
                             int64_t *moved, graft_error *error);
+
+/** Which rows serve the cut entries of a pair of parts, as option halo.cover has it. */
+enum gr_rows {
+    GR_ROWS_LEAST, /* post or pre, whichever are fewer; the hybrid cover never has more */
+    GR_ROWS_POST,  /* distinct sources */
+    GR_ROWS_PRE,   /* distinct targets */
+    GR_ROWS_KINDS
+};
 
 /** Of one part of a partition. A row that two parts want from a third counts twice. */
 struct gr_part_measure {
     int64_t has[GR_SHARES];
-    int64_t cut;      /* entries whose column is owned by another */
-    int64_t remote;   /* distinct columns owned by others: rows it receives by post */
-    int64_t sent;     /* rows of both kinds of cover, whichever has fewer for each other part: the hybrid one never */
-    int64_t received; /* has more */
+    int64_t cut; /* entries whose column is owned by another */
+    int64_t sent[GR_ROWS_KINDS], received[GR_ROWS_KINDS];
 };
 
 /** Of a partition. */
 struct gr_partition_measure {
     int32_t                 parts;
     int64_t                 cut;
-    int64_t                 post, pre;            /* rows in all, if every pair goes by post, or by pre */
-    int64_t                 bound;                /* and if each goes by what is less for it */
+    int64_t                 rows[GR_ROWS_KINDS];  /* in all */
     double                  imbalance[GR_SHARES]; /* the most that a part has, of the mean; 1 if there is nothing */
     struct gr_part_measure *part;                 /* [parts] */
     int64_t                *post_rows, *pre_rows; /* [parts x parts] at receiver * parts + sender: distinct sources of
@@ -109,9 +114,10 @@ void    gr_partition_measure_fini(const graft_context *context, struct gr_partit
 /** Seconds of an epoch: what one entry costs, one vertex, and one row that is sent, each over all layers and both
  *  directions. For layers of width w that take time e for an element of a sum over neighbours, with m floating-point
  *  operations per second and a network of b bytes per second:  entry = 2 w e,  vertex = 6 w^2 / m,  row = 8 w / b, each
- *  times the number of layers. */
+ *  times the number of layers; with r bits for an element both ways row = 2 r / 8 w / b. */
 struct gr_partition_cost {
-    double entry, vertex, row;
+    double       entry, vertex, row;
+    enum gr_rows rows;
 };
 
 /** The predicted time of an epoch: that of the part with most to do, entries + vertices + the more of the rows that it

@@ -45,10 +45,9 @@ static int32_t cheapest(const struct gr_loads *loads, int32_t from, const int64_
 
 /* One pass; returns how many vertices moved. Where the vertex fits nowhere, one with little of what is scarce may still
  * change places with one that has little of something else, by two moves. */
-static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *owner)
+static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
-    int64_t  weight[GR_SHARES], moves = 0;
-    int32_t *mine = owner + slice->first;
+    int64_t weight[GR_SHARES], moves = 0;
 
     for (int64_t row = 0; row < slice->rows->n_rows; row++) {
         const int32_t from = mine[row];
@@ -59,7 +58,7 @@ static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int
         gr_slice_weigh(slice, row, weight);
         gain = gain_of_leaving(loads, from, weight);
         if (gain <= 0) continue;
-        to = gr_loads_nearest(loads, slice, row, weight, owner);
+        to = gr_loads_nearest(loads, slice, row, weight, mine);
         if (to < 0 || to == from) to = cheapest(loads, from, weight);
         if (to == from || cost_of_coming(loads, to, weight) >= gain) continue;
         gr_loads_move(loads, weight, &mine[row], to);
@@ -68,7 +67,7 @@ static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int
     return moves;
 }
 
-void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *owner)
+void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
-    for (int pass = 0; pass < PASSES && relieve(loads, slice, owner) > 0; pass++) continue;
+    for (int pass = 0; pass < PASSES && relieve(loads, slice, mine) > 0; pass++) continue;
 }

@@ -50,7 +50,8 @@ static void read_trained(struct partition *partition, const char *what, const gr
 }
 
 /* Of a layer of width 128 on some processor with a network of 1 Gbit/s, for the choice of "auto". */
-static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 128 * 1e-11, 8 * 128 / 125e6 };
+static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 128 * 1e-11, 8 * 128 / 125e6,
+                                                    GR_ROWS_LEAST };
 
 static void cut(struct partition *partition, const graft_context *context, const char *method)
 {
@@ -80,7 +81,7 @@ static void print_measure(const struct partition *partition, const graft_context
     if (gr_partition_measure_init(context, &measure, &slice, partition->parts, partition->owner, &error) < 0)
         bench_die("%s", error.message);
     printf("%" PRId64 " entries cut; rows by post %" PRId64 ", by pre %" PRId64 ", at most %" PRId64 " by cover\n",
-           measure.cut, measure.post, measure.pre, measure.bound);
+           measure.cut, measure.rows[GR_ROWS_POST], measure.rows[GR_ROWS_PRE], measure.rows[GR_ROWS_LEAST]);
     printf("most of a part, of the mean: vertices %.3f, entries %.3f, training vertices %.3f\n", measure.imbalance[0],
            measure.imbalance[1], measure.imbalance[2]);
     gr_partition_measure_fini(context, &measure);

@@ -151,9 +151,8 @@ static void record(struct rank *r, struct spread *s, const graft_graph *graph, c
     }
 }
 
-/* Make the plan, and see how much memory all ranks together take for it. */
-static int32_t weigh(struct rank *r, struct spread *s, graft_graph *graph, const graft_plan_args *args,
-                     graft_plan **plan)
+int32_t spread_plan(struct rank *r, struct spread *s, graft_graph *graph, const graft_plan_args *args,
+                    graft_plan **plan)
 {
     const int weighs = s->weighs && r->n_ranks > 1;
     int64_t   before;
@@ -211,7 +210,7 @@ int32_t spread_body(struct rank *r)
     args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
-    rc = weigh(r, s, graph, &args, &plan);
+    rc = spread_plan(r, s, graph, &args, &plan);
     if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
     TRY(rc);
     TRY(move(r, graph, GRAFT_TO_OWNERS, s->x_width * o.element, s->x + o.first * s->x_width * o.element, o.x));

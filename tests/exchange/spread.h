@@ -56,6 +56,10 @@ int32_t spread_setup(struct rank *rank, const struct spread *spread);
 /** The graph of a rank from its slice. */
 int32_t spread_graph(struct rank *rank, const struct spread *spread, graft_graph **graph);
 
+/** Make the plan; with spread->weighs, see how much memory all ranks together take for it. */
+int32_t spread_plan(struct rank *rank, struct spread *spread, graft_graph *graph, const graft_plan_args *args,
+                    graft_plan **plan);
+
 /** A body for ranks_init() whose arg is a spread: all passes. */
 int32_t spread_body(struct rank *rank);
 

@@ -218,28 +218,35 @@ static const char *pair_fault(const struct graph *graph, const struct gr_partiti
     return post == measure->post_rows[pair] && pre == measure->pre_rows[pair] ? NULL : "rows of a pair";
 }
 
+static void add_rows(int64_t rows[GR_ROWS_KINDS], const struct gr_partition_measure *measure, int64_t pair)
+{
+    const int64_t post = measure->post_rows[pair], pre = measure->pre_rows[pair];
+
+    rows[GR_ROWS_POST] += post;
+    rows[GR_ROWS_PRE] += pre;
+    rows[GR_ROWS_LEAST] += post < pre ? post : pre;
+}
+
 const char *graph_measure_fault(const struct graph *graph, const struct gr_partition_measure *measure,
                                 const int32_t *owner)
 {
-    int64_t post = 0, pre = 0, bound = 0;
+    int64_t rows[GR_ROWS_KINDS] = { 0 };
 
     if (measure->cut != graph_cut_entries(graph, owner)) return "entries cut";
     for (int32_t part = 0; part < measure->parts; part++) {
         const struct gr_part_measure *of = &measure->part[part];
-        int64_t                       remote = 0, received = 0, sent = 0;
+        int64_t                       received[GR_ROWS_KINDS] = { 0 }, sent[GR_ROWS_KINDS] = { 0 };
 
         for (int32_t other = 0; other < measure->parts; other++) {
             const int64_t in = (int64_t)part * measure->parts + other, out = (int64_t)other * measure->parts + part;
 
             if (pair_fault(graph, measure, owner, part, other) != NULL) return "rows of a pair";
-            remote += measure->post_rows[in];
-            pre += measure->pre_rows[in];
-            received += measure->post_rows[in] < measure->pre_rows[in] ? measure->post_rows[in] : measure->pre_rows[in];
-            sent += measure->post_rows[out] < measure->pre_rows[out] ? measure->post_rows[out] : measure->pre_rows[out];
+            add_rows(received, measure, in);
+            add_rows(sent, measure, out);
         }
-        if (of->remote != remote || of->received != received || of->sent != sent) return "rows of a part";
-        post += remote;
-        bound += received;
+        if (memcmp(of->received, received, sizeof received) != 0 || memcmp(of->sent, sent, sizeof sent) != 0)
+            return "rows of a part";
+        for (int kind = 0; kind < GR_ROWS_KINDS; kind++) rows[kind] += received[kind];
         for (int share = 0; share < GR_SHARES; share++) {
             if (of->has[share] != total_of(graph, share, owner, part)) return "what a part has";
             if ((double)of->has[share] * measure->parts >
@@ -247,7 +254,7 @@ const char *graph_measure_fault(const struct graph *graph, const struct gr_parti
                 return "imbalance";
         }
     }
-    return measure->post == post && measure->pre == pre && measure->bound == bound ? NULL : "rows in all";
+    return memcmp(measure->rows, rows, sizeof rows) == 0 ? NULL : "rows in all";
 }
 
 int64_t graph_allowed(const struct graph *graph, int share, int32_t parts)

@@ -198,7 +198,7 @@ static int32_t few_end(struct rank *r, struct few *f)
     return rc;
 }
 
-/* All arrives while there is other work, and none of it is waited for; few polls ask for complaints. */
+/* All arrives while there is other work, and none is waited for; and polls do not ask for complaints each time. */
 static int32_t poll_rows(struct rank *r, struct few *f)
 {
     const struct faulty *transport = r->transport.self;

@@ -318,6 +318,42 @@ static void test_others(void)
     ok(files_in_folder() == RANKS, "nothing is left beside");
 }
 
+/* Every other row gathers from a vertex of another rank, the n-th from the n-th vertex or the one behind it: cut
+ * entries in the same places of two graphs, of other vertices. */
+static void make_thin(struct sample_csr *thin, struct sample *sample, int64_t odd)
+{
+    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 };
+
+    sample_csr_init_shape(thin, sample, &shape);
+    for (int64_t v = 0; v < N; v++) {
+        thin->row_ptr[v + 1] = thin->row_ptr[v] + (v % 2 == 0);
+        if (v % 2 == 0) sample_put(thin->col_idx, GRAFT_I32, v / 2, (double)((v + N / 2) % N + odd));
+    }
+}
+
+static void test_same_places(void)
+{
+    static char       spoiled[3][sizeof *out];
+    struct sample     sample = { 5 };
+    struct sample_csr thin[2];
+    struct spread     s[2];
+    const char       *fault[2];
+
+    remove_files();
+    for (int i = 0; i < 2; i++) {
+        make_thin(&thin[i], &sample, i);
+        s[i] = spread_with(name, "hybrid", &thin[i], spoiled);
+        s[i].partition = "given";
+    }
+    fault[0] = run(&s[0], RANKS, GRAFT_OK, "");
+    said(fault[0]);
+    if (fault[0] == NULL) fault[1] = run(&s[1], RANKS, GRAFT_ERR_FORMAT, "of another graph or partition: of ");
+    if (fault[0] == NULL) said(fault[1]);
+    ok(fault[0] == NULL && fault[1] == NULL, "cut entries in the same places, that lead to other vertices");
+    for (int i = 0; i < 2; i++) sample_csr_fini(&thin[i]);
+    remove_files();
+}
+
 static void test_places(void)
 {
     static char   spoiled[3][sizeof *out], nowhere[80], longer[5000];
@@ -402,7 +438,7 @@ int main(void)
     test_others();
     test_memory(1);
     test_memory(0);
-    remove_files();
+    test_same_places();
     test_places();
     remove_files();
     ok(rmdir(folder) == 0, "the folder is empty again");

@@ -178,7 +178,7 @@ static int32_t lose_patience(void *left, graft_error *error)
 static void test_meanwhile(const struct graph *graph, const char *program)
 {
     static const char *const       behaviours[] = { "asleep", "sleeps", "closes", "good" };
-    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5, GR_ROWS_LEAST };
     int32_t                       *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
     graft_error                    error = GRAFT_INIT(graft_error);
     int                            left = 30;
@@ -491,7 +491,7 @@ static const char *choice_fault(const struct graph *graph, int32_t parts, const 
 
 static void test_choice_no_memory(void)
 {
-    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5, GR_ROWS_LEAST };
     struct gr_partition_choice     choice = { .why = "untouched" };
     graft_error                    error = GRAFT_INIT(graft_error);
     struct graph                   graph;
@@ -518,7 +518,9 @@ static void test_choice_no_memory(void)
 
 static void test_choice(const char *program)
 {
-    static const struct gr_partition_cost costs[] = { { 1e-9, 1e-6, 1e-5 }, { 1, 0, 0 }, { 0, 0, 1 }, { 0, 0, 0 } };
+    static const struct gr_partition_cost costs[] = {
+        { 1e-9, 1e-6, 1e-5, GR_ROWS_PRE }, { 1, 0, 0, 0 }, { 0, 0, 1, GR_ROWS_LEAST }, { 0, 0, 1, GR_ROWS_POST }
+    };
 
     choose(program != NULL ? program : "/no/such/program", "60", "");
     for (int which = 0; which < GRAPHS; which++) {

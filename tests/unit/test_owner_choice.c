@@ -93,7 +93,7 @@ static enum gr_partition_method chosen_of(const char *explained)
 /* Run over ranks: the owners must be those of one process, and the sums those of one rank. NULL, or what is wrong. */
 static const char *check_owners(const struct graph *graph, const char *partition, enum slicing slicing, int32_t n_ranks)
 {
-    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5 };
+    const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5, GR_ROWS_LEAST };
     static float                   one[LARGEST * WIDTH], many[LARGEST * WIDTH];
     static int32_t                 owner[LARGEST];
     static char                    fault[800];
@@ -242,6 +242,48 @@ static void test_too_large(const char *method, int32_t status)
                (status == GRAFT_OK || strstr(ranks.at[i].error.message, "at most 2147483647") != NULL);
     fault = ranks_fini(&ranks);
     if (!ok(good && fault == NULL, "%s of more entries than METIS can take", method))
+        diag("%s, %s", ranks.at[0].error.message, fault != NULL ? fault : "");
+}
+
+/* A rank with two vertices, at one end or the other, of a graph that has very many. */
+static int32_t vast_body(struct rank *r)
+{
+    enum { VERTICES = 1 << 24 };
+    static const int64_t row_ptr[] = { 0, 1, 2 };
+    const int32_t        base = r->rank * (VERTICES - 2), columns[] = { base + 1, base };
+    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, VERTICES, row_ptr, columns, NULL };
+    graft_slice          slice = GRAFT_INIT(graft_slice);
+    struct gr_share      share[2] = { { 2, 0, 2, 0, 0 }, { 2, 0, 2, 0, 0 } };
+    int32_t              owner[2] = { -1, -1 }, rc;
+    graft_graph          g = { .context = r->context, .n_vertices = VERTICES, .n_slice = 2 };
+
+    slice.n_vertices = VERTICES;
+    slice.first_row = base;
+    slice.rows = &rows;
+    g.share = share;
+    g.owner = owner;
+    TRY(gr_option_set(r->context, "partition", "stream", &r->error));
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    g.comm = r->comm;
+    TRY(gr_owner_find(&g, &slice, &r->error));
+    if (owner[0] + owner[1] != 1 || owner[0] * owner[1] != 0) rank_blame(r, "owners %d, %d", owner[0], owner[1]);
+done:
+    return rc;
+}
+
+/* A rank that deals out its slice needs no memory for the vertices of others. */
+static void test_vast(void)
+{
+    static struct ranks ranks;
+    const char         *fault;
+    int64_t             peak;
+
+    ranks_init(&ranks, 2, 10, vast_body, NULL);
+    ranks_run(&ranks);
+    peak = atomic_load(&ranks.peak_bytes);
+    fault = ranks_fini(&ranks);
+    if (!ok(ranks.at[0].rc == GRAFT_OK && ranks.at[1].rc == GRAFT_OK && fault == NULL && peak > 0 && peak < 1 << 20,
+            "stream over slices of 2 of 16,777,216 vertices takes %lld bytes", (long long)peak))
         diag("%s, %s", ranks.at[0].error.message, fault != NULL ? fault : "");
 }
 
@@ -517,6 +559,7 @@ int main(int argc, char **argv)
     test_programs();
     test_too_large("metis", GRAFT_ERR_UNSUPPORTED);
     test_too_large("auto", GRAFT_OK);
+    test_vast();
     graph_init(&small, 0);
     graph_init(&other, 1);
     test_kept(&small, "metis");

@@ -1,0 +1,178 @@
+/* What `auto` weighs partitions by: the options of what is to be trained, and the network as it is found to be:
+ * test_owner_cost PARTITIONER.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/spread.h"
+#include "../partition/graphs.h"
+#include "../tap.h"
+
+#include "aggregate/owner.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LARGEST = 4096 };
+
+static graft_context *context;
+static const char    *partitioner;
+
+static void set(const char *key, const char *value)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (gr_option_set(context, key, value, &error) < 0) abort();
+}
+
+/* What an epoch costs with some options, beside what it costs without them: two layers of 100 by one thread. */
+static void test_cost(void)
+{
+    static const struct {
+        const char *key, *value, *standard;
+        double      entry, vertex, row; /* times */
+        int         rows;
+    } cases[] = { { "model", "sage", "sage", 1, 1, 1, GR_ROWS_LEAST },
+                  { "model", "mlp", "sage", 0, 1, 0, GR_ROWS_LEAST },
+                  { "model", "gat", "sage", 1, 1, 1, GR_ROWS_POST },
+                  { "halo.cover", "post", "hybrid", 1, 1, 1, GR_ROWS_POST },
+                  { "halo.cover", "pre", "hybrid", 1, 1, 1, GR_ROWS_PRE },
+                  { "halo.bits", "8", "32", 1, 1, 0.25, GR_ROWS_LEAST },
+                  { "halo.bits_backward", "16", "same", 1, 1, 0.75, GR_ROWS_LEAST },
+                  { "threads", "2", "1", 0.5, 0.5, 1, GR_ROWS_LEAST },
+                  { "layers", "4", "2", 2, 2, 2, GR_ROWS_LEAST },
+                  { "hidden", "200", "100", 2, 4, 2, GR_ROWS_LEAST } };
+    struct gr_partition_cost one, cost;
+    graft_error              error = GRAFT_INIT(graft_error);
+
+    set("layers", "2");
+    set("hidden", "100");
+    set("threads", "1");
+    if (gr_owner_cost(context, 1e6, &one, &error) < 0) abort();
+    ok(one.entry > 0 && one.vertex > 0 && fabs(one.row - 2 * 8 * 100 / 1e6) < 1e-12,
+       "two layers of 100: %.3g s for an entry, %.3g for a vertex, %.3g for a row", one.entry, one.vertex, one.row);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        set(cases[i].key, cases[i].value);
+        if (gr_owner_cost(context, 1e6, &cost, &error) < 0) abort();
+        set(cases[i].key, cases[i].standard);
+        ok(fabs(cost.entry / one.entry - cases[i].entry) < 1e-9 &&
+               fabs(cost.vertex / one.vertex - cases[i].vertex) < 1e-9 &&
+               fabs(cost.row / one.row - cases[i].row) < 1e-9 && (int)cost.rows == cases[i].rows,
+           "%s=%s: %g, %g and %g times as much, rows of kind %d", cases[i].key, cases[i].value, cost.entry / one.entry,
+           cost.vertex / one.vertex, cost.row / one.row, (int)cost.rows);
+    }
+}
+
+/* A network that takes a twentieth of a second for what is long. */
+static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
+
+static int32_t slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
+                         graft_error *error)
+{
+    if (bytes > 100000) usleep(50000);
+    return quick_send(self, to, tag, data, bytes, request, error);
+}
+
+static int32_t body(struct rank *r)
+{
+    struct spread *s = r->all->arg;
+    graft_graph   *graph = NULL;
+    int32_t        rc;
+
+    if (quick_send != NULL) r->transport.send = slow_send;
+    rc = spread_setup(r, s);
+    if (rc == GRAFT_OK) rc = spread_graph(r, s, &graph);
+    if (rc == GRAFT_OK && r->rank == 0)
+        rc = gr_interface_graph.explain(graph, s->explained, sizeof s->explained, &r->error);
+    gr_interface_graph.destroy(graph);
+    return rc;
+}
+
+/* What is said of a partition of graph number `which`; NULL, or what is wrong. */
+static const char *explain(int which, const char *partition, const char *const *settings, int is_slow,
+                           char explained[4096])
+{
+    static struct ranks  ranks;
+    static struct spread s;
+    static char          fault[700];
+    struct graph         graph;
+    const char          *left;
+
+    graph_init(&graph, which);
+    s = (struct spread){
+        .graph = &graph.rows, .settings = settings, .partition = partition, .cover = "hybrid", .threads = "1"
+    };
+    ranks_init(&ranks, 2, 30, body, &s);
+    quick_send = is_slow ? ranks.at[0].transport.send : NULL;
+    ranks_run(&ranks);
+    left = ranks_fini(&ranks);
+    memcpy(explained, s.explained, 4096);
+    graph_fini(&graph);
+    snprintf(fault, sizeof fault, "%s %s", ranks.at[0].error.message, left != NULL ? left : "");
+    return ranks.at[0].rc == GRAFT_OK && ranks.at[1].rc == GRAFT_OK && left == NULL ? NULL : fault;
+}
+
+/* The number that stands before some words. */
+static double number_before(const char *text, const char *words)
+{
+    const char *at = strstr(text, words);
+
+    while (at != NULL && at > text && at[-1] != ' ') at--;
+    return at != NULL ? strtod(at, NULL) : -1;
+}
+
+/* The network is looked at: what is predicted for a slow one is what its pace makes of the partition. */
+static void test_network(void)
+{
+    const char *const          settings[] = { "metis.program", partitioner, "layers", "2", "hidden", "100", NULL };
+    static int32_t             owner[LARGEST];
+    static char                explained[4096];
+    const char                *fault = explain(5, "metis", settings, 1, explained);
+    const double               pace = number_before(explained, " MB/s between ranks");
+    const double               told = number_before(explained, " s, with ");
+    struct graph               graph;
+    struct gr_partition_choice choice;
+    struct gr_partition_cost   cost;
+    graft_error                error = GRAFT_INIT(graft_error);
+
+    graph_init(&graph, 5);
+    set("metis.program", partitioner);
+    if (gr_owner_cost(context, pace * 1e6, &cost, &error) < 0 ||
+        gr_partition_choose(context, &graph.slice, 2, GR_PARTITION_METIS, &cost, NULL, owner, &choice, &error) < 0)
+        abort();
+    if (!ok(fault == NULL && pace > 1 && pace < 21.1 && fabs(told / choice.seconds[GR_PARTITION_METIS] - 1) < 0.02,
+            "a slow network is found to be one, of %g MB/s, and %g s are predicted with it", pace, told))
+        diag("%s; %g; %s", fault != NULL ? fault : "", choice.seconds[GR_PARTITION_METIS], explained);
+    graph_fini(&graph);
+}
+
+/* One graph, and another choice where no rows are sent: cliques under shuffled names are cut least by stream, and
+ * ranges are the most even. */
+static void test_model(void)
+{
+    const char *const sage[] = { "metis.program", "/no/such/program", NULL };
+    const char *const mlp[] = { "metis.program", "/no/such/program", "model", "mlp", NULL };
+    static char       one[4096], other[4096];
+    const char       *fault = explain(5, "auto", sage, 0, one);
+
+    if (fault == NULL) fault = explain(5, "auto", mlp, 0, other);
+    if (!ok(fault == NULL && strstr(one, "; chosen: stream") != NULL && strstr(other, "; chosen: block") != NULL,
+            "auto takes stream for sage, and blocks for mlp, which sends nothing"))
+        diag("%s; %s; %s", fault != NULL ? fault : "", one, other);
+}
+
+int main(int argc, char **argv)
+{
+    const graft_api *api;
+    graft_error      error = GRAFT_INIT(graft_error);
+
+    if (argc < 2) return 2;
+    alarm(50);
+    partitioner = argv[1];
+    setenv("GRAFT_TEST_BEHAVIOUR", "good", 1);
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
+    context = api->context;
+    test_cost();
+    test_network();
+    test_model();
+    api->close(context);
+    return done();
+}
