@@ -84,8 +84,8 @@ int32_t ranks_prepare(struct ranks *ranks, const struct library *library, graft_
 
     TRY(library_option(library, "halo.timeout", &timeout, error));
     ranks->patience = strtod(timeout.value, NULL);
-    ranks->waited = calloc((size_t)ranks->n_ranks, sizeof *ranks->waited);
-    if (ranks->waited == NULL) rc = problem_memory(error, "the ranks");
+    ranks->told = calloc((size_t)ranks->n_ranks, sizeof *ranks->told);
+    if (ranks->told == NULL) rc = problem_memory(error, "the ranks");
 done:
     return rc;
 }
@@ -93,9 +93,9 @@ done:
 void ranks_fini(struct ranks *ranks, const struct library *library)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
-    free(ranks->waited);
+    free(ranks->told);
     ranks->graph = NULL;
-    ranks->waited = NULL;
+    ranks->told = NULL;
     if (!ranks->is_open) return;
     if (ranks->has_parted && ranks->ours.abandon != NULL) ranks->ours.abandon(ranks->ours.self);
     ranks->ours.close(ranks->ours.self);
@@ -290,17 +290,23 @@ done:
     return rc;
 }
 
-int32_t ranks_hear_waits(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error)
+int32_t ranks_hear_all(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error)
 {
-    graft_traffic traffic = GRAFT_INIT(graft_traffic);
-    int32_t       rc = GRAFT_OK;
+    graft_traffic      traffic = GRAFT_INIT(graft_traffic);
+    graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+    struct told       *mine = ranks->told + ranks->rank;
+    int32_t            rc = GRAFT_OK;
 
     if (ranks->n_ranks == 1) return GRAFT_OK;
     TRY(library->train->traffic(trainer, ranks->rank, &traffic, error));
-    ranks->waited[ranks->rank] = traffic.wait_seconds;
-    if (ranks->rank > 0) return send_to(ranks, 0, &traffic.wait_seconds, sizeof traffic.wait_seconds, error);
-    for (int q = 1; q < ranks->n_ranks; q++)
-        TRY(receive_from(ranks, q, &ranks->waited[q], sizeof *ranks->waited, error));
+    mine->waited = traffic.wait_seconds;
+    for (int32_t i = 0; library->train->traffic_item(trainer, ranks->rank, i, &item, NULL) == GRAFT_OK; i++) {
+        mine->looked_at += (double)item.looked_at;
+        mine->nmse += item.nmse;
+        mine->bound += item.bound;
+    }
+    if (ranks->rank > 0) return send_to(ranks, 0, mine, sizeof *mine, error);
+    for (int q = 1; q < ranks->n_ranks; q++) TRY(receive_from(ranks, q, &ranks->told[q], sizeof *ranks->told, error));
 done:
     return rc;
 }

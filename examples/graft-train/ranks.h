@@ -6,6 +6,12 @@
 
 #include "library.h"
 
+/** Of one rank: seconds that it waited for rows; and of rows that it sent in few bits how many were looked at, what is
+ *  lost of them, and what the theory allows. */
+struct told {
+    double waited, looked_at, nmse, bound;
+};
+
 struct ranks {
     int             n_ranks; /* 1: none of the following is there */
     int             rank;
@@ -16,7 +22,7 @@ struct ranks {
     graft_graph    *graph;
     graft_dataset   dataset;  /* the slice of this rank, over that graph */
     double          patience; /* seconds that a rank waits for another */
-    double         *waited;   /* [n_ranks] seconds that each has waited for rows; known to rank 0 in the end */
+    struct told    *told;     /* [n_ranks] what each alone knows; known to rank 0 in the end */
 };
 
 /** The number of this process among those that a launcher has started; 0 if it is alone. */
@@ -50,8 +56,7 @@ int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);
 int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
                       graft_error *error);
 
-/** Let rank 0 know how long each has waited; the library tells a rank of its own time alone. */
-int32_t ranks_hear_waits(struct ranks *ranks, const struct library *library, graft_trainer *trainer,
-                         graft_error *error);
+/** Let rank 0 know what the library tells each rank of itself alone. */
+int32_t ranks_hear_all(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error);
 
 #endif

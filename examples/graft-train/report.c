@@ -109,11 +109,26 @@ static json_t *build_waits(const struct run *run)
     json_t *waits = json_array();
 
     for (int q = 0; q < run->ranks.n_ranks; q++) {
-        if (json_array_append_new(waits, number(run->ranks.waited[q])) == 0) continue;
+        if (json_array_append_new(waits, number(run->ranks.told[q].waited)) == 0) continue;
         json_decref(waits);
         return NULL;
     }
     return waits;
+}
+
+/** What few bits lost of the rows that all ranks sent and looked at, of their squares; nothing if there were none. */
+static void add_losses(json_t *report, const struct run *run, int *bad)
+{
+    struct told all = { 0 };
+
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        all.looked_at += run->ranks.told[q].looked_at;
+        all.nmse += run->ranks.told[q].nmse;
+        all.bound += run->ranks.told[q].bound;
+    }
+    if (all.looked_at == 0) return;
+    add(report, "quant_nmse", number(all.nmse / all.looked_at), bad);
+    add(report, "quant_nmse_bound", number(all.bound / all.looked_at), bad);
 }
 
 /** Over ranks: how many, and what they send. */
@@ -128,9 +143,10 @@ static void add_ranks(json_t *report, const struct run *run, int *bad)
     add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
     add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
     add(report, "halo_bytes_by_layer", build_layers(run), bad);
-    add(report, "wait_seconds", number(run->ranks.waited[0]), bad);
+    add(report, "wait_seconds", number(run->ranks.told[0].waited), bad);
     add(report, "wait_seconds_by_rank", build_waits(run), bad);
     add(report, "overlap_fraction", number(traffic.overlap_fraction), bad);
+    add_losses(report, run, bad);
 }
 
 /** The whole report, or NULL when out of memory. */
@@ -205,11 +221,11 @@ static void print_ranks(const struct run *run)
 
     if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
     for (int q = 1; q < run->ranks.n_ranks; q++)
-        if (run->ranks.waited[q] > run->ranks.waited[slowest]) slowest = q;
+        if (run->ranks.told[q].waited > run->ranks.told[slowest].waited) slowest = q;
     printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on the first rank, %.3g s "
            "at most (rank %d)\n",
-           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6, run->ranks.waited[0],
-           run->ranks.waited[slowest], slowest);
+           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6,
+           run->ranks.told[0].waited, run->ranks.told[slowest].waited, slowest);
 }
 
 void report_print(const struct run *run)

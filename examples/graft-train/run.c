@@ -151,7 +151,7 @@ int32_t run_train(struct run *run, graft_error *error)
         TRY(train_epochs(run, total, error));
         TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     }
-    TRY(ranks_hear_waits(&run->ranks, &run->library, run->trainer, error));
+    TRY(ranks_hear_all(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;
 done:
     return rc;

@@ -4,7 +4,7 @@
 #include "edge/edge.h"
 #include "graph/csr.h"
 #include "graph/order.h"
-#include "model/labels.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,12 +11,6 @@ static inline int gr_is_in_loss(const graft_trainer *trainer, int64_t v)
     return gr_is_trained(trainer, v) && (trainer->labels.taken == NULL || !trainer->labels.taken[v]);
 }
 
-/** The first layer whose graph a step may do fewer rows of: what is gathered once is gathered for all rows. */
-static inline int32_t gr_first_masked(const graft_trainer *trainer)
-{
-    return gr_gathers_once(trainer) && !gr_propagates(trainer);
-}
-
 /** Whether labels can be input, if they are to be. */
 int32_t gr_labels_check(const graft_trainer *trainer, graft_error *error);
 int32_t gr_labels_init(graft_trainer *trainer, graft_error *error);

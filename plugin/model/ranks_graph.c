@@ -2,7 +2,7 @@
  * that the layers need in a step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge.h"
-#include "model/labels.h"
+#include "model/model.h"
 
 #include <string.h>
 

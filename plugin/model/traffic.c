@@ -174,16 +174,16 @@ static int64_t row_bytes(const graft_trainer *t, int32_t l, int32_t pass)
 {
     const struct gr_layer *layer = &t->layers[l];
     const int              is_gat = t->config.kind == GR_MODEL_GAT;
-    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
     const struct gr_wire  *wire = t->ranks.plan != NULL ? &t->ranks.plan->wire : &t->ranks.halo_rows.wire;
     const int              first = l == 0 && layer->aggregate_first && !is_gat;
-    int64_t                bytes = 0;
+    const int64_t          labels = first && gr_propagates(t) ? t->data.n_classes : 0;
+    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    int64_t                bytes;
 
     if (first && pass == GRAFT_PASS_BACKWARD) return 0;
-    if (!first || !gr_gathers_once(t)) bytes = gr_ranks_row_bytes(wire, pass, width, 0);
+    bytes = first && gr_gathers_once(t) ? 0 : gr_ranks_row_bytes(wire, pass, width, 0);
     if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l)) bytes *= 2;
-    if (first && gr_propagates(t)) bytes += gr_ranks_row_bytes(wire, pass, t->data.n_classes, 0);
-    return bytes;
+    return bytes + (labels > 0 ? gr_ranks_row_bytes(wire, pass, labels, 0) : 0);
 }
 
 static void line(const graft_trainer *t, int32_t rank, struct gr_text *text)

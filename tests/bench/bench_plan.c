@@ -12,8 +12,8 @@
 
 static const char usage[] =
     "usage: bench_plan rmat:SCALE:EDGES|uniform:N:EDGES|DATASET RANKS [PARTITION [KEY=VALUE...]]\n"
-    "2 to 8 RANKS are threads of this process, each with threads=1. PARTITION is hash (the default) or another\n"
-    "value of that option; KEY=VALUE are other options.";
+    "2 to 8 RANKS are threads of this process, each with option threads = 1. PARTITION is hash (the default) or\n"
+    "another value of that option; KEY=VALUE are other options.";
 
 enum { SETTINGS_MOST = 16, ENTRY_BYTES = 64, VERTEX_BYTES = 24 };
 

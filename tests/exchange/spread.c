@@ -180,7 +180,7 @@ static void make_again(struct rank *r, const struct spread *s, graft_graph *grap
     int32_t           rc;
 
     TRY(gr_interface_aggregate.create(graph, args, &plan, &r->error));
-    TRY(do_pass(r, s, graph, plan, o, 0));
+    if (s->n_passes > 0) TRY(do_pass(r, s, graph, plan, o, 0));
 done:
     if (rc < 0) rank_blame(r, "again: %s", r->error.message);
     gr_interface_aggregate.destroy(plan);

@@ -184,6 +184,14 @@ def test_one_rank():
        {f"rank {rank}" for rank in range(int(n_ranks))}, "without a library, each says who it is", result.stderr)
 
 
+def test_few_bits():
+    out = f"{base}/few.json"
+    result = launch(data, *TRAINED, "partition=hash", "halo.bits=8", "halo.error=exact", "--json", out)
+    report = json.loads(read(out)) if result.returncode == 0 else {}
+    ok(0 < report.get("quant_nmse", 0) < 1e-3 and report["quant_nmse"] < 1.5 * report["quant_nmse_bound"],
+       "with 8 bits the report says how little was lost", result.stderr, report.get("quant_nmse"))
+
+
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
@@ -200,5 +208,6 @@ test_training("hash")
 test_metis()
 test_prepared()
 test_profile()
+test_few_bits()
 test_errors()
 sys.exit(done())

@@ -56,6 +56,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "row_masks=yes");
     host_set(host->api, "model=sage");
     if (plot->usual != NULL) host_set(host->api, plot->usual);
+    host_set(host->api, "label_rate=0");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
     rc = make(host, graph, &s, &trainer);

@@ -1,0 +1,64 @@
+/* What a trainer does with the other ranks; part of model.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_RANKS_H
+#define GR_MODEL_RANKS_H
+
+struct gr_text;
+
+/* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
+ * where they say that they are not. */
+/** Make one outcome of those of all ranks. */
+int32_t gr_ranks_agree(const graft_trainer *trainer, int32_t rc, graft_error *error);
+/** Tell the others of a failure that this rank has alone, where they wait for it. */
+int32_t gr_ranks_fail(const graft_trainer *trainer, int32_t rc, graft_error *error);
+/** Sums over all ranks, in place. */
+int32_t gr_ranks_sum(const graft_trainer *trainer, double *values, int64_t count, graft_error *error);
+int32_t gr_ranks_sum_gradients(const graft_trainer *trainer, graft_error *error);
+/** *here becomes whether it is not 0 on any rank. */
+int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error);
+/** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
+int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
+/** Whether all are told to train the same model, and one that ranks can train. */
+int32_t gr_ranks_compare(graft_trainer *trainer, graft_error *error);
+/** Move the data set from slices to owners: n is that of this rank from now on. */
+int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
+/** What gr_model_graph_init() and gr_model_graph_mask() do in one process. */
+int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
+/** Follow the level of all ranks to what it gathers from other ranks: vertices of these on level `hop`. */
+int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
+/** Not collective: memory for all messages of a step, when it is known how the layers work. */
+int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
+/** Not collective: a step begins; and rows of so many bytes are exchanged in the layer in work, which counts for the
+ *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
+void    gr_traffic_begin(const graft_trainer *trainer);
+void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t row_bytes);
+/** Not collective: what few bits lost of the rows that were sent just now. */
+void    gr_traffic_lose(const graft_trainer *trainer, int32_t pass, const struct gr_wire *wire);
+/** Bytes of a row on its way. */
+int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact);
+/** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
+int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
+int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
+void    gr_ranks_graph_fini(graft_trainer *trainer);
+void    gr_ranks_fini(graft_trainer *trainer);
+/** gr_product_gather() over ranks. */
+int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_layer *layer, const struct gr_sum *sum,
+                        graft_error *error);
+/** Of gat, for x[n_seen x width]: begin to fill the rows of others in; or, backward, to add those rows to the owners'
+ *  own, as gradients. end() waits for it, and does nothing where none has begun. In a profile, the phase in work has
+ *  parts of it: `begin`, what was packed since, and `local`, what else was done since (0: since rows were sent). */
+int32_t gr_ranks_halo_begin(graft_trainer *trainer, enum gr_direction direction, float *x, int64_t width, double begin,
+                            graft_error *error);
+int32_t gr_ranks_halo_end(graft_trainer *trainer, double local, graft_error *error);
+/** Logits of the owned vertices, and the classes they say, to the slices of all ranks. Outputs may be NULL. */
+int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
+                      graft_error *error);
+
+/** Of gat: gr_profile_team(), which lets rows of others move meanwhile. Not collective. */
+struct gr_team gr_ranks_team(const graft_trainer *trainer);
+
+/** A table of what a step makes each rank receive, layer by layer. */
+void gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
+
+#endif
