@@ -226,6 +226,16 @@ static int64_t number_of(const struct gr_wire *w, int side, int32_t q, int64_t r
     return pair << 32 | (row - w->rows[side].start[q]);
 }
 
+/* No more threads than there is scratch memory for: a pass may ask for others than option "threads" said when that was
+ * made. Messages are the same for any number. */
+static struct gr_team team_with_room(const struct gr_wire *w, struct gr_team team)
+{
+    const int64_t each = gr_codec_work(&w->codec), room = each > 0 ? w->work_floats / each : 1;
+
+    if (team.threads > room) team.threads = (int)room;
+    return team;
+}
+
 /* What the threads find: an answer for each rank, or for all. */
 struct job {
     struct gr_wire *wire;
@@ -294,7 +304,7 @@ static int32_t encode(struct gr_wire *w, struct gr_team team, graft_error *error
     const int64_t rows = w->rows[OUT].start[w->exchange.comm->n_ranks];
     struct job    job = { .wire = w, .plain = w->exchange.plain_out };
 
-    gr_parallel_chunks(team, rows * w->codec.width, rows, CHUNK, encode_rows, &job);
+    gr_parallel_chunks(team_with_room(w, team), rows * w->codec.width, rows, CHUNK, encode_rows, &job);
     sum_losses(w);
     for (int32_t q = 0; q < w->exchange.comm->n_ranks && w->format.refuses; q++)
         if (job.plain[q])
@@ -359,7 +369,7 @@ static int32_t decode(struct gr_wire *w, struct gr_team team, graft_error *error
 
     memset(job.plain, 0, (uint64_t)w->exchange.comm->n_ranks);
     for (int32_t i = 0; i < w->exchange.n_in; i++) job.plain[w->exchange.from[i]] = w->exchange.plain_in[i];
-    gr_parallel_chunks(team, rows * w->codec.width, rows, CHUNK, decode_rows, &job);
+    gr_parallel_chunks(team_with_room(w, team), rows * w->codec.width, rows, CHUNK, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",
             (long long)number_of(w, IN, rank_of(w, IN, job.wrong), job.wrong) & 0xFFFFFFFF, rank_of(w, IN, job.wrong));

@@ -111,6 +111,7 @@ static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *grap
     args.x = &x;
     args.out = &out;
     args.row_scale = p->scaled ? o->scale : NULL;
+    args.threads = s->pass_threads;
     args.epoch = number / 4;
     args.layer = number % 4;
     TRY(move(r, graph, GRAFT_TO_OWNERS, row, p->out + o->first * row, o->out));

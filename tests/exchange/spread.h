@@ -36,6 +36,7 @@ struct spread {
     const char        *file[RANKS_MOST]; /* option halo.file of each rank, or NULL */
     int                n_passes;
     struct spread_pass pass[PASSES_MOST];
+    int32_t            pass_threads; /* that passes ask for; 0: as the option says */
     int                forward_only, weighs, starved;
     int64_t            fail_at;                      /* starved: the allocation, behind the setup, that fails */
     int64_t            plan_peak, plan_stays;        /* weighs: bytes of all ranks, for the plan */

@@ -24,6 +24,7 @@ PROGRAMS = {
     "tests/unit_test_frames": [],
     "tests/unit_test_faults": [],
     "tests/unit_test_threads": [],
+    "tests/unit_test_wire": [],
     "tests/unit_test_aggregate": [],
     "tests/unit_test_aggregate_faults": [],
     "tests/abi/test_arguments_mxm": [],

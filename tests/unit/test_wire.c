@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 400, WIDTH = 96 };
+enum { N = 4000, WIDTH = 96 }; /* enough for several threads to be worth it */
 
 /* A graph, and passes over it. */
 struct world {
@@ -56,7 +56,8 @@ static const char *pass_with(const struct world *w, int32_t n_ranks, const char 
                               .scale = w->scale,
                               .partition = "hash",
                               .cover = cover,
-                              .threads = "2",
+                              .threads = "1",
+                              .pass_threads = 8, /* more than the plan has scratch memory for */
                               .settings = settings,
                               .reserved = WIDTH,
                               .n_passes = 1,
