@@ -2,7 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/halo.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "edge/edge.h"
+
+/* Rows that a thread gathers before it encodes them. */
+enum { CHUNK = 64 };
 
 /* All rows are raw. */
 static int32_t share_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
@@ -80,12 +84,30 @@ static struct packing packing_of(const struct gr_halo_rows *r)
                              { sizeof(graft_index), GRAFT_I32, sent, r->links.place } };
 }
 
+/* Rows that go: copied from where they are, unless they lie side by side, and encoded while they are in the caches. */
+static void make_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct gr_halo_rows  *r = arg;
+    const gr_wire_encoder encode = gr_wire_encoder_of(&r->wire);
+    struct packing        p = packing_of(r);
+
+    (void)chunk;
+    if (r->pass.direction == GR_FORWARD) {
+        p.packed.data = r->buffer + begin * r->pass.width;
+        p.packed.n_rows = p.index.count = end - begin;
+        p.index.data = r->links.place + begin;
+        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, 1);
+    }
+    if (encode != NULL) encode(&r->wire, omp_get_thread_num(), begin, end);
+}
+
 int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error)
 {
     const struct gr_wire_rows owned = { r->links.send_start, r->buffer };
     const struct gr_wire_rows halo = { r->halo->start, pass->x + pass->n_owned * pass->width };
     const int                 forward = pass->direction == GR_FORWARD;
+    const int64_t             sent = forward ? r->links.send_start[r->wire.exchange.comm->n_ranks] : r->halo->count;
     const struct gr_wire_pass on_wire = { .layer = pass->layer,
                                           .direction = (int32_t)pass->direction,
                                           .exact = pass->exact,
@@ -96,12 +118,11 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
 
     r->pass = *pass;
     GR_TRY(gr_wire_receive(&r->wire, &on_wire, forward ? halo : owned, error));
-    if (forward) {
-        const struct packing p = packing_of(r);
-
-        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, team.threads);
-    }
-    rc = gr_wire_send(&r->wire, forward ? owned : halo, team, error);
+    gr_wire_out(&r->wire, forward ? owned : halo);
+    team.poll = NULL; /* what goes is not posted yet */
+    if (forward || gr_wire_encoder_of(&r->wire) != NULL)
+        gr_parallel_chunks(gr_wire_team(&r->wire, team), sent * pass->width, sent, CHUNK, make_rows, r);
+    rc = gr_wire_send(&r->wire, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->wire.exchange.comm, error);
     GR_TRY(rc);
     r->begun = 1;
