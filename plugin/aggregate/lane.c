@@ -136,14 +136,18 @@ done:
     return rc;
 }
 
-int64_t gr_lanes_room(const struct gr_lanes *lanes, const int64_t rows[2], int64_t width, graft_dtype dtype)
+int64_t gr_lanes_room(const struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype)
 {
     int64_t bytes = 0;
 
-    if (!lanes->is_async || lanes->lane == NULL) return 0;
-    for (int side = OUT; side <= IN; side++)
-        bytes += kept_bytes(rows[side], width, dtype) + 16 * gr_chunk_count(rows[side], CHUNK);
-    return bytes + 2 * gr_wire_room(&lanes->lane[0].wire, rows, width, dtype);
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
+        const struct gr_lane *lane = gr_lanes_find(lanes, layer, d);
+
+        if (lane != NULL && lane->is_async)
+            bytes += kept_bytes(lane->rows[IN], width, dtype) + 16 * gr_chunk_count(lane->rows[IN], CHUNK) +
+                     gr_wire_room(&lane->wire, lane->rows, width, dtype);
+    }
+    return bytes;
 }
 
 int64_t gr_lanes_bytes(const struct gr_lanes *lanes)

@@ -77,9 +77,9 @@ int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, gra
  * \return OK; ERR_NOMEM. */
 int32_t gr_lanes_reserve(struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
 
-/** Bytes that they hold, and that gr_lanes_reserve() would add at most. */
+/** Bytes that they hold, and that those of a layer hold more when so wide passes were reserved. */
 int64_t gr_lanes_bytes(const struct gr_lanes *lanes);
-int64_t gr_lanes_room(const struct gr_lanes *lanes, const int64_t rows[2], int64_t width, graft_dtype dtype);
+int64_t gr_lanes_room(const struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype);
 
 /** The lane of a layer in one direction, NULL if it has none. */
 struct gr_lane *gr_lanes_find(const struct gr_lanes *lanes, int32_t layer, int32_t direction);

@@ -313,8 +313,8 @@ static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int32_t la
 {
     const int32_t n_ranks = t->over->comm->n_ranks;
     const int64_t rows[] = { plan->side[GR_SIDE_IN].start[n_ranks], plan->side[GR_SIDE_OUT].start[n_ranks] };
-    const int64_t packed = gr_wire_room(&plan->wire, rows, width, GRAFT_F32) +
-                           (layer >= 0 ? gr_lanes_room(&plan->lanes, rows, width, GRAFT_F32) : 0);
+    const int64_t packed =
+        gr_wire_room(&plan->wire, rows, width, GRAFT_F32) + gr_lanes_room(&plan->lanes, layer, width, GRAFT_F32);
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_ledger_check(t, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
