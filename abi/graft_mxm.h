@@ -134,8 +134,8 @@ typedef struct graft_mxm {
      * an entry, or because it is forbidden, -1.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B or each other, unknown semiring
-     *         or flags, winner with a sum, times for no number of threads, rows_arg without rows_done; that nothing else of
-     *         args overlaps what is written is not checked);
+     *         or flags, winner with a sum, times for no number of threads, rows_arg without rows_done; that nothing
+     *         else of args overlaps what is written is not checked);
      *         ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse); ERR_OPTION (no kernel
      *         has the chosen name); ERR_NOMEM; ERR_MODULE, also when option mxm.verify finds a difference: it names
      *         element and both values. C is untouched after all but ERR_MODULE and an ERR_NOMEM from inside a foreign

@@ -282,8 +282,9 @@ static int crosses_lines(const graft_dense *b)
     return ((uintptr_t)b->data | (uint64_t)b->stride * (unsigned)element) % GR_CACHE_LINE != 0;
 }
 
-/* Whether C is better written past the caches: no sum is added to it, nobody waits for its rows, and it is so large (more than the last level of
- * most processors has for two cores) that little of it would still be there for who reads it next. */
+/* Whether C is better written past the caches: no sum is added to it, nobody waits for its rows, and it is so large
+ * (more than the last level of most processors has for two cores) that little of it would still be there for who reads
+ * it next. */
 static int streams(const graft_mxm_args *args)
 {
     const double       large = 32 << 20;
