@@ -241,12 +241,12 @@ void gr_plan_destroy(graft_plan *plan)
     gr_matrix_destroy(plan->local_transpose);
     gr_matrix_destroy(plan->send_transpose);
     gr_matrix_destroy(plan->receive_transpose);
+    gr_lanes_fini(&plan->lanes); /* which may wait for rows of the sides */
+    gr_wire_fini(&plan->wire);
     for (int side = 0; side < GR_SIDES; side++) {
         gr_free(plan->context, plan->side[side].start);
         gr_free(plan->context, plan->side[side].buffer);
     }
-    gr_lanes_fini(&plan->lanes);
-    gr_wire_fini(&plan->wire);
     gr_free(plan->context, plan->bare);
     gr_free(plan->context, plan->flow);
     gr_graph_destroy(plan->graph);
