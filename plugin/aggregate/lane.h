@@ -1,5 +1,5 @@
-/* What one layer sends in one direction, pass after pass: in how many bits each row goes, where these are adaptive; and,
- * where passes are asynchronous, rows of the pass before, which are of use while those of this one travel.
+/* What one layer sends in one direction, pass after pass: in how many bits each row goes, where these are adaptive;
+ * and, where passes are asynchronous, rows of the pass before, which are of use while those of this one travel.
  *
  * A pass that is apart from that, of an evaluation say, goes over the wire that all lanes share, and so do all passes
  * where neither is asked for. Source: Sylvie, section 4 (asynchronous passes, and those in between that wait); PipeGCN,
@@ -17,12 +17,23 @@ struct gr_lane_flow {
 };
 
 struct gr_lane {
-    int32_t               layer, direction;
-    int32_t               is_adaptive, is_async;
-    int64_t               rows[2]; /* that go, and come */
-    struct gr_wire_widths widths;  /* adaptive */
-    int64_t               width;   /* that widths.at is for; -1: none yet */
-    struct gr_lane_flow  *flow;    /* [n_ranks] adaptive */
+    int32_t        layer, direction;
+    int32_t        is_adaptive, is_async;
+    const int64_t *start[2]; /* [n_ranks + 1] rows by rank: that go, and come */
+    int64_t        rows[2];  /* of all of them */
+
+    /* Adaptive (adapt.h): */
+    struct gr_wire_widths widths;
+    int64_t               width;     /* that widths.at is for; -1: none yet */
+    uint8_t              *next[2];   /* [rows] bits of passes to come, if it has_next */
+    float                *weight[2]; /* [rows] what an error of each is multiplied with, squared, and added up */
+    int                   has_next;
+    int                   is_weighed, is_told; /* the weights of rows that come are known, and of those that go */
+    int                   counts;              /* passes since bits were decided on */
+    int64_t               counted_epoch;       /* of the last one, and: */
+    int64_t               exchanges;           /* how many passes of that epoch had messages */
+    int                   is_adapted;          /* bits were decided on, and: */
+    struct gr_lane_flow  *flow;                /* [n_ranks] of a pass */
 
     /* Asynchronous: */
     struct gr_wire wire;
@@ -37,6 +48,13 @@ struct gr_lane {
     int64_t        oldest;   /* of those of all passes */
 };
 
+/** What decides on adaptive bits: at most so many bytes in an epoch, or so much loss, or, where both are 0, the balance
+ *  of loss and time. */
+struct gr_lane_limits {
+    int64_t bytes;
+    double  error, lambda;
+};
+
 /** The lanes of a plan. */
 struct gr_lanes {
     const graft_context *context;
@@ -44,7 +62,9 @@ struct gr_lanes {
     int32_t              n_layers;
     int32_t              adaptive[2], is_async;
     double               smoothing;
-    struct gr_lane      *lane; /* [n_layers x 2], or NULL where no option asks for them */
+
+    struct gr_lane_limits limits;
+    struct gr_lane       *lane; /* [n_layers x 2], or NULL where no option asks for them */
 };
 
 /** A pass on its way. */
@@ -65,16 +85,18 @@ struct gr_lane_pass {
  *  Neither says anything about memory for rows. \return OK; ERR_NOMEM. */
 int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers, struct gr_lanes *lanes,
                       graft_error *error);
-/** Make both lanes of a layer; likewise. \param[in] rows  That go forward, and that come. */
-int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t rows[2], graft_error *error);
+/** Make both lanes of a layer; likewise. \param[in] start  [n_ranks + 1] of rows that go forward, and that come: they
+ *  outlive the lanes. */
+int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t *const start[2], graft_error *error);
 /** Waits for what travels. */
 void    gr_lanes_fini(struct gr_lanes *lanes);
 
-/** Whether the options are the same on all ranks. Collective. \return OK; ERR_ARG, ERR_PEER. */
+/** Whether the options are the same on all ranks, and go together. Collective. \return OK; ERR_ARG, ERR_OPTION: the
+ *  same on all ranks; ERR_PEER. */
 int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
-/** Have memory for passes of a layer that are so wide. Where the last one was not, its rows are dropped. Not collective.
- * \return OK; ERR_NOMEM. */
+/** Have memory for passes of a layer that are so wide. Where the last one was not, its rows are dropped. Not
+ *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_lanes_reserve(struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
 
 /** Bytes that they hold, and that those of a layer hold more when so wide passes were reserved. */
@@ -84,8 +106,8 @@ int64_t gr_lanes_room(const struct gr_lanes *lanes, int32_t layer, int64_t width
 /** The lane of a layer in one direction, NULL if it has none. */
 struct gr_lane *gr_lanes_find(const struct gr_lanes *lanes, int32_t layer, int32_t direction);
 
-/** Begin a pass of a lane, or of none, over the wire that all share, as gr_wire_receive(); in.rows may be written before
- *  the end. `smoothing` and `waits` of `pass` are set. Allocates nothing. */
+/** Begin a pass of a lane, or of none, over the wire that all share, as gr_wire_receive(); in.rows may be written
+ *  before the end. `smoothing` and `waits` of `pass` are set. Allocates nothing. */
 int32_t gr_lane_receive(struct gr_lane_pass *pass, struct gr_lane *lane, struct gr_wire *shared,
                         struct gr_wire_pass *on_wire, struct gr_wire_rows in, struct gr_team team, graft_error *error);
 

@@ -6,6 +6,8 @@
 #include "base/parallel.h"
 #include "base/random.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,18 +66,22 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
     return gr_comm_compare(comm, names, values, 6, error);
 }
 
-/* How rows of a pass are written. The nearest level has half the error, but errors of the same sign each time add up in
- * gradients, of which most elements are small beside the largest; and with one bit all elements in the middle of a row
- * would go to its ends. */
+/* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
+ * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
+int32_t gr_wire_rounding(const struct gr_wire_format *f, int32_t direction, int32_t bits)
+{
+    if (f->rounding != 0) return f->rounding;
+    return bits == 1 || direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+}
+
+/* How rows of a pass are written. */
 static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pass *pass)
 {
     struct gr_codec c = { .width = pass->width, .dtype = pass->dtype, .bits = w->format.bits[pass->direction] };
 
     if (pass->exact || c.bits == 0) c.bits = 32;
     c.code = c.bits == 1 ? w->format.code : GRAFT_CODEC_MINMAX;
-    c.rounding = w->format.rounding;
-    if (c.rounding == 0)
-        c.rounding = c.bits == 1 || pass->direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+    c.rounding = gr_wire_rounding(&w->format, pass->direction, c.bits);
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
     c.isa = w->codec.isa;
@@ -309,6 +315,30 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     w->lost[2 * row + 1] = (float)error.bound;
 }
 
+/* What adaptive bits are decided by; no codec: no code fits the row. */
+static void trace(const struct gr_wire *w, const struct gr_codec *codec, int64_t row, const uint8_t *record)
+{
+    double squares = 0;
+    float  sum = 0;
+
+    if (w->widths == NULL) return;
+    w->widths->range[row] = w->widths->squares[row] = 0;
+    if (codec == NULL) return;
+    if (codec->dtype == GRAFT_F64) {
+        const double *x = (const double *)(const void *)plain_row(w, OUT, row);
+
+        for (int64_t j = 0; j < codec->width; j++) squares += x[j] * x[j];
+    } else {
+        const float *x = (const float *)(const void *)plain_row(w, OUT, row);
+
+#pragma omp simd simdlen(16) reduction(+ : sum)
+        for (int64_t j = 0; j < codec->width; j++) sum += x[j] * x[j];
+        squares = (double)sum;
+    }
+    w->widths->range[row] = gr_codec_range(codec, record);
+    w->widths->squares[row] = (float)fmin(squares, (double)FLT_MAX);
+}
+
 /* exchange.plain_out[q] becomes not 0 where a row for rank q fits no code. */
 static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
@@ -327,11 +357,11 @@ static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
 #pragma omp atomic write
             w->exchange.plain_out[q] = 1;
             if (w->format.measuring != GR_MEASURE_NONE) w->lost[2 * row] = -1;
-            if (w->widths != NULL) w->widths->range[row] = 0;
+            trace(w, NULL, row, record);
             continue;
         }
         if (w->format.measuring != GR_MEASURE_NONE) look_at(w, &codec, row, number, record, work);
-        if (w->widths != NULL) w->widths->range[row] = gr_codec_range(&codec, record);
+        trace(w, &codec, row, record);
     }
 }
 

@@ -22,6 +22,9 @@ struct gr_wire_format {
 
 struct gr_wire_format gr_wire_format(const graft_context *context);
 
+/** GRAFT_ROUND_... of rows in so many bits that go in one direction. */
+int32_t gr_wire_rounding(const struct gr_wire_format *format, int32_t direction, int32_t bits);
+
 /** Whether all ranks have the same. Collective. \return OK; ERR_ARG, ERR_PEER. */
 int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
@@ -35,7 +38,8 @@ struct gr_wire_rows {
 struct gr_wire_widths {
     uint8_t *bits[2]; /* [rows] */
     int64_t *at[2];   /* [rows + 1] */
-    float   *range;   /* [rows that go] written: the largest element less the smallest, roughly */
+    float   *range;   /* [rows that go] written: the largest element less the smallest, roughly; 0 of one in no code */
+    float   *squares; /* [rows that go] written: the sum of the squares of its elements */
 };
 
 /** What passes have in common, and how rows travel: exact, as they are, whatever the options say. `semiring` and

@@ -224,8 +224,10 @@ struct gr_ranks {
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
-    int                   waits;  /* the step in work has its own rows, whatever option halo.async says */
-    double                drift;  /* of rows of the last step, |new - old| / |new| */
+    int                   waits;      /* the step in work has its own rows, whatever option halo.async says */
+    double                drift;      /* of rows of the last step, |new - old| / |new| */
+    int64_t               traced;     /* steps since bits were decided on, and: */
+    int                   is_adapted; /* they were */
 };
 
 /** A search for what training depends on, breadth first and level by level. */

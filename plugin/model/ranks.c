@@ -1,6 +1,7 @@
 /* A trainer over ranks: each has the rows of the vertices it owns, and the weights, which are the same on all. What
  * a rank can fail in alone is agreed on before the ranks do the next thing together.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/adapt.h"
 #include "aggregate/plan.h"
 #include "base/crc.h"
 #include "base/parallel.h"
@@ -193,7 +194,8 @@ int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(settle_loss(t, error));
     GR_TRY(compare_options(t, error));
-    rc = gr_wire_compare(t->context, t->over->comm, error);
+    GR_TRY(gr_wire_compare(t->context, t->over->comm, error));
+    rc = gr_lanes_compare(t->context, t->over->comm, error);
 done:
     return rc;
 }
@@ -209,12 +211,35 @@ graft_plan *gr_ranks_step_plan(const graft_trainer *t, int32_t l)
     return t->layers[l].masked_plan != NULL ? t->layers[l].masked_plan : t->ranks.plan;
 }
 
+static const struct gr_lanes *lanes_of(const graft_trainer *t, int32_t l)
+{
+    return t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.lanes : &gr_ranks_step_plan(t, l)->lanes;
+}
+
 struct gr_lane *gr_ranks_lane(const graft_trainer *t, int32_t l, int32_t direction)
 {
-    const struct gr_lanes *lanes =
-        t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.lanes : &gr_ranks_step_plan(t, l)->lanes;
+    return t->config.kind != GR_MODEL_MLP ? gr_lanes_find(lanes_of(t, l), l, direction) : NULL;
+}
 
-    return t->config.kind != GR_MODEL_MLP ? gr_lanes_find(lanes, l, direction) : NULL;
+int32_t gr_ranks_adapt(graft_trainer *t, graft_error *error)
+{
+    const int64_t    every = gr_option_integer(t->context, GR_OPTION_HALO_ADAPT_EVERY);
+    struct gr_ranks *r = &t->ranks;
+    struct gr_lane  *lane[GR_DIRECTIONS * GR_LAYERS_MAX];
+    const double     begin = gr_profile_begin(t);
+    int32_t          rc = GRAFT_OK;
+
+    if (t->over == NULL || t->config.kind == GR_MODEL_MLP || r->traced == 0) return GRAFT_OK;
+    if (r->is_adapted && (every == 0 || r->traced < every)) return GRAFT_OK;
+    if (!lanes_of(t, 0)->adaptive[GR_FORWARD] && !lanes_of(t, 0)->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
+        lane[i] = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, error));
+    r->is_adapted = 1;
+    r->traced = 0;
+    gr_profile_end_alone(t, "adapt", begin);
+done:
+    return rc;
 }
 
 void gr_ranks_begin_step(graft_trainer *t)
@@ -223,6 +248,7 @@ void gr_ranks_begin_step(graft_trainer *t)
     const double  limit = gr_option_number(t->context, GR_OPTION_HALO_DRIFT_LIMIT);
 
     gr_traffic_begin(t);
+    t->ranks.traced++;
     t->ranks.waits = (every > 0 && t->progress.epoch % every == 0) || (limit > 0 && t->ranks.drift > limit);
 }
 
