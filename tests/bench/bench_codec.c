@@ -128,8 +128,8 @@ static double lost_of(const struct bench *b, const struct code *c, int64_t i)
     double        low = x[0], high = x[0], squares = 0, lost = 0;
 
     for (int64_t j = 0; j < width; j++) {
-        low = fmin(low, (double)x[j]);
-        high = fmax(high, (double)x[j]);
+        if ((double)x[j] < low) low = (double)x[j];
+        if ((double)x[j] > high) high = (double)x[j];
     }
     for (int64_t j = 0; j < width; j++) {
         const double value = (double)x[j], off = fabs((double)back[j] - value);
