@@ -61,6 +61,8 @@ typedef struct graft_traffic {
     double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
     double   exchange_seconds; /**< from the first send to the last arrival, likewise */
     double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange */
+    int64_t  stale_epochs_max; /**< of the oldest rows that a step used since create(), how many epochs before; the same
+                                    on all ranks. 0 without halo.async */
 } graft_traffic;
 
 /** What one layer exchanged in the last step, in one direction. */

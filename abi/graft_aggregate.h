@@ -21,16 +21,19 @@ enum {
 /** How a plan is made. All fields are the same on all ranks. */
 typedef struct graft_plan_args {
     uint32_t    size;
-    uint32_t    flags; /**< GRAFT_PLAN_... */
-    int64_t     width; /**< columns of the widest pass that is to allocate nothing. 0: buffers are made at first use */
-    graft_dtype dtype; /**< of its elements, GRAFT_F32 or GRAFT_F64; 0: as the values of the graph, else GRAFT_F32 */
-    uint32_t    reserved;
+    uint32_t    flags;  /**< GRAFT_PLAN_... */
+    int64_t     width;  /**< columns of the widest pass that is to allocate nothing. 0: buffers are made at first use */
+    graft_dtype dtype;  /**< of its elements, GRAFT_F32 or GRAFT_F64; 0: as the values of the graph, else GRAFT_F32 */
+    int32_t     layers; /**< that passes have with halo.async or adaptive halo.bits, see begin(); 0: 1 */
 } graft_plan_args;
 
 enum {
     GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< with the transpose of A: the backward pass */
     GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= what comes, with the first operation of the semiring */
-    GRAFT_AGGREGATE_EXACT = 4u       /**< rows travel as they are, whatever option "halo.bits" says */
+    GRAFT_AGGREGATE_EXACT = 4u,      /**< rows travel as they are, whatever option "halo.bits" says, and APART */
+    GRAFT_AGGREGATE_APART = 8u, /**< no step of its layer: it has its own rows, whatever option "halo.async" says, and
+                                     all of them in as many bits */
+    GRAFT_AGGREGATE_WAIT = 16u  /**< a step that has its own rows, whatever option "halo.async" says */
 };
 
 /** One pass; see begin(). What stands above `threads` is the same on all ranks: messages tell it, and one that tells
@@ -102,13 +105,19 @@ typedef struct graft_aggregate {
      *  GRAFT_AGGREGATE_ACCUMULATE what is computed is added to out, or out is kept where that is the maximum or
      *  minimum.
      *
+     *  With option "halo.async" a pass whose layer and direction had one of the epoch before has the rows that came of
+     *  that one, and those that it sends are for the next; smoothed, with option "halo.smoothing". The first pass, one
+     *  after a gap and one with GRAFT_AGGREGATE_WAIT have their own rows. Another pass of the same layer, direction and
+     *  epoch sends nothing, and has the rows that the first one had.
+     *
      *  Rows for others are made and sent; then the part of the product that needs no others is done, and messages move
      *  meanwhile. Between begin() and end() the host may do other work, and other passes of other plans.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
-     *         or minimum, times for no number of threads); ERR_STATE (a pass has begun and not ended; a transposed pass
-     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum): on this rank
-     *         alone, nothing is sent and the plan is as before; others that begin a pass wait for this one. ERR_PEER:
+     *         or minimum, times for no number of threads; a layer that the plan has not, with halo.async or adaptive
+     *         halo.bits); ERR_STATE (a pass has begun and not ended; a transposed pass
+     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; one with
+     *         halo.async): on this rank alone, nothing is sent and the plan is as before; others that begin a pass wait for this one. ERR_PEER:
      *         the same on all ranks, also when memory fails or a kernel; with one rank, what it was.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if w columns
      * were reserved, or were there before; kernels prepare theirs at their first runs. `out` is undefined until end()
@@ -133,7 +142,7 @@ typedef struct graft_aggregate {
     int32_t (*explain)(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error);
 
     /** Free it. NULL is legal. Sends nothing; between begin() and end() it makes the transport useless to all
-     *  ranks.
+     *  ranks. With option "halo.async" it waits for rows that are on their way, as long as end() would.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_plan *plan);
 } graft_aggregate;

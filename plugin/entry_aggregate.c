@@ -16,6 +16,8 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
     if (args.flags & ~GRAFT_PLAN_TRANSPOSED)
         return gr_fail(error, GRAFT_ERR_ARG, "args: flags are 0x%x, of which some are unknown", args.flags);
     if (args.width < 0) return gr_fail(error, GRAFT_ERR_ARG, "args: width is %lld", (long long)args.width);
+    if (args.layers < 0 || args.layers > INT32_MAX / 2)
+        return gr_fail(error, GRAFT_ERR_ARG, "args: layers is %d", args.layers);
     if (args.dtype == 0) args.dtype = graph->value_type != 0 ? graph->value_type : GRAFT_F32;
     if ((args.dtype != GRAFT_F32 && args.dtype != GRAFT_F64) ||
         (graph->value_type != 0 && args.dtype != graph->value_type))
@@ -26,7 +28,9 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
     *wish = (struct gr_plan_wish){ .transposed = (args.flags & GRAFT_PLAN_TRANSPOSED) != 0,
                                    .width = args.width,
                                    .dtype = args.dtype,
-                                   .cover = gr_plan_cover(graph->context) };
+                                   .cover = gr_plan_cover(graph->context),
+                                   .layers = args.layers > 0 ? args.layers : 1,
+                                   .has_lanes = 1 };
 done:
     return rc;
 }

@@ -29,10 +29,9 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
     info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
     info->passes = plan->passes;
-    info->wait_seconds = plan->wire.exchange.wait_seconds;
-    info->exchange_seconds = plan->wire.exchange.exchange_seconds;
-    if (plan->wire.exchange.exchange_seconds > 0)
-        info->overlap_fraction = 1 - plan->wire.exchange.wait_seconds / plan->wire.exchange.exchange_seconds;
+    gr_wire_seconds(&plan->wire, &info->wait_seconds, &info->exchange_seconds);
+    gr_lanes_seconds(&plan->lanes, &info->wait_seconds, &info->exchange_seconds);
+    if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;
     return GRAFT_OK;
 }
 

@@ -2,7 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/halo.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "edge/edge.h"
+
+#include <string.h>
+
+/* Rows that a thread gathers before it encodes them. */
+enum { CHUNK = 64 };
 
 /* All rows are raw. */
 static int32_t share_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
@@ -24,7 +30,7 @@ static int32_t complete(const graft_context *context, struct gr_comm *comm, stru
 {
     const uint64_t row_bytes = (uint64_t)r->widest * sizeof *r->buffer;
     const int64_t  rows[] = { r->links.send_start[comm->n_ranks], r->halo->count };
-    int32_t        rc = gr_wire_init(context, comm, &r->wire, error);
+    int32_t        rc = gr_wire_init(context, comm, 0, &r->wire, error);
 
     GR_TRY(rc);
     GR_TRY(GR_NEW(context, r->flow, comm->n_ranks, error));
@@ -34,15 +40,31 @@ done:
     return rc;
 }
 
+static int32_t init_lanes(const graft_context *context, struct gr_comm *comm, const int64_t *width, int32_t layers,
+                          struct gr_halo_rows *r, graft_error *error)
+{
+    const int64_t rows[] = { r->links.send_start[comm->n_ranks], r->halo->count };
+    int32_t       rc = gr_lanes_init(context, comm, layers, &r->lanes, error);
+
+    for (int32_t l = 0; l < layers; l++) {
+        int32_t here = gr_lanes_add(&r->lanes, l, rows, error);
+
+        if (here == GRAFT_OK) here = gr_lanes_reserve(&r->lanes, l, width[l], GRAFT_F32, error);
+        if (rc == GRAFT_OK) rc = here;
+    }
+    return rc;
+}
+
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
-                          int64_t widest, struct gr_halo_rows *r, graft_error *error)
+                          const int64_t *width, int32_t layers, struct gr_halo_rows *r, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     r->halo = halo;
-    r->widest = widest;
+    for (int32_t l = 0; l < layers; l++) r->widest = width[l] > r->widest ? width[l] : r->widest;
     GR_TRY(gr_links_init(context, comm, halo, &r->links, error));
     GR_TRY(gr_comm_agree(comm, complete(context, comm, r, error), error));
+    GR_TRY(gr_comm_agree(comm, init_lanes(context, comm, width, layers, r, error), error));
     rc = share_flow(r, comm, error);
 done:
     return rc;
@@ -50,6 +72,7 @@ done:
 
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
+    gr_lanes_fini(&r->lanes);
     gr_wire_fini(&r->wire);
     gr_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);
@@ -80,28 +103,57 @@ static struct packing packing_of(const struct gr_halo_rows *r)
                              { sizeof(graft_index), GRAFT_I32, sent, r->links.place } };
 }
 
+/* Some of the rows that go: copied from where they are, unless they lie side by side, and encoded. */
+static void make_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct gr_halo_rows  *r = arg;
+    const gr_wire_encoder encode = gr_wire_encoder_of(r->on_lane.wire);
+    struct packing        p = packing_of(r);
+
+    (void)chunk;
+    if (r->pass.direction == GR_FORWARD) {
+        p.packed.data = r->buffer + begin * r->pass.width;
+        p.packed.n_rows = p.index.count = end - begin;
+        p.index.data = r->links.place + begin;
+        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, 1);
+    }
+    if (encode != NULL) encode(r->on_lane.wire, omp_get_thread_num(), begin, end);
+}
+
+/* The rows that go, each block of them encoded by the thread that copied it. */
+static void make_rows(struct gr_halo_rows *r, struct gr_wire_rows out, struct gr_team team)
+{
+    struct gr_wire *wire = r->on_lane.wire;
+    const int64_t   n = out.start[wire->exchange.comm->n_ranks];
+
+    gr_wire_out(wire, out);
+    team.poll = NULL; /* what goes is not posted yet */
+    if (r->pass.direction == GR_FORWARD || gr_wire_encoder_of(wire) != NULL)
+        gr_parallel_chunks(gr_wire_team(wire, team), n * r->pass.width, n, CHUNK, make_some, r);
+}
+
 int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error)
 {
     const struct gr_wire_rows owned = { r->links.send_start, r->buffer };
     const struct gr_wire_rows halo = { r->halo->start, pass->x + pass->n_owned * pass->width };
     const int                 forward = pass->direction == GR_FORWARD;
-    const struct gr_wire_pass on_wire = { .layer = pass->layer,
+    struct gr_wire_pass       on_wire = { .layer = pass->layer,
                                           .direction = (int32_t)pass->direction,
                                           .exact = pass->exact,
                                           .epoch = pass->epoch,
                                           .width = pass->width,
                                           .dtype = GRAFT_F32 };
+    struct gr_lane           *lane = NULL;
     int32_t                   rc = GRAFT_OK;
 
     r->pass = *pass;
-    GR_TRY(gr_wire_receive(&r->wire, &on_wire, forward ? halo : owned, error));
-    if (forward) {
-        const struct packing p = packing_of(r);
-
-        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, team.threads);
-    }
-    rc = gr_wire_send(&r->wire, forward ? owned : halo, team, error);
+    r->on_lane.waits = pass->waits;
+    r->on_lane.smoothing = r->lanes.smoothing;
+    if (!pass->apart && !pass->exact) lane = gr_lanes_find(&r->lanes, pass->layer, (int32_t)pass->direction);
+    GR_TRY(gr_lane_receive(&r->on_lane, lane, &r->wire, &on_wire, forward ? halo : owned, team, error));
+    if (!r->on_lane.again) make_rows(r, forward ? owned : halo, team);
+    rc = gr_lane_send(&r->on_lane, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->wire.exchange.comm, error);
     GR_TRY(rc);
     r->begun = 1;
@@ -111,15 +163,20 @@ done:
 
 int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const struct gr_halo_pass *pass = &r->pass;
+    const void                *rows;
+    int32_t                    rc = GRAFT_OK;
 
     if (!r->begun) return GRAFT_OK;
     r->begun = 0;
-    GR_TRY(gr_wire_end(&r->wire, team, error));
-    if (r->pass.direction == GR_BACKWARD) {
-        const struct packing p = packing_of(r);
+    GR_TRY(gr_lane_end(&r->on_lane, team, &rows, error));
+    if (pass->direction == GR_BACKWARD) {
+        struct packing p = packing_of(r);
 
+        p.packed.data = (void *)(uintptr_t)rows;
         gr_edge_index_add(&p.packed, &p.index, &p.owned, team.threads);
+    } else if (rows != r->on_lane.in.rows && r->halo->count > 0) {
+        memcpy(r->on_lane.in.rows, rows, (uint64_t)(r->halo->count * pass->width) * sizeof *pass->x);
     }
 done:
     return rc;
@@ -128,6 +185,6 @@ done:
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks)
 {
     if (r->buffer == NULL) return 0;
-    return gr_wire_bytes(&r->wire) + gr_links_bytes(&r->links) + (int64_t)sizeof *r->flow * n_ranks +
-           gr_bytes(r->buffer);
+    return gr_wire_bytes(&r->wire) + gr_lanes_bytes(&r->lanes) + gr_links_bytes(&r->links) +
+           (int64_t)sizeof *r->flow * n_ranks + gr_bytes(r->buffer);
 }

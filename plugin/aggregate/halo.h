@@ -4,14 +4,15 @@
 #ifndef GR_AGGREGATE_HALO_H
 #define GR_AGGREGATE_HALO_H
 
+#include "aggregate/lane.h"
 #include "aggregate/links.h"
-#include "aggregate/wire.h"
 
 /** One pass. Forward, the owned rows go to those behind them, rows of the halo, where other ranks have them; backward,
  *  what stands behind the owned rows is added to the rows of its owners, in the order of ranks. */
 struct gr_halo_pass {
     enum gr_direction direction;
     int32_t           layer, exact; /* exact: whatever halo.bits says */
+    int32_t           apart, waits; /* no step of its layer; one that waits for its own rows */
     int64_t           epoch;
     int64_t           n_owned, width;
     float            *x; /* [n_owned + halo x width] */
@@ -23,16 +24,18 @@ struct gr_halo_rows {
     int64_t               widest;
     float                *buffer; /* [rows that go x widest] */
     struct gr_flow       *flow;   /* [n_ranks] */
-    struct gr_wire        wire;
+    struct gr_wire        wire;   /* of passes that no lane has its own for */
+    struct gr_lanes       lanes;
+    struct gr_lane_pass   on_lane;
     struct gr_halo_pass   pass;  /* the one in work */
     int                   begun; /* there is one */
 };
 
-/** Find out who needs which of our rows; all passes have room for `widest` columns. Collective. `halo` must outlive it.
- *  On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
+/** Find out who needs which of our rows; passes of layer l have room for width[l] columns. Collective. `halo` must
+ *  outlive it. On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
-                          int64_t widest, struct gr_halo_rows *rows, graft_error *error);
+                          const int64_t *width, int32_t layers, struct gr_halo_rows *rows, graft_error *error);
 void    gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *rows);
 
 /** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of the exchange lets

@@ -19,12 +19,38 @@ static int is_max(graft_semiring semiring)
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
 }
 
+static int is_apart(const graft_aggregate_args *a)
+{
+    return (a->flags & (GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_EXACT)) != 0;
+}
+
+/* A pass that is a step of its layer, where the plan keeps account of these. */
+static int32_t check_lane(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
+{
+    const struct gr_lanes *lanes = &plan->lanes;
+
+    if (lanes->lane == NULL || is_apart(a)) return GRAFT_OK;
+    if (a->layer < 0 || a->layer >= lanes->n_layers)
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "layer is %d; with halo.async, or adaptive halo.bits, expected 0 to %d, by graft_plan_args.layers",
+            a->layer, lanes->n_layers - 1);
+    if (lanes->is_async && !is_sum(a->semiring))
+        return gr_fail(
+            error, GRAFT_ERR_UNSUPPORTED,
+            "halo.async is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
+            "be that of neither. Set halo.async=no, or flag GRAFT_AGGREGATE_APART",
+            a->semiring);
+    return GRAFT_OK;
+}
+
 /* Whether the flags and the semiring are something that this plan can do. */
 static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
 {
     const int transposed = (a->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
 
-    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT))
+    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT |
+                     GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_WAIT))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
     if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
@@ -39,7 +65,7 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
                        a->semiring);
     if (transposed && plan->receive_transpose == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without GRAFT_PLAN_TRANSPOSED");
-    return GRAFT_OK;
+    return check_lane(plan, a, error);
 }
 
 static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
@@ -79,6 +105,8 @@ static void start(graft_plan *plan, const graft_aggregate_args *args)
     pass->sends = transposed ? GR_SIDE_IN : GR_SIDE_OUT;
     pass->gets = transposed ? GR_SIDE_OUT : GR_SIDE_IN;
     pass->element = args->x->dtype == GRAFT_F64 ? 8 : 4;
+    pass->on_lane.waits = (args->flags & GRAFT_AGGREGATE_WAIT) != 0;
+    pass->on_lane.smoothing = plan->lanes.smoothing;
 }
 
 static struct gr_wire_pass wire_pass(const struct gr_pass *pass)
@@ -130,9 +158,28 @@ static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, 
                                   .row_scale = row_scale,
                                   .times = plan->pass.args.times,
                                   .poll = poll_fn,
-                                  .poll_arg = poll_fn != NULL ? &plan->wire.exchange : NULL };
+                                  .poll_arg = poll_fn != NULL ? &plan->pass.on_lane.wire->exchange : NULL };
 
     return gr_mxm_run(plan->context, &args, error);
+}
+
+/* The rows that go, each block of them encoded by the thread that made it. */
+static int32_t make_rows(graft_plan *plan, graft_matrix *a, graft_error *error)
+{
+    struct gr_wire      *wire = plan->pass.on_lane.wire;
+    const graft_dense    sent = buffer_of(plan, plan->pass.sends);
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = plan->pass.args.semiring,
+                                  .threads = gr_wire_team(wire, team_of(plan)).threads,
+                                  .a = a,
+                                  .b = &plan->pass.x,
+                                  .c = &sent,
+                                  .times = plan->pass.args.times,
+                                  .rows_done = gr_wire_encoder_of(wire),
+                                  .rows_arg = wire };
+
+    gr_wire_out(wire, rows_of(plan, plan->pass.sends));
+    return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
 
 /* Rows of out that others alone have entries of, while threads go through them. */
@@ -175,25 +222,32 @@ static void clear_bare(graft_plan *plan)
 
     if (is_sum(pass->args.semiring) || pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
     team.poll = gr_exchange_poll;
-    team.poll_arg = &plan->wire.exchange;
+    team.poll_arg = &plan->pass.on_lane.wire->exchange;
     gr_parallel_chunks(team, plan->n_bare * pass->out.n_cols, plan->n_bare, CHUNK,
                        pass->element == 4 ? clear_floats : clear_doubles, &bare);
+}
+
+static struct gr_lane *lane_of(const graft_plan *plan)
+{
+    const struct gr_pass *pass = &plan->pass;
+
+    if (is_apart(&pass->args)) return NULL;
+    return gr_lanes_find(&plan->lanes, pass->args.layer, pass->gets == GR_SIDE_IN ? GR_FORWARD : GR_BACKWARD);
 }
 
 /* All of a pass that happens before end(). What fails here has others waiting. */
 static int32_t run(graft_plan *plan, graft_error *error)
 {
-    struct gr_pass           *pass = &plan->pass;
-    const int                 transposed = pass->gets == GR_SIDE_OUT;
-    const uint32_t            flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
-    const graft_dense         sent = buffer_of(plan, pass->sends);
-    const struct gr_wire_pass on_wire = wire_pass(pass);
-    int32_t                   rc = GRAFT_OK;
+    struct gr_pass     *pass = &plan->pass;
+    const int           transposed = pass->gets == GR_SIDE_OUT;
+    const uint32_t      flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
+    struct gr_wire_pass on_wire = wire_pass(pass);
+    int32_t             rc = GRAFT_OK;
 
-    GR_TRY(gr_wire_receive(&plan->wire, &on_wire, rows_of(plan, pass->gets), error));
-    if (sent.n_rows > 0)
-        GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
-    GR_TRY(gr_wire_send(&plan->wire, rows_of(plan, pass->sends), team_of(plan), error));
+    GR_TRY(gr_lane_receive(&pass->on_lane, lane_of(plan), &plan->wire, &on_wire, rows_of(plan, pass->gets),
+                           team_of(plan), error));
+    if (!pass->on_lane.again) GR_TRY(make_rows(plan, transposed ? plan->receive_transpose : plan->send, error));
+    GR_TRY(gr_lane_send(&pass->on_lane, team_of(plan), error));
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
@@ -212,7 +266,7 @@ int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     GR_TRY(check_matrices(plan, args, error));
     GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
     start(plan, args);
-    rc = gr_plan_reserve(plan, args->x->n_cols, args->x->dtype, error);
+    rc = gr_plan_reserve(plan, is_apart(args) ? -1 : args->layer, args->x->n_cols, args->x->dtype, error);
     if (rc == GRAFT_OK) rc = run(plan, error);
     if (rc < 0) {
         plan->pass.begun = 0;
@@ -228,12 +282,14 @@ int32_t gr_pass_end(graft_plan *plan, graft_error *error)
     struct gr_pass *pass = &plan->pass;
     const int       transposed = pass->gets == GR_SIDE_OUT;
     graft_dense     received;
+    const void     *rows;
     int32_t         rc = GRAFT_OK;
 
     if (!pass->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     pass->begun = 0;
-    GR_TRY(gr_wire_end(&plan->wire, team_of(plan), error));
+    GR_TRY(gr_lane_end(&pass->on_lane, team_of(plan), &rows, error));
     received = buffer_of(plan, pass->gets);
+    received.data = (void *)(uintptr_t)rows;
     if (received.n_rows > 0)
         rc = product(plan, transposed ? plan->send_transpose : plan->receive, &received, &pass->out,
                      GRAFT_MXM_ACCUMULATE, pass->args.row_scale, NULL, error);

@@ -22,11 +22,13 @@ static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish,
                                          "GRAFT_PLAN_TRANSPOSED",
                                          "width of the plan",
                                          "dtype of the plan",
-                                         "the type of values" };
+                                         "the type of values",
+                                         "layers of the plan" };
     const uint64_t values[] = { (uint64_t)wish->cover, (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
-                                (uint64_t)wish->width, (uint64_t)wish->dtype,        (uint64_t)plan->value_type };
+                                (uint64_t)wish->width, (uint64_t)wish->dtype,        (uint64_t)plan->value_type,
+                                (uint64_t)wish->layers };
 
-    return gr_comm_compare(plan->comm, names, values, 6, error);
+    return gr_comm_compare(plan->comm, names, values, 7, error);
 }
 
 static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -34,7 +36,8 @@ static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_
     int32_t rc = GRAFT_OK;
 
     GR_TRY(compare_wishes(plan, wish, error));
-    rc = gr_wire_compare(plan->context, plan->comm, error);
+    GR_TRY(gr_wire_compare(plan->context, plan->comm, error));
+    rc = gr_lanes_compare(plan->context, plan->comm, error);
 done:
     return rc;
 }
@@ -45,7 +48,7 @@ static int32_t allocate(graft_plan *plan, graft_error *error)
     int32_t       rc = GRAFT_OK;
 
     /* First of all: it takes a channel, and where memory fails on one rank the others have taken theirs. */
-    GR_TRY(gr_wire_init(plan->context, plan->comm, &plan->wire, error));
+    GR_TRY(gr_wire_init(plan->context, plan->comm, 0, &plan->wire, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
     rc = GR_NEW(plan->context, plan->flow, n_ranks, error);
@@ -70,10 +73,33 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error)
+int32_t gr_plan_add_lanes(graft_plan *plan, int32_t layer, graft_error *error)
+{
+    const int32_t n_ranks = plan->comm->n_ranks;
+    const int64_t rows[] = { plan->side[GR_SIDE_OUT].start[n_ranks], plan->side[GR_SIDE_IN].start[n_ranks] };
+
+    return gr_lanes_add(&plan->lanes, layer, rows, error);
+}
+
+/* Lanes of all layers, or none so far; and memory for them. */
+static int32_t init_lanes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+{
+    int32_t rc = gr_lanes_init(plan->context, plan->comm, wish->layers, &plan->lanes, error);
+
+    for (int32_t l = 0; l < wish->layers && wish->has_lanes; l++) {
+        int32_t here = gr_plan_add_lanes(plan, l, error);
+
+        if (here == GRAFT_OK && wish->width > 0) here = gr_plan_reserve(plan, l, wish->width, wish->dtype, error);
+        if (rc == GRAFT_OK) rc = here;
+    }
+    return rc;
+}
+
+int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error)
 {
     const int64_t element = dtype == GRAFT_F64 ? 8 : 4;
     int64_t       rows[GR_SIDES];
+    int32_t       rc = GRAFT_OK;
 
     for (int i = 0; i < GR_SIDES; i++) {
         int64_t bytes;
@@ -88,7 +114,10 @@ int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graf
         plan->side[i].buffer = larger;
         plan->buffer_bytes[i] = bytes;
     }
-    return gr_wire_reserve(&plan->wire, rows, width, dtype, error);
+    GR_TRY(gr_wire_reserve(&plan->wire, rows, width, dtype, error));
+    rc = gr_lanes_reserve(&plan->lanes, layer, width, dtype, error);
+done:
+    return rc;
 }
 
 /* What this rank alone has to do when the lists are there. */
@@ -104,7 +133,7 @@ static int32_t complete(graft_plan *plan, const struct gr_plan_wish *wish, graft
         GR_TRY(gr_transpose_matrix(context, plan->receive, &plan->receive_transpose, error));
     }
     GR_TRY(list_bare(plan, error));
-    rc = gr_plan_reserve(plan, wish->width, wish->dtype, error);
+    rc = gr_plan_reserve(plan, -1, wish->width, wish->dtype, error);
 done:
     return rc;
 }
@@ -114,7 +143,7 @@ int64_t gr_plan_bytes(const graft_plan *plan)
     const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
                                              plan->receive_transpose };
     const int32_t             n_ranks = plan->comm->n_ranks;
-    int64_t                   bytes = (int64_t)sizeof *plan + gr_wire_bytes(&plan->wire);
+    int64_t                   bytes = (int64_t)sizeof *plan + gr_wire_bytes(&plan->wire) + gr_lanes_bytes(&plan->lanes);
 
     bytes += n_ranks * (int64_t)(sizeof *plan->flow + GR_SIDES * sizeof *plan->side[0].start);
     bytes += plan->n_bare * (int64_t)sizeof *plan->bare + plan->buffer_bytes[0] + plan->buffer_bytes[1];
@@ -169,6 +198,7 @@ static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_err
     GR_TRY(gr_lists_make(plan, &cuts, error));
     rc = complete(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY(gr_comm_agree(plan->comm, init_lanes(plan, wish, error), error));
     GR_TRY(share_flow(plan, &cuts, error));
     if (is_found && keeps_covers(plan)) rc = gr_cuts_write(plan->context, plan->comm->rank, wish->cover, &cuts, error);
     if (keeps_covers(plan)) rc = gr_comm_agree(plan->comm, rc, error);
@@ -215,6 +245,7 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->side[side].start);
         gr_free(plan->context, plan->side[side].buffer);
     }
+    gr_lanes_fini(&plan->lanes);
     gr_wire_fini(&plan->wire);
     gr_free(plan->context, plan->bare);
     gr_free(plan->context, plan->flow);

@@ -15,7 +15,7 @@
 #define GR_AGGREGATE_PLAN_H
 
 #include "aggregate/graph.h"
-#include "aggregate/wire.h"
+#include "aggregate/lane.h"
 #include "cover/cover.h"
 #include "graft_aggregate.h"
 #include "kernel/kernel.h"
@@ -88,8 +88,9 @@ struct gr_pass {
     graft_aggregate_args args;
     graft_dense          x, out;
     int32_t              sends, gets; /* GR_SIDE_... */
-    int64_t              element;     /* bytes */
-    double               computed;    /* when the local part of the product was done */
+    struct gr_lane_pass  on_lane;
+    int64_t              element;  /* bytes */
+    double               computed; /* when the local part of the product was done */
 };
 
 struct graft_plan {
@@ -98,7 +99,8 @@ struct graft_plan {
     struct gr_comm       *comm;
     const struct gr_part *part;
     graft_dtype           value_type;
-    struct gr_wire        wire;
+    struct gr_wire        wire; /* of passes that no lane has its own for */
+    struct gr_lanes       lanes;
     struct gr_side        side[GR_SIDES];
     int64_t               buffer_bytes[GR_SIDES];
     graft_matrix         *local, *send, *receive; /* A_local, S, R */
@@ -117,6 +119,8 @@ struct gr_plan_wish {
     graft_dtype        dtype; /* F32 or F64 */
     enum gr_cover_kind cover;
     int32_t            masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
+    int32_t            layers;       /* of the caller's, 1 at least */
+    int                has_lanes;    /* all of these get them now; else see gr_plan_add_lanes() */
 };
 
 /** Make a plan. Collective.
@@ -136,8 +140,12 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
 int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                             graft_error *error);
 
-/** Have buffers for passes of so many columns. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_plan_reserve(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error);
+/** Lanes of one layer. Not collective, but all ranks come by, whatever failed. \return OK; ERR_NOMEM. */
+int32_t gr_plan_add_lanes(graft_plan *plan, int32_t layer, graft_error *error);
+
+/** Have buffers for passes of so many columns, and for those of a layer if it has lanes. Not collective.
+ * \return OK; ERR_NOMEM. */
+int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
 
 /** Bytes that the plan holds now, beside the graph and what kernels prepared. */
 int64_t gr_plan_bytes(const graft_plan *plan);

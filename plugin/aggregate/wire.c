@@ -15,18 +15,26 @@ enum { CHUNK = 64, SAMPLE = 64 };
 enum { OUT, IN };
 enum { CODED, PLAIN };
 
-static int32_t bits_of(const graft_context *context, enum gr_option_id option)
+/* What frames say of rows that have bits of their own. */
+enum { MIXED_BITS = 0 };
+
+/* Bits that rows of a pass in one direction have, at most. */
+static void read_bits(const graft_context *context, enum gr_option_id option, int32_t direction,
+                      struct gr_wire_format *f)
 {
-    return (int32_t)strtol(gr_option_text(context, option), NULL, 10);
+    f->adaptive[direction] = gr_option_is(context, option, "adaptive");
+    f->bits[direction] = f->adaptive[direction] ? 8 : (int32_t)strtol(gr_option_text(context, option), NULL, 10);
 }
 
 struct gr_wire_format gr_wire_format(const graft_context *context)
 {
     struct gr_wire_format f = { .code = GRAFT_CODEC_MINMAX, .rounding = GRAFT_ROUND_NEAREST };
 
-    f.bits[GR_FORWARD] = f.bits[GR_BACKWARD] = bits_of(context, GR_OPTION_HALO_BITS);
-    if (!gr_option_is(context, GR_OPTION_HALO_BITS_BACKWARD, "same"))
-        f.bits[GR_BACKWARD] = bits_of(context, GR_OPTION_HALO_BITS_BACKWARD);
+    read_bits(context, GR_OPTION_HALO_BITS, GR_FORWARD, &f);
+    read_bits(context,
+              gr_option_is(context, GR_OPTION_HALO_BITS_BACKWARD, "same") ? GR_OPTION_HALO_BITS
+                                                                          : GR_OPTION_HALO_BITS_BACKWARD,
+              GR_BACKWARD, &f);
     if (!gr_option_is(context, GR_OPTION_HALO_CODE, "minmax")) f.code = GRAFT_CODEC_ROTATED;
     if (gr_option_is(context, GR_OPTION_HALO_ROUNDING, "stochastic")) f.rounding = GRAFT_ROUND_STOCHASTIC;
     if (gr_option_is(context, GR_OPTION_HALO_ROUNDING, "auto")) f.rounding = 0;
@@ -39,15 +47,19 @@ struct gr_wire_format gr_wire_format(const graft_context *context)
 
 int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
 {
-    static const char *const    names[] = { "option halo.bits",
-                                            "option halo.bits_backward",
+    static const char *const    names[] = { "option halo.bits (0: adaptive)",
+                                            "option halo.bits_backward (0: adaptive)",
                                             "option halo.code (1 minmax, 2 rotated or auto)",
                                             "option halo.rounding (0 auto, 1 nearest, 2 stochastic)",
                                             "option halo.nonfinite (0 send, 1 refuse)",
                                             "option seed" };
     const struct gr_wire_format f = gr_wire_format(context);
-    const uint64_t values[] = { (uint64_t)f.bits[GR_FORWARD], (uint64_t)f.bits[GR_BACKWARD], (uint64_t)f.code,
-                                (uint64_t)f.rounding,         (uint64_t)f.refuses,           f.seed };
+    const uint64_t              values[] = { (uint64_t)(f.adaptive[GR_FORWARD] ? 0 : f.bits[GR_FORWARD]),
+                                             (uint64_t)(f.adaptive[GR_BACKWARD] ? 0 : f.bits[GR_BACKWARD]),
+                                             (uint64_t)f.code,
+                                             (uint64_t)f.rounding,
+                                             (uint64_t)f.refuses,
+                                             f.seed };
 
     return gr_comm_compare(comm, names, values, 6, error);
 }
@@ -77,12 +89,14 @@ int64_t gr_wire_row_bytes(const struct gr_wire *w, const struct gr_wire_pass *pa
     return gr_codec_row_bytes(&codec);
 }
 
-int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, struct gr_wire *w, graft_error *error)
+int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, int32_t copies, struct gr_wire *w,
+                     graft_error *error)
 {
     const int64_t n = comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
-    *w = (struct gr_wire){ .context = context, .format = gr_wire_format(context) };
+    *w = (struct gr_wire){ .context = context, .format = gr_wire_format(context), .copies = copies };
+    w->format.refuses |= copies;
     w->codec.isa = gr_processor_isa();
     GR_TRY(gr_exchange_init(context, comm, &w->exchange, error));
     GR_TRY(GR_NEW(context, w->loss, n, error));
@@ -128,7 +142,7 @@ static int64_t longest_row(const struct gr_wire *w, int64_t width, graft_dtype d
         const struct gr_wire_pass pass = { .direction = direction, .width = width, .dtype = dtype };
         const int64_t             bytes = gr_wire_row_bytes(w, &pass);
 
-        if (w->format.bits[direction] < 32 && bytes > most) most = bytes;
+        if ((w->format.bits[direction] < 32 || w->copies) && bytes > most) most = bytes;
     }
     return most;
 }
@@ -169,21 +183,64 @@ int64_t gr_wire_bytes(const struct gr_wire *w)
            w->work_floats * (int64_t)sizeof *w->work + 2 * w->lost_rows * (int64_t)sizeof *w->lost;
 }
 
+void gr_wire_seconds(const struct gr_wire *w, double *wait, double *exchange)
+{
+    *wait += w->exchange.wait_seconds;
+    *exchange += w->exchange.exchange_seconds;
+}
+
 /* -- one pass ----------------------------------------------------------------------------------------------------- */
+
+static int64_t plain_row_bytes(const struct gr_wire *w)
+{
+    return w->codec.width * (w->codec.dtype == GRAFT_F64 ? 8 : 4);
+}
+
+/* How one row is written, and where. */
+static struct gr_codec row_codec(const struct gr_wire *w, int side, int64_t row)
+{
+    struct gr_codec codec = w->codec;
+
+    if (w->widths != NULL) codec.bits = w->widths->bits[side][row];
+    return codec;
+}
+
+static int64_t row_at(const struct gr_wire *w, int side, int64_t row)
+{
+    return w->widths != NULL ? w->widths->at[side][row] : row * gr_codec_row_bytes(&w->codec);
+}
+
+void gr_wire_lay_out(const struct gr_wire_widths *widths, const int64_t rows[2], int64_t width)
+{
+    struct gr_codec codec = { .width = width };
+
+    for (int side = OUT; side <= IN; side++) {
+        int64_t at = 0;
+
+        for (int64_t row = 0; row < rows[side]; row++) {
+            widths->at[side][row] = at;
+            codec.bits = widths->bits[side][row];
+            at += gr_codec_row_bytes(&codec);
+        }
+        widths->at[side][rows[side]] = at;
+    }
+}
 
 static struct gr_exchange_side side_of(struct gr_wire *w, int side, int kind)
 {
-    const int64_t bytes =
-        kind == PLAIN ? w->codec.width * (w->codec.dtype == GRAFT_F64 ? 8 : 4) : gr_codec_row_bytes(&w->codec);
     int64_t *at = w->at[side][kind];
 
-    for (int32_t q = 0; q <= w->exchange.comm->n_ranks; q++) at[q] = w->rows[side].start[q] * bytes;
+    for (int32_t q = 0; q <= w->exchange.comm->n_ranks; q++) {
+        const int64_t row = w->rows[side].start[q];
+
+        at[q] = kind == PLAIN ? row * plain_row_bytes(w) : row_at(w, side, row);
+    }
     return (struct gr_exchange_side){ w->rows[side].start, at, kind == PLAIN ? w->rows[side].rows : w->packed[side] };
 }
 
 static int is_coded(const struct gr_wire *w)
 {
-    return w->codec.bits < 32;
+    return w->codec.bits < 32 || w->copies;
 }
 
 int32_t gr_wire_receive(struct gr_wire *w, const struct gr_wire_pass *pass, struct gr_wire_rows in, graft_error *error)
@@ -197,8 +254,9 @@ int32_t gr_wire_receive(struct gr_wire *w, const struct gr_wire_pass *pass, stru
                              .width = pass->width };
 
     w->codec = codec_of(w, pass);
+    w->widths = pass->widths;
     w->rows[IN] = in;
-    head.bits = (int16_t)(is_coded(w) ? w->codec.bits : plain_bits);
+    head.bits = (int16_t)(w->widths != NULL ? MIXED_BITS : w->codec.bits < 32 ? w->codec.bits : plain_bits);
     return gr_exchange_receive(&w->exchange, &head, side_of(w, IN, is_coded(w) ? CODED : PLAIN), error);
 }
 
@@ -226,62 +284,54 @@ static int64_t number_of(const struct gr_wire *w, int side, int32_t q, int64_t r
     return pair << 32 | (row - w->rows[side].start[q]);
 }
 
-/* No more threads than there is scratch memory for: a pass may ask for others than option "threads" said when that was
- * made. Messages are the same for any number. */
-static struct gr_team team_with_room(const struct gr_wire *w, struct gr_team team)
+struct gr_team gr_wire_team(const struct gr_wire *w, struct gr_team team)
 {
     const int64_t each = gr_codec_work(&w->codec), room = each > 0 ? w->work_floats / each : 1;
 
-    if (team.threads > room) team.threads = (int)room;
+    if (is_coded(w) && team.threads > room) team.threads = (int)room;
     return team;
 }
 
-/* What the threads find: an answer for each rank, or for all. */
-struct job {
-    struct gr_wire *wire;
-    uint8_t        *plain; /* [n_ranks] not 0: a row for it fits no code */
-    int64_t         wrong; /* a row that no encoder wrote, or -1 */
-};
-
-static char *row_at(const struct gr_wire *w, int side, int64_t row)
+static char *plain_row(const struct gr_wire *w, int side, int64_t row)
 {
-    return (char *)w->rows[side].rows + row * w->codec.width * (w->codec.dtype == GRAFT_F64 ? 8 : 4);
+    return (char *)w->rows[side].rows + row * plain_row_bytes(w);
 }
 
-static void look_at(struct gr_wire *w, int64_t row, int64_t number, const uint8_t *record, float *work)
+static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row, int64_t number, const uint8_t *record,
+                    float *work)
 {
     graft_codec_error error = { 0 };
 
     w->lost[2 * row] = -1;
     if (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0) return;
-    gr_codec_measure(&w->codec, number, row_at(w, OUT, row), record, work, &error);
+    gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
     w->lost[2 * row + 1] = (float)error.bound;
 }
 
-static void encode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+/* exchange.plain_out[q] becomes not 0 where a row for rank q fits no code. */
+static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
-    struct job     *job = arg;
-    struct gr_wire *w = job->wire;
-    const int64_t   bytes = gr_codec_row_bytes(&w->codec);
-    float          *work = w->work + omp_get_thread_num() * gr_codec_work(&w->codec);
+    struct gr_wire *w = arg;
+    float          *work = w->work + thread * gr_codec_work(&w->codec);
     int32_t         q = rank_of(w, OUT, begin);
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
-        uint8_t *record = (uint8_t *)w->packed[OUT] + row * bytes;
-        int64_t  number;
+        const struct gr_codec codec = row_codec(w, OUT, row);
+        uint8_t              *record = (uint8_t *)w->packed[OUT] + row_at(w, OUT, row);
+        int64_t               number;
 
         while (row >= w->rows[OUT].start[q + 1]) q++;
         number = number_of(w, OUT, q, row);
-        if (gr_codec_encode_row(&w->codec, number, row_at(w, OUT, row), work, record) != GR_CODEC_DONE) {
+        if (gr_codec_encode_row(&codec, number, plain_row(w, OUT, row), work, record) != GR_CODEC_DONE) {
 #pragma omp atomic write
-            job->plain[q] = 1;
-        } else if (w->format.measuring != GR_MEASURE_NONE) {
-            look_at(w, row, number, record, work);
+            w->exchange.plain_out[q] = 1;
+            if (w->format.measuring != GR_MEASURE_NONE) w->lost[2 * row] = -1;
+            if (w->widths != NULL) w->widths->range[row] = 0;
             continue;
         }
-        if (w->format.measuring != GR_MEASURE_NONE) w->lost[2 * row] = -1;
+        if (w->format.measuring != GR_MEASURE_NONE) look_at(w, &codec, row, number, record, work);
+        if (w->widths != NULL) w->widths->range[row] = gr_codec_range(&codec, record);
     }
 }
 
@@ -298,21 +348,17 @@ static void sum_losses(struct gr_wire *w)
     }
 }
 
-/* Encode all rows, and say of which messages they fit no code: these go as they are. */
-static int32_t encode(struct gr_wire *w, struct gr_team team, graft_error *error)
+/* Messages with rows that fit no code go as they are, or not at all. */
+static int32_t look_at_plain(const struct gr_wire *w, graft_error *error)
 {
-    const int64_t rows = w->rows[OUT].start[w->exchange.comm->n_ranks];
-    struct job    job = { .wire = w, .plain = w->exchange.plain_out };
-
-    gr_parallel_chunks(team_with_room(w, team), rows * w->codec.width, rows, CHUNK, encode_rows, &job);
-    sum_losses(w);
     for (int32_t q = 0; q < w->exchange.comm->n_ranks && w->format.refuses; q++)
-        if (job.plain[q])
-            return gr_fail(error, GRAFT_ERR_FORMAT,
-                           "a row for rank %d has an element that is not finite, or a range that is no float, and does "
-                           "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse)",
-                           q, w->codec.bits, (long long)w->exchange.head.epoch, w->exchange.head.layer,
-                           w->exchange.head.direction == GR_FORWARD ? "forward" : "backward");
+        if (w->exchange.plain_out[q])
+            return gr_fail(
+                error, GRAFT_ERR_FORMAT,
+                "a row for rank %d has an element that is not finite, or a range that is no float, and does "
+                "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse, or halo.async is yes)",
+                q, w->codec.bits, (long long)w->exchange.head.epoch, w->exchange.head.layer,
+                w->exchange.head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;
 }
 
@@ -322,15 +368,26 @@ static void flag_messages(struct gr_exchange *x)
     for (int32_t i = 0; i < x->n_out; i++) x->plain_out[i] = x->plain_out[x->to[i]];
 }
 
-int32_t gr_wire_send(struct gr_wire *w, struct gr_wire_rows out, struct gr_team team, graft_error *error)
+void gr_wire_out(struct gr_wire *w, struct gr_wire_rows out)
+{
+    w->rows[OUT] = out;
+}
+
+gr_wire_encoder gr_wire_encoder_of(const struct gr_wire *w)
+{
+    return is_coded(w) ? encode : NULL;
+}
+
+int32_t gr_wire_send(struct gr_wire *w, struct gr_team team, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    w->rows[OUT] = out;
     if (is_coded(w)) {
-        gr_exchange_spare(&w->exchange, w->codec.dtype == GRAFT_F64 ? 64 : 32, side_of(w, IN, PLAIN),
-                          side_of(w, OUT, PLAIN));
-        GR_TRY(encode(w, team, error));
+        if (!w->copies)
+            gr_exchange_spare(&w->exchange, w->codec.dtype == GRAFT_F64 ? 64 : 32, side_of(w, IN, PLAIN),
+                              side_of(w, OUT, PLAIN));
+        sum_losses(w);
+        GR_TRY(look_at_plain(w, error));
     } else {
         memset(w->loss, 0, (uint64_t)w->exchange.comm->n_ranks * sizeof *w->loss);
     }
@@ -341,21 +398,28 @@ done:
     return rc;
 }
 
+/* What the threads find in what came. */
+struct job {
+    struct gr_wire *wire;
+    uint8_t        *plain; /* [n_ranks] not 0: rows from it are as they are */
+    int64_t         wrong; /* a row that no encoder wrote, or -1 */
+};
+
 static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     struct job     *job = arg;
     struct gr_wire *w = job->wire;
-    const int64_t   bytes = gr_codec_row_bytes(&w->codec);
     float          *work = w->work + omp_get_thread_num() * gr_codec_work(&w->codec);
     int32_t         q = rank_of(w, IN, begin);
 
     (void)chunk;
     for (int64_t row = begin; row < end; row++) {
-        const uint8_t *record = (const uint8_t *)w->packed[IN] + row * bytes;
+        const struct gr_codec codec = row_codec(w, IN, row);
+        const uint8_t        *record = (const uint8_t *)w->packed[IN] + row_at(w, IN, row);
 
         while (row >= w->rows[IN].start[q + 1]) q++;
         if (job->plain[q]) continue;
-        if (gr_codec_decode_row(&w->codec, number_of(w, IN, q, row), record, row_at(w, IN, row), work) == GR_CODEC_DONE)
+        if (gr_codec_decode_row(&codec, number_of(w, IN, q, row), record, plain_row(w, IN, row), work) == GR_CODEC_DONE)
             continue;
 #pragma omp atomic write
         job->wrong = row;
@@ -369,7 +433,7 @@ static int32_t decode(struct gr_wire *w, struct gr_team team, graft_error *error
 
     memset(job.plain, 0, (uint64_t)w->exchange.comm->n_ranks);
     for (int32_t i = 0; i < w->exchange.n_in; i++) job.plain[w->exchange.from[i]] = w->exchange.plain_in[i];
-    gr_parallel_chunks(team_with_room(w, team), rows * w->codec.width, rows, CHUNK, decode_rows, &job);
+    gr_parallel_chunks(gr_wire_team(w, team), rows * w->codec.width, rows, CHUNK, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",
             (long long)number_of(w, IN, rank_of(w, IN, job.wrong), job.wrong) & 0xFFFFFFFF, rank_of(w, IN, job.wrong));

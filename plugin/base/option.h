@@ -51,9 +51,10 @@
       "rows that ranks send: sums made by the sender (pre), raw rows (post), or the fewest of both")                   \
     X(HALO_FILE, "halo.file", 0, "text", "", "",                                                                       \
       "file in which each rank, its number behind the name, keeps which rows it receives, for the next run")           \
-    X(HALO_BITS, "halo.bits", 0, "32|16|8|4|2|1", "32", "",                                                            \
-      "of a number that ranks send one another; 32: as it is, 16: bfloat16")                                           \
-    X(HALO_BITS_BACKWARD, "halo.bits_backward", 0, "same|32|16|8|4|2|1", "same", "", "the same of gradients")          \
+    X(HALO_BITS, "halo.bits", 0, "32|16|8|4|2|1|adaptive", "32", "",                                                   \
+      "of a number that ranks send one another; 32: as it is, 16: bfloat16; adaptive: 2, 4 or 8, row by row")          \
+    X(HALO_BITS_BACKWARD, "halo.bits_backward", 0, "same|32|16|8|4|2|1|adaptive", "same", "",                          \
+      "the same of gradients")                                                                                         \
     X(HALO_BITS_EVALUATION, "halo.bits_evaluation", 0, "32|same", "32", "", "the same in evaluation and prediction")   \
     X(HALO_CODE, "halo.code", 0, "auto|minmax|rotated", "auto", "",                                                    \
       "how 1 bit is used: by the ends of each row, or its signs after a random rotation (auto)")                       \
@@ -62,6 +63,14 @@
     X(HALO_NONFINITE, "halo.nonfinite", 0, "send|refuse", "send", "",                                                  \
       "messages with NaN, infinities or too wide a range: sent as they are, or an error")                              \
     X(HALO_ERROR, "halo.error", 0, "sample|exact|no", "sample", "", "rows of which is noted what few bits lost")       \
+    X(HALO_ASYNC, "halo.async", 0, "yes|no", "no", "",                                                                 \
+      "use the rows that came in the epoch before, while those of this one travel")                                    \
+    X(HALO_SYNC_EVERY, "halo.sync_every", 0, "integer", "0", "0..",                                                    \
+      "of asynchronous epochs, one of so many waits for its own rows; 0: the first alone")                             \
+    X(HALO_SMOOTHING, "halo.smoothing", 0, "number", "0", "[0..1)",                                                    \
+      "of asynchronous epochs, the share of what was used before in what is used now")                                 \
+    X(HALO_DRIFT_LIMIT, "halo.drift_limit", 0, "number", "0", "0..",                                                   \
+      "of asynchronous epochs, wait for own rows after one whose rows changed by more than this part; 0: none is")     \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \
       "seconds that a rank waits for another before all give up")                                                      \
     X(METIS_PROGRAM, "metis.program", 1, "text", "auto", "", "program that METIS partitions with; auto: graft-metis")  \

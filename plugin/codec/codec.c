@@ -106,18 +106,31 @@ static double element(const struct gr_codec *c, const void *x, int64_t j)
     return c->dtype == GRAFT_F64 ? ((const double *)x)[j] : (double)((const float *)x)[j];
 }
 
+/* The step of a row of MINMAX, or of ROTATED something above 0; 0 where all elements are the same. */
+static float step_of(const uint8_t *record)
+{
+    uint32_t params;
+    float    step;
+
+    memcpy(&params, record, sizeof params);
+    if (params >> 31) return 0;
+    params &= 0xFFFF0000;
+    memcpy(&step, &params, sizeof step);
+    return step;
+}
+
+float gr_codec_range(const struct gr_codec *c, const uint8_t *record)
+{
+    return c->width > 0 ? step_of(record) * (float)((1 << c->bits) - 1) : 0;
+}
+
 /* What the theory allows for a row with these parameters, over the square of its length. */
 static double bound_of(const struct gr_codec *c, const uint8_t *record, double squares)
 {
-    uint32_t params = 0;
-    float    step;
+    const float step = c->bits < 16 ? step_of(record) : 0;
 
-    if (c->bits >= 16 || squares == 0) return 0;
-    memcpy(&params, record, sizeof params);
-    if (params >> 31) return 0; /* all elements are the same */
+    if (step == 0 || squares == 0) return 0;
     if (c->code == GRAFT_CODEC_ROTATED) return 1.5707963267948966 - 1;
-    params &= 0xFFFF0000;
-    memcpy(&step, &params, sizeof step);
     return (double)c->width * (double)step * (double)step / (c->rounding == GRAFT_ROUND_STOCHASTIC ? 6 : 12) / squares;
 }
 

@@ -64,6 +64,10 @@ enum gr_codec_result gr_codec_decode_row(const struct gr_codec *codec, int64_t r
 void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, const uint8_t *record, float *work,
                       graft_codec_error *error);
 
+/** The largest element of the row that a record was made of less the smallest, by its parameters, for MINMAX of 8 bits
+ *  and fewer: a little more than it was. */
+float gr_codec_range(const struct gr_codec *codec, const uint8_t *record);
+
 /** graft_codec.encode() and decode(); args are complete and checked but for what codec says. */
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error);

@@ -312,3 +312,10 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, graft_error 
     x->came = gr_seconds();
     return rc < 0 ? rc : check_rows(x, team, error);
 }
+
+void gr_exchange_drain(struct gr_exchange *x)
+{
+    graft_error error = { .size = sizeof error };
+
+    wait_for_all(x, &error);
+}

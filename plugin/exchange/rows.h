@@ -71,4 +71,7 @@ void gr_exchange_poll(void *exchange);
 /** Wait for all, and check what came. \return OK; ERR_PEER. */
 int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, graft_error *error);
 
+/** Wait for what is on its way, to no end: before its memory goes. What fails in it ends the comm. */
+void gr_exchange_drain(struct gr_exchange *x);
+
 #endif

@@ -150,7 +150,7 @@ static int32_t gather(const graft_trainer *t, const struct gr_layer *layer, int6
 static int32_t gather_labels(const graft_trainer *t, struct gr_layer *layer, graft_error *error)
 {
     const int64_t classes = t->data.n_classes;
-    struct gr_sum sum = { .way = GR_GATHER,
+    struct gr_sum sum = { .way = GR_GATHER_LABELS,
                           .x = gr_dense_operand(t->scratch, classes, layer->rows_in),
                           .width = classes,
                           .out = layer->label_sums };

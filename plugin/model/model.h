@@ -224,6 +224,8 @@ struct gr_ranks {
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
+    int                   waits;  /* the step in work has its own rows, whatever option halo.async says */
+    double                drift;  /* of rows of the last step, |new - old| / |new| */
 };
 
 /** A search for what training depends on, breadth first and level by level. */
@@ -485,8 +487,9 @@ int32_t gr_product_weight_gradient(const graft_trainer *trainer, struct gr_opera
 int32_t gr_product_input_gradient(const graft_trainer *trainer, const float *g, int64_t rows,
                                   const struct gr_parameter *w, float beta, const float *scale, float *out,
                                   graft_error *error);
-/** Along which matrix: that of a layer and pass, that of all rows, or the transpose of that of the layer. */
-enum gr_way { GR_GATHER, GR_GATHER_ALL, GR_SCATTER };
+/** Along which matrix: that of a layer and pass, for its input or for labels beside it, that of all rows, or the
+ *  transpose of that of the layer. */
+enum gr_way { GR_GATHER, GR_GATHER_LABELS, GR_GATHER_ALL, GR_SCATTER };
 /** out[rows x width] = diag(scale) a x, added to out if `add`; over ranks with the rows of others. */
 struct gr_sum {
     enum gr_way       way;

@@ -192,7 +192,7 @@ int32_t gr_product_input_gradient(const graft_trainer *t, const float *g, int64_
 int32_t gr_product_gather(const graft_trainer *t, const struct gr_layer *layer, const struct gr_sum *sum,
                           graft_error *error)
 {
-    graft_matrix *const a = sum->way == GR_SCATTER ? layer->a_transpose : sum->way == GR_GATHER ? layer->a : t->a;
+    graft_matrix *const a = sum->way == GR_SCATTER ? layer->a_transpose : sum->way == GR_GATHER_ALL ? t->a : layer->a;
 
     if (t->over != NULL) return gr_ranks_gather(t, layer, sum, error);
     return mxm(t, "aggregate", a, sum->scale, sum->x, sum->width, sum->add, sum->out, error);

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "model/model.h"
 
+#include <math.h>
 #include <string.h>
 
 int32_t gr_ranks_agree(const graft_trainer *t, int32_t rc, graft_error *error)
@@ -203,19 +204,81 @@ static int32_t is_exact(const graft_trainer *t)
     return t->pass_now == GRAFT_PASS_EVALUATION && gr_option_is(t->context, GR_OPTION_HALO_BITS_EVALUATION, "32");
 }
 
+graft_plan *gr_ranks_step_plan(const graft_trainer *t, int32_t l)
+{
+    return t->layers[l].masked_plan != NULL ? t->layers[l].masked_plan : t->ranks.plan;
+}
+
+struct gr_lane *gr_ranks_lane(const graft_trainer *t, int32_t l, int32_t direction)
+{
+    const struct gr_lanes *lanes =
+        t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.lanes : &gr_ranks_step_plan(t, l)->lanes;
+
+    return t->config.kind != GR_MODEL_MLP ? gr_lanes_find(lanes, l, direction) : NULL;
+}
+
+void gr_ranks_begin_step(graft_trainer *t)
+{
+    const int64_t every = gr_option_integer(t->context, GR_OPTION_HALO_SYNC_EVERY);
+    const double  limit = gr_option_number(t->context, GR_OPTION_HALO_DRIFT_LIMIT);
+
+    gr_traffic_begin(t);
+    t->ranks.waits = (every > 0 && t->progress.epoch % every == 0) || (limit > 0 && t->ranks.drift > limit);
+}
+
+int32_t gr_ranks_sum_loss(graft_trainer *t, double *loss, graft_error *error)
+{
+    double  sums[3] = { *loss };
+    int32_t rc = GRAFT_OK;
+
+    if (t->over == NULL) return GRAFT_OK;
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
+        struct gr_lane *lane = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+
+        if (lane != NULL) gr_lane_drift(lane, &sums[1]);
+    }
+    GR_TRY(gr_comm_sum_f64(t->over->comm, sums, 3, error));
+    *loss = sums[0];
+    t->ranks.drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;
+done:
+    return rc;
+}
+
+static void count_sent(const graft_trainer *t, const struct gr_lane_pass *pass, const struct gr_flow *flow,
+                       int32_t direction, int64_t row_bytes)
+{
+    if (!pass->again) gr_traffic_count(t, flow, direction, row_bytes);
+    if (!pass->again) gr_traffic_lose(t, direction, pass->wire);
+}
+
+/* The parts of a phase, up to where rows were sent. */
+static void sent_parts(const graft_trainer *t, const struct gr_lane_pass *pass, double begin)
+{
+    if (pass->arrived > 0) gr_profile_part(t, "wait", begin, pass->arrived, 1);
+    gr_profile_part(t, "pack", pass->arrived > 0 ? pass->arrived : begin, pass->packed, 0);
+}
+
 int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, double begin,
                             graft_error *error)
 {
-    const struct gr_halo_pass pass = { direction, t->layer_now, is_exact(t), t->progress.epoch, t->n, width, x };
+    const struct gr_halo_pass pass = { .direction = direction,
+                                       .layer = t->layer_now,
+                                       .exact = is_exact(t),
+                                       .apart = t->pass_now == GRAFT_PASS_EVALUATION,
+                                       .waits = t->ranks.waits,
+                                       .epoch = t->progress.epoch,
+                                       .n_owned = t->n,
+                                       .width = width,
+                                       .x = x };
     struct gr_halo_rows      *rows = &t->ranks.halo_rows;
     int32_t                   rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
-    gr_traffic_count(t, rows->flow, (int32_t)direction,
-                     gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
-    rc = gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error);
-    gr_traffic_lose(t, (int32_t)direction, &rows->wire);
-    gr_profile_part(t, "pack", begin, rows->wire.exchange.packed, 0);
+    GR_TRY(gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error));
+    count_sent(t, &rows->on_lane, rows->flow, (int32_t)direction,
+               gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
+    sent_parts(t, &rows->on_lane, begin);
+done:
     return rc;
 }
 
@@ -223,13 +286,14 @@ int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
 {
     struct gr_halo_rows *rows = &t->ranks.halo_rows;
     const double         computed = gr_profile_begin(t);
-    int32_t              rc;
+    int32_t              rc = GRAFT_OK;
 
     if (!rows->begun) return GRAFT_OK;
-    rc = gr_halo_rows_end(rows, gr_profile_team(t), error);
-    gr_profile_part(t, "local", local > 0 ? local : rows->wire.exchange.packed, computed, 0);
-    gr_profile_part(t, "wait", computed, rows->wire.exchange.came, 1);
-    gr_profile_part(t, "unpack", rows->wire.exchange.came, 0, 0);
+    GR_TRY(gr_halo_rows_end(rows, gr_profile_team(t), error));
+    gr_profile_part(t, "local", local > 0 ? local : rows->on_lane.packed, computed, 0);
+    gr_profile_part(t, "wait", computed, rows->on_lane.came, 1);
+    gr_profile_part(t, "unpack", rows->on_lane.came, 0, 0);
+done:
     return rc;
 }
 
@@ -240,21 +304,22 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
 
     if (!rows->begun) return team;
     team.poll = gr_exchange_poll;
-    team.poll_arg = (void *)(uintptr_t)&rows->wire.exchange;
+    team.poll_arg = &rows->on_lane.wire->exchange;
     return team;
 }
 
-/* Room for the rows of a plan, so many columns wide. */
-static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int64_t width, graft_error *error)
+/* Room for the rows of a plan, so many columns wide; and for those of a layer, if there is one. */
+static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int32_t layer, int64_t width, graft_error *error)
 {
     const int32_t n_ranks = t->over->comm->n_ranks;
     const int64_t rows[] = { plan->side[GR_SIDE_IN].start[n_ranks], plan->side[GR_SIDE_OUT].start[n_ranks] };
-    const int64_t packed = gr_wire_room(&plan->wire, rows, width, GRAFT_F32);
-    int32_t       rc = GRAFT_OK;
+    const int64_t packed =
+        gr_wire_room(&plan->wire, rows, width, GRAFT_F32) + gr_lanes_room(&plan->lanes, layer, width, GRAFT_F32);
+    int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_ledger_check(t, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
                            "messages (rows of others)", error));
-    rc = gr_plan_reserve(plan, width, GRAFT_F32, error);
+    rc = gr_plan_reserve(plan, layer, width, GRAFT_F32, error);
 done:
     return rc;
 }
@@ -271,8 +336,9 @@ int32_t gr_ranks_reserve(const graft_trainer *t, graft_error *error)
         const int64_t          columns = layer->aggregate_first ? layer->in : layer->out;
         const int64_t          width = columns > labels ? columns : labels;
 
-        GR_TRY(reserve_plan(t, t->ranks.plan, width, error));
-        if (layer->masked_plan != NULL) GR_TRY(reserve_plan(t, layer->masked_plan, width, error));
+        GR_TRY(reserve_plan(t, t->ranks.plan, -1, width, error));
+        if (layer->masked_plan != NULL) GR_TRY(reserve_plan(t, layer->masked_plan, -1, width, error));
+        GR_TRY(reserve_plan(t, gr_ranks_step_plan(t, l), l, columns, error));
     }
 done:
     return rc;
@@ -311,8 +377,10 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
                         graft_error *error)
 {
     graft_plan *const          plan = sum->way == GR_GATHER_ALL ? t->ranks.plan : layer->plan;
+    const struct gr_lane_pass *pass = &plan->pass.on_lane;
     const int                  back = sum->way == GR_SCATTER;
     const int32_t              exact = sum->way == GR_GATHER_ALL || is_exact(t); /* what is kept is made once */
+    const int                  apart = exact || sum->way == GR_GATHER_LABELS || t->pass_now == GRAFT_PASS_EVALUATION;
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_out = back ? local->n_cols : local->n_rows;
     const graft_dense          x = rows_of(sum->x.data, sum->x.rows, sum->width, sum->x.stride);
@@ -321,7 +389,9 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
                                         .semiring = GRAFT_PLUS_TIMES,
                                         .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
                                                  (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0) |
-                                                 (exact ? GRAFT_AGGREGATE_EXACT : 0),
+                                                 (exact ? GRAFT_AGGREGATE_EXACT : 0) |
+                                                 (apart ? GRAFT_AGGREGATE_APART : 0) |
+                                                 (t->ranks.waits ? GRAFT_AGGREGATE_WAIT : 0),
                                         .layer = t->layer_now,
                                         .epoch = t->progress.epoch,
                                         .threads = t->threads,
@@ -333,14 +403,13 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
-    gr_traffic_count(t, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
-    gr_traffic_lose(t, back, &plan->wire);
-    gr_profile_part(t, "pack", begin, plan->wire.exchange.packed, 0);
-    gr_profile_part(t, "local", plan->wire.exchange.packed, plan->pass.computed, 0);
-    gr_profile_part(t, "wait", plan->pass.computed, plan->wire.exchange.came, 1);
-    gr_profile_part(t, "unpack", plan->wire.exchange.came, 0, 0);
+    count_sent(t, pass, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
+    sent_parts(t, pass, begin);
+    gr_profile_part(t, "local", pass->packed, plan->pass.computed, 0);
+    gr_profile_part(t, "wait", plan->pass.computed, pass->came, 1);
+    gr_profile_part(t, "unpack", pass->came, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)n_out) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:

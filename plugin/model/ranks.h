@@ -27,6 +27,14 @@ int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
 /** Follow the level of all ranks to what it gathers from other ranks: vertices of these on level `hop`. */
 int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
+/** Not collective: the plan that layer l has in a step. */
+graft_plan *gr_ranks_step_plan(const graft_trainer *trainer, int32_t l);
+/** Not collective: what that layer sends in a step in one direction, NULL if no option asks for lanes. */
+struct gr_lane *gr_ranks_lane(const graft_trainer *trainer, int32_t l, int32_t direction);
+/** Not collective: a step begins. */
+void gr_ranks_begin_step(graft_trainer *trainer);
+/** The loss of all; and, asynchronous, how much rows have drifted. */
+int32_t gr_ranks_sum_loss(graft_trainer *trainer, double *loss, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
 /** Not collective: a step begins; and rows of so many bytes are exchanged in the layer in work, which counts for the

@@ -159,23 +159,17 @@ done:
     return rc;
 }
 
-static int64_t widest_attention(const graft_trainer *t)
-{
-    int64_t widest = 0;
-
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        if (gr_config_wide(&t->config, l) > widest) widest = gr_config_wide(&t->config, l);
-    return widest;
-}
-
 static int32_t init_attention(graft_trainer *t, graft_error *error)
 {
     const struct gr_halo *halo = &t->ranks.part.halo;
+    const int32_t         layers = t->config.n_layers;
+    int64_t               width[GR_LAYERS_MAX];
     int32_t               rc = GRAFT_OK;
 
     t->n_seen = t->n + halo->count;
+    for (int32_t l = 0; l < layers; l++) width[l] = gr_config_wide(&t->config, l);
     GR_TRY(gr_ranks_agree(t, make_joined(t, error), error));
-    rc = gr_halo_rows_init(t->context, t->over->comm, halo, widest_attention(t), &t->ranks.halo_rows, error);
+    rc = gr_halo_rows_init(t->context, t->over->comm, halo, width, layers, &t->ranks.halo_rows, error);
 done:
     return rc;
 }
@@ -183,9 +177,11 @@ done:
 static int32_t make_plan(graft_trainer *t, const struct gr_part *part, int32_t masked_layer, graft_plan **plan,
                          graft_error *error)
 {
-    const struct gr_plan_wish wish = {
-        .transposed = 1, .dtype = GRAFT_F32, .cover = gr_plan_cover(t->context), .masked_layer = masked_layer
-    };
+    const struct gr_plan_wish wish = { .transposed = 1,
+                                       .dtype = GRAFT_F32,
+                                       .cover = gr_plan_cover(t->context),
+                                       .masked_layer = masked_layer,
+                                       .layers = t->config.n_layers };
 
     return gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error);
 }
@@ -230,15 +226,30 @@ done:
     return rc;
 }
 
+/* What each layer sends in a step goes by the plan that it has there. */
+static int32_t add_lanes(graft_trainer *t, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        const int32_t here = gr_plan_add_lanes(gr_ranks_step_plan(t, l), l, error);
+
+        if (rc == GRAFT_OK) rc = here;
+    }
+    return gr_ranks_agree(t, rc, error);
+}
+
 int32_t gr_ranks_graph_mask(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = gr_first_masked(t); l < t->config.n_layers && t->ranks.plan != NULL; l++) {
+    if (t->ranks.plan == NULL) return GRAFT_OK;
+    for (int32_t l = gr_first_masked(t); l < t->config.n_layers; l++) {
         if (t->reach_of_all[l + 1] == t->data.n_vertices) continue;
         if (repeats(t, l)) t->layers[l].masked_plan = t->layers[l - 1].masked_plan;
         else GR_TRY(mask_layer(t, l, error));
     }
+    rc = add_lanes(t, error);
 done:
     return rc;
 }

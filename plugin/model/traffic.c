@@ -77,10 +77,10 @@ static int32_t check_ranks(const graft_trainer *t, graft_error *error)
     return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
 }
 
-static void add_seconds(const struct gr_exchange *exchange, graft_traffic *traffic)
+static void add_seconds(const struct gr_wire *wire, const struct gr_lanes *lanes, graft_traffic *traffic)
 {
-    traffic->wait_seconds += exchange->wait_seconds;
-    traffic->exchange_seconds += exchange->exchange_seconds;
+    gr_wire_seconds(wire, &traffic->wait_seconds, &traffic->exchange_seconds);
+    gr_lanes_seconds(lanes, &traffic->wait_seconds, &traffic->exchange_seconds);
 }
 
 int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
@@ -102,10 +102,18 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
         traffic->halo_bytes_per_epoch += flow.in * r->sent[i].row_bytes;
         traffic->halo_bytes_if_post += flow.if_post * r->sent[i].row_bytes;
     }
-    add_seconds(&r->halo_rows.wire.exchange, traffic);
-    if (r->plan != NULL) add_seconds(&r->plan->wire.exchange, traffic);
-    for (int32_t l = 0; l < t->config.n_layers; l++)
-        if (r->masked[l].plan != NULL) add_seconds(&r->masked[l].plan->wire.exchange, traffic);
+    add_seconds(&r->halo_rows.wire, &r->halo_rows.lanes, traffic);
+    if (r->plan != NULL) add_seconds(&r->plan->wire, &r->plan->lanes, traffic);
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        const graft_plan *masked = r->masked[l].plan;
+
+        if (masked != NULL) add_seconds(&masked->wire, &masked->lanes, traffic);
+    }
+    for (int32_t i = 0; i < slots_of(t); i++) {
+        const struct gr_lane *lane = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+
+        if (lane != NULL && lane->oldest > traffic->stale_epochs_max) traffic->stale_epochs_max = lane->oldest;
+    }
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:

@@ -276,14 +276,14 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     int32_t rc = GRAFT_OK;
     double  begin;
 
-    gr_traffic_begin(t);
+    gr_ranks_begin_step(t);
     GR_TRY(gr_layers_forward(t, 1, error));
     begin = gr_profile_begin(t);
     *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
     gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
     GR_TRY(gr_layers_backward(t, error));
     begin = gr_profile_begin(t);
-    GR_TRY(gr_ranks_sum(t, loss, 1, error));
+    GR_TRY(gr_ranks_sum_loss(t, loss, error));
     GR_TRY(gr_ranks_sum_gradients(t, error));
     if (t->over != NULL) gr_profile_end_alone(t, "reduce", begin);
     begin = gr_profile_begin(t);

@@ -461,7 +461,7 @@ static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_
 {
     const int64_t        n = g->n_owned, halo = g->part.halo.count;
     const struct gr_team team = { .threads = 2, .poll = gr_exchange_poll, .poll_arg = &rows->wire.exchange };
-    struct gr_halo_pass  pass = { GR_FORWARD, 3, 0, 17, n, WIDE, h };
+    struct gr_halo_pass  pass = { .layer = 3, .epoch = 17, .n_owned = n, .width = WIDE, .x = h };
     int32_t              rc;
 
     for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
@@ -504,7 +504,7 @@ static int32_t halo_body(struct rank *r)
     input_init(&in, r->rank);
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
-    TRY(gr_halo_rows_init(r->context, made->comm, &made->part.halo, WIDE, &rows, &r->error));
+    TRY(gr_halo_rows_init(r->context, made->comm, &made->part.halo, (const int64_t[]){ WIDE }, 1, &rows, &r->error));
     TRY(halo_passes(r, made, &rows, h));
 done:
     if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);

@@ -1,0 +1,334 @@
+/* Lanes: adaptive bits, and rows of the pass before.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/lane.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+
+#include <string.h>
+
+/* Rows that a thread does at a time. */
+enum { CHUNK = 64 };
+
+enum { OUT, IN };
+
+int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
+{
+    static const char *const names[] = { "option halo.async (0 no, 1 yes)", "option halo.smoothing (times 10^9)" };
+    const uint64_t           values[] = { (uint64_t)gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes"),
+                                          (uint64_t)(gr_option_number(context, GR_OPTION_HALO_SMOOTHING) * 1e9) };
+
+    return gr_comm_compare(comm, names, values, 2, error);
+}
+
+int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers, struct gr_lanes *lanes,
+                      graft_error *error)
+{
+    const struct gr_wire_format format = gr_wire_format(context);
+
+    *lanes = (struct gr_lanes){ .context = context, .comm = comm, .n_layers = n_layers };
+    lanes->is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
+    lanes->smoothing = gr_option_number(context, GR_OPTION_HALO_SMOOTHING);
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) lanes->adaptive[d] = format.adaptive[d];
+    if (!lanes->is_async && !lanes->adaptive[GR_FORWARD] && !lanes->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    return GR_NEW(context, lanes->lane, 2 * (int64_t)n_layers, error);
+}
+
+static int32_t lane_init(const struct gr_lanes *lanes, struct gr_lane *lane, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    /* First of all: it takes a channel, on all ranks. */
+    if (lane->is_async) GR_TRY(gr_wire_init(lanes->context, lanes->comm, 1, &lane->wire, error));
+    if (!lane->is_adaptive) return GRAFT_OK;
+    GR_TRY(GR_NEW(lanes->context, lane->flow, lanes->comm->n_ranks, error));
+    GR_TRY(GR_NEW(lanes->context, lane->widths.range, lane->rows[OUT], error));
+    for (int side = OUT; side <= IN; side++) {
+        GR_TRY(GR_NEW(lanes->context, lane->widths.bits[side], lane->rows[side], error));
+        GR_TRY(GR_NEW(lanes->context, lane->widths.at[side], lane->rows[side] + 1, error));
+        if (lane->rows[side] > 0) memset(lane->widths.bits[side], 8, (uint64_t)lane->rows[side]);
+    }
+done:
+    return rc;
+}
+
+int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t rows[2], graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (lanes->lane == NULL) return GRAFT_OK;
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
+        struct gr_lane *lane = &lanes->lane[2 * layer + d];
+        int32_t         here;
+
+        *lane = (struct gr_lane){ .layer = layer,
+                                  .direction = d,
+                                  .is_adaptive = lanes->adaptive[d],
+                                  .is_async = lanes->is_async,
+                                  .rows = { rows[d == GR_FORWARD ? OUT : IN], rows[d == GR_FORWARD ? IN : OUT] },
+                                  .width = -1 };
+        here = lane_init(lanes, lane, error);
+        if (rc == GRAFT_OK) rc = here;
+    }
+    return rc;
+}
+
+void gr_lanes_fini(struct gr_lanes *lanes)
+{
+    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) {
+        struct gr_lane *lane = &lanes->lane[i];
+
+        if (lane->travels) gr_exchange_drain(&lane->wire.exchange);
+        gr_wire_fini(&lane->wire);
+        for (int side = OUT; side <= IN; side++) {
+            gr_free(lanes->context, lane->widths.bits[side]);
+            gr_free(lanes->context, lane->widths.at[side]);
+        }
+        gr_free(lanes->context, lane->widths.range);
+        gr_free(lanes->context, lane->flow);
+        gr_free(lanes->context, lane->kept);
+        gr_free(lanes->context, lane->partial);
+    }
+    if (lanes->lane != NULL) gr_free(lanes->context, lanes->lane);
+    *lanes = (struct gr_lanes){ 0 };
+}
+
+/* Bytes of the rows that come, as they are. */
+static int64_t kept_bytes(int64_t rows, int64_t width, graft_dtype dtype)
+{
+    int64_t bytes;
+
+    return __builtin_mul_overflow(rows * (dtype == GRAFT_F64 ? 8 : 4), width, &bytes) ? INT64_MAX : bytes;
+}
+
+static int32_t reserve(const struct gr_lanes *lanes, struct gr_lane *lane, int64_t width, graft_dtype dtype,
+                       graft_error *error)
+{
+    const int64_t bytes = kept_bytes(lane->rows[IN], width, dtype);
+    int32_t       rc = GRAFT_OK;
+
+    if (!lane->is_async || (lane->kept_width == width && lane->kept_dtype == dtype)) return GRAFT_OK;
+    if (lane->travels) gr_exchange_drain(&lane->wire.exchange);
+    lane->travels = lane->has_kept = lane->was_used = 0;
+    lane->kept_width = width;
+    lane->kept_dtype = dtype;
+    GR_TRY(gr_wire_reserve(&lane->wire, lane->rows, width, dtype, error));
+    if (lane->partial == NULL)
+        GR_TRY(GR_NEW(lanes->context, lane->partial, 2 * gr_chunk_count(lane->rows[IN], CHUNK), error));
+    if (bytes <= lane->kept_bytes) return GRAFT_OK;
+    gr_free(lanes->context, lane->kept);
+    lane->kept_bytes = 0;
+    lane->kept = gr_new(lanes->context, bytes, 1, "rows of the pass before", error);
+    if (lane->kept == NULL) return GRAFT_ERR_NOMEM;
+    lane->kept_bytes = bytes;
+done:
+    return rc;
+}
+
+int32_t gr_lanes_reserve(struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (lanes->lane == NULL || layer < 0 || layer >= lanes->n_layers) return GRAFT_OK;
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++)
+        GR_TRY(reserve(lanes, &lanes->lane[2 * layer + d], width, dtype, error));
+done:
+    return rc;
+}
+
+int64_t gr_lanes_room(const struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype)
+{
+    int64_t bytes = 0;
+
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
+        const struct gr_lane *lane = gr_lanes_find(lanes, layer, d);
+
+        if (lane != NULL && lane->is_async)
+            bytes += kept_bytes(lane->rows[IN], width, dtype) + 16 * gr_chunk_count(lane->rows[IN], CHUNK) +
+                     gr_wire_room(&lane->wire, lane->rows, width, dtype);
+    }
+    return bytes;
+}
+
+int64_t gr_lanes_bytes(const struct gr_lanes *lanes)
+{
+    int64_t bytes = 0;
+
+    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) {
+        const struct gr_lane *lane = &lanes->lane[i];
+        const int64_t         rows = lane->rows[OUT] + lane->rows[IN];
+
+        bytes += (int64_t)sizeof *lane + lane->kept_bytes;
+        if (lane->is_async) bytes += gr_wire_bytes(&lane->wire);
+        if (lane->partial != NULL) bytes += 16 * gr_chunk_count(lane->rows[IN], CHUNK);
+        if (lane->is_adaptive)
+            bytes += 9 * rows + 16 + 4 * lane->rows[OUT] + (int64_t)sizeof *lane->flow * lanes->comm->n_ranks;
+    }
+    return bytes;
+}
+
+struct gr_lane *gr_lanes_find(const struct gr_lanes *lanes, int32_t layer, int32_t direction)
+{
+    struct gr_lane *lane;
+
+    if (lanes->lane == NULL || layer < 0 || layer >= lanes->n_layers) return NULL;
+    lane = &lanes->lane[2 * layer + direction];
+    return lane->is_adaptive || lane->is_async ? lane : NULL;
+}
+
+/* -- one pass ----------------------------------------------------------------------------------------------------- */
+
+/* Rows that came, while threads go through them. */
+struct keeping {
+    struct gr_lane *lane;
+    const char     *fresh;
+    int64_t         width;
+    int             is_double;
+    double          smoothing; /* the share of what is there */
+    int             measures;
+};
+
+static void keep_floats(const struct keeping *k, int64_t begin, int64_t end, double drift[2])
+{
+    const float *fresh = (const float *)k->fresh;
+    float       *kept = k->lane->kept;
+    const float  old = (float)k->smoothing;
+
+    for (int64_t i = begin * k->width; i < end * k->width; i++) {
+        const double change = k->measures ? (double)fresh[i] - (double)kept[i] : 0;
+
+        drift[0] += change * change;
+        drift[1] += (double)fresh[i] * (double)fresh[i];
+        kept[i] = old > 0 ? old * kept[i] + (1 - old) * fresh[i] : fresh[i];
+    }
+}
+
+static void keep_doubles(const struct keeping *k, int64_t begin, int64_t end, double drift[2])
+{
+    const double *fresh = (const double *)k->fresh;
+    double       *kept = k->lane->kept;
+
+    for (int64_t i = begin * k->width; i < end * k->width; i++) {
+        const double change = k->measures ? fresh[i] - kept[i] : 0;
+
+        drift[0] += change * change;
+        drift[1] += fresh[i] * fresh[i];
+        kept[i] = k->smoothing > 0 ? k->smoothing * kept[i] + (1 - k->smoothing) * fresh[i] : fresh[i];
+    }
+}
+
+static void keep_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct keeping *k = arg;
+    double               *drift = k->lane->partial + 2 * chunk;
+
+    drift[0] = drift[1] = 0;
+    if (k->is_double) keep_doubles(k, begin, end, drift);
+    else keep_floats(k, begin, end, drift);
+}
+
+/* Wait for what travels, and keep it: smoothed where it will be used late, and as it is where the pass waits for it. */
+static int32_t settle(struct gr_lane_pass *p, void *fresh, double smoothing, struct gr_team team, graft_error *error)
+{
+    struct gr_lane *lane = p->lane;
+    const int64_t   rows = lane->rows[IN], chunks = gr_chunk_count(rows, CHUNK);
+    const int       follows = lane->has_kept && lane->kept_epoch == lane->sent_epoch - 1;
+    struct keeping  k = { .lane = lane, .fresh = fresh, .measures = follows };
+    int32_t         rc = GRAFT_OK;
+
+    team.poll = NULL; /* there is nothing to be asked for */
+    lane->wire.rows[IN].rows = fresh;
+    GR_TRY(gr_wire_end(&lane->wire, team, error));
+    lane->travels = 0;
+    k.width = lane->wire.codec.width;
+    k.is_double = lane->wire.codec.dtype == GRAFT_F64;
+    k.smoothing = follows ? smoothing : 0;
+    gr_parallel_chunks(team, rows * k.width, rows, CHUNK, keep_rows, &k);
+    for (int64_t c = 0; c < chunks && follows; c++)
+        for (int i = 0; i < 2; i++) lane->drift[i] += lane->partial[2 * c + i];
+    lane->has_kept = 1;
+    lane->kept_epoch = lane->sent_epoch;
+done:
+    return rc;
+}
+
+int32_t gr_lane_receive(struct gr_lane_pass *p, struct gr_lane *lane, struct gr_wire *shared,
+                        struct gr_wire_pass *on_wire, struct gr_wire_rows in, struct gr_team team, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    p->lane = lane;
+    p->wire = lane != NULL && lane->is_async ? &lane->wire : shared;
+    p->in = in;
+    p->epoch = on_wire->epoch;
+    p->arrived = 0;
+    p->again = lane != NULL && lane->is_async && lane->was_used && lane->used_epoch == on_wire->epoch;
+    if (p->again) return GRAFT_OK;
+    if (lane != NULL && lane->travels) {
+        GR_TRY(settle(p, in.rows, p->smoothing, team, error));
+        p->arrived = lane->wire.exchange.came;
+    }
+    if (lane != NULL && lane->is_adaptive) {
+        if (lane->width != on_wire->width) gr_wire_lay_out(&lane->widths, lane->rows, on_wire->width);
+        lane->width = on_wire->width;
+        on_wire->widths = &lane->widths;
+    }
+    rc = gr_wire_receive(p->wire, on_wire, in, error);
+done:
+    return rc;
+}
+
+int32_t gr_lane_send(struct gr_lane_pass *p, struct gr_team team, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    p->packed = gr_seconds();
+    if (p->again) return GRAFT_OK;
+    GR_TRY(gr_wire_send(p->wire, team, error));
+    p->packed = p->wire->exchange.packed;
+    if (p->lane == NULL || !p->lane->is_async) return GRAFT_OK;
+    p->lane->travels = 1;
+    p->lane->sent_epoch = p->epoch;
+done:
+    return rc;
+}
+
+int32_t gr_lane_end(struct gr_lane_pass *p, struct gr_team team, const void **rows, graft_error *error)
+{
+    struct gr_lane *lane = p->lane;
+    int32_t         rc = GRAFT_OK;
+
+    if (lane == NULL || !lane->is_async) {
+        *rows = p->in.rows;
+        GR_TRY(gr_wire_end(p->wire, team, error));
+        p->came = p->wire->exchange.came;
+        return GRAFT_OK;
+    }
+    *rows = lane->kept;
+    p->came = gr_seconds();
+    if (p->again) return GRAFT_OK;
+    if (p->waits || !lane->has_kept || lane->kept_epoch != p->epoch - 1) {
+        GR_TRY(settle(p, p->in.rows, 0, team, error));
+        p->came = lane->wire.exchange.came;
+    }
+    lane->age = p->epoch - lane->kept_epoch;
+    if (lane->age > lane->oldest) lane->oldest = lane->age;
+    lane->was_used = 1;
+    lane->used_epoch = p->epoch;
+done:
+    return rc;
+}
+
+void gr_lane_drift(struct gr_lane *lane, double drift[2])
+{
+    for (int i = 0; i < 2; i++) {
+        drift[i] += lane->drift[i];
+        lane->drift[i] = 0;
+    }
+}
+
+void gr_lanes_seconds(const struct gr_lanes *lanes, double *wait, double *exchange)
+{
+    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++)
+        gr_wire_seconds(&lanes->lane[i].wire, wait, exchange);
+}
