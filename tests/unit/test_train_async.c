@@ -236,8 +236,8 @@ struct setup {
 
 static const struct setup setups[] = {
     { "", 0, 0 },
-    { "halo.bits=8 reuse_input=no", 0, 0 },
-    { "halo.bits=2 row_masks=no dropout=0.3", 0, 1 },
+    { "halo.bits=8 halo.bits_evaluation=same reuse_input=no", 0, 0 },
+    { "halo.bits=2 row_masks=no dropout=0.3 halo.bits_evaluation=same", 0, 1 },
     { "halo.bits=1 halo.bits_backward=4 hidden=8", 0, 0 },
     { "reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer", 0, 1 },
     { "label_rate=0.5 hidden=5 dropout=0.2", 0, 0 },
