@@ -278,13 +278,13 @@ done:
     return rc;
 }
 
-int32_t gr_lane_send(struct gr_lane_pass *p, struct gr_wire_rows out, struct gr_team team, graft_error *error)
+int32_t gr_lane_send(struct gr_lane_pass *p, struct gr_team team, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     p->packed = gr_seconds();
     if (p->again) return GRAFT_OK;
-    GR_TRY(gr_wire_send(p->wire, out, team, error));
+    GR_TRY(gr_wire_send(p->wire, team, error));
     p->packed = p->wire->exchange.packed;
     if (p->lane == NULL || !p->lane->is_async) return GRAFT_OK;
     p->lane->travels = 1;

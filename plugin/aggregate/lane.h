@@ -90,8 +90,8 @@ struct gr_lane *gr_lanes_find(const struct gr_lanes *lanes, int32_t layer, int32
 int32_t gr_lane_receive(struct gr_lane_pass *pass, struct gr_lane *lane, struct gr_wire *shared,
                         struct gr_wire_pass *on_wire, struct gr_wire_rows in, struct gr_team team, graft_error *error);
 
-/** As gr_wire_send(). */
-int32_t gr_lane_send(struct gr_lane_pass *pass, struct gr_wire_rows out, struct gr_team team, graft_error *error);
+/** As gr_wire_send(); what goes is made before, unless it goes `again`, for pass->wire and encoded by it. */
+int32_t gr_lane_send(struct gr_lane_pass *pass, struct gr_team team, graft_error *error);
 
 /** As gr_wire_end(); *rows are those to use, which may be others than in.rows. */
 int32_t gr_lane_end(struct gr_lane_pass *pass, struct gr_team team, const void **rows, graft_error *error);

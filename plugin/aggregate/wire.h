@@ -102,9 +102,21 @@ int64_t gr_wire_row_bytes(const struct gr_wire *wire, const struct gr_wire_pass 
 int32_t gr_wire_receive(struct gr_wire *wire, const struct gr_wire_pass *pass, struct gr_wire_rows in,
                         graft_error *error);
 
-/** Encode and send; `out` stays until the end. \return OK; ERR_PEER; ERR_FORMAT (a row that no code fits, and
- *  halo.nonfinite = refuse): nobody else knows yet. */
-int32_t gr_wire_send(struct gr_wire *wire, struct gr_wire_rows out, struct gr_team team, graft_error *error);
+/** What goes is being made in `out`, which stays until the end. */
+void gr_wire_out(struct gr_wire *wire, struct gr_wire_rows out);
+
+/** What encodes rows begin to end - 1 of `out`, to be called for every row when it is made and before gr_wire_send(),
+ *  with the wire as `arg`, by threads of a team that gr_wire_team() allows. NULL where rows go as they are. */
+typedef void (*gr_wire_encoder)(void *arg, int32_t thread, int64_t begin, int64_t end);
+gr_wire_encoder gr_wire_encoder_of(const struct gr_wire *wire);
+
+/** The team, of no more threads than there is scratch memory for: a pass may ask for others than option "threads" said
+ *  when that was made. Messages are the same for any number. */
+struct gr_team gr_wire_team(const struct gr_wire *wire, struct gr_team team);
+
+/** Send what is encoded. \return OK; ERR_PEER; ERR_FORMAT (a row that no code fits, and halo.nonfinite = refuse):
+ *  nobody else knows yet. */
+int32_t gr_wire_send(struct gr_wire *wire, struct gr_team team, graft_error *error);
 
 /** Wait for all, check and decode it. \return OK; ERR_PEER. */
 int32_t gr_wire_end(struct gr_wire *wire, struct gr_team team, graft_error *error);

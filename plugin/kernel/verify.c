@@ -156,6 +156,8 @@ static void make_single(struct single *one, const struct gr_verify *v, int64_t s
     one->args.c = &one->c;
     one->args.threads = 1;
     one->args.times = NULL;
+    one->args.poll = NULL;
+    one->args.rows_done = NULL;
     if (args->mask != NULL) single_mask(one, args->mask, row);
     if (args->row_scale != NULL) one->args.row_scale = (const char *)args->row_scale + row * e;
     if (args->winner != NULL) one->args.winner = v->winner + sample * width * index_of(args);
