@@ -175,9 +175,7 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
     for (int32_t i = 0; i < slots_of(t); i++) {
         const struct gr_lane *lane = lane_of(t, i);
 
-        flow = flow_of(t, whole_flow(t), -1);
-        if (lane != NULL && flow.in > 0 && lane->oldest > traffic->stale_epochs_max)
-            traffic->stale_epochs_max = lane->oldest;
+        if (lane != NULL && lane->oldest > traffic->stale_epochs_max) traffic->stale_epochs_max = lane->oldest;
     }
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
