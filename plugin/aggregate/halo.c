@@ -98,7 +98,7 @@ void gr_halo_rows_weigh(struct gr_halo_rows *r, const struct gr_part *part)
 
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
-    gr_lanes_fini(&r->lanes);
+    gr_lanes_fini(&r->lanes); /* as in a plan */
     gr_wire_fini(&r->wire);
     gr_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);

@@ -40,7 +40,8 @@ struct gr_lane {
     void          *kept; /* [rows that come x kept_width] those in use */
     int64_t        kept_bytes, kept_width;
     graft_dtype    kept_dtype;
-    int64_t        kept_epoch, sent_epoch, used_epoch; /* of these, of what travels, of the last pass */
+    graft_semiring kept_semiring;                      /* that they are rows of */
+    int64_t        kept_epoch, sent_epoch, used_epoch; /* of these, of what was sent last, of the last pass */
     int            has_kept, travels, was_used;
     double        *partial;  /* [chunks x 2] of `drift` */
     double         drift[2]; /* of rows since gr_lane_drift(): |new - old|^2, |new|^2 */
@@ -88,16 +89,22 @@ int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_
 /** Make both lanes of a layer; likewise. \param[in] start  [n_ranks + 1] of rows that go forward, and that come: they
  *  outlive the lanes. */
 int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t *const start[2], graft_error *error);
-/** Waits for what travels. */
+/** Waits for what travels, so what gr_wire_receive() was told of must be there. */
 void    gr_lanes_fini(struct gr_lanes *lanes);
 
 /** Whether the options are the same on all ranks, and go together. Collective. \return OK; ERR_ARG, ERR_OPTION: the
  *  same on all ranks; ERR_PEER. */
 int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
-/** Have memory for passes of a layer that are so wide. Where the last one was not, its rows are dropped. Not
- *  collective. \return OK; ERR_NOMEM. */
+/** Have memory for passes of a lane that are so wide. Where the last one was not, its rows are dropped. NULL is legal.
+ *  Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_lane_reserve(const struct gr_lanes *lanes, struct gr_lane *lane, int64_t width, graft_dtype dtype,
+                        graft_error *error);
+/** The same for both lanes of a layer; for no layer it does nothing. */
 int32_t gr_lanes_reserve(struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
+
+/** Let the next pass of each lane be as the first one. What travels is waited for. All ranks come by. */
+void gr_lanes_forget(struct gr_lanes *lanes);
 
 /** Bytes that they hold, and that those of a layer hold more when so wide passes were reserved. */
 int64_t gr_lanes_bytes(const struct gr_lanes *lanes);

@@ -85,6 +85,7 @@ static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pa
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
     c.isa = w->codec.isa;
+    c.narrows = w->copies;
     return c;
 }
 
@@ -309,7 +310,8 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     graft_codec_error error = { 0 };
 
     w->lost[2 * row] = -1;
-    if (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0) return;
+    /* Others in each epoch, so that no pair of ranks is too small to be seen. */
+    if (w->format.measuring == GR_MEASURE_SAMPLE && (row + w->exchange.head.epoch) % SAMPLE != 0) return;
     gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
     w->lost[2 * row + 1] = (float)error.bound;
@@ -369,6 +371,7 @@ static void sum_losses(struct gr_wire *w)
 {
     for (int32_t q = 0; q < w->exchange.comm->n_ranks; q++) {
         w->loss[q] = (struct gr_wire_loss){ 0 };
+        if (w->exchange.plain_out[q]) w->loss[q].raw = w->rows[OUT].start[q + 1] - w->rows[OUT].start[q];
         for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
             if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
             w->loss[q].rows++;

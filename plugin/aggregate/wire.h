@@ -57,6 +57,7 @@ struct gr_wire_pass {
 struct gr_wire_loss {
     int64_t rows;
     double  nmse, bound;
+    int64_t raw; /* rows that went once more as they are, since one fit no code: all or none; looked at or not */
 };
 
 struct gr_wire {
@@ -78,7 +79,7 @@ struct gr_wire {
 };
 
 /** As gr_exchange_init(): not collective, but all ranks come by. gr_wire_fini() is due always. If it `copies`, rows are
- *  written into messages of its own at 32 bits too, and rows that no code fits are an error.
+ *  written into messages of its own at 32 bits too, and rows that no code fits are an error: they have no other place.
  * \return OK; ERR_NOMEM. */
 int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, int32_t copies, struct gr_wire *wire,
                      graft_error *error);

@@ -11,7 +11,7 @@ struct gr_pace {
 };
 
 /** Have comm->pace: of messages of this rank, by receiver; on rank 0 of those of all ranks, by sender and receiver. The
- *  first call measures it, in about n_ranks rounds of which each takes 2 MB between the two ranks of a pair. Collective.
+ *  first call measures it, in about n_ranks rounds, in each of which the ranks of a pair exchange 2 MB. Collective.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_comm_pace(struct gr_comm *comm, graft_error *error);
 
