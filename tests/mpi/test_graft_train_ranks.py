@@ -208,7 +208,7 @@ def test_adaptive_bits():
        result.stderr, losses)
     result = launch(*adaptive, "halo.async=yes")
     ok(result.returncode == 0, "ranks time their messages", result.stderr)
-    refused("bytes that are too few", launch(*adaptive, "halo.bytes_limit=9"), 1, "halo.bytes_limit", "with 2 bits")
+    refused("bytes that are too few", launch(*adaptive, "halo.bytes_limit=9"), 2, "halo.bytes_limit", "with 2 bits")
 
 
 def test_errors():
