@@ -23,6 +23,7 @@ struct gr_codec {
     int32_t     bits, code, rounding;
     uint64_t    key; /* of random bits, with the number of the row */
     enum gr_isa isa;
+    int         narrows; /* a row that is one double, and no float, may be the float next to it; else it is raw */
 };
 
 enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_IS_RAW, GR_CODEC_IS_WRONG };
