@@ -116,9 +116,10 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
      *         or minimum, times for no number of threads; a layer that the plan has not, with halo.async or adaptive
      *         halo.bits); ERR_STATE (a pass has begun and not ended; a transposed pass
-     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; one with
-     *         halo.async): on this rank alone, nothing is sent and the plan is as before; others that begin a pass wait for this one. ERR_PEER:
-     *         the same on all ranks, also when memory fails or a kernel; with one rank, what it was.
+     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with
+     *         halo.async, one that is not APART): on this rank alone, nothing is sent and the plan is as before;
+     *         others that begin a pass wait for this one. ERR_PEER: the same on all ranks, also when memory fails or a
+     *         kernel; with one rank, what it was.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if w columns
      * were reserved, or were there before; kernels prepare theirs at their first runs. `out` is undefined until end()
      * succeeds. Since 1. */

@@ -72,7 +72,7 @@ done:
 
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
-    gr_lanes_fini(&r->lanes);
+    gr_lanes_fini(&r->lanes); /* as in a plan */
     gr_wire_fini(&r->wire);
     gr_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);

@@ -266,7 +266,8 @@ int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     GR_TRY(check_matrices(plan, args, error));
     GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
     start(plan, args);
-    rc = gr_plan_reserve(plan, is_apart(args) ? -1 : args->layer, args->x->n_cols, args->x->dtype, error);
+    rc = gr_plan_reserve(plan, -1, args->x->n_cols, args->x->dtype, error);
+    if (rc == GRAFT_OK) rc = gr_lane_reserve(&plan->lanes, lane_of(plan), args->x->n_cols, args->x->dtype, error);
     if (rc == GRAFT_OK) rc = run(plan, error);
     if (rc < 0) {
         plan->pass.begun = 0;

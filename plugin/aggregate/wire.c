@@ -83,6 +83,7 @@ static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pa
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
     c.isa = w->codec.isa;
+    c.narrows = w->copies;
     return c;
 }
 

@@ -78,7 +78,7 @@ struct gr_wire {
 };
 
 /** As gr_exchange_init(): not collective, but all ranks come by. gr_wire_fini() is due always. If it `copies`, rows are
- *  written into messages of its own at 32 bits too, and rows that no code fits are an error.
+ *  written into messages of its own at 32 bits too, and rows that no code fits are an error: they have no other place.
  * \return OK; ERR_NOMEM. */
 int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, int32_t copies, struct gr_wire *wire,
                      graft_error *error);

@@ -236,8 +236,12 @@ struct gr_ranks {
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
     struct gr_sent_pair  *pairs;     /* [layers x GR_DIRECTIONS x n_ranks] */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
-    int                   waits; /* the step in work has its own rows, whatever option halo.async says */
-    double                drift; /* of rows of the last step, |new - old| / |new| */
+    int                   is_async;    /* what options say of it, and: */
+    int64_t               sync_every;  /* 0: no step but the first waits for that */
+    double                drift_limit; /* likewise */
+    int                   waits;       /* the step in work has its own rows, asynchronous or not */
+    double                drift;       /* of rows of the last step, |new - old| / |new| */
+    double                polled;      /* when gr_ranks_poll() did something */
 };
 
 /** A search for what training depends on, breadth first and level by level. */

@@ -56,4 +56,7 @@ int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labe
 /** Of gat: gr_profile_team(), which lets rows of others move meanwhile. Not collective. */
 struct gr_team gr_ranks_team(const graft_trainer *trainer);
 
+/** Not collective: let rows of asynchronous steps move, while something else is done. */
+void gr_ranks_poll(void *trainer);
+
 #endif

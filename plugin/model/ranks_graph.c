@@ -177,11 +177,9 @@ done:
 static int32_t make_plan(graft_trainer *t, const struct gr_part *part, int32_t masked_layer, graft_plan **plan,
                          graft_error *error)
 {
-    const struct gr_plan_wish wish = { .transposed = 1,
-                                       .dtype = GRAFT_F32,
-                                       .cover = gr_plan_cover(t->context),
-                                       .masked_layer = masked_layer,
-                                       .layers = t->config.n_layers };
+    const struct gr_plan_wish wish = {
+        .transposed = 1, .dtype = GRAFT_F32, .masked_layer = masked_layer, .layers = t->config.n_layers
+    };
 
     return gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error);
 }
