@@ -61,7 +61,7 @@ struct input {
     graft_csr            rows;
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
-    const char          *partition, *cover, *file;
+    const char          *partition, *cover, *lambda, *file;
     graft_plan_args      plan;
     graft_aggregate_args args;
     int64_t              width;
@@ -80,7 +80,9 @@ static void input_init(struct input *in, int32_t rank)
 {
     const int64_t first = rank * EACH;
 
-    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
+    *in = (struct input){
+        .rank = rank, .partition = "given", .cover = "hybrid", .lambda = "0.5", .file = "", .width = WIDTH
+    };
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
@@ -151,7 +153,7 @@ static int32_t dispute_body(struct rank *r)
     dispute->change(&in);
     s.partition = in.partition;
     s.cover = in.cover;
-    s.settings = (const char *const[]){ "partition.file", in.file, NULL };
+    s.settings = (const char *const[]){ "partition.file", in.file, "halo.cover_lambda", in.lambda, NULL };
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
@@ -221,6 +223,12 @@ CHANGE(other_exact, 1, in->args.flags = GRAFT_AGGREGATE_EXACT)
 CHANGE(no_pass, 1, in->stays_away = 1)
 CHANGE(gone, 1, in->leaves = 1)
 
+static void other_lambda(struct input *in)
+{
+    in->cover = "weighted";
+    if (in->rank == 2) in->lambda = "0.25";
+}
+
 static void bad_owner(struct input *in)
 {
     in->slice.owner = in->owner;
@@ -242,6 +250,7 @@ static void test_disputes(void)
         { "a column out of range", bad_column, GRAFT_ERR_FORMAT, { "rank 1: ", "slice.rows" } },
         { "a slice that is none", null_slice, GRAFT_ERR_ARG, { "rank 2: ", "slice has size 0" } },
         { "another cover", other_cover, GRAFT_ERR_ARG, { "halo.cover", "on rank 1" } },
+        { "another price", other_lambda, GRAFT_ERR_ARG, { "halo.cover_lambda", "on rank 2" } },
         { "another kind of plan", other_flags, GRAFT_ERR_ARG, { "TRANSPOSED is 1", "on rank 2" } },
         { "another width of a plan", other_reserve, GRAFT_ERR_ARG, { "width of the plan is 0", "on rank 1" } },
         { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
@@ -271,6 +280,7 @@ static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, co
 
         s.partition = partition;
         s.cover = cover;
+        s.settings = (const char *const[]){ "halo.bits", strcmp(cover, "weighted") == 0 ? "2" : "32", NULL };
         s.starved = 1;
         s.fail_at = k;
         s.n_passes = 3;
@@ -524,6 +534,7 @@ int main(void)
     test_memory(2, 1, "hash", "pre");
     test_memory(3, 2, "block", "post");
     test_memory(2, 0, "stream", "hybrid");
+    test_memory(2, 1, "hash", "weighted");
     test_frugal();
     test_polling();
     test_faults("passes", faulty_body);
