@@ -81,7 +81,9 @@ typedef struct graft_aggregate {
      *  of its column, which q sends as it is and p aggregates ("post"), or by a partial result for its row, which q
      *  aggregates ("pre"). Option "halo.cover": `hybrid` makes the rows from q to p a minimum vertex cover of these
      *  entries, as many as a maximum matching has pairs (Koenig 1931), below which no choice can go; of these covers
-     *  it is the one with the most raw rows. `pre` and `post` are for comparison. With option "halo.file", set on all
+     *  it is the one with the most raw rows. `pre` and `post` are for comparison. `weighted` makes them a vertex cover
+     *  of least price, by the bytes of rows and by what a mean over neighbours loses by them with option "halo.bits",
+     *  in shares that option "halo.cover_lambda" says; where rows lose nothing it is `hybrid`. With option "halo.file", set on all
      *  ranks or on none, each rank takes its cover from the file of this name with ".RANK" behind it; a rank that has
      *  none finds its cover, and writes the file when the plan is made.
      *
@@ -116,9 +118,10 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
      *         or minimum, times for no number of threads; a layer that the plan has not, with halo.async or adaptive
      *         halo.bits); ERR_STATE (a pass has begun and not ended; a transposed pass
-     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; one with
-     *         halo.async): on this rank alone, nothing is sent and the plan is as before; others that begin a pass wait for this one. ERR_PEER:
-     *         the same on all ranks, also when memory fails or a kernel; with one rank, what it was.
+     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with
+     *         halo.async, one that is not APART): on this rank alone, nothing is sent and the plan is as before;
+     *         others that begin a pass wait for this one. ERR_PEER: the same on all ranks, also when memory fails or a
+     *         kernel; with one rank, what it was.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if w columns
      * were reserved, or were there before; kernels prepare theirs at their first runs. `out` is undefined until end()
      * succeeds. Since 1. */

@@ -36,7 +36,8 @@ typedef struct graft_kernel {
     int32_t (*prepare)(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error);
     void (*release)(void *state, void *prepared);
 
-    /** Do it. May answer ERR_UNSUPPORTED, with the reason in error, before it has written anything. */
+    /** Do it. May answer ERR_UNSUPPORTED, with the reason in error, before it has written anything. If it calls
+     *  args->rows_done, then for every row, or the product is ERR_MODULE; if it never does, the library does. */
     int32_t (*run)(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error);
 
     uint32_t args_size; /**< sizeof(graft_mxm_args) as the module knows it: it is not asked for what lies beyond */

@@ -59,7 +59,18 @@ typedef struct graft_mxm_args {
     void (*poll)(void *arg); /**< or NULL: called with poll_arg by the calling thread, from time to time while it works,
                                   so that messages move on. A kernel that does not know it does without. */
     void *poll_arg;
+    void (*rows_done)(void *arg, int32_t thread, int64_t begin, int64_t end); /**< or NULL; see below */
+    void *rows_arg;                                                           /**< for it; NULL without it */
 } graft_mxm_args;
+
+/* What is done with rows of C while they are in the caches. rows_done(rows_arg, thread, begin, end) is told that rows
+ * begin to end - 1 of C, and of winner and bits, are as the product leaves them: every row once, also where it is empty
+ * or the mask forbids it, in any order, in blocks of any size, and by the thread that made them. Several threads call
+ * it at once, each with a number of its own from 0 to threads - 1, where threads is what the option "threads" says if
+ * args say 0; so the number may index memory for each thread. It may read all that the product has, and change none
+ * of it; it must not call the library with this context. Where a product fails it may have been called for some rows,
+ * and where option mxm.verify looks at the product it has been called before. A kernel that does not know it leaves
+ * that to the library, which calls it in blocks when the product is done. */
 
 /* When each thread worked, for those who look for imbalance. Thread i of the team writes times[3*i], when it began its
  * share, and times[3*i + 1], when it had done it, before it waited for the others, in seconds of CLOCK_MONOTONIC; and
@@ -123,8 +134,8 @@ typedef struct graft_mxm {
      * an entry, or because it is forbidden, -1.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B or each other, unknown semiring
-     *         or flags, winner with a sum, times for no number of threads; that nothing else of args overlaps what is
-     *         written is not checked);
+     *         or flags, winner with a sum, times for no number of threads, rows_arg without rows_done; that nothing
+     *         else of args overlaps what is written is not checked);
      *         ERR_UNSUPPORTED (the kernel chosen by name, and every one it may fall to, refuse); ERR_OPTION (no kernel
      *         has the chosen name); ERR_NOMEM; ERR_MODULE, also when option mxm.verify finds a difference: it names
      *         element and both values. C is untouched after all but ERR_MODULE and an ERR_NOMEM from inside a foreign

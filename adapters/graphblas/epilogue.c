@@ -2,9 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "epilogue.h"
 
+#include <omp.h>
 #include <string.h>
 
 enum { STRIP = 256 }; /* a multiple of 8, so that it begins with a byte of a mask of bits */
+
+enum { ROWS_AT_ONCE = 32 }; /* of which rows_done is told while they are in the caches */
 
 /* Whether the mask allows n elements of a row from column j0 on: 0 or 1 each. */
 static void look_up(const graft_mask *mask, int64_t row, int64_t j0, int64_t n, uint8_t *allowed)
@@ -42,15 +45,24 @@ static void look_up(const graft_mask *mask, int64_t row, int64_t j0, int64_t n, 
 #undef REAL
 #undef NAME
 
+static void apply_row(const graft_csr *a, const graft_mxm_args *args, const void *z, int64_t row)
+{
+    const int64_t at = row * args->c->n_cols;
+    const int     empty = z == NULL || a->row_ptr[row] == a->row_ptr[row + 1];
+
+    if (args->c->dtype == GRAFT_F32) f32_row(args, empty, row, empty ? NULL : (const float *)z + at);
+    else f64_row(args, empty, row, empty ? NULL : (const double *)z + at);
+}
+
 void epilogue_apply(const graft_csr *a, const graft_mxm_args *args, const void *z)
 {
-    const int64_t width = args->c->n_cols;
+    const int64_t n_rows = args->c->n_rows, blocks = (n_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
 
 #pragma omp parallel for num_threads(args->threads) schedule(static) if (args->threads > 1)
-    for (int64_t row = 0; row < args->c->n_rows; row++) {
-        const int empty = a->row_ptr[row] == a->row_ptr[row + 1];
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t begin = i * ROWS_AT_ONCE, end = n_rows - begin > ROWS_AT_ONCE ? begin + ROWS_AT_ONCE : n_rows;
 
-        if (args->c->dtype == GRAFT_F32) f32_row(args, empty, row, empty ? NULL : (const float *)z + row * width);
-        else f64_row(args, empty, row, empty ? NULL : (const double *)z + row * width);
+        for (int64_t row = begin; row < end; row++) apply_row(a, args, z, row);
+        if (args->rows_done != NULL) args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
     }
 }

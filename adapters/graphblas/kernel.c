@@ -507,8 +507,8 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     void             *b;
     int32_t           rc;
 
-    if (args->c->n_rows == 0 || args->c->n_cols == 0) return GRAFT_OK;
-    if (a->row_ptr[a->n_rows] == 0) {
+    if (args->c->n_rows == 0) return GRAFT_OK;
+    if (a->row_ptr[a->n_rows] == 0 || args->c->n_cols == 0) {
         epilogue_apply(a, args, NULL);
         return GRAFT_OK;
     }

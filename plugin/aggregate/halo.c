@@ -2,9 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/halo.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "edge/edge.h"
 
 #include <string.h>
+
+/* Rows that a thread gathers before it encodes them. */
+enum { CHUNK = 64 };
 
 /* All rows are raw. */
 static int32_t share_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
@@ -68,7 +72,7 @@ done:
 
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
-    gr_lanes_fini(&r->lanes);
+    gr_lanes_fini(&r->lanes); /* as in a plan */
     gr_wire_fini(&r->wire);
     gr_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);
@@ -99,6 +103,35 @@ static struct packing packing_of(const struct gr_halo_rows *r)
                              { sizeof(graft_index), GRAFT_I32, sent, r->links.place } };
 }
 
+/* Some of the rows that go: copied from where they are, unless they lie side by side, and encoded. */
+static void make_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct gr_halo_rows  *r = arg;
+    const gr_wire_encoder encode = gr_wire_encoder_of(r->on_lane.wire);
+    struct packing        p = packing_of(r);
+
+    (void)chunk;
+    if (r->pass.direction == GR_FORWARD) {
+        p.packed.data = r->buffer + begin * r->pass.width;
+        p.packed.n_rows = p.index.count = end - begin;
+        p.index.data = r->links.place + begin;
+        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, 1);
+    }
+    if (encode != NULL) encode(r->on_lane.wire, omp_get_thread_num(), begin, end);
+}
+
+/* The rows that go, each block of them encoded by the thread that copied it. */
+static void make_rows(struct gr_halo_rows *r, struct gr_wire_rows out, struct gr_team team)
+{
+    struct gr_wire *wire = r->on_lane.wire;
+    const int64_t   n = out.start[wire->exchange.comm->n_ranks];
+
+    gr_wire_out(wire, out);
+    team.poll = NULL; /* what goes is not posted yet */
+    if (r->pass.direction == GR_FORWARD || gr_wire_encoder_of(wire) != NULL)
+        gr_parallel_chunks(gr_wire_team(wire, team), n * r->pass.width, n, CHUNK, make_some, r);
+}
+
 int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error)
 {
@@ -119,12 +152,8 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
     r->on_lane.smoothing = r->lanes.smoothing;
     if (!pass->apart && !pass->exact) lane = gr_lanes_find(&r->lanes, pass->layer, (int32_t)pass->direction);
     GR_TRY(gr_lane_receive(&r->on_lane, lane, &r->wire, &on_wire, forward ? halo : owned, team, error));
-    if (forward && !r->on_lane.again) {
-        const struct packing p = packing_of(r);
-
-        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, team.threads);
-    }
-    rc = gr_lane_send(&r->on_lane, forward ? owned : halo, team, error);
+    if (!r->on_lane.again) make_rows(r, forward ? owned : halo, team);
+    rc = gr_lane_send(&r->on_lane, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->wire.exchange.comm, error);
     GR_TRY(rc);
     r->begun = 1;

@@ -12,13 +12,29 @@ enum { CHUNK = 64 };
 
 enum { OUT, IN };
 
+/* All numbers are shown as they were set. */
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
 {
-    static const char *const names[] = { "option halo.async (0 no, 1 yes)", "option halo.smoothing (times 10^9)" };
+    static const char *const names[] = { "option halo.async", "option halo.smoothing", "option halo.sync_every",
+                                         "option halo.drift_limit" };
+    const char *const        texts[] = { gr_option_text(context, GR_OPTION_HALO_ASYNC),
+                                         gr_option_text(context, GR_OPTION_HALO_SMOOTHING),
+                                         gr_option_text(context, GR_OPTION_HALO_SYNC_EVERY),
+                                         gr_option_text(context, GR_OPTION_HALO_DRIFT_LIMIT) };
     const uint64_t           values[] = { (uint64_t)gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes"),
-                                          (uint64_t)(gr_option_number(context, GR_OPTION_HALO_SMOOTHING) * 1e9) };
+                                          bits_of(gr_option_number(context, GR_OPTION_HALO_SMOOTHING)),
+                                          (uint64_t)gr_option_integer(context, GR_OPTION_HALO_SYNC_EVERY),
+                                          bits_of(gr_option_number(context, GR_OPTION_HALO_DRIFT_LIMIT)) };
 
-    return gr_comm_compare(comm, names, values, 2, error);
+    return gr_comm_compare_texts(comm, names, values, texts, 4, error);
 }
 
 int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers, struct gr_lanes *lanes,
@@ -73,12 +89,25 @@ int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t rows[2
     return rc;
 }
 
+/* The next pass is as the first one. */
+static void forget(struct gr_lane *lane)
+{
+    if (lane->travels) gr_exchange_drain(&lane->wire.exchange);
+    lane->travels = lane->has_kept = lane->was_used = 0;
+    lane->drift[0] = lane->drift[1] = 0;
+}
+
+void gr_lanes_forget(struct gr_lanes *lanes)
+{
+    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) forget(&lanes->lane[i]);
+}
+
 void gr_lanes_fini(struct gr_lanes *lanes)
 {
+    gr_lanes_forget(lanes);
     for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) {
         struct gr_lane *lane = &lanes->lane[i];
 
-        if (lane->travels) gr_exchange_drain(&lane->wire.exchange);
         gr_wire_fini(&lane->wire);
         for (int side = OUT; side <= IN; side++) {
             gr_free(lanes->context, lane->widths.bits[side]);
@@ -101,26 +130,28 @@ static int64_t kept_bytes(int64_t rows, int64_t width, graft_dtype dtype)
     return __builtin_mul_overflow(rows * (dtype == GRAFT_F64 ? 8 : 4), width, &bytes) ? INT64_MAX : bytes;
 }
 
-static int32_t reserve(const struct gr_lanes *lanes, struct gr_lane *lane, int64_t width, graft_dtype dtype,
-                       graft_error *error)
+int32_t gr_lane_reserve(const struct gr_lanes *lanes, struct gr_lane *lane, int64_t width, graft_dtype dtype,
+                        graft_error *error)
 {
-    const int64_t bytes = kept_bytes(lane->rows[IN], width, dtype);
-    int32_t       rc = GRAFT_OK;
+    int64_t bytes;
+    int32_t rc = GRAFT_OK;
 
-    if (!lane->is_async || (lane->kept_width == width && lane->kept_dtype == dtype)) return GRAFT_OK;
-    if (lane->travels) gr_exchange_drain(&lane->wire.exchange);
-    lane->travels = lane->has_kept = lane->was_used = 0;
-    lane->kept_width = width;
-    lane->kept_dtype = dtype;
+    if (lane == NULL || !lane->is_async || (lane->kept_width == width && lane->kept_dtype == dtype)) return GRAFT_OK;
+    forget(lane);
+    lane->kept_dtype = 0; /* until there is memory for it */
     GR_TRY(gr_wire_reserve(&lane->wire, lane->rows, width, dtype, error));
     if (lane->partial == NULL)
         GR_TRY(GR_NEW(lanes->context, lane->partial, 2 * gr_chunk_count(lane->rows[IN], CHUNK), error));
-    if (bytes <= lane->kept_bytes) return GRAFT_OK;
-    gr_free(lanes->context, lane->kept);
-    lane->kept_bytes = 0;
-    lane->kept = gr_new(lanes->context, bytes, 1, "rows of the pass before", error);
-    if (lane->kept == NULL) return GRAFT_ERR_NOMEM;
-    lane->kept_bytes = bytes;
+    bytes = kept_bytes(lane->rows[IN], width, dtype);
+    if (bytes > lane->kept_bytes) {
+        gr_free(lanes->context, lane->kept);
+        lane->kept_bytes = 0;
+        lane->kept = gr_new(lanes->context, bytes, 1, "rows of the pass before", error);
+        if (lane->kept == NULL) return GRAFT_ERR_NOMEM;
+        lane->kept_bytes = bytes;
+    }
+    lane->kept_width = width;
+    lane->kept_dtype = dtype;
 done:
     return rc;
 }
@@ -129,9 +160,8 @@ int32_t gr_lanes_reserve(struct gr_lanes *lanes, int32_t layer, int64_t width, g
 {
     int32_t rc = GRAFT_OK;
 
-    if (lanes->lane == NULL || layer < 0 || layer >= lanes->n_layers) return GRAFT_OK;
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++)
-        GR_TRY(reserve(lanes, &lanes->lane[2 * layer + d], width, dtype, error));
+        GR_TRY(gr_lane_reserve(lanes, gr_lanes_find(lanes, layer, d), width, dtype, error));
 done:
     return rc;
 }
@@ -177,6 +207,12 @@ struct gr_lane *gr_lanes_find(const struct gr_lanes *lanes, int32_t layer, int32
 }
 
 /* -- one pass ----------------------------------------------------------------------------------------------------- */
+
+/* Whether an epoch is the one behind another. */
+static int is_next(int64_t epoch, int64_t before)
+{
+    return (uint64_t)epoch == (uint64_t)before + 1;
+}
 
 /* Rows that came, while threads go through them. */
 struct keeping {
@@ -232,7 +268,7 @@ static int32_t settle(struct gr_lane_pass *p, void *fresh, double smoothing, str
 {
     struct gr_lane *lane = p->lane;
     const int64_t   rows = lane->rows[IN], chunks = gr_chunk_count(rows, CHUNK);
-    const int       follows = lane->has_kept && lane->kept_epoch == lane->sent_epoch - 1;
+    const int       follows = lane->has_kept && is_next(lane->sent_epoch, lane->kept_epoch);
     struct keeping  k = { .lane = lane, .fresh = fresh, .measures = follows };
     int32_t         rc = GRAFT_OK;
 
@@ -262,6 +298,8 @@ int32_t gr_lane_receive(struct gr_lane_pass *p, struct gr_lane *lane, struct gr_
     p->in = in;
     p->epoch = on_wire->epoch;
     p->arrived = 0;
+    if (lane != NULL && lane->kept_semiring != on_wire->semiring) forget(lane);
+    if (lane != NULL) lane->kept_semiring = on_wire->semiring;
     p->again = lane != NULL && lane->is_async && lane->was_used && lane->used_epoch == on_wire->epoch;
     if (p->again) return GRAFT_OK;
     if (lane != NULL && lane->travels) {
@@ -278,13 +316,13 @@ done:
     return rc;
 }
 
-int32_t gr_lane_send(struct gr_lane_pass *p, struct gr_wire_rows out, struct gr_team team, graft_error *error)
+int32_t gr_lane_send(struct gr_lane_pass *p, struct gr_team team, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     p->packed = gr_seconds();
     if (p->again) return GRAFT_OK;
-    GR_TRY(gr_wire_send(p->wire, out, team, error));
+    GR_TRY(gr_wire_send(p->wire, team, error));
     p->packed = p->wire->exchange.packed;
     if (p->lane == NULL || !p->lane->is_async) return GRAFT_OK;
     p->lane->travels = 1;
@@ -307,11 +345,11 @@ int32_t gr_lane_end(struct gr_lane_pass *p, struct gr_team team, const void **ro
     *rows = lane->kept;
     p->came = gr_seconds();
     if (p->again) return GRAFT_OK;
-    if (p->waits || !lane->has_kept || lane->kept_epoch != p->epoch - 1) {
+    if (p->waits || !lane->has_kept || !is_next(p->epoch, lane->kept_epoch)) {
         GR_TRY(settle(p, p->in.rows, 0, team, error));
         p->came = lane->wire.exchange.came;
     }
-    lane->age = p->epoch - lane->kept_epoch;
+    lane->age = lane->kept_epoch != p->epoch;
     if (lane->age > lane->oldest) lane->oldest = lane->age;
     lane->was_used = 1;
     lane->used_epoch = p->epoch;

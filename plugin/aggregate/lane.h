@@ -1,5 +1,5 @@
-/* What one layer sends in one direction, pass after pass: in how many bits each row goes, where these are adaptive; and,
- * where passes are asynchronous, rows of the pass before, which are of use while those of this one travel.
+/* What one layer sends in one direction, pass after pass: in how many bits each row goes, where these are adaptive;
+ * and, where passes are asynchronous, rows of the pass before, which are of use while those of this one travel.
  *
  * A pass that is apart from that, of an evaluation say, goes over the wire that all lanes share, and so do all passes
  * where neither is asked for. Source: Sylvie, section 4 (asynchronous passes, and those in between that wait); PipeGCN,
@@ -19,17 +19,19 @@ struct gr_lane_flow {
 struct gr_lane {
     int32_t               layer, direction;
     int32_t               is_adaptive, is_async;
-    int64_t               rows[2]; /* that go, and come */
-    struct gr_wire_widths widths;  /* adaptive */
-    int64_t               width;   /* that widths.at is for; -1: none yet */
-    struct gr_lane_flow  *flow;    /* [n_ranks] adaptive */
+    int64_t               rows[2];    /* that go, and come */
+    struct gr_wire_widths widths;     /* adaptive */
+    int64_t               width;      /* that widths.at is for; -1: none yet */
+    int                   is_adapted; /* adaptive bits were decided on, and: */
+    struct gr_lane_flow  *flow;       /* [n_ranks] of a pass */
 
     /* Asynchronous: */
     struct gr_wire wire;
     void          *kept; /* [rows that come x kept_width] those in use */
     int64_t        kept_bytes, kept_width;
     graft_dtype    kept_dtype;
-    int64_t        kept_epoch, sent_epoch, used_epoch; /* of these, of what travels, of the last pass */
+    graft_semiring kept_semiring;                      /* that they are rows of */
+    int64_t        kept_epoch, sent_epoch, used_epoch; /* of these, of what was sent last, of the last pass */
     int            has_kept, travels, was_used;
     double        *partial;  /* [chunks x 2] of `drift` */
     double         drift[2]; /* of rows since gr_lane_drift(): |new - old|^2, |new|^2 */
@@ -67,15 +69,21 @@ int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_
                       graft_error *error);
 /** Make both lanes of a layer; likewise. \param[in] rows  That go forward, and that come. */
 int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t rows[2], graft_error *error);
-/** Waits for what travels. */
+/** Waits for what travels, so what gr_wire_receive() was told of must be there. */
 void    gr_lanes_fini(struct gr_lanes *lanes);
 
 /** Whether the options are the same on all ranks. Collective. \return OK; ERR_ARG, ERR_PEER. */
 int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
-/** Have memory for passes of a layer that are so wide. Where the last one was not, its rows are dropped. Not collective.
- * \return OK; ERR_NOMEM. */
+/** Have memory for passes of a lane that are so wide. Where the last one was not, its rows are dropped. NULL is legal.
+ *  Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_lane_reserve(const struct gr_lanes *lanes, struct gr_lane *lane, int64_t width, graft_dtype dtype,
+                        graft_error *error);
+/** The same for both lanes of a layer; for no layer it does nothing. */
 int32_t gr_lanes_reserve(struct gr_lanes *lanes, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
+
+/** Let the next pass of each lane be as the first one. What travels is waited for. All ranks come by. */
+void gr_lanes_forget(struct gr_lanes *lanes);
 
 /** Bytes that they hold, and that those of a layer hold more when so wide passes were reserved. */
 int64_t gr_lanes_bytes(const struct gr_lanes *lanes);
@@ -84,13 +92,13 @@ int64_t gr_lanes_room(const struct gr_lanes *lanes, int32_t layer, int64_t width
 /** The lane of a layer in one direction, NULL if it has none. */
 struct gr_lane *gr_lanes_find(const struct gr_lanes *lanes, int32_t layer, int32_t direction);
 
-/** Begin a pass of a lane, or of none, over the wire that all share, as gr_wire_receive(); in.rows may be written before
- *  the end. `smoothing` and `waits` of `pass` are set. Allocates nothing. */
+/** Begin a pass of a lane, or of none, over the wire that all share, as gr_wire_receive(); in.rows may be written
+ *  before the end. `smoothing` and `waits` of `pass` are set. Allocates nothing. */
 int32_t gr_lane_receive(struct gr_lane_pass *pass, struct gr_lane *lane, struct gr_wire *shared,
                         struct gr_wire_pass *on_wire, struct gr_wire_rows in, struct gr_team team, graft_error *error);
 
-/** As gr_wire_send(). */
-int32_t gr_lane_send(struct gr_lane_pass *pass, struct gr_wire_rows out, struct gr_team team, graft_error *error);
+/** As gr_wire_send(); what goes is made before, unless it goes `again`, for pass->wire and encoded by it. */
+int32_t gr_lane_send(struct gr_lane_pass *pass, struct gr_team team, graft_error *error);
 
 /** As gr_wire_end(); *rows are those to use, which may be others than in.rows. */
 int32_t gr_lane_end(struct gr_lane_pass *pass, struct gr_team team, const void **rows, graft_error *error);

@@ -163,6 +163,25 @@ static int32_t product(graft_plan *plan, graft_matrix *a, const graft_dense *b, 
     return gr_mxm_run(plan->context, &args, error);
 }
 
+/* The rows that go, each block of them encoded by the thread that made it. */
+static int32_t make_rows(graft_plan *plan, graft_matrix *a, graft_error *error)
+{
+    struct gr_wire      *wire = plan->pass.on_lane.wire;
+    const graft_dense    sent = buffer_of(plan, plan->pass.sends);
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = plan->pass.args.semiring,
+                                  .threads = gr_wire_team(wire, team_of(plan)).threads,
+                                  .a = a,
+                                  .b = &plan->pass.x,
+                                  .c = &sent,
+                                  .times = plan->pass.args.times,
+                                  .rows_done = gr_wire_encoder_of(wire),
+                                  .rows_arg = wire };
+
+    gr_wire_out(wire, rows_of(plan, plan->pass.sends));
+    return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
+}
+
 /* Rows of out that others alone have entries of, while threads go through them. */
 struct bare {
     const int32_t     *row;
@@ -222,15 +241,13 @@ static int32_t run(graft_plan *plan, graft_error *error)
     struct gr_pass     *pass = &plan->pass;
     const int           transposed = pass->gets == GR_SIDE_OUT;
     const uint32_t      flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
-    const graft_dense   sent = buffer_of(plan, pass->sends);
     struct gr_wire_pass on_wire = wire_pass(pass);
     int32_t             rc = GRAFT_OK;
 
     GR_TRY(gr_lane_receive(&pass->on_lane, lane_of(plan), &plan->wire, &on_wire, rows_of(plan, pass->gets),
                            team_of(plan), error));
-    if (sent.n_rows > 0 && !pass->on_lane.again)
-        GR_TRY(product(plan, transposed ? plan->receive_transpose : plan->send, &pass->x, &sent, 0, NULL, NULL, error));
-    GR_TRY(gr_lane_send(&pass->on_lane, rows_of(plan, pass->sends), team_of(plan), error));
+    if (!pass->on_lane.again) GR_TRY(make_rows(plan, transposed ? plan->receive_transpose : plan->send, error));
+    GR_TRY(gr_lane_send(&pass->on_lane, team_of(plan), error));
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);
@@ -249,7 +266,8 @@ int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     GR_TRY(check_matrices(plan, args, error));
     GR_TRY(gr_comm_poll(plan->comm, NULL, 0, &left, error));
     start(plan, args);
-    rc = gr_plan_reserve(plan, is_apart(args) ? -1 : args->layer, args->x->n_cols, args->x->dtype, error);
+    rc = gr_plan_reserve(plan, -1, args->x->n_cols, args->x->dtype, error);
+    if (rc == GRAFT_OK) rc = gr_lane_reserve(&plan->lanes, lane_of(plan), args->x->n_cols, args->x->dtype, error);
     if (rc == GRAFT_OK) rc = run(plan, error);
     if (rc < 0) {
         plan->pass.begun = 0;

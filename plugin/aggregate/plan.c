@@ -245,6 +245,7 @@ void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;
     if (plan->pass.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
+    gr_lanes_fini(&plan->lanes); /* while what says how long messages are is there */
     gr_matrix_destroy(plan->local);
     gr_matrix_destroy(plan->send);
     gr_matrix_destroy(plan->receive);
@@ -255,7 +256,6 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->side[side].start);
         gr_free(plan->context, plan->side[side].buffer);
     }
-    gr_lanes_fini(&plan->lanes);
     gr_wire_fini(&plan->wire);
     gr_free(plan->context, plan->bare);
     gr_free(plan->context, plan->flow);

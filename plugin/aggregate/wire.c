@@ -64,21 +64,26 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
     return gr_comm_compare(comm, names, values, 6, error);
 }
 
-/* How rows of a pass are written. The nearest level has half the error, but errors of the same sign each time add up in
- * gradients, of which most elements are small beside the largest; and with one bit all elements in the middle of a row
- * would go to its ends. */
+/* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
+ * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
+int32_t gr_wire_rounding(const struct gr_wire_format *f, int32_t direction, int32_t bits)
+{
+    if (f->rounding != 0) return f->rounding;
+    return bits == 1 || direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+}
+
+/* How rows of a pass are written. */
 static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pass *pass)
 {
     struct gr_codec c = { .width = pass->width, .dtype = pass->dtype, .bits = w->format.bits[pass->direction] };
 
     if (pass->exact || c.bits == 0) c.bits = 32;
     c.code = c.bits == 1 ? w->format.code : GRAFT_CODEC_MINMAX;
-    c.rounding = w->format.rounding;
-    if (c.rounding == 0)
-        c.rounding = c.bits == 1 || pass->direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+    c.rounding = gr_wire_rounding(&w->format, pass->direction, c.bits);
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
     c.isa = w->codec.isa;
+    c.narrows = w->copies;
     return c;
 }
 
@@ -284,22 +289,13 @@ static int64_t number_of(const struct gr_wire *w, int side, int32_t q, int64_t r
     return pair << 32 | (row - w->rows[side].start[q]);
 }
 
-/* No more threads than there is scratch memory for: a pass may ask for others than option "threads" said when that was
- * made. Messages are the same for any number. */
-static struct gr_team team_with_room(const struct gr_wire *w, struct gr_team team)
+struct gr_team gr_wire_team(const struct gr_wire *w, struct gr_team team)
 {
     const int64_t each = gr_codec_work(&w->codec), room = each > 0 ? w->work_floats / each : 1;
 
-    if (team.threads > room) team.threads = (int)room;
+    if (is_coded(w) && team.threads > room) team.threads = (int)room;
     return team;
 }
-
-/* What the threads find: an answer for each rank, or for all. */
-struct job {
-    struct gr_wire *wire;
-    uint8_t        *plain; /* [n_ranks] not 0: a row for it fits no code */
-    int64_t         wrong; /* a row that no encoder wrote, or -1 */
-};
 
 static char *plain_row(const struct gr_wire *w, int side, int64_t row)
 {
@@ -312,20 +308,20 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     graft_codec_error error = { 0 };
 
     w->lost[2 * row] = -1;
-    if (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0) return;
+    /* Others in each epoch, so that no pair of ranks is too small to be seen. */
+    if (w->format.measuring == GR_MEASURE_SAMPLE && (row + w->exchange.head.epoch) % SAMPLE != 0) return;
     gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
     w->lost[2 * row + 1] = (float)error.bound;
 }
 
-static void encode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+/* exchange.plain_out[q] becomes not 0 where a row for rank q fits no code. */
+static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
-    struct job     *job = arg;
-    struct gr_wire *w = job->wire;
-    float          *work = w->work + omp_get_thread_num() * gr_codec_work(&w->codec);
+    struct gr_wire *w = arg;
+    float          *work = w->work + thread * gr_codec_work(&w->codec);
     int32_t         q = rank_of(w, OUT, begin);
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         const struct gr_codec codec = row_codec(w, OUT, row);
         uint8_t              *record = (uint8_t *)w->packed[OUT] + row_at(w, OUT, row);
@@ -335,7 +331,7 @@ static void encode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
         number = number_of(w, OUT, q, row);
         if (gr_codec_encode_row(&codec, number, plain_row(w, OUT, row), work, record) != GR_CODEC_DONE) {
 #pragma omp atomic write
-            job->plain[q] = 1;
+            w->exchange.plain_out[q] = 1;
             if (w->format.measuring != GR_MEASURE_NONE) w->lost[2 * row] = -1;
             if (w->widths != NULL) w->widths->range[row] = 0;
             continue;
@@ -349,6 +345,7 @@ static void sum_losses(struct gr_wire *w)
 {
     for (int32_t q = 0; q < w->exchange.comm->n_ranks; q++) {
         w->loss[q] = (struct gr_wire_loss){ 0 };
+        if (w->exchange.plain_out[q]) w->loss[q].raw = w->rows[OUT].start[q + 1] - w->rows[OUT].start[q];
         for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
             if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
             w->loss[q].rows++;
@@ -358,16 +355,11 @@ static void sum_losses(struct gr_wire *w)
     }
 }
 
-/* Encode all rows, and say of which messages they fit no code: these go as they are. */
-static int32_t encode(struct gr_wire *w, struct gr_team team, graft_error *error)
+/* Messages with rows that fit no code go as they are, or not at all. */
+static int32_t look_at_plain(const struct gr_wire *w, graft_error *error)
 {
-    const int64_t rows = w->rows[OUT].start[w->exchange.comm->n_ranks];
-    struct job    job = { .wire = w, .plain = w->exchange.plain_out };
-
-    gr_parallel_chunks(team_with_room(w, team), rows * w->codec.width, rows, CHUNK, encode_rows, &job);
-    sum_losses(w);
     for (int32_t q = 0; q < w->exchange.comm->n_ranks && w->format.refuses; q++)
-        if (job.plain[q])
+        if (w->exchange.plain_out[q])
             return gr_fail(
                 error, GRAFT_ERR_FORMAT,
                 "a row for rank %d has an element that is not finite, or a range that is no float, and does "
@@ -383,16 +375,26 @@ static void flag_messages(struct gr_exchange *x)
     for (int32_t i = 0; i < x->n_out; i++) x->plain_out[i] = x->plain_out[x->to[i]];
 }
 
-int32_t gr_wire_send(struct gr_wire *w, struct gr_wire_rows out, struct gr_team team, graft_error *error)
+void gr_wire_out(struct gr_wire *w, struct gr_wire_rows out)
+{
+    w->rows[OUT] = out;
+}
+
+gr_wire_encoder gr_wire_encoder_of(const struct gr_wire *w)
+{
+    return is_coded(w) ? encode : NULL;
+}
+
+int32_t gr_wire_send(struct gr_wire *w, struct gr_team team, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    w->rows[OUT] = out;
     if (is_coded(w)) {
         if (!w->copies)
             gr_exchange_spare(&w->exchange, w->codec.dtype == GRAFT_F64 ? 64 : 32, side_of(w, IN, PLAIN),
                               side_of(w, OUT, PLAIN));
-        GR_TRY(encode(w, team, error));
+        sum_losses(w);
+        GR_TRY(look_at_plain(w, error));
     } else {
         memset(w->loss, 0, (uint64_t)w->exchange.comm->n_ranks * sizeof *w->loss);
     }
@@ -402,6 +404,13 @@ int32_t gr_wire_send(struct gr_wire *w, struct gr_wire_rows out, struct gr_team 
 done:
     return rc;
 }
+
+/* What the threads find in what came. */
+struct job {
+    struct gr_wire *wire;
+    uint8_t        *plain; /* [n_ranks] not 0: rows from it are as they are */
+    int64_t         wrong; /* a row that no encoder wrote, or -1 */
+};
 
 static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
@@ -431,7 +440,7 @@ static int32_t decode(struct gr_wire *w, struct gr_team team, graft_error *error
 
     memset(job.plain, 0, (uint64_t)w->exchange.comm->n_ranks);
     for (int32_t i = 0; i < w->exchange.n_in; i++) job.plain[w->exchange.from[i]] = w->exchange.plain_in[i];
-    gr_parallel_chunks(team_with_room(w, team), rows * w->codec.width, rows, CHUNK, decode_rows, &job);
+    gr_parallel_chunks(gr_wire_team(w, team), rows * w->codec.width, rows, CHUNK, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",
             (long long)number_of(w, IN, rank_of(w, IN, job.wrong), job.wrong) & 0xFFFFFFFF, rank_of(w, IN, job.wrong));

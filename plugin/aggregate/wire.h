@@ -22,6 +22,9 @@ struct gr_wire_format {
 
 struct gr_wire_format gr_wire_format(const graft_context *context);
 
+/** GRAFT_ROUND_... of rows in so many bits that go in one direction. */
+int32_t gr_wire_rounding(const struct gr_wire_format *format, int32_t direction, int32_t bits);
+
 /** Whether all ranks have the same. Collective. \return OK; ERR_ARG, ERR_PEER. */
 int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
@@ -53,6 +56,7 @@ struct gr_wire_pass {
 struct gr_wire_loss {
     int64_t rows;
     double  nmse, bound;
+    int64_t raw; /* rows that went once more as they are, since one fit no code: all or none; looked at or not */
 };
 
 struct gr_wire {
@@ -74,7 +78,7 @@ struct gr_wire {
 };
 
 /** As gr_exchange_init(): not collective, but all ranks come by. gr_wire_fini() is due always. If it `copies`, rows are
- *  written into messages of its own at 32 bits too, and rows that no code fits are an error.
+ *  written into messages of its own at 32 bits too, and rows that no code fits are an error: they have no other place.
  * \return OK; ERR_NOMEM. */
 int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, int32_t copies, struct gr_wire *wire,
                      graft_error *error);
@@ -98,9 +102,21 @@ int64_t gr_wire_row_bytes(const struct gr_wire *wire, const struct gr_wire_pass 
 int32_t gr_wire_receive(struct gr_wire *wire, const struct gr_wire_pass *pass, struct gr_wire_rows in,
                         graft_error *error);
 
-/** Encode and send; `out` stays until the end. \return OK; ERR_PEER; ERR_FORMAT (a row that no code fits, and
- *  halo.nonfinite = refuse): nobody else knows yet. */
-int32_t gr_wire_send(struct gr_wire *wire, struct gr_wire_rows out, struct gr_team team, graft_error *error);
+/** What goes is being made in `out`, which stays until the end. */
+void gr_wire_out(struct gr_wire *wire, struct gr_wire_rows out);
+
+/** What encodes rows begin to end - 1 of `out`, to be called for every row when it is made and before gr_wire_send(),
+ *  with the wire as `arg`, by threads of a team that gr_wire_team() allows. NULL where rows go as they are. */
+typedef void (*gr_wire_encoder)(void *arg, int32_t thread, int64_t begin, int64_t end);
+gr_wire_encoder gr_wire_encoder_of(const struct gr_wire *wire);
+
+/** The team, of no more threads than there is scratch memory for: a pass may ask for others than option "threads" said
+ *  when that was made. Messages are the same for any number. */
+struct gr_team gr_wire_team(const struct gr_wire *wire, struct gr_team team);
+
+/** Send what is encoded. \return OK; ERR_PEER; ERR_FORMAT (a row that no code fits, and halo.nonfinite = refuse):
+ *  nobody else knows yet. */
+int32_t gr_wire_send(struct gr_wire *wire, struct gr_team team, graft_error *error);
 
 /** Wait for all, check and decode it. \return OK; ERR_PEER. */
 int32_t gr_wire_end(struct gr_wire *wire, struct gr_team team, graft_error *error);

@@ -71,7 +71,7 @@ enum gr_codec_result gr_codec_encode_row(const struct gr_codec *c, int64_t row, 
         return GR_CODEC_DONE;
     }
     if (c->dtype == GRAFT_F64) {
-        if (!narrow(x, c->width, work) && c->bits < 16) {
+        if (!narrow(x, c->width, work) && c->bits < 16 && !c->narrows) {
             memset(record, 0, (size_t)gr_codec_row_bytes(c));
             memcpy(record, raw, sizeof raw);
             return GR_CODEC_IS_RAW;

@@ -180,6 +180,8 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
         return gr_fail(error, GRAFT_ERR_ARG, "times are asked for, and threads is %d; it should say for how many",
                        args->threads);
     }
+    if (args->rows_arg != NULL && args->rows_done == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "rows_arg is given, but rows_done, which it would be for, is null");
     GR_TRY(gr_dense_check(args->b, "B", error));
     GR_TRY(gr_dense_check(args->c, "C", error));
     GR_TRY(check_shapes(args, error));

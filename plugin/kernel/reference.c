@@ -3,11 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 
+#include "base/bfloat.h"
 #include "base/dropout.h"
-#include "base/team.h"
+#include "base/parallel.h"
 #include "kernel/mask.h"
-
-#include <string.h>
 
 enum { STRIP = 64, ROWS_AT_ONCE = 64 };
 
@@ -48,13 +47,7 @@ static int is_max(graft_semiring semiring)
 /* An element of B, which may be in bfloat16 where C is float. */
 static float f32_element(const graft_dense *b, int64_t at)
 {
-    uint32_t bits;
-    float    value;
-
-    if (b->dtype == GRAFT_F32) return ((const float *)b->data)[at];
-    bits = (uint32_t)((const uint16_t *)b->data)[at] << 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return b->dtype == GRAFT_F32 ? ((const float *)b->data)[at] : gr_bfloat_widen(((const uint16_t *)b->data)[at]);
 }
 
 static double f64_element(const graft_dense *b, int64_t at)
@@ -115,20 +108,35 @@ static void release(void *state, void *prepared)
     (void)state, (void)prepared;
 }
 
+/* A product, as the threads share it. */
+struct job {
+    const graft_csr      *a;
+    const graft_mxm_args *args;
+};
+
+static void do_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct job     *job = arg;
+    const graft_mxm_args *args = job->args;
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) {
+        if (args->c->dtype == GRAFT_F32) f32_row(job->a, args, row);
+        else f64_row(job->a, args, row);
+    }
+    if (args->rows_done != NULL) args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
+}
+
 static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
+    const struct gr_team team = {
+        .threads = args->threads, .times = args->times, .poll = args->poll, .poll_arg = args->poll_arg
+    };
+    struct job job = { a, args };
+
     (void)state, (void)prepared, (void)error;
-#pragma omp parallel num_threads(args->threads) if (args->threads > 1)
-    {
-        gr_team_begin(args->times);
-#pragma omp for schedule(dynamic, ROWS_AT_ONCE) nowait
-        for (int64_t row = 0; row < a->n_rows; row++) {
-            if (args->poll != NULL && row % ROWS_AT_ONCE == 0 && omp_get_thread_num() == 0) args->poll(args->poll_arg);
-            if (args->c->dtype == GRAFT_F32) f32_row(a, args, row);
-            else f64_row(a, args, row);
-        }
-        gr_team_end(args->times);
-    }
+    gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, ROWS_AT_ONCE, do_rows,
+                       &job);
     return GRAFT_OK;
 }
 

@@ -4,8 +4,12 @@
 #include "kernel/kernel.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Rows that a thread tells of at a time where the kernel did not. */
+enum { ROWS_AT_ONCE = 64 };
 
 /* Why kernels were passed over, collected for explain and for the message when none is left. */
 struct reasons {
@@ -31,13 +35,17 @@ static int asks_beyond(const graft_mxm_args *args, uint32_t size)
     return 0;
 }
 
-/* Times and polls are wishes: a kernel that was built before them does without. */
+/* Times, polls and calls for rows are wishes: a kernel that was built before them does without. */
 static void drop_wishes(graft_mxm_args *args, uint32_t size)
 {
     if (size < offsetof(graft_mxm_args, times) + sizeof args->times) args->times = NULL;
     if (size < offsetof(graft_mxm_args, poll_arg) + sizeof args->poll_arg) {
         args->poll = NULL;
         args->poll_arg = NULL;
+    }
+    if (size < offsetof(graft_mxm_args, rows_arg) + sizeof args->rows_arg) {
+        args->rows_done = NULL;
+        args->rows_arg = NULL;
     }
 }
 
@@ -79,6 +87,65 @@ static void remember(graft_context *context, const struct gr_module *module, con
              fell ? "; it stood in for " : "", fell ? chosen : "", reasons->text);
 }
 
+/* Rows that a kernel says are done. It may have been compiled with a header that has this and know nothing of it, and
+ * what depends on it is sent to others: so the rows are counted. */
+struct telling {
+    const graft_mxm_args *args;
+    _Atomic int64_t       rows;
+    _Atomic int           wrong;
+};
+
+static void tell(void *arg, int32_t thread, int64_t begin, int64_t end)
+{
+    struct telling       *telling = arg;
+    const graft_mxm_args *args = telling->args;
+
+    if (thread < 0 || thread >= args->threads || begin < 0 || end < begin || end > args->c->n_rows) {
+        atomic_store_explicit(&telling->wrong, 1, memory_order_relaxed);
+        return;
+    }
+    atomic_fetch_add_explicit(&telling->rows, end - begin, memory_order_relaxed);
+    args->rows_done(args->rows_arg, thread, begin, end);
+}
+
+static void tell_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const graft_mxm_args *args = arg;
+
+    (void)chunk;
+    args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
+}
+
+/* What is left of telling when the kernel is done: all, nothing, or to say that it told of some rows alone. */
+static int32_t tell_rest(const char *name, struct telling *telling, graft_error *error)
+{
+    graft_mxm_args args = *telling->args;
+    const int64_t  n = args.c->n_rows, told = telling->rows;
+
+    if (telling->wrong || (told != 0 && told != n))
+        return gr_fail(error, GRAFT_ERR_MODULE, "kernel %s calls rows_done %s%lld rows of %lld", name,
+                       telling->wrong ? "by threads or for rows that there are not, and for " : "for ", (long long)told,
+                       (long long)n);
+    if (told == 0)
+        gr_parallel_chunks((struct gr_team){ .threads = args.threads, .poll = args.poll, .poll_arg = args.poll_arg },
+                           n * args.c->n_cols, n, ROWS_AT_ONCE, tell_chunk, &args);
+    return GRAFT_OK;
+}
+
+static int32_t run(const struct gr_module *module, void *prepared, const graft_mxm_args *whole, graft_mxm_args *asked,
+                   graft_error *error)
+{
+    struct telling telling = { .args = whole };
+    int32_t        rc;
+
+    if (asked->rows_done != NULL) {
+        asked->rows_done = tell;
+        asked->rows_arg = &telling;
+    }
+    rc = module->table->kernel->run(module->state, prepared, &whole->a->csr, asked, error);
+    return rc == GRAFT_OK && whole->rows_done != NULL ? tell_rest(module->name, &telling, error) : rc;
+}
+
 /* Try the kernels in order until one has done it (or, with `dry`, would). */
 static int32_t choose(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
                       int32_t *taken, graft_error *error)
@@ -96,7 +163,7 @@ static int32_t choose(graft_context *context, const graft_mxm_args *args, int dr
 
         rc = make_ready(context, order[i], &asked, &prepared, reasons, error);
         if (rc == GRAFT_OK && !dry) {
-            rc = module->table->kernel->run(module->state, prepared, &args->a->csr, &asked, error);
+            rc = run(module, prepared, args, &asked, error);
             if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
             if (rc == GRAFT_OK) remember(context, module, chosen, reasons);
         }

@@ -44,6 +44,7 @@ static int32_t gemm(const graft_trainer *t, const graft_gemm *shape, const struc
         g.rows_arg = after->arg;
     }
     rc = ops->gemm(t->dense->state, &g, error);
+    gr_ranks_poll((void *)(uintptr_t)t);
     gr_profile_end(t, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
                    2 * (double)g.m * (double)g.n * (double)g.k);

@@ -70,7 +70,10 @@ int32_t gr_profile_reset(graft_trainer *t, graft_error *error)
 
 struct gr_team gr_profile_team(const graft_trainer *t)
 {
-    return (struct gr_team){ .threads = t->threads, .times = t->profile != NULL ? t->profile->times : NULL };
+    return (struct gr_team){ .threads = t->threads,
+                             .times = t->profile != NULL ? t->profile->times : NULL,
+                             .poll = t->ranks.is_async ? gr_ranks_poll : NULL,
+                             .poll_arg = (void *)(uintptr_t)t };
 }
 
 double gr_profile_begin(const graft_trainer *t)

@@ -56,6 +56,18 @@ static uint64_t digest_of(graft_trainer *t)
     return crc;
 }
 
+/* Rows of the epochs so far are those of other weights. */
+static void forget_epochs(graft_trainer *t)
+{
+    struct gr_ranks *r = &t->ranks;
+
+    if (r->plan != NULL) gr_lanes_forget(&r->plan->lanes);
+    for (int32_t l = 0; l < t->config.n_layers; l++)
+        if (r->masked[l].plan != NULL) gr_lanes_forget(&r->masked[l].plan->lanes);
+    gr_lanes_forget(&r->halo_rows.lanes);
+    r->drift = 0;
+}
+
 int32_t gr_ranks_compare_state(graft_trainer *t, graft_error *error)
 {
     static const char *const names[] = { "the number of epochs behind", "whether state_set() was called",
@@ -67,6 +79,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, graft_error *error)
                            (const uint64_t[]){ (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
                                                t->state_is_set ? digest_of(t) : 0 },
                            3, error));
+    if (t->state_is_set) forget_epochs(t);
     t->state_is_set = 0;
 done:
     return rc;
@@ -186,6 +199,25 @@ done:
     return rc;
 }
 
+/* When steps wait for their own rows. */
+static void read_waits(graft_trainer *t)
+{
+    static const struct {
+        const char       *name;
+        enum gr_option_id id;
+    } idle[] = { { "halo.sync_every", GR_OPTION_HALO_SYNC_EVERY },
+                 { "halo.smoothing", GR_OPTION_HALO_SMOOTHING },
+                 { "halo.drift_limit", GR_OPTION_HALO_DRIFT_LIMIT } };
+
+    t->ranks.is_async = gr_option_is(t->context, GR_OPTION_HALO_ASYNC, "yes");
+    t->ranks.sync_every = gr_option_integer(t->context, GR_OPTION_HALO_SYNC_EVERY);
+    t->ranks.drift_limit = gr_option_number(t->context, GR_OPTION_HALO_DRIFT_LIMIT);
+    for (int i = 0; i < 3 && !t->ranks.is_async && t->over->comm->rank == 0; i++)
+        if (gr_option_number(t->context, idle[i].id) > 0)
+            gr_log(t->context, GRAFT_LOG_WARNING, "option '%s' is %s, and does nothing: halo.async is no", idle[i].name,
+                   gr_option_text(t->context, idle[i].id));
+}
+
 int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -193,7 +225,9 @@ int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(settle_loss(t, error));
     GR_TRY(compare_options(t, error));
-    rc = gr_wire_compare(t->context, t->over->comm, error);
+    GR_TRY(gr_wire_compare(t->context, t->over->comm, error));
+    GR_TRY(gr_lanes_compare(t->context, t->over->comm, error));
+    read_waits(t);
 done:
     return rc;
 }
@@ -211,19 +245,18 @@ graft_plan *gr_ranks_step_plan(const graft_trainer *t, int32_t l)
 
 struct gr_lane *gr_ranks_lane(const graft_trainer *t, int32_t l, int32_t direction)
 {
-    const struct gr_lanes *lanes =
-        t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.lanes : &gr_ranks_step_plan(t, l)->lanes;
-
-    return t->config.kind != GR_MODEL_MLP ? gr_lanes_find(lanes, l, direction) : NULL;
+    if (t->config.kind == GR_MODEL_MLP) return NULL;
+    if (t->config.kind == GR_MODEL_GAT) return gr_lanes_find(&t->ranks.halo_rows.lanes, l, direction);
+    return gr_lanes_find(&gr_ranks_step_plan(t, l)->lanes, l, direction);
 }
 
 void gr_ranks_begin_step(graft_trainer *t)
 {
-    const int64_t every = gr_option_integer(t->context, GR_OPTION_HALO_SYNC_EVERY);
-    const double  limit = gr_option_number(t->context, GR_OPTION_HALO_DRIFT_LIMIT);
+    struct gr_ranks *r = &t->ranks;
 
     gr_traffic_begin(t);
-    t->ranks.waits = (every > 0 && t->progress.epoch % every == 0) || (limit > 0 && t->ranks.drift > limit);
+    r->waits = (r->sync_every > 0 && t->progress.epoch % r->sync_every == 0) ||
+               (r->drift_limit > 0 && r->drift > r->drift_limit);
 }
 
 int32_t gr_ranks_sum_loss(graft_trainer *t, double *loss, graft_error *error)
@@ -242,13 +275,6 @@ int32_t gr_ranks_sum_loss(graft_trainer *t, double *loss, graft_error *error)
     t->ranks.drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;
 done:
     return rc;
-}
-
-static void count_sent(const graft_trainer *t, const struct gr_lane_pass *pass, const struct gr_flow *flow,
-                       int32_t direction, int64_t row_bytes)
-{
-    if (!pass->again) gr_traffic_count(t, flow, direction, row_bytes);
-    if (!pass->again) gr_traffic_lose(t, direction, pass->wire);
 }
 
 /* The parts of a phase, up to where rows were sent. */
@@ -275,8 +301,7 @@ int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error));
-    count_sent(t, &rows->on_lane, rows->flow, (int32_t)direction,
-               gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
+    gr_traffic_count(t, &rows->on_lane, rows->flow, (int32_t)direction);
     sent_parts(t, &rows->on_lane, begin);
 done:
     return rc;
@@ -295,6 +320,22 @@ int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
     gr_profile_part(t, "unpack", rows->on_lane.came, 0, 0);
 done:
     return rc;
+}
+
+/* Rows that are on their way between epochs move where there is a call for it: some transports do nothing on their own.
+ * A thousand times in a second will do. */
+void gr_ranks_poll(void *trainer)
+{
+    graft_trainer *t = trainer;
+    const double   now = t->ranks.is_async ? gr_seconds() : 0;
+
+    if (now - t->ranks.polled < 1e-3) return;
+    t->ranks.polled = now;
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
+        struct gr_lane *lane = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+
+        if (lane != NULL && lane->travels) gr_exchange_poll(&lane->wire.exchange);
+    }
 }
 
 struct gr_team gr_ranks_team(const graft_trainer *t)
@@ -405,7 +446,7 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
 
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
-    count_sent(t, pass, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
+    gr_traffic_count(t, pass, plan->flow, back);
     sent_parts(t, pass, begin);
     gr_profile_part(t, "local", pass->packed, plan->pass.computed, 0);
     gr_profile_part(t, "wait", plan->pass.computed, pass->came, 1);

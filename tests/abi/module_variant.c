@@ -56,6 +56,10 @@
 #define MODULE_RUN_STATUS GRAFT_OK
 #endif
 
+#ifndef MODULE_TELL /* what run() says of rows that are done */
+#define MODULE_TELL(args)
+#endif
+
 /* Not every module has a use for all there is below. */
 #define SPARE __attribute__((unused))
 
@@ -137,6 +141,7 @@ SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const 
             for (int64_t j = 0; j < args->c->n_cols; j++) c[j] += b[j];
         }
     }
+    MODULE_TELL(args);
     return GRAFT_OK;
 }
 

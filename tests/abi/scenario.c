@@ -129,12 +129,19 @@ static void operands_init(struct operands *o, graft_matrix *matrix)
     o->args.c = &o->dense_c;
 }
 
+static void count_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+{
+    (void)thread;
+    *(_Atomic int64_t *)arg += end - begin;
+}
+
 /* One product after the other with one matrix: plain; masked, scaled and accumulated; maximum with winners; of bfloat16
  * with all that can follow. */
 static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error *error)
 {
     struct operands o;
     char            text[512];
+    _Atomic int64_t rows = 0;
     int32_t         rc;
 
     operands_init(&o, matrix);
@@ -148,7 +155,10 @@ static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error
     o.args.flags = GRAFT_MXM_REPLACE;
     o.args.winner = o.winner;
     o.args.winner_stride = WIDTH;
+    o.args.rows_done = count_rows;
+    o.args.rows_arg = &rows;
     TRY(s->mxm->run(s->context, &o.args, error));
+    if (rows != ROWS) watch_blame("rows_done is told of %lld rows, not %d", (long long)rows, ROWS);
     TRY(s->mxm->convert(s->context, &o.dense_b, &o.dense_half, error));
     operands_init(&o, matrix);
     o.args.b = &o.dense_half;
@@ -455,6 +465,7 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     int32_t        rc;
 
     graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+    graft_traffic_pair pair = GRAFT_INIT(graft_traffic_pair);
 
     slice.n_vertices = VERTICES;
     slice.rows = set.graph;
@@ -463,6 +474,8 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     TRY(use_trainer(scene, s, trainer, error));
     TRY(s->train->traffic(trainer, -1, &traffic, error));
     TRY(s->train->traffic_item(trainer, 0, 0, &item, error));
+    TRY(s->train->traffic_pair(trainer, 0, 0, &pair, error));
+    if (pair.bytes != 0) watch_blame("one rank sends itself %lld bytes", (long long)pair.bytes);
     if (item.bytes != 0) watch_blame("one rank receives %lld bytes", (long long)item.bytes);
     if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);
 done:

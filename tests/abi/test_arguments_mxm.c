@@ -133,6 +133,7 @@ static void bad_products(graft_matrix *matrix, char text[64])
     BAD(args.winner, p.c);
     BAD(args.winner, p.b);
     BAD(args.times, p.times); /* of how many threads? */
+    BAD(args.rows_arg, &p);   /* for what? */
     BAD(mask.size, 4);
     BAD(mask.kind, 0);
     BAD(mask.kind, 4);

@@ -40,6 +40,11 @@ static const struct module modules[] = {
     { "kernel", "oddstatus", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "7" },
     { "kernel", "initfails", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "not licensed" },
     { "kernel", "oldargs", GRAFT_OK, 1, GRAFT_OK, "" },
+    { "kernel", "tellsall", GRAFT_OK, 1, GRAFT_OK, "" },
+    { "kernel", "tellssome", GRAFT_OK, 1, GRAFT_ERR_MODULE, "" },
+    { "kernel", "tellstwice", GRAFT_OK, 1, GRAFT_ERR_MODULE, "" },
+    { "kernel", "tellsbeyond", GRAFT_OK, 1, GRAFT_ERR_MODULE, "" },
+    { "kernel", "tellsstranger", GRAFT_OK, 1, GRAFT_ERR_MODULE, "" },
     { "kernel", "preparefails", GRAFT_OK, 1, GRAFT_OK, "" },
     { "kernel", "runfails", GRAFT_OK, 1, GRAFT_ERR_MODULE, "" },
     { "kernel", "rundeclines", GRAFT_OK, 1, GRAFT_OK, "" },
@@ -80,6 +85,22 @@ static void count_poll(void *arg)
     ++*(int *)arg;
 }
 
+/* Rows of a product that are told to be done, and how often. */
+struct told {
+    int times[MAX_ROWS];
+};
+
+static void note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+{
+    struct told *told = arg;
+
+    if (thread != 0 || begin < 0 || end > MAX_ROWS) {
+        watch_blame("rows %lld to %lld are told of by thread %d", (long long)begin, (long long)end, thread);
+        return;
+    }
+    for (int64_t row = begin; row < end; row++) told->times[row]++;
+}
+
 /* A product that any kernel can do; its result in c. */
 static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
 {
@@ -91,6 +112,7 @@ static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     graft_matrix     *matrix = NULL;
     double            times[3] = { 0 };
     int               polls = 0;
+    struct told       told = { { 0 } };
     int32_t           rc;
 
     for (int i = 0; i < MAX_ROWS * WIDTH; i++) b[i / WIDTH][i % WIDTH] = (float)(i * 5 % 13);
@@ -101,11 +123,15 @@ static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     args.a = matrix;
     args.b = &dense_b;
     args.c = &dense_c;
-    args.threads = 1; /* one that knows nothing of times and polls can do without */
+    args.threads = 1; /* one that knows nothing of times, polls and rows that are done can do without */
     args.times = times;
     args.poll = count_poll;
     args.poll_arg = &polls;
+    args.rows_done = note_rows;
+    args.rows_arg = &told;
     rc = s->mxm->run(s->context, &args, &error);
+    for (int64_t i = 0; i < MAX_ROWS && rc == GRAFT_OK; i++)
+        if (told.times[i] != (i < n)) watch_blame("row %lld is told of %d times", (long long)i, told.times[i]);
     s->mxm->matrix_destroy(s->context, matrix);
     return rc;
 }

@@ -4,7 +4,8 @@
 
 Trains with seeds 0 .. N-1, on each data set and with each set of options in turn, and prints a Markdown table for each
 data set: mean and standard deviation of the test accuracy (of the weights of the best validation), bytes that ranks
-send one another in a step, and how many times fewer these are than of the first set of options over ranks."""
+send one another in a step, and how many times fewer these are than in 32 bits; and than in 32 bits without partial
+results (halo.cover=post)."""
 import argparse
 import json
 import os
@@ -19,7 +20,10 @@ MODEL = ["model=sage", "layers=3", "hidden=128", "dropout=0.5", "lr=0.01", "epoc
 COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.bits=8", False),
             ("4 bits", "halo.bits=4", False), ("2 bits", "halo.bits=2", False),
             ("1 bit, minmax", "halo.bits=1 halo.code=minmax", False),
-            ("1 bit, rotated", "halo.bits=1 halo.code=rotated", False)]
+            ("1 bit, rotated", "halo.bits=1 halo.code=rotated", False),
+            ("adaptive, as many bytes as 3 bits", "halo.bits=adaptive halo.bytes_limit={bytes3}", False),
+            ("2 bits, labels", "halo.bits=2 label_rate=0.62", False),
+            ("2 bits, asynchronous", "halo.bits=2 halo.async=yes", False)]
 SETS, MORE_SETS = ["dblp"], ["facebook_pages", "amazon_photo", "acl_papers"]
 
 
@@ -72,10 +76,10 @@ def train(options, dataset, settings, alone, seed):
             return json.load(stream)
 
 
-def line(name, reports, whole):
+def line(name, reports, whole, post):
     accuracies = [100 * report["test_accuracy"] for report in reports]
-    sent = reports[0].get("halo_bytes_per_epoch", 0)
-    rate = f"{sent / 1e6:.2f} | {whole / sent:.1f}" if sent else " | "
+    sent = statistics.mean(report.get("halo_bytes_per_epoch", 0) for report in reports)
+    rate = f"{sent / 1e6:.2f} | {whole / sent:.1f}; {post / sent:.1f}" if sent else " | "
     return (f"| {name} | {statistics.mean(accuracies):.2f} | {statistics.stdev(accuracies):.2f} | {rate} | "
             f"{statistics.median(report['seconds_per_epoch'] for report in reports):.3f} |")
 
@@ -85,14 +89,16 @@ def main():
     options = arguments(root)
     compared = COMPARED if options.compare is None else COMPARED[:2] + [(text, text, False) for text in options.compare]
     for dataset in options.datasets:
-        whole = 0
+        whole = post = 0
         print(f"\n{os.path.basename(os.path.normpath(dataset))}, {options.ranks} ranks, {options.seeds} seeds\n")
-        print("| messages | test accuracy, % | sd | MB in a step | times fewer | s per epoch |")
+        print("| messages | test accuracy, % | sd | MB in a step | times fewer; than `post` | s per epoch |")
         print("|---|---|---|---|---|---|")
         for name, settings, alone in compared:
+            settings = settings.replace("{bytes3}", str(whole * 3 // 32))
             reports = [train(options, dataset, settings, alone, seed) for seed in range(options.seeds)]
             whole = whole or reports[0].get("halo_bytes_per_epoch", 0)
-            print(line(name, reports, whole), flush=True)
+            post = post or reports[0].get("halo_bytes_if_post", 0)
+            print(line(name, reports, whole, post), flush=True)
 
 
 if __name__ == "__main__":

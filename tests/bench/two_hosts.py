@@ -16,6 +16,8 @@ import time
 
 FIRST, SECOND, NETWORK = "10.77.0.1", "10.77.0.2", "10.77.0.0/24"
 COMPARED = ["halo.cover=post", "halo.cover=pre", "halo.cover=hybrid"]
+MESSAGES = ["halo.cover=post", "halo.bits=32", "halo.bits=8", "halo.bits=2", "halo.bits=1", "halo.async=yes",
+            "halo.bits=2 halo.async=yes"]
 MODEL = ["model=sage", "layers=3", "hidden=256", "partition=stream", "eval_every=0", "halo.timeout=120"]
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
 # Bytes that go at full speed after a pause: those of a millisecond, no fewer than the largest piece that TCP hands on.
@@ -61,6 +63,8 @@ def arguments():
     parser.add_argument("--compare", nargs="+", default=COMPARED, metavar="'KEY=VALUE ...'",
                         help="sets of options, the first of which the others are compared with "
                              f"(default: {' '.join(COMPARED)})")
+    parser.add_argument("--messages", dest="compare", action="store_const", const=MESSAGES,
+                        help=f"compare {', '.join(MESSAGES)}; what they train differs, see --agree")
     parser.add_argument("--epochs", type=int, default=12, metavar="N", help="of each run (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of each set (default: %(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="of each rank (default: processors / ranks)")

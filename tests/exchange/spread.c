@@ -211,6 +211,7 @@ int32_t spread_body(struct rank *r)
     args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
+    args.layers = 4; /* as passes have it */
     rc = spread_plan(r, s, graph, &args, &plan);
     if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
     TRY(rc);

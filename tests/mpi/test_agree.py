@@ -76,6 +76,12 @@ def outcome_of_threads(command, sets):
     return json.loads(result.stdout) if result.returncode == 0 else result.stderr
 
 
+def outcome_over_ranks(transport, ranks, folder, sets, arguments):
+    if transport == "threads":
+        return outcome_of_threads([arguments.threads, folder, ranks], sets)
+    return outcome_of_program([transport, "-n", ranks, arguments.program, folder], sets)
+
+
 def apart(ours, theirs):
     """How far, of the length of theirs as a vector."""
     if len(ours) != len(theirs):
@@ -105,11 +111,28 @@ def test_set(name, folder, sets, arguments):
     choices = [["threads", *arguments.launchers], RANKS, COVERS, PARTITIONS + metis]
     for transport, ranks, cover, partition in (itertools.product if arguments.full else pairwise)(*choices):
         options = [*TRAINED, *sets, f"halo.cover={cover}", f"partition={partition}"]
-        if transport == "threads":
-            found = outcome_of_threads([arguments.threads, folder, ranks], options)
-        else:
-            found = outcome_of_program([transport, "-n", ranks, arguments.program, folder], options)
+        found = outcome_over_ranks(transport, ranks, folder, options, arguments)
         check(f"{name}, {os.path.basename(transport)}, {ranks} ranks, {cover}, {partition}", found, one)
+
+
+def test_asynchronous(name, folder, sets, arguments):
+    """Epochs that wait for their own rows are synchronous ones; and what others come to is no matter of when rows came:
+    it is the same with every transport."""
+    ways = {"synchronous": [], "waiting": ["halo.async=yes", "halo.sync_every=1"],
+            "asynchronous": ["halo.async=yes", "halo.smoothing=0.5", "halo.bits=8"]}
+    first = None
+    for transport in ["threads", *arguments.launchers]:
+        common = [*TRAINED, *sets, "partition=hash"]
+        found = {way: outcome_over_ranks(transport, "3", folder, [*common, *options], arguments)
+                 for way, options in ways.items()}
+        first = first or found
+        told = f"{name}, {os.path.basename(transport)}, 3 ranks"
+        ok(not isinstance(found["waiting"], str) and found["waiting"] == found["synchronous"],
+           f"{told}: with halo.sync_every=1 the bits of synchronous epochs", found["waiting"], found["synchronous"])
+        late, same = found["asynchronous"], first["asynchronous"]
+        ok(not isinstance(late, str) and apart(late["loss"], same["loss"]) < 1e-8 and  # as many digits as are written
+           apart(late["loss"], found["synchronous"]["loss"]) > 1e-4,
+           f"{told}: asynchronous losses are those of any transport", late, same)
 
 
 def main():
@@ -123,6 +146,8 @@ def main():
     cora = os.path.join(os.environ.get("GRAFT_TEST_DATA", ""), "cora")
     if os.path.isdir(cora):
         test_set("Cora", cora, ["layers=2", "hidden=16"], arguments)
+        test_asynchronous("Cora", cora, ["layers=3", "hidden=16"], arguments)
+        test_asynchronous("Cora", cora, ["model=gat", "heads=2", "layers=2", "hidden=16", "recompute=yes"], arguments)
     else:
         skip("Cora", "GRAFT_TEST_DATA names no folder that has it")
     if os.path.isdir(arguments.debian):

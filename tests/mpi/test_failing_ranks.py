@@ -90,24 +90,29 @@ def accused(rank, lines):
     return len(lines) == 1 and lines[0].startswith(f"graft-train: rank {rank} did not answer")
 
 
-def test_killed(rank):
-    one = Run()
+def told(settings):
+    return "".join(f", {setting}" for setting in settings)
+
+
+def test_killed(rank, *settings):
+    one = Run(*settings)
     os.kill(one.pids[rank], signal.SIGKILL)
-    ok(one.finish() and one.code != 0, f"rank {rank} is killed: all end, with a failure", *one.facts())
+    ok(one.finish() and one.code != 0, f"rank {rank} is killed{told(settings)}: all end, with a failure", *one.facts())
     if mpi != "openmpi":
         return  # its launcher ends the others at once, whatever it is told
-    one = Run(options=["--enable-recovery"])
+    one = Run(*settings, options=["--enable-recovery"])
     os.kill(one.pids[rank], signal.SIGKILL)
-    ok(one.finish(), f"rank {rank} is killed, and the launcher lets the others live: they end", *one.facts())
+    ok(one.finish(), f"rank {rank} is killed{told(settings)}, and the launcher lets the others live: they end",
+       *one.facts())
     ok(accused(rank, one.said()), "and say once whom they missed", one.errors)
 
 
-def test_stopped(rank):
-    one = Run()
+def test_stopped(rank, *settings):
+    one = Run(*settings)
     begin = time.monotonic()
     os.kill(one.pids[rank], signal.SIGSTOP)
     fine = one.finish()
-    ok(fine and one.code != 0, f"rank {rank} is stopped: all end, with a failure", *one.facts())
+    ok(fine and one.code != 0, f"rank {rank} is stopped{told(settings)}: all end, with a failure", *one.facts())
     ok(accused(rank, one.said()), "and it is named, once", one.errors)
     ok(time.monotonic() - begin >= DEADLINE, "after the deadline")
 
@@ -168,6 +173,9 @@ for number in (0, 1):
     test_killed(number)
 for number in (0, RANKS - 1):
     test_stopped(number)
+# With rows on their way from one epoch to the next.
+test_killed(1, "halo.async=yes")
+test_stopped(0, "halo.async=yes", "model=gat")
 checkpoint = test_interrupted("a rank is interrupted", signal.SIGINT)
 if checkpoint:
     test_resumed(*checkpoint)

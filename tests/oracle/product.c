@@ -4,11 +4,12 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANARY_BYTES = 64, CANARY = 0xC3, MASK_GAP = 3 };
+enum { CANARY_BYTES = 64, CANARY = 0xC3, MASK_GAP = 3, THREADS_MOST = 8 };
 
 void block_init(struct block *block, uint64_t array_bytes)
 {
@@ -243,8 +244,105 @@ const char *product_differs(struct product *product)
     return NULL;
 }
 
+/** What rows_done was told: how often of each row, and what C and winner were then. */
+struct told {
+    const struct product *product;
+    _Atomic int          *times; /* [m] */
+    unsigned char        *c, *winner;
+    _Atomic int           busy[THREADS_MOST], wrong; /* threads in a call; what is wrong, or 0 */
+};
+
+enum { NO_SUCH_ROWS = 1, NO_SUCH_THREAD, THREAD_IS_BUSY };
+
+/** Where row `row` of an [m x n] array of a block begins in it, and its bytes. */
+struct row {
+    uint64_t at, bytes;
+};
+
+static struct row row_of(int64_t row, int64_t n, int64_t stride, uint64_t element)
+{
+    return (struct row){ CANARY_BYTES + (uint64_t)(row * stride) * element, (uint64_t)n * element };
+}
+
+static struct row row_of_c(const struct product *p, int64_t row)
+{
+    return row_of(row, p->n, p->c_view.stride, bytes_of(p->dtype));
+}
+
+static struct row row_of_winner(const struct product *p, int64_t row)
+{
+    return row_of(row, p->n, p->args.winner_stride, bytes_of(p->a.csr.index_type));
+}
+
+static void note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+{
+    struct told          *told = arg;
+    const struct product *p = told->product;
+
+    if (begin < 0 || end > p->a.csr.n_rows || begin > end) told->wrong = NO_SUCH_ROWS;
+    if (thread < 0 || thread >= p->args.threads) told->wrong = NO_SUCH_THREAD;
+    if (told->wrong) return;
+    if (atomic_exchange(&told->busy[thread], 1)) told->wrong = THREAD_IS_BUSY;
+    for (int64_t row = begin; row < end; row++) {
+        const struct row c = row_of_c(p, row), winner = row_of_winner(p, row);
+
+        told->times[row]++;
+        memcpy(told->c + c.at, p->c.memory + c.at, c.bytes);
+        memcpy(told->winner + winner.at, p->winner.memory + winner.at, winner.bytes);
+    }
+    told->busy[thread] = 0;
+}
+
+static const char *fault_of_told(const struct told *told)
+{
+    static const char *const words[] = { NULL, "rows_done is told of rows that there are not",
+                                         "rows_done has the number of a thread that there is not",
+                                         "rows_done has the same number for two threads at once" };
+    const struct product    *p = told->product;
+
+    if (told->wrong) return words[told->wrong];
+    for (int64_t row = 0; row < p->a.csr.n_rows; row++) {
+        const struct row c = row_of_c(p, row), winner = row_of_winner(p, row);
+
+        if (told->times[row] != 1)
+            return told->times[row] == 0 ? "rows_done is not told of a row" : "rows_done is told of a row twice";
+        if (memcmp(told->c + c.at, p->c.memory + c.at, c.bytes) != 0 ||
+            memcmp(told->winner + winner.at, p->winner.memory + winner.at, winner.bytes) != 0)
+            return "rows_done is told of a row that changes after that";
+    }
+    return NULL;
+}
+
+/** Run on `threads` with rows_done. */
+static const char *run_told(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+{
+    struct told told = { .product = product };
+    const char *fault;
+
+    told.times = oracle_new(product->a.csr.n_rows, sizeof *told.times);
+    told.c = oracle_new((int64_t)product->c.bytes, 1);
+    told.winner = oracle_new((int64_t)product->winner.bytes, 1);
+    product->args.threads = threads;
+    product->args.rows_done = note_rows;
+    product->args.rows_arg = &told;
+    fault = mxm->run(context, &product->args, NULL) == GRAFT_OK ? fault_of_told(&told) : "refused with rows_done";
+    product->args.rows_done = NULL;
+    product->args.rows_arg = NULL;
+    free(told.times);
+    free(told.c);
+    free(told.winner);
+    return fault;
+}
+
+static const char *run_plain(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+{
+    product->args.threads = threads;
+    return mxm->run(context, &product->args, NULL) == GRAFT_OK ? NULL : "refused on more than one thread";
+}
+
 /** Run again on `threads`: the same bits, canaries included? */
-static const char *run_again(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+static const char *run_again(struct product *product, const graft_mxm *mxm, graft_context *context, int threads,
+                             const char *(*run)(struct product *, const graft_mxm *, graft_context *, int))
 {
     unsigned char *c = oracle_new((int64_t)product->c.bytes, 1);
     unsigned char *winner = oracle_new((int64_t)product->winner.bytes, 1);
@@ -253,11 +351,10 @@ static const char *run_again(struct product *product, const graft_mxm *mxm, graf
     memcpy(c, product->c.memory, product->c.bytes);
     memcpy(winner, product->winner.memory, product->winner.bytes);
     product_restore(product);
-    product->args.threads = threads;
-    if (mxm->run(context, &product->args, NULL) != GRAFT_OK) fault = "refused on more than one thread";
-    else if (memcmp(c, product->c.memory, product->c.bytes) != 0 ||
-             memcmp(winner, product->winner.memory, product->winner.bytes) != 0)
-        fault = "other bits than one thread";
+    fault = run(product, mxm, context, threads);
+    if (fault == NULL && (memcmp(c, product->c.memory, product->c.bytes) != 0 ||
+                          memcmp(winner, product->winner.memory, product->winner.bytes) != 0))
+        fault = run == run_plain ? "other bits than one thread" : "other bits than without rows_done";
     free(c);
     free(winner);
     return fault;
@@ -274,7 +371,8 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
     product->args.threads = 1;
     if (mxm->run(context, &product->args, &error) != GRAFT_OK) return error.message;
     fault = product_differs(product);
-    return fault == NULL && threads > 1 ? run_again(product, mxm, context, threads) : fault;
+    if (fault == NULL && threads > 1) fault = run_again(product, mxm, context, threads, run_plain);
+    return fault == NULL ? run_again(product, mxm, context, threads, run_told) : fault;
 }
 
 /** What args are, in one line. */

@@ -73,7 +73,8 @@ void product_expect(struct product *product);
 const char *product_differs(struct product *product);
 
 /** Run args on one thread and compare with the oracle; then, if `threads` is more than 1, on so many, for the same
- *  bits. NULL if all is right, else a sentence in static memory. */
+ *  bits; and again with rows_done, which must see every row once and as it is in the end. NULL if all is right, else a
+ *  sentence in static memory. */
 const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads);
 
 /** What many products came to: how many differed, how many the kernel asked for did itself, and the first fault. */

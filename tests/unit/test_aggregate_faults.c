@@ -62,6 +62,7 @@ struct input {
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
     const char          *partition, *cover, *lambda, *file;
+    const char          *async, *smoothing, *every, *limit;
     graft_plan_args      plan;
     graft_aggregate_args args;
     int64_t              width;
@@ -83,6 +84,8 @@ static void input_init(struct input *in, int32_t rank)
     *in = (struct input){
         .rank = rank, .partition = "given", .cover = "hybrid", .lambda = "0.5", .file = "", .width = WIDTH
     };
+    in->async = "no";
+    in->smoothing = in->every = in->limit = "0";
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
@@ -153,12 +156,26 @@ static int32_t dispute_body(struct rank *r)
     dispute->change(&in);
     s.partition = in.partition;
     s.cover = in.cover;
-    s.settings = (const char *const[]){ "partition.file", in.file, "halo.cover_lambda", in.lambda, NULL };
+    s.settings = (const char *const[]){ "partition.file",
+                                        in.file,
+                                        "halo.async",
+                                        in.async,
+                                        "halo.smoothing",
+                                        in.smoothing,
+                                        "halo.sync_every",
+                                        in.every,
+                                        "halo.drift_limit",
+                                        in.limit,
+                                        NULL };
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
     if (rc < 0) { /* the graph is good for another one */
         gr_option_set(r->context, "halo.cover", "hybrid", &second);
+        gr_option_set(r->context, "halo.async", "no", &second);
+        gr_option_set(r->context, "halo.smoothing", "0", &second);
+        gr_option_set(r->context, "halo.sync_every", "0", &second);
+        gr_option_set(r->context, "halo.drift_limit", "0", &second);
         if (gr_interface_aggregate.create(made, NULL, &plan, &second) < 0) rank_blame(r, "again: %s", second.message);
         else if (pass(r, plan, &good, &second) < 0) rank_blame(r, "the pass behind it: %s", second.message);
         goto done;
@@ -213,6 +230,12 @@ CHANGE(other_cover, 1, in->cover = "pre")
 CHANGE(other_flags, 2, in->plan.flags = 0)
 CHANGE(other_reserve, 1, in->plan.width = 9)
 CHANGE(bad_flags, 1, in->plan.flags = 8)
+CHANGE(other_layers, 2, in->plan.layers = 3)
+CHANGE(other_async, 1, in->async = "yes")
+CHANGE(other_smoothing, 2, in->smoothing = "0.5")
+CHANGE(other_every, 1, in->every = "4")
+CHANGE(other_limit, 2, in->limit = "1e30")
+CHANGE(other_wait, 1, in->args.flags = GRAFT_AGGREGATE_WAIT)
 CHANGE(other_width, 1, in->width = WIDTH - 1)
 CHANGE(other_epoch, 1, in->args.epoch = 16)
 CHANGE(other_layer, 2, in->args.layer = 2)
@@ -254,6 +277,12 @@ static void test_disputes(void)
         { "another kind of plan", other_flags, GRAFT_ERR_ARG, { "TRANSPOSED is 1", "on rank 2" } },
         { "another width of a plan", other_reserve, GRAFT_ERR_ARG, { "width of the plan is 0", "on rank 1" } },
         { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
+        { "other layers", other_layers, GRAFT_ERR_ARG, { "layers of the plan is 1 ", "on rank 2" } },
+        { "asynchronous on one", other_async, GRAFT_ERR_ARG, { "halo.async is no on rank 0", "yes on rank 1" } },
+        { "another smoothing", other_smoothing, GRAFT_ERR_ARG, { "halo.smoothing is 0 on", "0.5 on rank 2" } },
+        { "another bound", other_every, GRAFT_ERR_ARG, { "halo.sync_every is 0 on", "4 on rank 1" } },
+        { "another limit", other_limit, GRAFT_ERR_ARG, { "halo.drift_limit is 0 on", "1e30 on rank 2" } },
+        { "one that waits", other_wait, GRAFT_ERR_PEER, { "flags", "expected" } },
         { "another width of a pass", other_width, GRAFT_ERR_PEER, { "width", "expected" } },
         { "another epoch", other_epoch, GRAFT_ERR_PEER, { "epoch 1", "expected 1" } },
         { "another layer", other_layer, GRAFT_ERR_PEER, { "layer", "expected" } },
@@ -268,7 +297,11 @@ static void test_disputes(void)
     for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
 }
 
-static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover)
+static const char *const few_bits[] = { "halo.bits", "2", NULL };
+static const char *const asynchronous[] = { "halo.async", "yes", "halo.smoothing", "0.5", NULL };
+
+static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover,
+                        const char *const *settings)
 {
     float   out[3][N * WIDE];
     char    fault[512] = "";
@@ -280,17 +313,18 @@ static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, co
 
         s.partition = partition;
         s.cover = cover;
-        s.settings = (const char *const[]){ "halo.bits", strcmp(cover, "weighted") == 0 ? "2" : "32", NULL };
+        s.settings = settings;
         s.starved = 1;
         s.fail_at = k;
         s.n_passes = 3;
         for (int i = 0; i < 3; i++)
-            s.pass[i] = (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i == 1, WIDE >> i, 0,
-                                              (char *)memset(out[i], 0, sizeof out[i]) };
+            s.pass[i] =
+                (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i < 2 ? i : GRAFT_AGGREGATE_APART,
+                                      WIDE >> i, 0, (char *)memset(out[i], 0, sizeof out[i]) };
         found = spread_starve(&s, n_ranks, rank, fault);
     }
-    if (!ok(found == 0 && k > 50, "%d ranks, %s, %s: each of %lld allocations of rank %d may fail", n_ranks, partition,
-            cover, (long long)k - 1, rank))
+    if (!ok(found == 0 && k > 50, "%d ranks, %s, %s%s: each of %lld allocations of rank %d may fail", n_ranks,
+            partition, cover, settings != NULL ? ", asynchronous" : "", (long long)k - 1, rank))
         diag("allocation %lld: %s", (long long)k - 1, fault);
 }
 
@@ -364,6 +398,7 @@ static int32_t frugal_body(struct rank *r)
 
     input_init(&in, r->rank);
     in.plan.width = in.width = WIDE;
+    s.settings = r->all->arg;
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     TRY(gr_interface_aggregate.create(made, &in.plan, &plan, &r->error));
@@ -373,6 +408,7 @@ static int32_t frugal_body(struct rank *r)
     TRY(gr_comm_barrier(made->comm, &r->error));
     for (int round = 0; round < 6; round++) {
         in.args.flags = round % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0;
+        in.args.epoch = round / 2;
         in.width = round < 2 ? WIDE : WIDTH + round;
         TRY(pass(r, plan, &in, &r->error));
         TRY(gr_comm_barrier(made->comm, &r->error));
@@ -385,17 +421,18 @@ done:
     return rc;
 }
 
-static void test_frugal(void)
+static void test_frugal(const char *const *settings)
 {
     static struct ranks ranks;
     const char         *fault;
     int                 good = 1;
 
-    ranks_init(&ranks, RANKS, 20, frugal_body, NULL);
+    ranks_init(&ranks, RANKS, 20, frugal_body, (void *)(uintptr_t)settings);
     ranks_run(&ranks);
     for (int32_t i = 0; i < RANKS; i++) good = good && ranks.at[i].rc == GRAFT_OK;
     fault = ranks_fini(&ranks);
-    if (!ok(good && fault == NULL, "no pass allocates")) diag("%s", fault != NULL ? fault : "");
+    if (!ok(good && fault == NULL, "no %spass allocates", settings != NULL ? "asynchronous " : ""))
+        diag("%s", fault != NULL ? fault : "");
 }
 
 /* While the local part of a product is done, messages are polled for. */
@@ -466,17 +503,21 @@ static void test_faults(const char *what, int32_t (*body)(struct rank *r))
 }
 
 /* One exchange of halo rows in each direction, as gat has them, and what came of it. `h` has the number of its vertex
- * in each owned row, and then the sum of those that came back. */
-static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, float *h)
+ * in each owned row, and then the sum of those that came back. Old ones are as right as new ones, but in the last
+ * epoch, behind which nothing is left that nobody looks at. */
+static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, int32_t epoch, int last,
+                           float *h)
 {
-    const int64_t        n = g->n_owned, halo = g->part.halo.count;
-    const struct gr_team team = { .threads = 2, .poll = gr_exchange_poll, .poll_arg = &rows->wire.exchange };
-    struct gr_halo_pass  pass = { .layer = 3, .epoch = 17, .n_owned = n, .width = WIDE, .x = h };
-    int32_t              rc;
+    const int64_t       n = g->n_owned, halo = g->part.halo.count;
+    struct gr_team      team = { .threads = 2 };
+    struct gr_halo_pass pass = { .waits = last, .epoch = epoch, .n_owned = n, .width = WIDE, .x = h };
+    int32_t             rc;
 
     for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
     TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
-    gr_exchange_poll(&rows->wire.exchange);
+    team.poll = gr_exchange_poll;
+    team.poll_arg = &rows->on_lane.wire->exchange;
+    team.poll(team.poll_arg);
     TRY(gr_halo_rows_end(rows, team, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)
         for (int64_t i = g->part.halo.start[q]; i < g->part.halo.start[q + 1]; i++) {
@@ -486,6 +527,7 @@ static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_
         }
     for (int64_t i = n * WIDE; i < (n + halo) * WIDE; i++) h[i] = (float)(1 << r->rank);
     pass.direction = GR_BACKWARD;
+    team.poll = NULL;
     TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
     TRY(gr_halo_rows_end(rows, team, &r->error));
     for (int64_t i = 0; i < n; i++) {
@@ -502,7 +544,7 @@ done:
     return rc;
 }
 
-static int32_t halo_body(struct rank *r)
+static int32_t halo_epochs(struct rank *r, const char *const *settings, int epochs)
 {
     struct spread       s = spread_of_all();
     struct gr_halo_rows rows = { 0 };
@@ -512,10 +554,11 @@ static int32_t halo_body(struct rank *r)
     int32_t             rc;
 
     input_init(&in, r->rank);
+    s.settings = settings;
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     TRY(gr_halo_rows_init(r->context, made->comm, &made->part.halo, (const int64_t[]){ WIDE }, 1, &rows, &r->error));
-    TRY(halo_passes(r, made, &rows, h));
+    for (int i = 0; i < epochs; i++) TRY(halo_passes(r, made, &rows, 17 + i, i == epochs - 1, h));
 done:
     if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
     if (made != NULL) gr_halo_rows_fini(made->comm, &rows);
@@ -524,21 +567,35 @@ done:
     return rc;
 }
 
+static int32_t halo_body(struct rank *r)
+{
+    return halo_epochs(r, NULL, 1);
+}
+
+static int32_t async_halo_body(struct rank *r)
+{
+    return halo_epochs(r, asynchronous, 3);
+}
+
 int main(void)
 {
     alarm(110);
     make_right_results();
     test_disputes();
-    test_memory(1, 0, "given", "hybrid");
-    test_memory(2, 0, "given", "hybrid");
-    test_memory(2, 1, "hash", "pre");
-    test_memory(3, 2, "block", "post");
-    test_memory(2, 0, "stream", "hybrid");
-    test_memory(2, 1, "hash", "weighted");
-    test_frugal();
+    test_memory(1, 0, "given", "hybrid", NULL);
+    test_memory(2, 0, "given", "hybrid", NULL);
+    test_memory(2, 1, "hash", "pre", NULL);
+    test_memory(3, 2, "block", "post", NULL);
+    test_memory(2, 0, "stream", "hybrid", NULL);
+    test_memory(1, 0, "given", "hybrid", asynchronous);
+    test_memory(3, 1, "hash", "hybrid", asynchronous);
+    test_memory(2, 1, "hash", "weighted", few_bits);
+    test_frugal(NULL);
+    test_frugal(asynchronous);
     test_polling();
     test_faults("passes", faulty_body);
     test_faults("halo rows", halo_body);
+    test_faults("asynchronous halo rows", async_halo_body);
     sample_csr_fini(&graph);
     sample_csr_fini(&transposed);
     return done();

@@ -421,6 +421,8 @@ static void test_bad_arguments(struct product *p)
     product_set_extras(p, 0, 1);
     p->args.winner_stride = 16;
     refuse_product(p, GRAFT_ERR_ARG, "winner_stride is 16|17", "a stride of winner less than a row");
+    p->args.rows_arg = p;
+    refuse_product(p, GRAFT_ERR_ARG, "rows_arg|rows_done", "an argument for nothing");
     product_set_mask(p, 1);
     p->mask.kind = 4;
     refuse_product(p, GRAFT_ERR_ARG, "mask|kind is 4", "an unknown kind of mask");
@@ -537,6 +539,8 @@ static void test_kernel(const char *kernel)
                (struct product_shape){ 40, 24000, 17, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT });
     test_sizes(kernel, "long rows with repeats", 3,
                (struct product_shape){ 40, 12000, 17, GRAFT_I32, GRAFT_F64, 1, 1, PRODUCT_EXACT });
+    test_sizes(kernel, "long and wide rows", 3,
+               (struct product_shape){ 20, 16500, 270, GRAFT_I64, GRAFT_F32, 0, 0, PRODUCT_EXACT });
     test_threads(kernel, GRAFT_F32);
     test_threads(kernel, GRAFT_F64);
     test_explain(kernel);

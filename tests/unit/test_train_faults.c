@@ -31,6 +31,12 @@ static const char *const settings[] = { "layers=2",        "hidden=8",  "epochs=
 static const char *const hasty[] = { "layers=2",       "hidden=8",  "epochs=9",  "model=sage",
                                      "halo.timeout=1", "threads=1", "dropout=0", NULL };
 
+/* The same of asynchronous epochs, in which rows are on their way between calls. */
+static const char *const async[] = { "layers=2",  "hidden=8",  "epochs=9",       "model=sage", "halo.timeout=20",
+                                     "threads=1", "dropout=0", "halo.async=yes", NULL };
+static const char *const hasty_async[] = { "layers=2",  "hidden=8",  "epochs=9",       "model=gat", "halo.timeout=1",
+                                           "threads=1", "dropout=0", "halo.async=yes", NULL };
+
 static const char *const three[] = { "layers=3",        "hidden=8",  "epochs=9",  "model=sage",
                                      "halo.timeout=20", "threads=1", "dropout=0", NULL };
 
@@ -57,6 +63,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "model=sage");
     if (plot->usual != NULL) host_set(host->api, plot->usual);
     host_set(host->api, "label_rate=0");
+    host_set(host->api, "halo.async=no");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
     rc = make(host, graph, &s, &trainer);
@@ -236,6 +243,10 @@ static void test_options(void)
         { "dense.module", "auto", "reference", NULL },
         { "dense.type", "f32", "bf16", NULL },
         { "strict", "no", "yes", NULL },
+        { "halo.async", "no", "yes", NULL },
+        { "halo.smoothing", "0", "0.5", NULL },
+        { "halo.sync_every", "0", "4", NULL },
+        { "halo.drift_limit", "0", "0.125", NULL },
     };
     char usual[64], other[64], said[128];
 
@@ -363,38 +374,38 @@ static int32_t act_state(struct host *host, graft_trainer *trainer)
     return rc;
 }
 
-static void test_between(void)
+static void test_between(const char *const *with)
 {
     struct plot plot;
 
     plot_init(&plot);
     plot.act = act_kernel;
-    play(&plot, settings, GRAFT_ERR_PEER, "rank 1: ", "nothing", "a kernel that fails on one rank");
+    play(&plot, with, GRAFT_ERR_PEER, "rank 1: ", "nothing", "a kernel that fails on one rank");
     plot_init(&plot);
     plot.act = act_other;
-    play(&plot, settings, GRAFT_ERR_PEER, "an agreement", "a comparison", "a rank that evaluates where others train");
+    play(&plot, with, GRAFT_ERR_PEER, "an agreement", "a comparison", "a rank that evaluates where others train");
     plot_init(&plot);
     plot.act = act_weights;
-    play(&plot, settings, GRAFT_ERR_ARG, "rank 1: weights is 5", "GRAFT_WEIGHTS_LAST", "weights that there are not");
+    play(&plot, with, GRAFT_ERR_ARG, "rank 1: weights is 5", "GRAFT_WEIGHTS_LAST", "weights that there are not");
     plot_init(&plot);
     plot.act = act_state;
-    play(&plot, settings, GRAFT_ERR_ARG, "state_set()", "on rank 1", "a state that is not that of all ranks");
+    play(&plot, with, GRAFT_ERR_ARG, "state_set()", "on rank 1", "a state that is not that of all ranks");
 }
 
-static void test_late(void)
+static void test_late(const char *const *with)
 {
     struct plot plot;
     double      longest = 0;
 
     plot_init(&plot);
     plot.act = act_sleep;
-    play(&plot, hasty, GRAFT_ERR_PEER, "rank 1 did not answer", "waited 1 s", "a rank that sleeps for three deadlines");
+    play(&plot, with, GRAFT_ERR_PEER, "rank 1 did not answer", "waited 1 s", "a rank that sleeps for three deadlines");
     for (int32_t i = 0; i < RANKS; i++)
         if (i != 1 && hosts.at[i].seconds > longest) longest = hosts.at[i].seconds;
     ok(longest < 2.9, "the others return after %.1f s, while it sleeps", longest);
     plot_init(&plot);
     plot.act = act_leave;
-    hosts_run(&hosts, RANKS, hasty, body, &plot);
+    hosts_run(&hosts, RANKS, with, body, &plot);
     ok(hosts.at[1].rc == GRAFT_OK && hosts.at[0].rc == GRAFT_ERR_PEER && hosts.at[2].rc == GRAFT_ERR_PEER &&
            strcmp(hosts.at[0].error.message, hosts.at[2].error.message) == 0 && hosts.at[0].error.rank == 1,
        "a rank that leaves: %s", hosts.at[0].error.message);
@@ -471,9 +482,12 @@ int main(void)
     test_create();
     test_options();
     test_words();
-    test_between();
-    test_late();
+    test_between(settings);
+    test_between(async);
+    test_late(hasty);
+    test_late(hasty_async);
     test_memory("sage", settings, 0);
+    test_memory("sage, asynchronous", async, 0);
     test_memory("gcn with sparse features", gcn, 1);
     test_memory("gat", gat, 0);
     test_memory("sage with labels as input", labels, 0);

@@ -135,6 +135,29 @@ static void test_exact(struct world *w)
     free(few);
 }
 
+/* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. */
+static void test_makers(struct world *w, const char *cover, uint32_t flags)
+{
+    static const char *const one[] = { "halo.bits", "2", "halo.rounding", "stochastic", NULL };
+    static const char *const others[][9] = {
+        { "halo.bits", "2", "halo.rounding", "stochastic", "threads", "3", NULL },
+        { "halo.bits", "2", "halo.rounding", "stochastic", "threads", "3", "mxm.kernel", "reference", NULL },
+        { "halo.bits", "2", "halo.rounding", "stochastic", "threads", "2", "mxm.verify", "9", NULL },
+    };
+    char       *first = oracle_new(N * WIDTH, w->element), *out = oracle_new(N * WIDTH, w->element);
+    const char *words = pass_with(w, 3, cover, one, GRAFT_PLUS_TIMES, flags, first);
+
+    for (size_t i = 0; i < sizeof others / sizeof *others && words == NULL; i++) {
+        words = pass_with(w, 3, cover, others[i], GRAFT_PLUS_TIMES, flags, out);
+        ok(words == NULL && memcmp(first, out, N * WIDTH * w->element) == 0, "%s%s, %s %s%s%s: the same bits%s%s",
+           cover, flags & GRAFT_AGGREGATE_TRANSPOSE ? ", transposed" : "", others[i][4], others[i][5],
+           others[i][6] != NULL ? ", " : "", others[i][6] != NULL ? others[i][7] : "", words != NULL ? ": " : "",
+           words != NULL ? words : "");
+    }
+    free(first);
+    free(out);
+}
+
 /* A NaN in a row: its message goes as it is, and so what the others make of it is what they make of it without a code.
  * */
 static void test_raw(struct world *w, const char *cover)
@@ -177,6 +200,7 @@ int main(void)
             for (int k = 0; k < 3; k++, number++)
                 test_code(&w, &codes[c], covers[k], 2 + number % 3, number % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         test_exact(&w);
+        for (int k = 0; k < 3; k++) test_makers(&w, covers[k], k == 0 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         for (int k = 0; k < 3; k++) test_raw(&w, covers[k]);
         world_fini(&w);
     }

@@ -121,6 +121,10 @@ done:
     return rc;
 }
 
+/* Bytes of C, about, that are made before rows_done is told of them: a small share of the level 2 cache, and enough for
+ * the first rows of B that the next block asks for to be on their way meanwhile. */
+enum { TOLD_BYTES = 65536 };
+
 /* One run, as the threads share it. */
 struct run {
     struct gr_simd_job          job;
@@ -130,11 +134,16 @@ struct run {
     int64_t                     strip;   /* columns of a strip */
 };
 
+static struct gr_simd_strip strip_at(const struct run *r, int64_t begin, int64_t most)
+{
+    const int64_t left = r->job.args->c->n_cols - begin;
+
+    return (struct gr_simd_strip){ begin, left < most ? left : most };
+}
+
 static struct gr_simd_strip strip_number(const struct run *r, int64_t number)
 {
-    const int64_t begin = number * r->strip, left = r->job.args->c->n_cols - begin;
-
-    return (struct gr_simd_strip){ begin, left < r->strip ? left : r->strip };
+    return strip_at(r, number * r->strip, r->strip);
 }
 
 /* Whether no bit of the strip allows its element. Strips begin at multiples of 8. */
@@ -169,7 +178,7 @@ static int forbids_most_rows(const graft_mask *mask, int64_t rows)
     return mask->flags & GRAFT_MASK_COMPLEMENT ? 2 * set > rows : 2 * set < rows;
 }
 
-static void do_rows(const struct run *r, const struct gr_task *task, struct gr_simd_strip strip)
+static void do_rows(const struct run *r, int64_t begin, int64_t end, struct gr_simd_strip strip)
 {
     const graft_csr  *a = r->job.a;
     _Alignas(64) char z[GR_SIMD_STRIP * sizeof(double)];
@@ -177,13 +186,32 @@ static void do_rows(const struct run *r, const struct gr_task *task, struct gr_s
     int32_t *const    winners = r->job.args->winner != NULL ? winner : NULL;
     const int         stays = !(r->job.args->flags & GRAFT_MXM_REPLACE) && r->job.args->epilogue == NULL;
 
-    for (int64_t row = task->row; row < task->row_end; row++) {
+    for (int64_t row = begin; row < end; row++) {
         const int forbidden = is_forbidden(r->job.args->mask, row, strip);
         const int empty = forbidden || a->row_ptr[row] == a->row_ptr[row + 1];
 
         if (forbidden && stays) continue;
         if (!empty) r->loops->gather(&r->job, a->row_ptr[row], a->row_ptr[row + 1], strip, z, winners);
         r->loops->finish(&r->job, row, strip, empty ? NULL : z, winners);
+    }
+}
+
+static void rows_done(const struct run *r, int64_t begin, int64_t end)
+{
+    const graft_mxm_args *args = r->job.args;
+
+    args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
+}
+
+/* All columns of some rows, in blocks that rows_done finds in the caches. */
+static void do_blocks(const struct run *r, int64_t begin, int64_t end)
+{
+    const int64_t width = r->job.args->c->n_cols, rows = 1 + TOLD_BYTES / (1 + width * r->element);
+
+    for (int64_t row = begin, next; row < end; row = next) {
+        next = end - row > rows ? row + rows : end;
+        for (int64_t j = 0; j < width; j += GR_SIMD_STRIP) do_rows(r, row, next, strip_at(r, j, GR_SIMD_STRIP));
+        rows_done(r, row, next);
     }
 }
 
@@ -197,13 +225,17 @@ static int32_t *partial_winner(const struct run *r, int64_t segment, struct gr_s
     return r->job.args->winner != NULL ? r->p->partials.winner + segment * r->p->partials.width + strip.begin : NULL;
 }
 
-static void do_task(const struct run *r, int64_t number, int64_t n_strips)
+/* One part of a task: a strip, but where rows_done wants whole rows, as large a share of the rows. */
+static void do_task(const struct run *r, int64_t number, int64_t n_parts)
 {
-    const struct gr_task      *task = &r->p->list.tasks[number / n_strips];
-    const struct gr_simd_strip strip = strip_number(r, number % n_strips);
+    const struct gr_task      *task = &r->p->list.tasks[number / n_parts];
+    const int64_t              part = number % n_parts, rows = task->row_end - task->row;
+    const struct gr_simd_strip strip = strip_number(r, part);
 
-    if (task->segment < 0) {
-        do_rows(r, task, strip);
+    if (task->segment < 0 && r->job.args->rows_done != NULL) {
+        do_blocks(r, task->row + rows * part / n_parts, task->row + rows * (part + 1) / n_parts);
+    } else if (task->segment < 0) {
+        do_rows(r, task->row, task->row_end, strip);
     } else if (!is_forbidden(r->job.args->mask, task->row, strip)) {
         r->loops->gather(&r->job, task->begin, task->end, strip, partial_z(r, task->segment, strip),
                          partial_winner(r, task->segment, strip));
@@ -217,19 +249,30 @@ static void poll(const graft_mxm_args *args)
 }
 
 /* The segments of a hub, in order, and then the row as any other. */
-static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
+static void finish_strip(const struct run *r, const struct gr_hub *hub, struct gr_simd_strip strip)
 {
-    const struct gr_hub       *hub = &r->p->list.hubs[number / n_strips];
-    const struct gr_simd_strip strip = strip_number(r, number % n_strips);
-    char                      *z = partial_z(r, hub->first_segment, strip);
-    int32_t                   *winner = partial_winner(r, hub->first_segment, strip);
-    const int                  forbidden = is_forbidden(r->job.args->mask, hub->row, strip);
+    char     *z = partial_z(r, hub->first_segment, strip);
+    int32_t  *winner = partial_winner(r, hub->first_segment, strip);
+    const int forbidden = is_forbidden(r->job.args->mask, hub->row, strip);
 
     for (int64_t s = 1; s < hub->n_segments && !forbidden; s++) {
         r->loops->combine(&r->job, strip.count, z, winner, partial_z(r, hub->first_segment + s, strip),
                           partial_winner(r, hub->first_segment + s, strip));
     }
     r->loops->finish(&r->job, hub->row, strip, forbidden ? NULL : z, winner);
+}
+
+/* All hubs have all of their segments. A strip of one, or all of it where rows_done wants whole rows. */
+static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
+{
+    const struct gr_hub *hub = &r->p->list.hubs[r->job.args->rows_done != NULL ? number : number / n_strips];
+
+    if (r->job.args->rows_done == NULL) {
+        finish_strip(r, hub, strip_number(r, number % n_strips));
+        return;
+    }
+    for (int64_t i = 0; i < n_strips; i++) finish_strip(r, hub, strip_number(r, i));
+    rows_done(r, hub->row, hub->row + 1);
 }
 
 /* Whether rows begin elsewhere than at a cache line. */
@@ -240,15 +283,16 @@ static int crosses_lines(const graft_dense *b)
     return ((uintptr_t)b->data | (uint64_t)b->stride * (unsigned)element) % GR_CACHE_LINE != 0;
 }
 
-/* Whether C is better written past the caches: no sum is added to it, and it is so large (more than the last level of
- * most processors has for two cores) that little of it would still be there for who reads it next. */
+/* Whether C is better written past the caches: no sum is added to it, nobody waits for its rows, and it is so large
+ * (more than the last level of most processors has for two cores) that little of it would still be there for who reads
+ * it next. */
 static int streams(const graft_mxm_args *args)
 {
     const double       large = 32 << 20;
     const graft_dense *c = args->c;
     const int          element = c->dtype == GRAFT_F64 ? 8 : 4;
 
-    if (args->mask != NULL || args->flags & GRAFT_MXM_ACCUMULATE) return 0;
+    if (args->mask != NULL || args->flags & GRAFT_MXM_ACCUMULATE || args->rows_done != NULL) return 0;
     return (double)c->n_rows * (double)c->n_cols * element > large;
 }
 
@@ -277,26 +321,28 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     const int           is_double = args->c->dtype == GRAFT_F64;
     struct run          r = { job_of(p, a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
     const int64_t       width = args->c->n_cols;
-    int64_t             n_strips;
+    const int           told = args->rows_done != NULL;
+    int64_t             n_strips, n_parts;
     int32_t             rc = reserve(s, p, width, error);
 
     if (rc < 0) return rc;
-    /* With few rows there are few tasks: then columns are shared as well, which changes no bit of the result. */
+    /* With few rows there are few tasks: then parts of them are shared as well, which changes no bit of the result. */
     while (r.strip > 64 && p->list.n_tasks * ((width + r.strip - 1) / r.strip) < 8 * args->threads) r.strip /= 2;
     n_strips = (width + r.strip - 1) / r.strip;
+    n_parts = told && n_strips == 0 ? 1 : n_strips; /* rows without columns are told of too */
 #pragma omp parallel num_threads(args->threads) if (args->threads > 1)
     {
         gr_team_begin(args->times);
 #pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < p->list.n_tasks * n_strips; i++) {
-            do_task(&r, i, n_strips);
+        for (int64_t i = 0; i < p->list.n_tasks * n_parts; i++) {
+            do_task(&r, i, n_parts);
             poll(args);
         }
         gr_team_end(args->times);
 #pragma omp barrier
         gr_team_begin(args->times);
 #pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < p->list.n_hubs * n_strips; i++) finish_hub(&r, i, n_strips);
+        for (int64_t i = 0; i < p->list.n_hubs * (told ? 1 : n_strips); i++) finish_hub(&r, i, n_strips);
         gr_team_end(args->times);
 #if defined(__x86_64__)
         /* What went past the caches is ordered before what the host does next, on whatever thread. */

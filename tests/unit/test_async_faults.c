@@ -1,0 +1,259 @@
+/* Asynchronous passes when something is wrong, and rows on their way that say something wrong: transports with faults
+ * and messages on their way, a rank whose frames or rows are false though their CRCs are right, numbers that no code
+ * fits. All ranks come back with one answer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/fault_runs.h"
+#include "../exchange/spread.h"
+#include "../oracle/oracle.h"
+#include "../tap.h"
+
+#include "base/crc.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 24, WIDTH = 5, RANKS = 3, EPOCHS = 4, LAYERS = 2 };
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+/* The graph of all tests, rows that are the same in all epochs, so that old ones are as right as new ones; and what
+ * comes of them, forward and backward. */
+static struct sample_csr graph, transposed;
+static float             x[N * WIDTH], want[2][N * WIDTH];
+
+static void make_right_results(void)
+{
+    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 };
+    const graft_dense             b = { sizeof b, GRAFT_F32, N, WIDTH, WIDTH, x };
+    static double                 exact[N * WIDTH], bound[N * WIDTH];
+    struct sample                 sample = { 13 };
+    graft_mxm_args                args = GRAFT_INIT(graft_mxm_args);
+
+    sample_csr_init_shape(&graph, &sample, &shape);
+    sample_csr_transpose(&transposed, &graph);
+    for (int i = 0; i < N * WIDTH; i++) x[i] = (float)sample_exact(&sample, 8, 4);
+    args.semiring = GRAFT_PLUS_TIMES;
+    args.b = args.c = &b;
+    for (int t = 0; t < 2; t++) {
+        oracle_mxm(t ? &transposed.csr : &graph.csr, &args, exact, NULL, bound);
+        for (int i = 0; i < N * WIDTH; i++) want[t][i] = (float)exact[i];
+    }
+}
+
+/* How passes are made. */
+struct way {
+    const char *const *settings;
+    int                is_exact;  /* results must be right to the bit */
+    int                leaves;    /* what is on its way is still so when the plan is destroyed */
+    int                no_number; /* one of the rows of rank 1 is none */
+};
+
+/* A rank that is false. Ranks are threads, and the transport is called by them alone. */
+enum lie { TRUE, OTHER_BITS, NO_SCALE };
+
+static _Thread_local enum lie        lie;
+static _Thread_local struct gr_wire *lying; /* what it sends by */
+static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
+
+/* Spoil the message whose frame is about to go, and its CRC with it. */
+static void spoil(struct gr_frame *frame, int32_t to)
+{
+    char *rows = lying->exchange.out.rows + lying->exchange.out.at[to];
+
+    if (lie == OTHER_BITS) frame->bits = 4;
+    if (lie == NO_SCALE) memcpy(rows + 2, (const unsigned char[]){ 0x80, 0x7F }, 2); /* infinite, as a bfloat16 */
+    gr_frame_seal_crc(frame, gr_crc(0, rows, frame->bytes));
+}
+
+static int32_t false_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                          graft_request **request, graft_error *error)
+{
+    struct gr_frame *frame = (struct gr_frame *)(uintptr_t)data;
+
+    if (lying != NULL && bytes == sizeof *frame && frame->magic == GR_FRAME_MAGIC && frame->rows > 0) spoil(frame, to);
+    return inner_send(self, to, tag, data, bytes, request, error);
+}
+
+static int32_t pass(struct rank *r, const struct way *way, const graft_graph *made, graft_plan *plan,
+                    graft_aggregate_args args)
+{
+    const int64_t    *vertex = gr_interface_graph.owned(made), n = made->n_owned;
+    const int         back = (args.flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
+    float             in[N * WIDTH], out[N * WIDTH];
+    const graft_dense dense_x = { sizeof dense_x, GRAFT_F32, n, WIDTH, WIDTH, in };
+    const graft_dense dense_out = { sizeof dense_out, GRAFT_F32, n, WIDTH, WIDTH, out };
+    struct gr_lane   *lane = gr_lanes_find(&plan->lanes, args.layer, back);
+    int32_t           rc;
+
+    for (int64_t i = 0; i < n; i++) memcpy(in + i * WIDTH, x + vertex[i] * WIDTH, WIDTH * sizeof *in);
+    for (int64_t i = 0; i < n * WIDTH && way->no_number && r->rank == 1; i += WIDTH) in[i] = NAN;
+    if (lie != TRUE) lying = lane != NULL ? &lane->wire : &plan->wire;
+    args.x = &dense_x;
+    args.out = &dense_out;
+    TRY(gr_interface_aggregate.begin(plan, &args, &r->error));
+    TRY(gr_interface_aggregate.end(plan, &r->error));
+    for (int64_t i = 0; i < n * WIDTH && way->is_exact; i++)
+        if (out[i] != want[back][vertex[i / WIDTH] * WIDTH + i % WIDTH])
+            rank_blame(r, "row %lld is wrong", (long long)i);
+done:
+    lying = NULL;
+    return rc;
+}
+
+/* Epochs of passes, forward and backward. */
+static int32_t epochs(struct rank *r, const struct way *way, graft_graph **made, graft_plan **plan)
+{
+    const struct spread spread = { .graph = &graph.csr,
+                                   .dtype = GRAFT_F32,
+                                   .partition = "given",
+                                   .cover = "hybrid",
+                                   .threads = "1",
+                                   .settings = way->settings };
+    graft_plan_args     wish = GRAFT_INIT(graft_plan_args);
+    int32_t             rc;
+
+    wish.flags = GRAFT_PLAN_TRANSPOSED;
+    wish.layers = LAYERS;
+    TRY(spread_setup(r, &spread));
+    TRY(spread_graph(r, &spread, made));
+    TRY(gr_interface_aggregate.create(*made, &wish, plan, &r->error));
+    for (int i = 0; i < EPOCHS * LAYERS; i++) {
+        graft_aggregate_args args = GRAFT_INIT(graft_aggregate_args);
+
+        args.semiring = GRAFT_PLUS_TIMES;
+        args.epoch = 17 + i / LAYERS;
+        args.layer = i % LAYERS;
+        args.flags = i % LAYERS ? GRAFT_AGGREGATE_TRANSPOSE : 0;
+        if (i / LAYERS == EPOCHS - 1 && !way->leaves) args.flags |= GRAFT_AGGREGATE_WAIT;
+        TRY(pass(r, way, *made, *plan, args));
+    }
+    gr_interface_aggregate.destroy(*plan);
+    *plan = NULL;
+    TRY(gr_comm_agree((*made)->comm, GRAFT_OK, &r->error));
+done:
+    return rc;
+}
+
+/* --- transports with faults --- */
+
+static const char *const asynchronous[] = { "halo.async", "yes", "halo.smoothing", "0.5", NULL };
+static const char *const in_few_bits[] = { "halo.async", "yes", "halo.bits", "2", NULL };
+
+static int32_t faulty_body(struct rank *r, const struct way *way)
+{
+    graft_graph *made = NULL;
+    graft_plan  *plan = NULL;
+    int32_t      rc = epochs(r, way, &made, &plan);
+
+    if (run_goes_on(r, rc)) rc = gr_comm_barrier(made->comm, &r->error);
+    gr_interface_aggregate.destroy(plan);
+    gr_interface_graph.destroy(made);
+    return rc;
+}
+
+/* All that goes is looked at: what is wrong with it must be found. */
+static int32_t whole_body(struct rank *r)
+{
+    return faulty_body(r, &(struct way){ asynchronous, 1, 0, 0 });
+}
+
+/* What is on its way in the end is of no use to anybody, but that it arrives. */
+static int32_t leaving_body(struct rank *r)
+{
+    return faulty_body(r, &(struct way){ in_few_bits, 0, 1, 0 });
+}
+
+static void test_faults(const char *what, int32_t (*body)(struct rank *r), int may_flip)
+{
+    int64_t     calls;
+    const char *fault = run_well(body, RANKS, 1, &calls);
+
+    if (!ok(fault == NULL && calls > 100, "%s: rank 1 makes %lld calls when nothing goes wrong", what,
+            (long long)calls))
+        diag("%s", fault);
+    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
+        const int32_t every = kind >= FAULT_DROP ? 7 : 3;
+
+        if (kind == FAULT_FLIP && !may_flip) continue;
+        fault = run_series(body, kind, RANKS, 1, every, calls);
+        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank 1", what, fault_name[kind],
+                (long long)(calls / every)))
+            diag("%s", fault);
+    }
+}
+
+/* --- false messages --- */
+
+struct falsehood {
+    const char *name;
+    enum lie    lie;
+    struct way  way;
+    const char *words[2]; /* that all ranks say */
+};
+
+static int32_t false_body(struct rank *r)
+{
+    const struct falsehood *falsehood = r->all->arg;
+    graft_graph            *made = NULL;
+    graft_plan             *plan = NULL;
+    int32_t                 rc;
+
+    lie = r->rank == 1 ? falsehood->lie : TRUE;
+    if (lie != TRUE) r->transport.send = false_send;
+    rc = epochs(r, &falsehood->way, &made, &plan);
+    gr_interface_aggregate.destroy(plan);
+    gr_interface_graph.destroy(made);
+    return rc;
+}
+
+static void test_falsehoods(void)
+{
+    static const char *const two[] = { "halo.bits", "2", NULL };
+    static const char *const eight[] = { "halo.async", "yes", "halo.bits", "8", NULL };
+    static const char *const whole[] = { "halo.async", "yes", NULL };
+    const struct falsehood   falsehoods[] = {
+          { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 says bits 4", "expected 2" } },
+          { "an infinite scale",
+            NO_SCALE,
+            { two, 0, 0, 0 },
+            { "of the message from rank 1", "a scale that no row has" } },
+          { "a late frame of other bits", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 says bits 4", "expected 2" } },
+          { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
+          { "a number that is none, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
+          { "the same as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
+    };
+    static struct ranks ranks;
+
+    for (size_t i = 0; i < sizeof falsehoods / sizeof *falsehoods; i++) {
+        const struct falsehood *f = &falsehoods[i];
+        const char             *message = ranks.at[0].error.message, *fault;
+        const int32_t           status = f->words[0] != NULL ? GRAFT_ERR_PEER : GRAFT_OK;
+        int                     good = 1;
+
+        ranks_init(&ranks, RANKS, 20, false_body, (void *)(uintptr_t)f);
+        inner_send = ranks.at[1].transport.send;
+        ranks_run(&ranks);
+        for (int32_t r = 0; r < RANKS; r++)
+            good = good && ranks.at[r].rc == status && strcmp(ranks.at[r].error.message, message) == 0;
+        for (int k = 0; k < 2 && f->words[k] != NULL; k++) good = good && strstr(message, f->words[k]) != NULL;
+        fault = ranks_fini(&ranks);
+        ok(good && fault == NULL, "%s: all ranks say: %s %s", f->name, message, fault != NULL ? fault : "");
+    }
+}
+
+int main(void)
+{
+    alarm(300); /* under a sanitizer it is slow */
+    make_right_results();
+    test_faults("asynchronous passes", whole_body, 1);
+    test_faults("rows on their way at the end", leaving_body, 0);
+    test_falsehoods();
+    sample_csr_fini(&graph);
+    sample_csr_fini(&transposed);
+    return done();
+}
