@@ -5,7 +5,7 @@
 #include "aggregate/adapt.h"
 #include "base/memory.h"
 
-struct gr_cover_choice gr_cover_choice(const graft_context *context, int transposed)
+struct gr_cover_choice gr_cover_choice(const graft_context *context)
 {
     const struct gr_wire_format format = gr_wire_format(context);
     struct gr_cover_choice      choice = { .kind = GR_COVER_HYBRID };
@@ -15,8 +15,7 @@ struct gr_cover_choice gr_cover_choice(const graft_context *context, int transpo
     if (!gr_option_is(context, GR_OPTION_HALO_COVER, "weighted")) return choice;
     choice.kind = GR_COVER_WEIGHTED;
     choice.lambda = gr_option_number(context, GR_OPTION_HALO_COVER_LAMBDA);
-    for (int d = GR_FORWARD; d <= GR_BACKWARD; d++) choice.bits[d] = format.adaptive[d] ? 4 : format.bits[d];
-    if (!transposed) choice.bits[GR_BACKWARD] = 32;
+    choice.bits = format.adaptive[GR_FORWARD] ? 4 : format.bits[GR_FORWARD];
     return choice;
 }
 
@@ -231,7 +230,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
-    made->cover = gr_cover_choice(context, wish->transposed);
+    made->cover = gr_cover_choice(context);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY(compare(made, wish, error));

@@ -61,7 +61,7 @@ struct input {
     graft_csr            rows;
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
-    const char          *partition, *cover, *file;
+    const char          *partition, *cover, *lambda, *file;
     const char          *async, *smoothing, *every, *limit;
     graft_plan_args      plan;
     graft_aggregate_args args;
@@ -81,7 +81,9 @@ static void input_init(struct input *in, int32_t rank)
 {
     const int64_t first = rank * EACH;
 
-    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
+    *in = (struct input){
+        .rank = rank, .partition = "given", .cover = "hybrid", .lambda = "0.5", .file = "", .width = WIDTH
+    };
     in->async = "no";
     in->smoothing = in->every = in->limit = "0";
     in->slice = GRAFT_INIT(graft_slice);
@@ -244,6 +246,12 @@ CHANGE(other_exact, 1, in->args.flags = GRAFT_AGGREGATE_EXACT)
 CHANGE(no_pass, 1, in->stays_away = 1)
 CHANGE(gone, 1, in->leaves = 1)
 
+static void other_lambda(struct input *in)
+{
+    in->cover = "weighted";
+    if (in->rank == 2) in->lambda = "0.25";
+}
+
 static void bad_owner(struct input *in)
 {
     in->slice.owner = in->owner;
@@ -265,6 +273,7 @@ static void test_disputes(void)
         { "a column out of range", bad_column, GRAFT_ERR_FORMAT, { "rank 1: ", "slice.rows" } },
         { "a slice that is none", null_slice, GRAFT_ERR_ARG, { "rank 2: ", "slice has size 0" } },
         { "another cover", other_cover, GRAFT_ERR_ARG, { "halo.cover", "on rank 1" } },
+        { "another price", other_lambda, GRAFT_ERR_ARG, { "halo.cover_lambda", "on rank 2" } },
         { "another kind of plan", other_flags, GRAFT_ERR_ARG, { "TRANSPOSED is 1", "on rank 2" } },
         { "another width of a plan", other_reserve, GRAFT_ERR_ARG, { "width of the plan is 0", "on rank 1" } },
         { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
@@ -288,6 +297,7 @@ static void test_disputes(void)
     for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
 }
 
+static const char *const few_bits[] = { "halo.bits", "2", NULL };
 static const char *const asynchronous[] = { "halo.async", "yes", "halo.smoothing", "0.5", NULL };
 
 static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover,
@@ -579,6 +589,7 @@ int main(void)
     test_memory(2, 0, "stream", "hybrid", NULL);
     test_memory(1, 0, "given", "hybrid", asynchronous);
     test_memory(3, 1, "hash", "hybrid", asynchronous);
+    test_memory(2, 1, "hash", "weighted", few_bits);
     test_frugal(NULL);
     test_frugal(asynchronous);
     test_polling();
