@@ -304,7 +304,7 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     graft_codec_error error = { 0 };
 
     w->lost[2 * row] = -1;
-    if (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0) return;
+    if (codec->bits == 32 || (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0)) return;
     gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
     w->lost[2 * row + 1] = (float)error.bound;
