@@ -82,7 +82,28 @@ typedef struct graft_traffic_item {
                              looked at. This and what follows: of the asking rank, else 0. */
     double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2, for what came of each */
     double   bound;     /**< the same by the theory of the code; see graft_codec_error */
+    int64_t  rows_by_bits[6];  /**< rows_sent by the bits of their elements: [i] in 2^i, [5] as they are */
+    int32_t  code;             /**< GRAFT_CODEC_... of rows in 8 bits or fewer, of the last step that sent such; or 0 */
+    int32_t  rounding;         /**< GRAFT_ROUND_... of these: it says which bound that is */
+    int64_t  stale_epochs;     /**< of the rows that the last step used, how many epochs before they are of: 0 without
+                                   halo.async */
+    int64_t  stale_epochs_max; /**< likewise, of the steps since create() */
 } graft_traffic_item;
+
+/** What one layer sent from the asking rank to another in one direction. */
+typedef struct graft_traffic_pair {
+    uint32_t size;
+    int32_t  peer; /**< that it went to */
+    int32_t  layer;
+    int32_t  pass;      /**< as graft_traffic_item */
+    int64_t  rows;      /**< in the last step */
+    int64_t  bytes;     /**< of these, with their parameters, without the 64 of a frame */
+    int64_t  rows_raw;  /**< of these, those that went as they are besides, since one in the message fit no code (see
+                             halo.nonfinite); their bytes are in no count */
+    int64_t  looked_at; /**< this and what follows: since create(), of rows in few bits; see graft_traffic_item */
+    double   nmse;
+    double   bound;
+} graft_traffic_pair;
 
 GRAFT_EXTERN_C_END
 #endif

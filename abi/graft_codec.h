@@ -67,9 +67,10 @@ typedef struct graft_codec {
     int32_t (*row_bytes)(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,
                          graft_error *error);
 
-    /** Write rows into a message. A row whose elements are all the same, and floats, comes back exactly. A row with a
-     *  NaN or an infinity, or whose range is no float, is raw: decode() leaves it alone, and who sends the message
-     *  sends such rows beside it. With 16 bits no row is raw: what is not finite stays so, and the rest stays finite.
+    /** Write rows into a message. A row whose elements are all the same, and floats, comes back exactly, but for the
+     *  sign of 0. A row with a NaN or an infinity, or whose range is no float, is raw: decode() leaves it alone, and
+     *  who sends the message sends such rows beside it. With 16 bits no row is raw: what is not finite stays so, and
+     *  the rest stays finite.
      * \return OK; ERR_ARG (null, shapes, a value that is none of the enumeration, a message that is too short or
      *         overlaps the rows); ERR_FORMAT (a row is raw and args->raw is NULL; its number is in the message);
      *         ERR_NOMEM. After ERR_FORMAT the message is of no use.

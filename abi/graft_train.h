@@ -202,6 +202,13 @@ typedef struct graft_train {
      * [one-caller] Not collective. Since 1. */
     int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
                             graft_error *error);
+
+    /** Count what this rank sent to rank `peer` in the last step, in the layer and direction of `index` as above, and
+     * what few bits lost of it. Others know of it by what this one tells them alone.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                            graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

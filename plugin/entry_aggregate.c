@@ -28,7 +28,6 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
     *wish = (struct gr_plan_wish){ .transposed = (args.flags & GRAFT_PLAN_TRANSPOSED) != 0,
                                    .width = args.width,
                                    .dtype = args.dtype,
-                                   .cover = gr_plan_cover(graph->context),
                                    .layers = args.layers > 0 ? args.layers : 1,
                                    .has_lanes = 1 };
 done:

@@ -177,6 +177,19 @@ static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t 
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                                  graft_error *error)
+{
+    struct gr_call     call;
+    graft_traffic_pair ours = { .size = sizeof ours };
+    int32_t            rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic_pair", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(pair, "pair", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic_pair(trainer, peer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(pair, &ours, sizeof ours, "pair", &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
@@ -199,4 +212,5 @@ const graft_train gr_interface_train = {
     .ledger_item = train_ledger_item,
     .traffic = train_traffic,
     .traffic_item = train_traffic_item,
+    .traffic_pair = train_traffic_pair,
 };

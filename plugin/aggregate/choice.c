@@ -98,7 +98,8 @@ done:
     return rc;
 }
 
-/* Which rows are sent: gat needs each vertex of the halo as it is. */
+/* Which rows are sent: gat needs each vertex of the halo as it is. The weighted cover, which may have some more, is
+ * taken for the one of the fewest rows. */
 static enum gr_rows rows_of(const graft_context *context)
 {
     if (gr_option_is(context, GR_OPTION_MODEL, "gat") || gr_option_is(context, GR_OPTION_HALO_COVER, "post"))

@@ -1,9 +1,10 @@
 /* Covers in files. A rank has a file of its own for each plan, with a head of 64 bytes and two rows of bits:
  *
  *     uint64  "graftHC1"                      uint32  CRC32C of the file with zeros here
- *     int32   kind of cover                   int32   rank, ranks
+ *     uint8   kind of cover                   uint8   of weighted ones: bits forward, backward; else 0
+ *     uint8   0                               int32   rank, ranks
  *     int64   vertices of the halo, targets, cut entries
- *     uint64  digest of what the cover is of
+ *     uint64  digest of what the cover is of  double  of weighted ones: lambda; else 0
  *     uint8   whether each vertex of the halo, and then each target, is in the cover: bit i % 8 of byte i / 8
  *
  * The digest is of where the cut entries are, so that covers of another graph or another partition are told apart. A
@@ -19,17 +20,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char        magic[GR_KEPT_MAGIC] = { 'g', 'r', 'a', 'f', 't', 'H', 'C', '1' };
-static const char *const kinds[] = { [GR_COVER_HYBRID] = "hybrid", [GR_COVER_PRE] = "pre", [GR_COVER_POST] = "post" };
+static const char magic[GR_KEPT_MAGIC] = { 'g', 'r', 'a', 'f', 't', 'H', 'C', '1' };
 
 struct head {
     char     magic[GR_KEPT_MAGIC];
     uint32_t crc;
-    int32_t  kind;
+    uint8_t  kind, bits[2], zero;
     int32_t  rank, n_ranks;
     int64_t  n_halo, n_targets, n_edges;
     uint64_t digest;
-    int64_t  reserved;
+    double   lambda;
 };
 _Static_assert(sizeof(struct head) == GR_KEPT_HEAD, "the head of the file has no padding");
 
@@ -47,15 +47,17 @@ static uint64_t digest_of(const struct gr_cuts *c)
     return (uint64_t)entries << 32 | vertices;
 }
 
-static struct head head_of(const struct gr_cuts *c, int32_t rank, enum gr_cover_kind kind)
+static struct head head_of(const struct gr_cuts *c, int32_t rank, const struct gr_cover_choice *choice)
 {
-    struct head head = { .kind = (int32_t)kind,
+    struct head head = { .kind = (uint8_t)choice->kind,
+                         .bits = { (uint8_t)choice->bits[GR_FORWARD], (uint8_t)choice->bits[GR_BACKWARD] },
                          .rank = rank,
                          .n_ranks = c->n_ranks,
                          .n_halo = c->part->halo.count,
                          .n_targets = c->target_start[c->n_ranks],
                          .n_edges = c->edge_start[c->n_ranks],
-                         .digest = digest_of(c) };
+                         .digest = digest_of(c),
+                         .lambda = choice->lambda };
 
     memcpy(head.magic, magic, sizeof magic);
     return head;
@@ -88,10 +90,10 @@ static int32_t path_of(const graft_context *context, int32_t rank, const struct 
     return gr_fail(error, GRAFT_ERR_IO, "option halo.file is longer than a path can be, %d bytes", PATH_MAX);
 }
 
-int32_t gr_cuts_write(const graft_context *context, int32_t rank, enum gr_cover_kind kind, const struct gr_cuts *c,
-                      graft_error *error)
+int32_t gr_cuts_write(const graft_context *context, int32_t rank, const struct gr_cover_choice *choice,
+                      const struct gr_cuts *c, graft_error *error)
 {
-    struct head   head = head_of(c, rank, kind);
+    struct head   head = head_of(c, rank, choice);
     const int64_t bytes = body_bytes(&head);
     uint8_t      *body = NULL;
     char          path[PATH_MAX];
@@ -131,8 +133,13 @@ static int32_t check_head(const struct gr_file *file, const struct head *found, 
                        file->name, found->rank, found->n_ranks, wanted->rank, wanted->n_ranks);
     if (found->kind != wanted->kind)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has covers of the kind '%s', and option halo.cover is '%s'",
-                       file->name, found->kind >= 0 && found->kind <= GR_COVER_POST ? kinds[found->kind] : "unknown",
-                       kinds[wanted->kind]);
+                       file->name, gr_cover_name(found->kind), gr_cover_name(wanted->kind));
+    if (memcmp(found->bits, wanted->bits, sizeof found->bits) != 0 || !(found->lambda == wanted->lambda))
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "'%s' has weighted covers for %d bits forward, %d backward and halo.cover_lambda %g, expected "
+                       "%d, %d and %g",
+                       file->name, found->bits[GR_FORWARD], found->bits[GR_BACKWARD], found->lambda,
+                       wanted->bits[GR_FORWARD], wanted->bits[GR_BACKWARD], wanted->lambda);
     if (found->n_halo == wanted->n_halo && found->n_targets == wanted->n_targets && found->n_edges == wanted->n_edges &&
         found->digest == wanted->digest)
         return GRAFT_OK;
@@ -163,8 +170,8 @@ static int32_t check_covered(const struct gr_file *file, struct gr_cuts *c, graf
     return GRAFT_OK;
 }
 
-int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_kind kind, struct gr_cuts *c,
-                     graft_error *error)
+int32_t gr_cuts_read(const graft_context *context, int32_t rank, const struct gr_cover_choice *choice,
+                     struct gr_cuts *c, graft_error *error)
 {
     struct gr_file file = { .fd = -1 };
     struct head    head, wanted;
@@ -179,7 +186,7 @@ int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_k
     GR_TRY(check_size(&file, &head, error));
     GR_TRY(GR_NEW(context, body, file.size - GR_KEPT_HEAD, error));
     GR_TRY(gr_kept_read(&file, &head, body, error));
-    wanted = head_of(c, rank, kind);
+    wanted = head_of(c, rank, choice);
     GR_TRY(check_head(&file, &head, &wanted, error));
     unpack(body, wanted.n_halo, c->source_in);
     unpack(body + (wanted.n_halo + 7) / 8, wanted.n_targets, c->target_in);

@@ -19,10 +19,11 @@ struct gr_lane_flow {
 struct gr_lane {
     int32_t               layer, direction;
     int32_t               is_adaptive, is_async;
-    int64_t               rows[2]; /* that go, and come */
-    struct gr_wire_widths widths;  /* adaptive */
-    int64_t               width;   /* that widths.at is for; -1: none yet */
-    struct gr_lane_flow  *flow;    /* [n_ranks] adaptive */
+    int64_t               rows[2];    /* that go, and come */
+    struct gr_wire_widths widths;     /* adaptive */
+    int64_t               width;      /* that widths.at is for; -1: none yet */
+    int                   is_adapted; /* adaptive bits were decided on, and: */
+    struct gr_lane_flow  *flow;       /* [n_ranks] of a pass */
 
     /* Asynchronous: */
     struct gr_wire wire;

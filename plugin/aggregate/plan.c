@@ -3,11 +3,19 @@
 #include "aggregate/plan.h"
 #include "base/memory.h"
 
-enum gr_cover_kind gr_plan_cover(const graft_context *context)
+struct gr_cover_choice gr_cover_choice(const graft_context *context, int transposed)
 {
-    if (gr_option_is(context, GR_OPTION_HALO_COVER, "pre")) return GR_COVER_PRE;
-    if (gr_option_is(context, GR_OPTION_HALO_COVER, "post")) return GR_COVER_POST;
-    return GR_COVER_HYBRID;
+    const struct gr_wire_format format = gr_wire_format(context);
+    struct gr_cover_choice      choice = { .kind = GR_COVER_HYBRID };
+
+    if (gr_option_is(context, GR_OPTION_HALO_COVER, "pre")) choice.kind = GR_COVER_PRE;
+    if (gr_option_is(context, GR_OPTION_HALO_COVER, "post")) choice.kind = GR_COVER_POST;
+    if (!gr_option_is(context, GR_OPTION_HALO_COVER, "weighted")) return choice;
+    choice.kind = GR_COVER_WEIGHTED;
+    choice.lambda = gr_option_number(context, GR_OPTION_HALO_COVER_LAMBDA);
+    for (int d = GR_FORWARD; d <= GR_BACKWARD; d++) choice.bits[d] = format.adaptive[d] ? 4 : format.bits[d];
+    if (!transposed) choice.bits[GR_BACKWARD] = 32;
+    return choice;
 }
 
 static int keeps_covers(const graft_plan *plan)
@@ -17,18 +25,20 @@ static int keeps_covers(const graft_plan *plan)
 
 static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post)",
+    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post, 3 weighted)",
+                                         "option halo.cover_lambda (times 10^9)",
                                          "whether option halo.file names one",
                                          "GRAFT_PLAN_TRANSPOSED",
                                          "width of the plan",
                                          "dtype of the plan",
                                          "the type of values",
                                          "layers of the plan" };
-    const uint64_t values[] = { (uint64_t)wish->cover, (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
-                                (uint64_t)wish->width, (uint64_t)wish->dtype,        (uint64_t)plan->value_type,
-                                (uint64_t)wish->layers };
+    const uint64_t           values[] = { (uint64_t)plan->cover.kind,   (uint64_t)(plan->cover.lambda * 1e9),
+                                          (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
+                                          (uint64_t)wish->width,        (uint64_t)wish->dtype,
+                                          (uint64_t)plan->value_type,   (uint64_t)wish->layers };
 
-    return gr_comm_compare(plan->comm, names, values, 7, error);
+    return gr_comm_compare(plan->comm, names, values, 8, error);
 }
 
 static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -181,9 +191,9 @@ static int32_t prepare(graft_plan *plan, const struct gr_plan_wish *wish, struct
     GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
     cuts->masked_layer = wish->masked_layer;
     rc = GRAFT_ERR_NOT_FOUND;
-    if (keeps_covers(plan)) rc = gr_cuts_read(plan->context, plan->comm->rank, wish->cover, cuts, error);
+    if (keeps_covers(plan)) rc = gr_cuts_read(plan->context, plan->comm->rank, &plan->cover, cuts, error);
     *is_found = rc == GRAFT_ERR_NOT_FOUND;
-    if (*is_found) rc = gr_cuts_find(plan->context, wish->cover, cuts, error);
+    if (*is_found) rc = gr_cuts_find(plan->context, &plan->cover, cuts, error);
 done:
     return rc;
 }
@@ -200,7 +210,7 @@ static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_err
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_comm_agree(plan->comm, init_lanes(plan, wish, error), error));
     GR_TRY(share_flow(plan, &cuts, error));
-    if (is_found && keeps_covers(plan)) rc = gr_cuts_write(plan->context, plan->comm->rank, wish->cover, &cuts, error);
+    if (is_found && keeps_covers(plan)) rc = gr_cuts_write(plan->context, plan->comm->rank, &plan->cover, &cuts, error);
     if (keeps_covers(plan)) rc = gr_comm_agree(plan->comm, rc, error);
 done:
     gr_cuts_fini(plan->context, &cuts);
@@ -220,6 +230,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
+    made->cover = gr_cover_choice(context, wish->transposed);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY(compare(made, wish, error));

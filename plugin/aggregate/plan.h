@@ -9,7 +9,7 @@
  *
  * plan.c   create, from cuts and lists      cuts.c   the cut entries pair by pair, and their covers
  * lists.c  S and R                          pass.c   begin, end
- * kept.c   covers in files
+ * kept.c   covers in files                  price.c  what rows cost where covers are weighted
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_AGGREGATE_PLAN_H
 #define GR_AGGREGATE_PLAN_H
@@ -34,6 +34,8 @@ struct gr_cuts {
     int64_t              *target_start; /* [n_ranks + 1] */
     int64_t              *row_ptr;      /* [targets + n_ranks] of q from target_start[q] + q on, from 0 */
     int32_t              *source;       /* [edges] among the halo of q */
+    int32_t              *source_price; /* [halo] of weighted covers, while they are found */
+    int32_t              *target_price; /* [targets] likewise */
     uint8_t              *source_in;    /* [halo] in the cover */
     uint8_t              *target_in;    /* [targets] */
     int64_t              *last_row;     /* [n_ranks] of the walk: the last row that has an entry of q, and: */
@@ -60,19 +62,39 @@ int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, i
                      graft_error *error);
 void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
+/** Which covers, and of weighted ones what they go by; of others that is 0. */
+struct gr_cover_choice {
+    enum gr_cover_kind kind;
+    int32_t bits[2]; /* of rows forward and backward; 4 where they are adaptive, 32 if there is no such pass */
+    double  lambda;  /* share of what few bits lose in the price of a row, 0 to 1; the rest are its bytes */
+};
+
+/** What the options say. */
+struct gr_cover_choice gr_cover_choice(const graft_context *context, int transposed);
+
 /** Find the covers. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
+int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
+                     graft_error *error);
+
+/** Find the prices of rows of weighted covers:
+ *
+ *      (1 - lambda) bytes / mean bytes + lambda loss / mean loss at 2 bits
+ *
+ *  with means over all rows that could come to this rank, of which it has so many units of 1 as make the dearest 2^30.
+ *  Bytes are the same for all. See price.c for the loss. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_cuts_price(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
+                      graft_error *error);
 
 /** Read them from the file of this rank, by option "halo.file", which is set. Every cut entry is covered then. Not
  *  collective.
  * \return OK; ERR_NOT_FOUND: there is none, and could be; ERR_IO; ERR_NOMEM; ERR_FORMAT: a file that is damaged, of
- *         another rank or number of ranks, another kind of cover, another graph or partition. */
-int32_t gr_cuts_read(const graft_context *context, int32_t rank, enum gr_cover_kind kind, struct gr_cuts *cuts,
-                     graft_error *error);
+ *         another rank or number of ranks, covers of another choice, another graph or partition. */
+int32_t gr_cuts_read(const graft_context *context, int32_t rank, const struct gr_cover_choice *choice,
+                     struct gr_cuts *cuts, graft_error *error);
 
 /** Write that file, as gr_kept_write(). Not collective. \return OK; ERR_NOMEM; ERR_IO. */
-int32_t gr_cuts_write(const graft_context *context, int32_t rank, enum gr_cover_kind kind, const struct gr_cuts *cuts,
-                      graft_error *error);
+int32_t gr_cuts_write(const graft_context *context, int32_t rank, const struct gr_cover_choice *choice,
+                      const struct gr_cuts *cuts, graft_error *error);
 
 enum { GR_SIDE_OUT, GR_SIDE_IN, GR_SIDES };
 
@@ -94,33 +116,33 @@ struct gr_pass {
 };
 
 struct graft_plan {
-    graft_context        *context;
-    graft_graph          *graph; /* held, or NULL */
-    struct gr_comm       *comm;
-    const struct gr_part *part;
-    graft_dtype           value_type;
-    struct gr_wire        wire; /* of passes that no lane has its own for */
-    struct gr_lanes       lanes;
-    struct gr_side        side[GR_SIDES];
-    int64_t               buffer_bytes[GR_SIDES];
-    graft_matrix         *local, *send, *receive; /* A_local, S, R */
-    graft_matrix         *local_transpose, *send_transpose, *receive_transpose;
-    int64_t               n_bare; /* rows whose only entries are those of others */
-    int32_t              *bare;   /* [n_bare] */
-    struct gr_flow       *flow;   /* [n_ranks] */
-    struct gr_pass        pass;
-    int64_t               passes;
+    graft_context         *context;
+    graft_graph           *graph; /* held, or NULL */
+    struct gr_comm        *comm;
+    const struct gr_part  *part;
+    graft_dtype            value_type;
+    struct gr_cover_choice cover;
+    struct gr_wire         wire; /* of passes that no lane has its own for */
+    struct gr_lanes        lanes;
+    struct gr_side         side[GR_SIDES];
+    int64_t                buffer_bytes[GR_SIDES];
+    graft_matrix          *local, *send, *receive; /* A_local, S, R */
+    graft_matrix          *local_transpose, *send_transpose, *receive_transpose;
+    int64_t                n_bare; /* rows whose only entries are those of others */
+    int32_t               *bare;   /* [n_bare] */
+    struct gr_flow        *flow;   /* [n_ranks] */
+    struct gr_pass         pass;
+    int64_t                passes;
 };
 
 /** What a plan is made for. */
 struct gr_plan_wish {
-    int                transposed;
-    int64_t            width;
-    graft_dtype        dtype; /* F32 or F64 */
-    enum gr_cover_kind cover;
-    int32_t            masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
-    int32_t            layers;       /* of the caller's, 1 at least */
-    int                has_lanes;    /* all of these get them now; else see gr_plan_add_lanes() */
+    int         transposed;
+    int64_t     width;
+    graft_dtype dtype;        /* F32 or F64 */
+    int32_t     masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
+    int32_t     layers;       /* of the caller's, 1 at least */
+    int         has_lanes;    /* all of these get them now; else see gr_plan_add_lanes() */
 };
 
 /** Make a plan. Collective.
@@ -129,9 +151,6 @@ struct gr_plan_wish {
 int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struct gr_part *part, graft_graph *graph,
                        const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error);
 void    gr_plan_destroy(graft_plan *plan);
-
-/** What option halo.cover says. */
-enum gr_cover_kind gr_plan_cover(const graft_context *context);
 
 /** Make plan->send, plan->receive and the rows of both sides from the covers. Collective. \return as create(). */
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);

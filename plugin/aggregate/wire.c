@@ -64,18 +64,22 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
     return gr_comm_compare(comm, names, values, 6, error);
 }
 
-/* How rows of a pass are written. The nearest level has half the error, but errors of the same sign each time add up in
- * gradients, of which most elements are small beside the largest; and with one bit all elements in the middle of a row
- * would go to its ends. */
+/* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
+ * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
+int32_t gr_wire_rounding(const struct gr_wire_format *f, int32_t direction, int32_t bits)
+{
+    if (f->rounding != 0) return f->rounding;
+    return bits == 1 || direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+}
+
+/* How rows of a pass are written. */
 static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pass *pass)
 {
     struct gr_codec c = { .width = pass->width, .dtype = pass->dtype, .bits = w->format.bits[pass->direction] };
 
     if (pass->exact || c.bits == 0) c.bits = 32;
     c.code = c.bits == 1 ? w->format.code : GRAFT_CODEC_MINMAX;
-    c.rounding = w->format.rounding;
-    if (c.rounding == 0)
-        c.rounding = c.bits == 1 || pass->direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+    c.rounding = gr_wire_rounding(&w->format, pass->direction, c.bits);
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
     c.isa = w->codec.isa;
@@ -304,7 +308,10 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     graft_codec_error error = { 0 };
 
     w->lost[2 * row] = -1;
-    if (codec->bits == 32 || (w->format.measuring == GR_MEASURE_SAMPLE && row % SAMPLE != 0)) return;
+    if (codec->bits == 32) return;
+    /* Others in each epoch, so that no pair of ranks is too small to be seen. */
+    if (w->format.measuring == GR_MEASURE_SAMPLE && ((uint64_t)row + (uint64_t)w->exchange.head.epoch) % SAMPLE != 0)
+        return;
     gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
     w->lost[2 * row + 1] = (float)error.bound;
@@ -340,6 +347,7 @@ static void sum_losses(struct gr_wire *w)
 {
     for (int32_t q = 0; q < w->exchange.comm->n_ranks; q++) {
         w->loss[q] = (struct gr_wire_loss){ 0 };
+        if (w->exchange.plain_out[q]) w->loss[q].raw = w->rows[OUT].start[q + 1] - w->rows[OUT].start[q];
         for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
             if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
             w->loss[q].rows++;

@@ -22,6 +22,9 @@ struct gr_wire_format {
 
 struct gr_wire_format gr_wire_format(const graft_context *context);
 
+/** GRAFT_ROUND_... of rows in so many bits that go in one direction. */
+int32_t gr_wire_rounding(const struct gr_wire_format *format, int32_t direction, int32_t bits);
+
 /** Whether all ranks have the same. Collective. \return OK; ERR_ARG, ERR_PEER. */
 int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
@@ -53,6 +56,7 @@ struct gr_wire_pass {
 struct gr_wire_loss {
     int64_t rows;
     double  nmse, bound;
+    int64_t raw; /* rows that went once more as they are, since one fit no code: all or none; looked at or not */
 };
 
 struct gr_wire {

@@ -7,8 +7,8 @@
  * Parameters of MINMAX are zero and step, both bfloat16: x' = zero + q step. Zero is rounded down and the step up, and
  * the row is quantised with the rounded ones, so no element lies outside of the levels and decoding is unbiased. That
  * of ROTATED is the scale, a float. What else there is has a sign that neither can have: a row whose elements are all
- * the same, and no bfloat16, keeps the upper half of it as zero, 15 bits of the lower half below the sign of the step,
- * and the last bit in the first byte; a row that is raw has a NaN for zero.
+ * the same keeps the upper half of it as zero, 15 bits of the lower half below the sign of the step, and the last bit
+ * in the first byte; a row that is raw has a NaN for zero.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_H
 #define GR_CODEC_H

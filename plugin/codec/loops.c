@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 
+#include "base/bfloat.h"
 #include "base/draws.h"
+#include "codec/lanes.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,151 +12,119 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-/* Bytes of a record that are made at once, and columns of a row that is made in one go. */
-enum { PIECE = GR_DRAWS, SHORT = 1024 };
-
 /* What stands before the bytes of a row. */
 struct params {
     uint16_t zero, step;
 };
 
-enum { IS_NAN = 0x7FC0, SIGN = 0x8000, EXPONENT = 0x7F80 };
+enum { IS_NAN = 0x7FC0, SIGN = 0x8000 };
 
-static uint32_t bits_of(float x)
+static const uint32_t SIGN_BIT = UINT32_C(1) << 31;
+
+/* As bfloat16: further from 0 where `away` is -1, else nearer; infinite where that is out of range. */
+static inline vector rounded(vector v, lanes away)
 {
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+    return (vector)(((words)v + ((words)away & 0xFFFF)) & 0xFFFF0000);
 }
 
-static float float_of(uint32_t bits)
-{
-    float x;
+/* How a row is quantised: to the nearest of the levels zero + q step, or to one of the two next to an element by the
+ * random bits of (key, row), or to 0 and 1 by its sign. */
+enum way { NEAREST, STOCHASTIC, SIGNS };
 
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static float wide(uint16_t bfloat)
-{
-    return float_of((uint32_t)bfloat << 16);
-}
-
-/* The nearest bfloat16 that is not greater, or not less; infinite where that is out of range. */
-static uint16_t round_down(float x)
-{
-    const uint32_t bits = bits_of(x);
-
-    return (uint16_t)((bits >> 16) + ((bits >> 31) != 0 && (bits & 65535) != 0));
-}
-
-static uint16_t round_up(float x)
-{
-    return (uint16_t)(round_down(-x) ^ SIGN);
-}
-
-/* Least and greatest element, and whether all are finite. */
-static int range_of(const float *x, int64_t n, float *low, float *high)
-{
-    float    lo = x[0], hi = x[0];
-    uint32_t most = 0;
-
-#pragma omp simd reduction(min : lo) reduction(max : hi, most)
-    for (int64_t j = 0; j < n; j++) {
-        uint32_t size;
-
-        memcpy(&size, x + j, sizeof size);
-        size &= 0x7FFFFFFF;
-        lo = x[j] < lo ? x[j] : lo;
-        hi = x[j] > hi ? x[j] : hi;
-        most = size > most ? size : most;
-    }
-    *low = lo;
-    *high = hi;
-    return most < 0x7F800000;
-}
-
-/* How a row is quantised: q = (x - zero) / step, rounded, from 0 to levels. */
 struct scale {
-    float    zero, inverse;
-    int32_t  levels;
+    vector   zero, inverse, last;
     uint64_t key, row;
-    int      stochastic;
 };
 
-/* Elements first .. first+count-1, count being at most PIECE. Random bits are those of (key, row, column). What the
- * loops read is copied, or the compiler sees bytes written that might be part of it. */
-static inline void quantise_piece(const struct scale *s, const float *x, int64_t first, int count, uint8_t *q)
-{
-    const float   zero = s->zero, inverse = s->inverse;
-    const int32_t levels = s->levels;
-    const int     skip = (int)(first % 8);
-    uint16_t      draws[GR_DRAWS + 8];
-    int32_t       level[PIECE];
+/* Bytes that are made with the draws of one call. */
+enum { PIECE = 64 };
 
-    x += first;
-    if (s->stochastic) {
-        gr_draw(s->key, s->row, (uint64_t)first / 8, (skip + count + 7) / 8, draws);
-        for (int k = 0; k < count; k++)
-            level[k] = (int32_t)((x[k] - zero) * inverse + ((float)draws[skip + k] + 0.5f) * (1 / 65536.0f));
-    } else {
-        for (int k = 0; k < count; k++) level[k] = (int32_t)((x[k] - zero) * inverse + 0.5f);
-    }
-    for (int k = 0; k < count; k++) q[k] = (uint8_t)(level[k] < levels ? level[k] : levels);
+/* Draws of elements that share a word begin with another of its bytes each. So the upper byte of every draw is its own,
+ * and what lies below, on which a level hardly ever depends, is that of its neighbours. */
+static inline words turn(words w, int byte)
+{
+    return byte == 0 ? w : w << 8 * byte | w >> (32 - 8 * byte);
 }
 
-static inline void quantise(const struct scale *s, const float *x, int64_t first, int64_t count, uint8_t *q)
+/* Levels of a register; of draws 22 bits count, so that there are 255 levels above them. Rounding may put the greatest
+ * element a little above the last level, from which a draw would take it higher. */
+static inline words levels_of(const struct scale *s, enum way way, vector v, words draw)
 {
-    for (int64_t at = 0; at < count; at += PIECE)
-        quantise_piece(s, x, first + at, (int)(count - at < PIECE ? count - at : PIECE), q + at);
+    const vector place = (v - s->zero) * s->inverse;
+
+    if (way == SIGNS) return (words)(v >= 0) & 1;
+    if (way == NEAREST) return (words) __builtin_convertvector(place + 0.5f, lanes);
+    return ((words) __builtin_convertvector(least(place, s->last) * 0x1p22f, lanes) + (draw >> 10)) >> 22;
 }
 
-/* Eight bytes at once: no level reaches into the byte above. */
-static inline void add_levels(uint8_t *out, const uint8_t *q, int64_t count, int shift)
+/* Bytes begin .. end-1 of a row, and their random bits: element i of byte begin + k has word k + i / 4 * next, turned
+ * to its byte first + i % 4. */
+struct part {
+    int64_t         begin, end, next;
+    const uint32_t *draws;
+    int             first;
+};
+
+static inline void write_part(const struct scale *s, enum way way, const float *x, int64_t width, int bits,
+                              struct part part, uint8_t *out)
 {
-    int64_t k = 0;
+    const int64_t m = (width * bits + 7) / 8;
 
-    for (; k + 8 <= count; k += 8) {
-        uint64_t word, more;
+    for (int64_t at = part.begin; at < part.end; at += LANES) {
+        words byte = { 0 }, draw = { 0 };
 
-        memcpy(&word, out + k, sizeof word);
-        memcpy(&more, q + k, sizeof more);
-        word |= more << shift;
-        memcpy(out + k, &word, sizeof word);
-    }
-    for (; k < count; k++) out[k] = (uint8_t)(out[k] | q[k] << shift);
-}
-
-/* The bytes of a row with `bits` bits, which is a constant where this is called. A short row is quantised in one go. */
-static inline void write_levels(const struct scale *s, const float *x, int64_t width, int bits, uint8_t *out)
-{
-    const int64_t bytes = (width * bits + 7) / 8;
-    uint8_t       q[SHORT];
-
-    if (width <= SHORT) quantise(s, x, 0, width, q);
-    for (int64_t at = 0; at < bytes; at += PIECE) {
-        const int64_t count = bytes - at < PIECE ? bytes - at : PIECE;
-
-        memset(out + at, 0, (size_t)count);
         for (int i = 0; i < 8 / bits; i++) {
-            const int64_t first = i * bytes + at, here = width - first < count ? width - first : count;
+            const int64_t j = i * m + at;
+            const vector  v = load_floats(x + j, width - j, s->zero[0]);
 
-            if (here <= 0) break;
-            if (width > SHORT) quantise(s, x, first, here, q);
-            add_levels(out + at, width > SHORT ? q : q + first, here, i * bits);
+            if (way == STOCHASTIC && i % 4 == 0)
+                draw = *(const words_at *)(part.draws + i / 4 * part.next + at - part.begin);
+            byte |= levels_of(s, way, v, turn(draw, (part.first + i) % 4)) << i * bits;
+        }
+        store_bytes(out + at, part.end - at, byte);
+    }
+}
+
+/* The bytes of a row with `bits` bits, which is a constant where this is called. Four elements share a word of random
+ * bits: those of one byte, or of bytes that stand a part of the row apart; a byte of eight elements has two words. */
+static inline void write_levels(const struct scale *s, enum way way, const float *x, int64_t width, int bits,
+                                uint8_t *out)
+{
+    const int64_t                 m = (width * bits + 7) / 8;
+    const int                     parts = bits == 1 ? 1 : bits / 2, sets = bits == 1 ? 2 : 1;
+    const int64_t                 length = (m + parts - 1) / parts;
+    _Alignas(WIDE_BYTES) uint32_t draws[2 * PIECE + LANES];
+
+    if (way != STOCHASTIC) {
+        write_part(s, way, x, width, bits, (struct part){ .end = m }, out);
+        return;
+    }
+    for (int64_t at = 0; at < length; at += PIECE) {
+        const int64_t count = length - at < PIECE ? length - at : PIECE;
+
+        gr_draw(s->key, s->row, (uint64_t)(sets * at / 4), (int)(sets * count + 3) / 4, draws);
+        for (int p = 0; p < parts; p++) {
+            const int64_t begin = p * length + at, end = begin + count < m ? begin + count : m;
+
+            write_part(s, way, x, width, bits, (struct part){ begin, end, count, draws, p * 8 / bits }, out);
         }
     }
 }
 
-static inline void read_levels(const uint8_t *in, int64_t bytes, int64_t width, int bits, float zero, float step,
-                               float *x)
+/* A register may be written beyond the elements of its bytes: those behind them come later. */
+static inline void read_levels(const uint8_t *in, int64_t width, int bits, float zero, float step, float *x)
 {
-    for (int i = 0; i < 8 / bits; i++) {
-        const int64_t first = i * bytes, here = width - first < bytes ? width - first : bytes;
+    const int64_t m = (width * bits + 7) / 8, whole = m / LANES * LANES;
+    const words   rest = whole < m ? load_bytes(in + whole, m - whole) : (words){ 0 };
 
-        for (int64_t k = 0; k < here; k++)
-            x[first + k] = zero + step * (float)(int32_t)(in[k] >> i * bits & ((1 << bits) - 1));
+    for (int i = 0; i < 8 / bits; i++) {
+        for (int64_t at = 0; at < m; at += LANES) {
+            const words   byte = at < whole ? load_bytes(in + at, LANES) : rest;
+            const words   level = byte >> i * bits & ((1 << bits) - 1);
+            const int64_t j = i * m + at;
+
+            store_floats(x + j, width - j, zero + step * __builtin_convertvector((lanes)level, vector));
+        }
     }
 }
 
@@ -163,74 +133,76 @@ static int64_t bytes_of(const struct gr_codec *c)
     return (c->width * c->bits + 7) / 8;
 }
 
-/* A row whose elements are all the same and no bfloat16: 16 bits as zero, 15 as step, and one in the first byte. */
-static void write_constant(float x, struct params *params, uint8_t *bytes)
+/* A row whose elements are all the same: 16 bits as zero, 15 as step, whose sign says so, and one in the first byte. */
+static enum gr_codec_result write_constant(float x, uint8_t *record, int64_t count)
 {
-    const uint32_t bits = bits_of(x);
+    const uint32_t      bits = gr_float_bits(x);
+    const struct params params = { (uint16_t)(bits >> 16), (uint16_t)(SIGN | (bits & 0x7FFF)) };
 
-    *params = (struct params){ (uint16_t)(bits >> 16), (uint16_t)(SIGN | (bits & 0x7FFF)) };
-    bytes[0] = bits >> 15 & 1;
+    memcpy(record, &params, sizeof params);
+    memset(record + sizeof params, 0, (size_t)count);
+    record[sizeof params] = bits >> 15 & 1;
+    return GR_CODEC_DONE;
 }
 
 static float read_constant(const struct params *params, const uint8_t *bytes)
 {
-    return float_of((uint32_t)params->zero << 16 | (uint32_t)(bytes[0] & 1) << 15 | (params->step & 0x7FFF));
+    return gr_float_of_bits((uint32_t)params->zero << 16 | (uint32_t)(bytes[0] & 1) << 15 | (params->step & 0x7FFF));
 }
 
-static enum gr_codec_result write_raw(struct params params, uint8_t *record, int64_t bytes)
+static enum gr_codec_result write_raw(uint8_t *record, int64_t count)
 {
+    const struct params params = { IS_NAN, 0 };
+
     memcpy(record, &params, sizeof params);
-    memset(record + sizeof params, 0, (size_t)bytes);
+    memset(record + sizeof params, 0, (size_t)count);
     return GR_CODEC_IS_RAW;
 }
 
+static inline void write_minmax(const struct scale *s, enum way way, const float *x, const struct gr_codec *c,
+                                uint8_t *out)
+{
+    switch (c->bits) {
+    case 8: write_levels(s, way, x, c->width, 8, out); break;
+    case 4: write_levels(s, way, x, c->width, 4, out); break;
+    case 2: write_levels(s, way, x, c->width, 2, out); break;
+    default: write_levels(s, way, x, c->width, 1, out); break;
+    }
+}
+
+/* Parameters stay in registers: what is found of a row is waited for, and each way out of one and back in takes longer
+ * than a step of that. */
 static enum gr_codec_result encode_minmax(const struct gr_codec *c, uint64_t row, const float *x, uint8_t *record)
 {
-    const float  smallest = 0x1p-126f;
-    struct scale s = {
-        .levels = (1 << c->bits) - 1, .key = c->key, .row = row, .stochastic = c->rounding == GRAFT_ROUND_STOCHASTIC
-    };
-    struct params params = { IS_NAN, 0 };
-    uint8_t      *bytes = record + sizeof params;
-    float         low, high, step;
+    const struct range range = range_of(x, c->width);
+    const float        levels = (float)((1 << c->bits) - 1);
+    const vector       zero = rounded(range.low, (lanes)range.low >> 31);
+    const vector       exact = (range.high - zero) * (1 / levels), smallest = (vector){ 0 } + 0x1p-126f;
+    const vector       step = rounded(-least(-exact, -smallest), ~(lanes){ 0 }), inverse = 1 / step;
+    const struct scale s = { zero, inverse, (vector){ 0 } + levels, c->key, row };
+    uint8_t           *out = record + sizeof(struct params);
+    struct params      params;
 
-    if (!range_of(x, c->width, &low, &high)) return write_raw(params, record, bytes_of(c));
-    params.zero = round_down(low);
-    s.zero = wide(params.zero);
-    if (low == high && s.zero != low) {
-        memset(bytes, 0, (size_t)bytes_of(c));
-        write_constant(low, &params, bytes);
-    } else {
-        step = (high - s.zero) / (float)s.levels;
-        if (low == high) step = 0;
-        else if (step < smallest) step = smallest;
-        params.step = round_up(step);
-        step = wide(params.step);
-        if (!isfinite(s.zero + step * (float)s.levels))
-            return write_raw((struct params){ IS_NAN, 0 }, record, bytes_of(c));
-        s.inverse = step > 0 ? 1 / step : 0;
-        switch (c->bits) {
-        case 8: write_levels(&s, x, c->width, 8, bytes); break;
-        case 4: write_levels(&s, x, c->width, 4, bytes); break;
-        case 2: write_levels(&s, x, c->width, 2, bytes); break;
-        default: write_levels(&s, x, c->width, 1, bytes); break;
-        }
-    }
+    if (!range.finite) return write_raw(record, bytes_of(c));
+    if (range.low[0] == range.high[0]) return write_constant(range.low[0], record, bytes_of(c));
+    if (!isfinite(zero[0] + step[0] * levels)) return write_raw(record, bytes_of(c));
+    params = (struct params){ (uint16_t)(gr_float_bits(zero[0]) >> 16), (uint16_t)(gr_float_bits(step[0]) >> 16) };
     memcpy(record, &params, sizeof params);
+    if (c->rounding == GRAFT_ROUND_STOCHASTIC) write_minmax(&s, STOCHASTIC, x, c, out);
+    else write_minmax(&s, NEAREST, x, c, out);
     return GR_CODEC_DONE;
 }
 
 static enum gr_codec_result decode_minmax(const struct gr_codec *c, const uint8_t *record, float *x)
 {
-    const int64_t  bytes = bytes_of(c);
     const uint8_t *in = record + sizeof(struct params);
     struct params  params;
     float          zero, step;
 
     memcpy(&params, record, sizeof params);
     if (params.zero == IS_NAN && params.step == 0) return GR_CODEC_IS_RAW;
-    zero = wide(params.zero);
-    step = wide(params.step);
+    zero = gr_bfloat_widen(params.zero);
+    step = gr_bfloat_widen(params.step);
     if (params.step & SIGN) {
         const float constant = read_constant(&params, in);
 
@@ -239,60 +211,83 @@ static enum gr_codec_result decode_minmax(const struct gr_codec *c, const uint8_
     }
     if (!isfinite(zero + step * (float)((1 << c->bits) - 1))) return GR_CODEC_IS_WRONG;
     switch (c->bits) {
-    case 8: read_levels(in, bytes, c->width, 8, zero, step, x); break;
-    case 4: read_levels(in, bytes, c->width, 4, zero, step, x); break;
-    case 2: read_levels(in, bytes, c->width, 2, zero, step, x); break;
-    default: read_levels(in, bytes, c->width, 1, zero, step, x); break;
+    case 8: read_levels(in, c->width, 8, zero, step, x); break;
+    case 4: read_levels(in, c->width, 4, zero, step, x); break;
+    case 2: read_levels(in, c->width, 2, zero, step, x); break;
+    default: read_levels(in, c->width, 1, zero, step, x); break;
     }
     return GR_CODEC_DONE;
 }
 
-/* Change the signs of elements by chance: bit j of the random bits of the row, from block `block` on. */
-static void flip(uint64_t key, uint64_t row, uint64_t block, int64_t n, float *y)
+/* y = x times the factor, and by chance times -1: element 128 i + j by bit 31 - j / 4 of word j % 4 of block i. */
+static void flip(const float *x, uint64_t key, uint64_t row, uint64_t block, int64_t n, float factor, float *y)
 {
+    const lanes lane = lane_numbers();
+
     for (int64_t at = 0; at < n; at += 128) {
-        const int count = (int)(n - at < 128 ? n - at : 128);
-        uint32_t  word[4], size[128];
+        const int64_t end = n - at < 128 ? n : at + 128;
+        uint32_t      word[4];
+        words         bits;
 
         gr_random_block(key, row, block + (uint64_t)(at / 128), word);
-        memcpy(size, y + at, (size_t)count * sizeof *size);
-        for (int k = 0; k < count; k++) size[k] ^= word[k / 32] >> k % 32 << 31;
-        memcpy(y + at, size, (size_t)count * sizeof *size);
+        bits = __builtin_shuffle((words){ word[0], word[1], word[2], word[3] }, lane & 3) << (lane >> 2);
+        for (int64_t j = at; j < end; j += LANES) {
+            const vector signed_factor = (vector)((words)((vector){ 0 } + factor) ^ (bits & SIGN_BIT));
+
+            store_floats(y + j, n - j, load_floats(x + j, n - j, 0) * signed_factor);
+            bits <<= LANES / 4;
+        }
     }
 }
-
-/* Registers, read and written where floats are. */
-typedef float   vector __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
-typedef int32_t lanes __attribute__((vector_size(WIDE_BYTES)));
-enum { LANES = WIDE_BYTES / 4 };
 
 /* The steps of the transform inside of one register: with lane k stands lane k ^ h. */
 static inline vector butterfly(vector v, lanes lane, int32_t h)
 {
-    const lanes minus = (lane & h) != 0;
-    const lanes negated = (lanes)v ^ (minus & INT32_MIN);
+    const words negated = (words)v ^ ((words)((lane & h) != 0) & SIGN_BIT);
 
     return __builtin_shuffle(v, lane ^ h) + (vector)negated;
 }
 
-static void hadamard_inside(float *y, int64_t n)
+/* The transform of `count` registers, a power of two which is a constant where this is called. */
+static inline void hadamard_registers(float *y, int count)
 {
-    lanes lane;
+    const lanes lane = lane_numbers();
+    vector      v[8];
 
-    for (int32_t k = 0; k < LANES; k++) lane[k] = k;
-    for (int64_t at = 0; at < n; at += LANES) {
-        vector v = *(vector *)(y + at);
-
-        for (int32_t h = 1; h < LANES; h *= 2) v = butterfly(v, lane, h);
-        *(vector *)(y + at) = v;
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) {
+        v[i] = *(const vector_at *)(y + i * LANES);
+        for (int32_t h = 1; h < LANES; h *= 2) v[i] = butterfly(v[i], lane, h);
     }
+#pragma GCC unroll 3
+    for (int h = 1; h < count; h *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < count; i++) {
+            const vector a = v[i], b = v[i | h];
+
+            if (i & h) continue;
+            v[i] = a + b;
+            v[i | h] = a - b;
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) *(vector_at *)(y + i * LANES) = v[i];
 }
 
 /* The transform of Walsh and Hadamard of n elements, a power of two, without its factor. */
 static void hadamard(float *y, int64_t n)
 {
-    if (n >= LANES) hadamard_inside(y, n);
-    for (int64_t h = n >= LANES ? LANES : 1; h < n; h *= 2) {
+    const int64_t done = n < LANES ? 1 : n < 8 * LANES ? n : 8 * LANES;
+
+    for (int64_t at = 0; at < n && done > 1; at += done) {
+        switch (done / LANES) {
+        case 1: hadamard_registers(y + at, 1); break;
+        case 2: hadamard_registers(y + at, 2); break;
+        case 4: hadamard_registers(y + at, 4); break;
+        default: hadamard_registers(y + at, 8); break;
+        }
+    }
+    for (int64_t h = done; h < n; h *= 2) {
         for (int64_t at = 0; at < n; at += 2 * h) {
             float *a = y + at, *b = a + h;
 
@@ -307,11 +302,6 @@ static void hadamard(float *y, int64_t n)
     }
 }
 
-static void multiply(float *y, int64_t n, float factor)
-{
-    for (int64_t j = 0; j < n; j++) y[j] *= factor;
-}
-
 /* The largest power of two that is not greater. */
 static int64_t power_of_two(int64_t n)
 {
@@ -323,18 +313,17 @@ static int64_t power_of_two(int64_t n)
 
 /* A random rotation: signs and a transform of the first elements, as many as there is a transform for, and if these are
  * not all, of the last ones. */
-static void rotate(const struct gr_codec *c, uint64_t row, float *y)
+static void rotate(const struct gr_codec *c, uint64_t row, const float *x, float *y)
 {
     const int64_t n = c->width, p = power_of_two(n);
     const float   factor = 1 / sqrtf((float)p);
 
-    flip(c->key, row, 0, n, y);
+    flip(x, c->key, row, 0, p, factor, y);
     hadamard(y, p);
-    multiply(y, p, factor);
     if (p == n) return;
-    flip(c->key, row, (uint64_t)(n + 127) / 128, n, y);
+    if (x != y) memcpy(y + p, x + p, (size_t)(n - p) * sizeof *y);
+    flip(y + n - p, c->key, row, (uint64_t)(p + 127) / 128, p, factor, y + n - p);
     hadamard(y + n - p, p);
-    multiply(y + n - p, p, factor);
 }
 
 static void rotate_back(const struct gr_codec *c, uint64_t row, float *y)
@@ -344,51 +333,46 @@ static void rotate_back(const struct gr_codec *c, uint64_t row, float *y)
 
     if (p < n) {
         hadamard(y + n - p, p);
-        multiply(y + n - p, p, factor);
-        flip(c->key, row, (uint64_t)(n + 127) / 128, n, y);
+        flip(y + n - p, c->key, row, (uint64_t)(p + 127) / 128, p, factor, y + n - p);
     }
     hadamard(y, p);
-    multiply(y, p, factor);
-    flip(c->key, row, 0, n, y);
+    flip(y, c->key, row, 0, p, factor, y);
 }
 
 /* The scale with which the signs of y come back as y on average: |y|^2 over the sum of |y|. */
 static float scale_of(const float *y, int64_t n)
 {
-    float squares = 0, sum = 0;
+    const lanes lane = lane_numbers();
+    vector      squares = { 0 }, sum = { 0 };
 
-#pragma omp simd reduction(+ : squares, sum)
-    for (int64_t j = 0; j < n; j++) {
-        squares += y[j] * y[j];
-        sum += fabsf(y[j]);
+    for (int64_t at = 0; at < n; at += LANES) {
+        const vector v = load_floats(y + at, n - at, 0);
+
+        squares += v * v;
+        sum += (vector)((words)v & ~SIGN_BIT);
     }
-    return sum == 0 ? 0 : squares / sum;
+    for (int32_t h = LANES / 2; h > 0; h /= 2) {
+        squares += __builtin_shuffle(squares, lane ^ h);
+        sum += __builtin_shuffle(sum, lane ^ h);
+    }
+    return sum[0] == 0 ? 0 : squares[0] / sum[0];
 }
 
 static enum gr_codec_result encode_rotated(const struct gr_codec *c, uint64_t row, const float *x, float *work,
                                            uint8_t *record)
 {
-    static const struct scale signs = { .zero = 0, .inverse = 1, .levels = 1 };
-    const int64_t             m = bytes_of(c);
-    struct params             params = { IS_NAN, 0 };
-    uint8_t                  *bytes = record + sizeof params;
-    float                     low, high, scale;
+    static const struct scale none = { 0 };
+    const struct range        range = range_of(x, c->width);
+    float                     scale;
 
-    if (!range_of(x, c->width, &low, &high)) return write_raw(params, record, m);
-    if (low == high) {
-        memset(bytes, 0, (size_t)m);
-        write_constant(low, &params, bytes);
-    } else {
-        if (work != x) memcpy(work, x, (size_t)c->width * sizeof *work);
-        rotate(c, row, work);
-        scale = scale_of(work, c->width);
-        if (!isfinite(scale)) return write_raw(params, record, m);
-        if (scale < 0x1p-126f) scale = 0;
-        for (int64_t j = 0; j < c->width; j++) work[j] = work[j] >= 0;
-        write_levels(&signs, work, c->width, 1, bytes);
-        memcpy(&params, &scale, sizeof params);
-    }
-    memcpy(record, &params, sizeof params);
+    if (!range.finite) return write_raw(record, bytes_of(c));
+    if (range.low[0] == range.high[0]) return write_constant(range.low[0], record, bytes_of(c));
+    rotate(c, row, x, work);
+    scale = scale_of(work, c->width);
+    if (!isfinite(scale)) return write_raw(record, bytes_of(c));
+    if (scale < 0x1p-126f) scale = 0;
+    memcpy(record, &scale, sizeof scale);
+    write_levels(&none, SIGNS, work, c->width, 1, record + sizeof scale);
     return GR_CODEC_DONE;
 }
 
@@ -406,7 +390,7 @@ static enum gr_codec_result decode_rotated(const struct gr_codec *c, uint64_t ro
         return isfinite(scale) ? GR_CODEC_DONE : GR_CODEC_IS_WRONG;
     }
     if (!(scale < 1e20f)) return GR_CODEC_IS_WRONG; /* its square would have been no float */
-    read_levels(record + sizeof params, bytes_of(c), c->width, 1, -scale, 2 * scale, x);
+    read_levels(record + sizeof params, c->width, 1, -scale, 2 * scale, x);
     rotate_back(c, row, x);
     return GR_CODEC_DONE;
 }
@@ -421,22 +405,22 @@ static enum gr_codec_result decode(const struct gr_codec *c, uint64_t row, const
     return c->code == GRAFT_CODEC_ROTATED ? decode_rotated(c, row, record, x) : decode_minmax(c, record, x);
 }
 
-/* To bfloat16. What is finite stays so, what is not stays that: adding half of the last place would carry a NaN over
- * into the sign. */
+/* To bfloat16. What is finite stays so: where rounding ends at infinity it goes the other way. */
 static void shorten(const struct gr_codec *c, uint64_t row, const float *x, uint8_t *record)
 {
+    const uint32_t infinite = 0x7F80;
+
     for (int64_t at = 0; at < c->width; at += GR_DRAWS) {
         const int count = (int)(c->width - at < GR_DRAWS ? c->width - at : GR_DRAWS);
         uint16_t  draws[GR_DRAWS], out[GR_DRAWS];
 
         if (c->rounding == GRAFT_ROUND_STOCHASTIC) gr_draw(c->key, row, (uint64_t)(at / 8), (count + 7) / 8, draws);
         for (int k = 0; k < count; k++) {
-            const uint32_t bits = bits_of(x[at + k]), half = 0x7FFF + (bits >> 16 & 1);
-            const uint32_t up = bits + (c->rounding == GRAFT_ROUND_STOCHASTIC ? draws[k] : half);
-            const uint32_t is_finite = (bits & 0x7F800000) != 0x7F800000, fits = (up & 0x7F800000) != 0x7F800000;
-            const uint32_t quiet = (bits & 0x7FFFFFFF) > 0x7F800000 ? 0x40 : 0;
+            const uint32_t bits = gr_float_bits(x[at + k]), cut = bits >> 16;
+            const uint32_t more = c->rounding == GRAFT_ROUND_STOCHASTIC ? draws[k] : gr_bfloat_half(bits);
+            const uint32_t half = gr_bfloat_narrow(bits, more);
 
-            out[k] = (uint16_t)(is_finite && fits ? up >> 16 : bits >> 16 | quiet);
+            out[k] = (uint16_t)((half & infinite) == infinite && (cut & infinite) != infinite ? cut : half);
         }
         memcpy(record + 2 * at, out, (size_t)count * sizeof *out);
     }
@@ -448,7 +432,7 @@ static void lengthen(const struct gr_codec *c, const uint8_t *record, float *x)
         uint16_t half;
 
         memcpy(&half, record + 2 * j, sizeof half);
-        x[j] = wide(half);
+        x[j] = gr_bfloat_widen(half);
     }
 }
 

@@ -1,7 +1,8 @@
-/* Covers: all targets, all sources, or as few of both as can be.
+/* Covers: all targets, all sources, as few of both as can be, or the cheapest of both.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/cover.h"
 
+#include "cover/flow.h"
 #include "cover/matching.h"
 
 #include <string.h>
@@ -42,19 +43,27 @@ static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *m
     return matching->size;
 }
 
+const char *gr_cover_name(int32_t kind)
+{
+    static const char *const names[] = { "hybrid", "pre", "post", "weighted" };
+
+    return kind >= GR_COVER_HYBRID && kind <= GR_COVER_WEIGHTED ? names[kind] : "unknown";
+}
+
 int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, enum gr_cover_kind kind,
                       uint8_t *source_in, uint8_t *target_in, int64_t *size, graft_error *error)
 {
     struct gr_matching matching = { 0 };
     int32_t            rc = GRAFT_OK;
 
+    if (kind == GR_COVER_WEIGHTED) return gr_flow_cover(context, cut, source_in, target_in, size, error);
     if (kind == GR_COVER_HYBRID) GR_TRY(gr_matching_find(context, cut, &matching, error));
     memset(source_in, 0, (uint64_t)cut->n_sources);
     memset(target_in, 0, (uint64_t)cut->n_targets);
     switch (kind) {
     case GR_COVER_PRE: *size = cover_targets(cut, target_in); break;
     case GR_COVER_POST: *size = cover_sources(cut, source_in); break;
-    case GR_COVER_HYBRID: *size = cover_pairs(cut, &matching, source_in, target_in); break;
+    default: *size = cover_pairs(cut, &matching, source_in, target_in); break;
     }
 done:
     gr_matching_fini(context, &matching);

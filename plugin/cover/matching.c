@@ -149,19 +149,19 @@ done:
 
 /* Transpose. What is counted goes two ahead, so that begin[s + 1] can move from the first entry of source s to its end
  * while they are placed. */
-static int32_t by_source(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
-                         graft_error *error)
+int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool, int64_t **begin,
+                         int32_t **target, graft_error *error)
 {
     const int64_t entries = cut->row_ptr[cut->n_targets];
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->begin, cut->n_sources + 2, error));
-    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->target, entries, error));
-    for (int64_t e = 0; e < entries; e++) matching->begin[cut->source[e] + 2]++;
-    for (int64_t s = 0; s < cut->n_sources; s++) matching->begin[s + 2] += matching->begin[s + 1];
+    GR_TRY(GR_POOL_NEW(context, pool, *begin, cut->n_sources + 2, error));
+    GR_TRY(GR_POOL_NEW(context, pool, *target, entries, error));
+    for (int64_t e = 0; e < entries; e++) (*begin)[cut->source[e] + 2]++;
+    for (int64_t s = 0; s < cut->n_sources; s++) (*begin)[s + 2] += (*begin)[s + 1];
     for (int64_t t = 0; t < cut->n_targets; t++) {
         for (int64_t e = cut->row_ptr[t]; e < cut->row_ptr[t + 1]; e++)
-            matching->target[matching->begin[cut->source[e] + 1]++] = (int32_t)t;
+            (*target)[(*begin)[cut->source[e] + 1]++] = (int32_t)t;
     }
 done:
     return rc;
@@ -173,7 +173,7 @@ int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut,
     int32_t rc = GRAFT_OK;
 
     *matching = (struct gr_matching){ 0 };
-    GR_TRY(by_source(context, cut, matching, error));
+    GR_TRY(gr_cut_by_source(context, cut, &matching->pool, &matching->begin, &matching->target, error));
     GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_target, cut->n_targets, error));
     GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_source, cut->n_sources, error));
     for (int64_t t = 0; t < cut->n_targets; t++) matching->of_target[t] = -1;

@@ -23,6 +23,11 @@ struct gr_matching {
     struct gr_pool pool; /* has all of these */
 };
 
+/** The cut by source, in blocks of the pool: begin[n_sources + 1], and one more that is for building; targets rise.
+ *  ERR_NOMEM. */
+int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool, int64_t **begin,
+                         int32_t **target, graft_error *error);
+
 /** Find a maximum matching. Deterministic. ERR_NOMEM, and then it can be freed. */
 int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                          graft_error *error);

@@ -1,28 +1,8 @@
 /* float to bfloat16 and back.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/bfloat.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"
-
-#include <string.h>
-
-/* The upper half, rounded to the nearest, ties to even. A NaN keeps a bit that the lower half may not carry away. */
-static uint16_t narrow(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-static float widen(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float          value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int threads, graft_error *error)
 {
@@ -43,10 +23,12 @@ int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int thr
         const int64_t at = row * from->stride, put = row * to->stride;
 
         for (int64_t j = 0; j < from->n_cols && to_half; j++) {
-            ((uint16_t *)to->data)[put + j] = narrow(((const float *)from->data)[at + j]);
+            const uint32_t bits = gr_float_bits(((const float *)from->data)[at + j]);
+
+            ((uint16_t *)to->data)[put + j] = gr_bfloat_narrow(bits, gr_bfloat_half(bits));
         }
         for (int64_t j = 0; j < from->n_cols && !to_half; j++) {
-            ((float *)to->data)[put + j] = widen(((const uint16_t *)from->data)[at + j]);
+            ((float *)to->data)[put + j] = gr_bfloat_widen(((const uint16_t *)from->data)[at + j]);
         }
     }
     return GRAFT_OK;

@@ -3,11 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 
+#include "base/bfloat.h"
 #include "base/dropout.h"
 #include "base/parallel.h"
 #include "kernel/mask.h"
-
-#include <string.h>
 
 enum { STRIP = 64, ROWS_AT_ONCE = 64 };
 
@@ -48,13 +47,7 @@ static int is_max(graft_semiring semiring)
 /* An element of B, which may be in bfloat16 where C is float. */
 static float f32_element(const graft_dense *b, int64_t at)
 {
-    uint32_t bits;
-    float    value;
-
-    if (b->dtype == GRAFT_F32) return ((const float *)b->data)[at];
-    bits = (uint32_t)((const uint16_t *)b->data)[at] << 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return b->dtype == GRAFT_F32 ? ((const float *)b->data)[at] : gr_bfloat_widen(((const uint16_t *)b->data)[at]);
 }
 
 static double f64_element(const graft_dense *b, int64_t at)

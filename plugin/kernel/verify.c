@@ -2,6 +2,7 @@
  *
  * A sampled row is a product of its own with one row of A. What the product reads and overwrites of C is kept before.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/bfloat.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "kernel/kernel.h"
@@ -166,14 +167,9 @@ static void make_single(struct single *one, const struct gr_verify *v, int64_t s
 
 static double value_at(const void *data, graft_dtype dtype, int64_t at)
 {
-    float    value;
-    uint32_t bits;
-
     if (dtype == GRAFT_F64) return ((const double *)data)[at];
     if (dtype == GRAFT_F32) return (double)((const float *)data)[at];
-    bits = (uint32_t)((const uint16_t *)data)[at] << 16;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
+    return (double)gr_bfloat_widen(((const uint16_t *)data)[at]);
 }
 
 /* Sum over the entries of the row of the magnitudes that are added up in column j. */

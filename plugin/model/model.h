@@ -8,11 +8,11 @@
  * trainer.c    create, epoch, evaluate, predict    loss.c        cross-entropy and accuracy
  * state.c      the state as named arrays           optimizer.c   Adam and SGD
  * ranks.c, ranks.h: over ranks: sums, messages     ranks_data.c  over ranks: the data set
- * traffic.c    over ranks: what is sent, counted   ranks_graph.c over ranks: the graph
+ * traffic.c, traffic.h: over ranks: what is sent   ranks_graph.c over ranks: the graph
  * order.c      the vertices in another order       explain.c     what a trainer is, in a few lines
  * ledger.c     what memory is used for             profile.c     where the time goes
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
- * labels.c, labels.h: labels as input
+ * labels.c, labels.h: labels as input              explain_traffic.c  over ranks: what is sent, in tables
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_H
 #define GR_MODEL_H
@@ -199,12 +199,23 @@ enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
 /** Rows that are exchanged in a layer go forward, to those that gather them, and their gradients go back. */
 enum { GR_DIRECTIONS = 2 };
 
+/** Numbers of bits that an element of a row may have: 2^0 to 2^5. */
+enum { GR_BITS = 6 };
+
 /** What a layer exchanged in one direction in the last step. */
 struct gr_sent {
     const struct gr_flow *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
     int64_t               exchanges;
-    int64_t               row_bytes; /* that one row had in all of these together */
-    struct gr_wire_loss   loss;      /* of rows sent, since the trainer was made */
+    int64_t               alike[GR_BITS]; /* of these, those whose rows all had 2^i bits, and: */
+    int64_t               row_bytes;      /* what one row had in all of them together */
+    const struct gr_lane *lane;           /* whose adaptive bits the rows of the others had */
+    int32_t               code, rounding; /* of the last that went in 8 bits or fewer, be it in a step before; else 0 */
+};
+
+/** What this rank sent to another in a layer in one direction. */
+struct gr_sent_pair {
+    int64_t             rows, bytes, raw; /* in the last step; raw: rows that went once more, as they are */
+    struct gr_wire_loss loss;             /* since the trainer was made */
 };
 
 /** The rows that a layer does in a step, over ranks. */
@@ -223,6 +234,7 @@ struct gr_ranks {
     struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
+    struct gr_sent_pair  *pairs;     /* [layers x GR_DIRECTIONS x n_ranks] */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
     int                   is_async;    /* what options say of it, and: */
     int64_t               sync_every;  /* 0: no step but the first waits for that */
@@ -550,8 +562,11 @@ int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *ite
 int32_t gr_trainer_traffic(const graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
 int32_t gr_trainer_traffic_item(const graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
                                 graft_error *error);
+int32_t gr_trainer_traffic_pair(const graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                                graft_error *error);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
 #include "model/ranks.h"
+#include "model/traffic.h"
 
 #endif

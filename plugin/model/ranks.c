@@ -277,13 +277,6 @@ done:
     return rc;
 }
 
-static void count_sent(const graft_trainer *t, const struct gr_lane_pass *pass, const struct gr_flow *flow,
-                       int32_t direction, int64_t row_bytes)
-{
-    if (!pass->again) gr_traffic_count(t, flow, direction, row_bytes);
-    if (!pass->again) gr_traffic_lose(t, direction, pass->wire);
-}
-
 /* The parts of a phase, up to where rows were sent. */
 static void sent_parts(const graft_trainer *t, const struct gr_lane_pass *pass, double begin)
 {
@@ -308,8 +301,7 @@ int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error));
-    count_sent(t, &rows->on_lane, rows->flow, (int32_t)direction,
-               gr_ranks_row_bytes(&rows->wire, (int32_t)direction, width, pass.exact));
+    gr_traffic_count(t, &rows->on_lane, rows->flow, (int32_t)direction);
     sent_parts(t, &rows->on_lane, begin);
 done:
     return rc;
@@ -454,7 +446,7 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
 
     GR_TRY(gr_pass_begin(plan, &args, error));
     GR_TRY(gr_pass_end(plan, error));
-    count_sent(t, pass, plan->flow, back, gr_ranks_row_bytes(&plan->wire, back, sum->width, exact));
+    gr_traffic_count(t, pass, plan->flow, back);
     sent_parts(t, pass, begin);
     gr_profile_part(t, "local", pass->packed, plan->pass.computed, 0);
     gr_profile_part(t, "wait", plan->pass.computed, pass->came, 1);

@@ -3,8 +3,6 @@
 #ifndef GR_MODEL_RANKS_H
 #define GR_MODEL_RANKS_H
 
-struct gr_text;
-
 /* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
  * where they say that they are not. */
 /** Make one outcome of those of all ranks. */
@@ -37,14 +35,6 @@ void gr_ranks_begin_step(graft_trainer *trainer);
 int32_t gr_ranks_sum_loss(graft_trainer *trainer, double *loss, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
 int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
-/** Not collective: a step begins; and rows of so many bytes are exchanged in the layer in work, which counts for the
- *  step if it is one. pass: GRAFT_PASS_FORWARD or BACKWARD. */
-void    gr_traffic_begin(const graft_trainer *trainer);
-void    gr_traffic_count(const graft_trainer *trainer, const struct gr_flow *flow, int32_t pass, int64_t row_bytes);
-/** Not collective: what few bits lost of the rows that were sent just now. */
-void    gr_traffic_lose(const graft_trainer *trainer, int32_t pass, const struct gr_wire *wire);
-/** Bytes of a row on its way. */
-int64_t gr_ranks_row_bytes(const struct gr_wire *wire, int32_t pass, int64_t width, int32_t exact);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
 int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
 int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
@@ -68,8 +58,5 @@ struct gr_team gr_ranks_team(const graft_trainer *trainer);
 
 /** Not collective: let rows of asynchronous steps move, while something else is done. */
 void gr_ranks_poll(void *trainer);
-
-/** A table of what a step makes each rank receive, layer by layer. */
-void gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
 
 #endif

@@ -177,11 +177,9 @@ done:
 static int32_t make_plan(graft_trainer *t, const struct gr_part *part, int32_t masked_layer, graft_plan **plan,
                          graft_error *error)
 {
-    const struct gr_plan_wish wish = { .transposed = 1,
-                                       .dtype = GRAFT_F32,
-                                       .cover = gr_plan_cover(t->context),
-                                       .masked_layer = masked_layer,
-                                       .layers = t->config.n_layers };
+    const struct gr_plan_wish wish = {
+        .transposed = 1, .dtype = GRAFT_F32, .masked_layer = masked_layer, .layers = t->config.n_layers
+    };
 
     return gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error);
 }
@@ -189,12 +187,14 @@ static int32_t make_plan(graft_trainer *t, const struct gr_part *part, int32_t m
 int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
 {
     struct gr_ranks *r = &t->ranks;
+    const int64_t    slots = GR_DIRECTIONS * (int64_t)t->config.n_layers;
     int32_t          rc = GRAFT_OK;
 
     t->vertex = t->over->vertex;
     r->part = t->over->part;
     r->share = t->over->share;
-    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->sent, GR_DIRECTIONS * (int64_t)t->config.n_layers + 1, error);
+    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->sent, slots + 1, error);
+    if (rc == GRAFT_OK) rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->pairs, slots * t->over->comm->n_ranks, error);
     GR_TRY(gr_ranks_agree(t, rc, error));
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
     GR_TRY(make_part(t, error));

@@ -465,6 +465,7 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     int32_t        rc;
 
     graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+    graft_traffic_pair pair = GRAFT_INIT(graft_traffic_pair);
 
     slice.n_vertices = VERTICES;
     slice.rows = set.graph;
@@ -473,6 +474,8 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     TRY(use_trainer(scene, s, trainer, error));
     TRY(s->train->traffic(trainer, -1, &traffic, error));
     TRY(s->train->traffic_item(trainer, 0, 0, &item, error));
+    TRY(s->train->traffic_pair(trainer, 0, 0, &pair, error));
+    if (pair.bytes != 0) watch_blame("one rank sends itself %lld bytes", (long long)pair.bytes);
     if (item.bytes != 0) watch_blame("one rank receives %lld bytes", (long long)item.bytes);
     if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);
 done:

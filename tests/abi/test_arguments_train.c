@@ -191,6 +191,7 @@ static const char *trainer_calls(const void *arg)
     graft_traffic     traffic = GRAFT_INIT(graft_traffic);
 
     graft_traffic_item layer = GRAFT_INIT(graft_traffic_item);
+    graft_traffic_pair pair = GRAFT_INIT(graft_traffic_pair);
 
     (void)arg;
     if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
@@ -225,6 +226,9 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->traffic_item(NULL, 0, 0, &layer, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->traffic_item(trainer, 0, 0, NULL, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->traffic_item(trainer, 0, 0, &layer, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic_pair(NULL, 0, 0, &pair, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->traffic_pair(trainer, 0, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->traffic_pair(trainer, 0, 0, &pair, &error)); /* not over ranks */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

@@ -482,6 +482,17 @@ static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t 
     return rc;
 }
 
+static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                                  graft_error *error)
+{
+    const graft_traffic_pair copy = pair != NULL ? *pair : (graft_traffic_pair){ 0 };
+    int32_t                  rc;
+
+    WATCHED("graft.train/1 traffic_pair", error, train->traffic_pair(trainer, peer, index, pair, error),
+            watch_same(pair, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -496,6 +507,7 @@ static const graft_train watched_train = {
     .ledger_item = train_ledger_item,
     .traffic = train_traffic,
     .traffic_item = train_traffic_item,
+    .traffic_pair = train_traffic_pair,
 };
 
 void watch_check_whole(const char *id, const void *table, size_t size)

@@ -13,6 +13,7 @@ PROGRAMS = {
     "tests/test_epilogue": ["tests/graft_kernel_wrong.so"],
     "tests/unit_test_gradient": [],
     "tests/unit_test_edge": [],
+    "tests/internal_unit_test_codec": [],
     "tests/unit_test_cover": [],
     "tests/unit_test_partition": [],
     "tests/unit_test_owners": [],

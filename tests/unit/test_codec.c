@@ -197,8 +197,9 @@ static void test_short(void)
     struct sample sample = { 6 };
 
     for (int k = 1; k < CODES; k++) {
-        struct trip t;
-        double      worst = 0;
+        const double most = codes[k].rounding == GRAFT_ROUND_NEAREST ? 0x1p-8 : 0x1p-7;
+        struct trip  t;
+        int          far = 0;
 
         if (codes[k].bits != 16) continue;
         trip_init(&t, 100, 77, GRAFT_F32);
@@ -211,16 +212,16 @@ static void test_short(void)
         decode(&t);
         for (int64_t i = 1; i < t.n; i++)
             for (int64_t j = 0; j < t.width; j++)
-                worst = fmax(worst, fabs(at(&t.back, i, j) - at(&t.x, i, j)) / fabs(at(&t.x, i, j)));
-        ok(t.rc == GRAFT_OK && t.n_raw == 0 && worst <= (codes[k].rounding == GRAFT_ROUND_NEAREST ? 0x1p-8 : 0x1p-7) &&
-               isfinite(at(&t.back, 0, 0)) && isinf(at(&t.back, 0, 1)) && isnan(at(&t.back, 0, 2)) &&
-               at(&t.back, 0, 3) < -3.3e38 && isfinite(at(&t.back, 0, 3)),
-           "%s: at most %.2g off; what is finite stays so, what is not stays that", codes[k].name, worst);
+                far += !(fabs(at(&t.back, i, j) - at(&t.x, i, j)) <= most * fabs(at(&t.x, i, j)));
+        ok(t.rc == GRAFT_OK && t.n_raw == 0 && far == 0 && isfinite(at(&t.back, 0, 0)) && isinf(at(&t.back, 0, 1)) &&
+               isnan(at(&t.back, 0, 2)) && at(&t.back, 0, 3) < -3.3e38 && isfinite(at(&t.back, 0, 3)),
+           "%s: at most %.2g off; what is finite stays so, what is not stays that", codes[k].name, most);
         trip_fini(&t);
     }
 }
 
-/* The mean of many decodings of a row, in standard errors from it. */
+/* The mean of many decodings of a row, in standard errors from it; and what is lost in one element has nothing to do
+ * with what is lost in another: the variance of their sum is the sum of variances. */
 static void test_bias(void)
 {
     enum { TIMES = 100000, WIDTH = 20 };
@@ -228,7 +229,7 @@ static void test_bias(void)
 
     for (int k = 6; k < ROTATED; k++) {
         struct trip t;
-        double      worst = 0, sum[WIDTH] = { 0 }, squares[WIDTH] = { 0 };
+        double      worst = 0, sum[WIDTH] = { 0 }, squares[WIDTH] = { 0 }, apart = 0, together = 0;
 
         trip_init(&t, TIMES, WIDTH, GRAFT_F32);
         for (int j = 0; j < WIDTH; j++) {
@@ -239,21 +240,28 @@ static void test_bias(void)
         encode(&t, &codes[k], 2, 1);
         decode(&t);
         for (int64_t i = 0; i < TIMES; i++) {
+            double all = 0;
+
             for (int j = 0; j < WIDTH; j++) {
                 const double off = at(&t.back, i, j) - at(&t.x, i, j);
 
                 sum[j] += off;
                 squares[j] += off * off;
+                all += off;
             }
+            together += all * all / TIMES;
         }
         for (int j = 0; j < WIDTH; j++) {
             const double mean = sum[j] / TIMES, variance = squares[j] / TIMES - mean * mean;
 
             /* Where the row is on a level there is no chance, and an error of rounding is left. */
             if (fabs(mean) > 1e-6) worst = fmax(worst, fabs(mean) / sqrt(variance / TIMES));
+            apart += variance;
         }
         ok(t.rc == GRAFT_OK && worst <= 4, "%s: the mean of 10^5 decodings is %.1f standard errors off", codes[k].name,
            worst);
+        ok(fabs(together / apart - 1) < 0.05, "%s: the variance of a sum of elements is %.3f of the sum of variances",
+           codes[k].name, together / apart);
         trip_fini(&t);
     }
 }
@@ -361,13 +369,14 @@ static void test_raw(void)
         ((float *)t.x.data)[t.x.stride * 4 + 7] = FLT_MAX;
         ((float *)t.x.data)[t.x.stride * 4 + 8] = -FLT_MAX;
         ((float *)t.back.data)[t.back.stride * 3 + 2] = 77;
+        ((float *)t.back.data)[t.back.stride * 2 + 1] = 77;
         encode(&t, &codes[k], 2, 0);
         ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 1 && t.raw[1] == 3 && t.raw[2] == 4 && t.lost.rows == 3,
            "%s: rows that fit no code are told", codes[k].name);
         t.n_raw = 0;
         memset(t.raw, 0, 6 * sizeof *t.raw);
         decode(&t);
-        ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[2] == 4 && at(&t.back, 3, 2) == 77 && at(&t.back, 2, 1) != 0,
+        ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[2] == 4 && at(&t.back, 3, 2) == 77 && at(&t.back, 2, 1) != 77,
            "%s: and left alone", codes[k].name);
         t.args.raw = NULL;
         t.args.n_raw = NULL;
@@ -450,40 +459,62 @@ static void test_threads(void)
        words != NULL ? words : "");
 }
 
-/* The loops of all instruction sets that the processor has write the same messages, but for the scale of a rotation,
- * which is a sum in another order. */
+enum { WIDEST = 300 };
+
+/* A row, its messages and what comes back by two instruction sets. They end where their arrays end, so that sanitizers
+ * see who goes beyond. */
+struct sets {
+    float   x[WIDEST], work[2 * WIDEST], back[2][WIDEST];
+    uint8_t record[2][2 * WIDEST];
+};
+
+/* What differs between what the first instruction set and another made of a row; NULL: nothing. The scale of a rotation
+ * may differ, which is a sum in another order. */
+static const char *compare_sets(const struct sets *s, const struct gr_codec *c)
+{
+    const int64_t bytes = gr_codec_row_bytes(c);
+
+    if (c->code != GRAFT_CODEC_ROTATED &&
+        memcmp(s->record[0] + 2 * WIDEST - bytes, s->record[1] + 2 * WIDEST - bytes, (size_t)bytes) != 0)
+        return "a message";
+    for (int64_t j = WIDEST - c->width; j < WIDEST; j++)
+        if (fabsf(s->back[0][j] - s->back[1][j]) > 1e-5f * fabsf(s->back[0][j]) + 1e-4f) return "decoding";
+    return NULL;
+}
+
+/* The loops of all instruction sets that the processor has. */
 static void test_instruction_sets(void)
 {
-    struct sample sample = { 14 };
-    float         x[300], work[300], back[2][300];
-    uint8_t       record[2][1300];
-    const char   *words = NULL;
+    static struct sets s;
+    struct sample      sample = { 14 };
 
-    for (int k = 2; k < CODES; k++) {
-        for (int turn = 0; turn < 300; turn++) {
-            struct gr_codec c = { .width = 1 + turn,
+    for (int k = 1; k < CODES; k++) {
+        const char *words = NULL;
+
+        for (int64_t width = 1; width <= WIDEST && words == NULL; width++) {
+            struct gr_codec c = { .width = width,
                                   .dtype = GRAFT_F32,
                                   .bits = codes[k].bits,
                                   .code = codes[k].code,
                                   .rounding = codes[k].rounding,
                                   .key = 99 };
+            float          *x = s.x + WIDEST - width, *work = s.work + 2 * WIDEST - gr_codec_work(&c);
+            const int64_t   at = 2 * WIDEST - gr_codec_row_bytes(&c);
 
-            for (int j = 0; j < c.width; j++) x[j] = (float)uneven(&sample);
-            for (int isa = GR_ISA_GENERIC; isa <= (int)gr_processor_isa(); isa++) {
+            for (int64_t j = 0; j < width; j++) x[j] = (float)uneven(&sample);
+            for (int64_t j = 0; j < width && width % 5 == 0; j++) x[j] = j % 3 ? (j % 2 ? 0 : -0.0f) : fabsf(x[j]);
+            for (int isa = GR_ISA_GENERIC; isa <= (int)gr_processor_isa() && words == NULL; isa++) {
                 const int which = isa > GR_ISA_GENERIC;
 
                 c.isa = (enum gr_isa)isa;
-                gr_codec_encode_row(&c, turn, x, work, record[which]);
-                gr_codec_decode_row(&c, turn, record[0], back[which], work);
-                if (which && k != ROTATED && memcmp(record[0], record[1], (size_t)gr_codec_row_bytes(&c)) != 0)
-                    words = codes[k].name;
-                for (int j = 0; which && j < c.width; j++)
-                    if (fabsf(back[0][j] - back[1][j]) > 1e-5f * fabsf(back[0][j]) + 1e-4f) words = "decoding";
+                gr_codec_encode_row(&c, width, x, work, s.record[which] + at);
+                gr_codec_decode_row(&c, width, s.record[0] + at, s.back[which] + WIDEST - width, work);
+                words = which ? compare_sets(&s, &c) : NULL;
             }
+            if (words != NULL) diag("width %lld: %s differs", (long long)width, words);
         }
+        ok(words == NULL, "%s: the same for all instruction sets", codes[k].name);
     }
-    ok(words == NULL, "messages are the same for all instruction sets%s%s", words != NULL ? ": " : "",
-       words != NULL ? words : "");
 }
 
 static void refused(struct trip *t, const char *words, const char *name)

@@ -26,7 +26,9 @@ struct cover {
 
 static struct gr_cut cut_of(const struct oracle_bipartite *graph)
 {
-    return (struct gr_cut){ graph->n_targets, graph->n_sources, graph->row_ptr, graph->source };
+    return (struct gr_cut){
+        .n_targets = graph->n_targets, .n_sources = graph->n_sources, .row_ptr = graph->row_ptr, .source = graph->source
+    };
 }
 
 /* Both sides begin as 7, as does the size. */
@@ -134,7 +136,8 @@ static void expect(struct cover *cover, const struct oracle_bipartite *cut)
     int several = 0;
 
     *cover = (struct cover){ oracle_new(cut->n_sources, 1), oracle_new(cut->n_targets, 1), 0, 0 };
-    if (cut->n_sources <= 12) cover->size = oracle_cover_by_trial(cut, cover->source_in, cover->target_in, &several);
+    if (cut->n_sources <= 12)
+        cover->size = oracle_cover_by_trial(cut, NULL, cover->source_in, cover->target_in, &several);
     else cover->size = oracle_cover(cut, cover->source_in, cover->target_in);
     cover->rc = several ? -1 : GRAFT_OK;
 }

@@ -1,66 +1,25 @@
-/* What a trainer over ranks says of its work: bytes by layer and direction, against those that a transport was given
- * to send; and spans of time, which must add up.
+/* What a trainer over ranks says of its work: bytes by layer, direction and pair of ranks, against those that a
+ * transport was given to send; what few bits lost of them, and how late they were.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
+#include "../exchange/counting.h"
 #include "../oracle/sample.h"
 #include "../tap.h"
 
-#include "exchange/calls.h"
-#include "graft_load.h"
+#include "model/model.h"
 
+#include <math.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 300, FEATURES = 13, CLASSES = 4, LAYERS = 3, ITEMS = 2 * LAYERS, EPOCHS = 3, SPANS = 2048 };
-
-/* What went out in a step, by layer and direction. Rows of gat go in calls of all ranks, which do not know of layers:
- * theirs are all in the first item. */
-struct counts {
-    int64_t bytes[ITEMS], messages[ITEMS];
-    int     open; /* messages of this item will have their rows next; -1: none */
-    int     odd;  /* a frame that says another number of bytes than follow */
-    int64_t said;
-};
-
-/* The last rank sleeps once in an epoch before it sends rows. */
-enum { SLEEP_MS = 100 };
-
-/* A rank is a thread, and the transport is called by it alone. */
-static _Thread_local struct counts *counts;
-static _Thread_local int            is_tired;
-static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
-
-static void count(int32_t tag, const void *data, uint64_t bytes)
-{
-    const int       is_pass = tag >= GR_TAG_FIRST;
-    struct gr_frame frame = { 0 };
-
-    if (bytes == sizeof frame) memcpy(&frame, data, sizeof frame);
-    if (counts->open >= 0) {
-        counts->bytes[counts->open] += (int64_t)bytes;
-        counts->odd += counts->said != (int64_t)bytes;
-        counts->open = -1;
-    } else if (frame.magic == GR_FRAME_MAGIC && is_pass) {
-        counts->open = frame.layer * 2 + frame.direction;
-        counts->messages[counts->open]++;
-        if (is_tired) usleep(1000 * SLEEP_MS);
-        is_tired = 0;
-        counts->said = (int64_t)frame.bytes;
-    }
-}
-
-static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
-                            graft_request **request, graft_error *error)
-{
-    if (counts != NULL) count(tag, data, bytes);
-    return inner_send(self, to, tag, data, bytes, request, error);
-}
+enum { N = 300, MANY = 4000, FEATURES = 13, CLASSES = 4, LAYERS = 3, ITEMS = 2 * LAYERS, EPOCHS = 3 };
 
 /* What one rank saw of a step. */
 struct step {
     struct counts      counts;
     graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* of each rank, and of all; without what the rank lost: */
     graft_traffic_item lost[ITEMS];
+    graft_traffic_pair pair[ITEMS][HOSTS_MOST];
     graft_traffic      traffic[HOSTS_MOST + 1];
 };
 
@@ -68,11 +27,12 @@ struct job {
     struct sample_dataset set;
     struct step           step[HOSTS_MOST][EPOCHS];
     char                  explained[2][HOSTS_MOST][8192]; /* before the first step, and after the last */
-    graft_span            span[SPANS];                    /* of rank 0, in the last epoch */
-    int64_t               n_spans;
-    double                seconds;    /* of that epoch */
-    int                   tires, few; /* few: few are trained, and none of them gathers from all */
-    int32_t               refused[4];
+    int                   few;                            /* few are trained, and none of them gathers from all */
+    int                   bits;                           /* of all rows but those that go as they are; 0: several */
+    int                   mixes;                          /* rows get bits of their own after the first epoch */
+    struct gr_lane_flow   mixed[ITEMS][HOSTS_MOST];
+    pthread_barrier_t     barrier;
+    int32_t               refused[7];
 };
 
 static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
@@ -92,7 +52,71 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
             if (rank == host->rank) step->item[p][i].nmse = step->item[p][i].bound = 0;
         }
     }
+    for (int32_t q = 0; q < host->n_ranks; q++) {
+        for (int32_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
+            step->pair[i][q] = GRAFT_INIT(graft_traffic_pair);
+            rc = host->train->traffic_pair(trainer, q, i, &step->pair[i][q], &host->error);
+        }
+    }
     return rc;
+}
+
+/* The rows that lane `i` sends and gets, by rank. */
+static void starts_of(const graft_trainer *t, int i, const int64_t *start[2])
+{
+    const graft_plan *plan = t->layers[i / 2].masked_plan != NULL ? t->layers[i / 2].masked_plan : t->ranks.plan;
+
+    start[i % 2] = plan != NULL ? plan->side[GR_SIDE_OUT].start : t->ranks.halo_rows.links.send_start;
+    start[1 - i % 2] = plan != NULL ? plan->side[GR_SIDE_IN].start : t->ranks.halo_rows.halo->start;
+}
+
+static struct gr_lane *lane_of(graft_trainer *t, int i)
+{
+    const graft_plan *plan = t->layers[i / 2].masked_plan != NULL ? t->layers[i / 2].masked_plan : t->ranks.plan;
+
+    return &(plan != NULL ? &plan->lanes : &t->ranks.halo_rows.lanes)->lane[i];
+}
+
+/* Give all rows of lane `i` 2, 4 or 8 bits, which both sides know; and say what that comes to. */
+static void mix_lane(const struct host *host, graft_trainer *t, int i, struct gr_lane_flow *flow)
+{
+    struct gr_lane *lane = lane_of(t, i);
+    const int64_t  *start[2];
+
+    starts_of(t, i, start);
+    for (int side = 0; side < 2; side++) {
+        for (int32_t q = 0; q < host->n_ranks; q++) {
+            const int pair = side == 0 ? 3 * host->rank + 5 * q : 3 * q + 5 * host->rank;
+
+            for (int64_t row = start[side][q]; row < start[side][q + 1]; row++) {
+                const int     which = (int)((pair + i + (row - start[side][q]) / 2) % 3);
+                const int64_t bytes = ((int64_t)(2 << which) * lane->width + 7) / 8 + 4;
+
+                lane->widths.bits[side][row] = (uint8_t)(2 << which);
+                *(side == 0 ? &flow->bytes_out : &flow->bytes_in) += bytes;
+                if (side == 0) flow->rows_out[which]++;
+            }
+        }
+    }
+    lane->width = -1; /* the next pass finds out where rows begin now */
+}
+
+/* Between two epochs, while nothing travels: what is decided on otherwise by what rows are worth. */
+static void mix(struct host *host, struct job *job, graft_trainer *t)
+{
+    int used[ITEMS];
+
+    for (int i = 0; i < ITEMS; i++) {
+        used[i] = lane_of(t, i)->width >= 0;
+        if (used[i]) mix_lane(host, t, i, &job->mixed[i][host->rank]);
+    }
+    pthread_barrier_wait(&job->barrier);
+    for (int i = 0; i < ITEMS; i++) {
+        struct gr_lane *lane = lane_of(t, i);
+
+        if (used[i]) memcpy(lane->flow, job->mixed[i], (size_t)host->n_ranks * sizeof *lane->flow);
+        lane->is_adapted = used[i];
+    }
 }
 
 static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
@@ -103,19 +127,11 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
     for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
         struct step *step = &job->step[host->rank][e];
 
-        step->counts.open = -1;
-        counts = &step->counts;
-        is_tired = job->tires && host->rank == host->n_ranks - 1;
+        counting_begin(&step->counts);
         rc = host->train->epoch(trainer, &epoch, &host->error);
-        counts = NULL;
-        if (host->rank == 0) job->seconds = epoch.seconds;
-        if (rc == GRAFT_OK && host->rank == 0) {
-            for (job->n_spans = 0; job->n_spans < SPANS; job->n_spans++) {
-                job->span[job->n_spans] = GRAFT_INIT(graft_span);
-                if (host->train->span(trainer, job->n_spans, &job->span[job->n_spans], NULL) < 0) break;
-            }
-        }
+        counting_begin(NULL);
         if (rc == GRAFT_OK) rc = ask(host, trainer, step);
+        if (rc == GRAFT_OK && e == 0 && job->mixes) mix(host, job, trainer);
     }
     return rc;
 }
@@ -123,11 +139,15 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
 static void ask_too_much(struct host *host, struct job *job, graft_trainer *trainer)
 {
     graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+    graft_traffic_pair pair = GRAFT_INIT(graft_traffic_pair);
 
     job->refused[0] = host->train->traffic_item(trainer, host->n_ranks, 0, &item, NULL);
     job->refused[1] = host->train->traffic_item(trainer, -2, 0, &item, NULL);
     job->refused[2] = host->train->traffic_item(trainer, 0, ITEMS, &item, NULL);
     job->refused[3] = host->train->traffic_item(trainer, 0, -1, &item, NULL);
+    job->refused[4] = host->train->traffic_pair(trainer, host->n_ranks, 0, &pair, NULL);
+    job->refused[5] = host->train->traffic_pair(trainer, -1, 0, &pair, NULL);
+    job->refused[6] = host->train->traffic_pair(trainer, 0, ITEMS, &pair, NULL);
 }
 
 static int32_t body(struct host *host)
@@ -139,7 +159,7 @@ static int32_t body(struct host *host)
     struct host_slice s;
     int32_t           rc;
 
-    transport.send = counted_send;
+    counting_wrap(&transport);
     host_slice_init(&s, &job->set.dataset, SLICES_EVEN, host->rank, host->n_ranks);
     rc = host->graphs->create(host->api->context, &transport, &s.slice, &graph, &host->error);
     s.dataset.over = graph;
@@ -173,28 +193,70 @@ static int read_line(const char *explained, const char *rank, int64_t numbers[IT
     return read == ITEMS && *line == '\n';
 }
 
+/* What a rank sent to each other, and what it says of it. */
+static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_ranks, int i)
+{
+    const graft_traffic_item *item = &own->item[rank][i], *lost = &own->lost[i];
+    int64_t                   bytes = 0, rows = 0, messages = 0, looked_at = 0;
+    double                    nmse = 0, bound = 0;
+
+    for (int32_t q = 0; q < n_ranks; q++) {
+        const graft_traffic_pair *pair = &own->pair[i][q];
+
+        if (pair->peer != q || pair->layer != i / 2 || pair->pass != i % 2) return "a pair of something else";
+        if (pair->bytes != own->counts.bytes[i][q]) return "another rank was sent something else";
+        if ((pair->rows_raw > 0) != (own->counts.spare[i][q] > 0) || pair->rows_raw > pair->rows)
+            return "other rows went as they are";
+        bytes += pair->bytes;
+        rows += pair->rows;
+        messages += own->counts.messages[i][q];
+        looked_at += pair->looked_at;
+        nmse += pair->nmse;
+        bound += pair->bound;
+    }
+    if (item->bytes_sent != bytes || item->rows_sent != rows || item->messages_sent != messages)
+        return "a layer sent something else than its pairs";
+    if (lost->looked_at != looked_at || lost->nmse != nmse || lost->bound != bound)
+        return "a layer lost something else than its pairs";
+    return NULL;
+}
+
+/* All rows have bits, and by those of each the bytes that a layer sent, if it has but one width. */
+static const char *check_bits(const graft_traffic_item *item, int bits)
+{
+    int64_t rows = 0;
+
+    for (int b = 0; b < 6; b++) {
+        rows += item->rows_by_bits[b];
+        if (bits > 0 && 1 << b != bits && b != 5 && item->rows_by_bits[b] > 0) return "rows of other bits";
+    }
+    return rows == item->rows_sent ? NULL : "rows of no bits";
+}
+
 /* Counts of a step against what it sent. Returns what is wrong, or NULL. */
 static const char *check_step(const struct job *job, int e, int32_t n_ranks, int is_gat)
 {
     const struct step *first = &job->step[0][e];
+    const char        *fault = NULL;
     int64_t            all = 0;
 
     for (int32_t p = 0; p < n_ranks; p++) {
         const struct step *own = &job->step[p][e];
         int64_t            coming = 0;
 
-        if (own->counts.odd > 0) return "a frame said another number of bytes";
+        if (own->counts.odd + own->counts.last_is_odd > 0) return "a frame said another number of bytes";
         if (memcmp(own->item, first->item, sizeof own->item) != 0) return "ranks count one another otherwise";
         for (int i = 0; i < ITEMS; i++) {
             const graft_traffic_item *item = &own->item[p][i];
 
             if (item->rank != p || item->layer != i / 2 || item->pass != i % 2) return "an item of something else";
-            if (item->bytes_sent != own->counts.bytes[i] || item->messages_sent != own->counts.messages[i])
-                return "a layer sent something else";
+            if (fault == NULL) fault = check_pairs(own, p, n_ranks, i);
+            if (fault == NULL) fault = check_bits(item, job->bits);
             coming += item->bytes;
         }
         all += coming;
     }
+    if (fault != NULL) return fault;
     for (int i = 0; i < ITEMS; i++) {
         const graft_traffic_item *sum = &first->item[n_ranks][i];
         int64_t                   bytes = 0, sent = 0, rows = 0, messages = 0;
@@ -226,6 +288,10 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
             /* What is aggregated once, in the first step, goes as it is. */
             for (int e = i == 0 && !is_gat; e < EPOCHS && few_bits; e++) sent += job->step[p][e].item[p][i].rows_sent;
             if (lost->looked_at != sent) return "other rows were looked at than were sent";
+            if (sent > 0 && lost->code != (job->bits == 1 ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX))
+                return "rows of another code";
+            if (sent > 0 && job->bits != 1 && lost->rounding != (i % 2 ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST))
+                return "another rounding";
             /* The bound of one bit is for long rows, and the last layer has three columns. */
             if (lost->nmse > 2.5 * lost->bound || (sent > 0 && !(lost->nmse > 0))) return "more is lost than can be";
         }
@@ -233,16 +299,30 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
     return NULL;
 }
 
-/* explain() says before the first step what the later ones send. */
+/* Rows of no numbers have gone as they are, from some rank to another. */
+static const char *check_raw(const struct job *job, int32_t n_ranks)
+{
+    for (int32_t p = 0; p < n_ranks; p++)
+        for (int i = 0; i < ITEMS * n_ranks; i++)
+            if (job->step[p][EPOCHS - 1].pair[i / n_ranks][i % n_ranks].rows_raw > 0) return NULL;
+    return "all rows fit the code";
+}
+
+#define SENT "what the last step sent, all ranks"
+
+/* explain() says before the first step what the later ones send, but where bits are yet to be decided on. */
 static const char *check_explained(const struct job *job, int32_t n_ranks)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
     char               name[16];
     int64_t            numbers[ITEMS];
 
+    if (strstr(job->explained[0][0], SENT) != NULL) return "explain() says before a step what it sent";
+    if ((strstr(job->explained[1][0], SENT) != NULL) != (last->traffic[n_ranks].halo_bytes_per_epoch > 0))
+        return "explain() does not say after a step what it sent";
     for (int32_t p = 0; p <= n_ranks; p++) {
         snprintf(name, sizeof name, p < n_ranks ? "%d" : "all", p);
-        for (int when = 0; when < 2; when++) {
+        for (int when = job->mixes; when < 2; when++) {
             if (!read_line(job->explained[when][0], name, numbers)) return "explain() has no such line";
             for (int i = 0; i < ITEMS; i++)
                 if (numbers[i] != last->item[p][i].bytes) return "explain() says other bytes than a step sends";
@@ -251,80 +331,43 @@ static const char *check_explained(const struct job *job, int32_t n_ranks)
     return NULL;
 }
 
-static int near(double a, double b)
+/* How late the rows were that the last step used: those of the step before, and labels never. */
+static const char *check_ages(const struct job *job, int32_t n_ranks, int is_async, int labels)
 {
-    return a - b < 1e-9 && b - a < 1e-9;
-}
+    const struct step *last = &job->step[0][EPOCHS - 1];
+    int64_t            most = 0;
 
-/* The parts of phase `at`. Returns what is wrong with them, or NULL. */
-static const char *check_parts(const struct job *job, int64_t at, int32_t n_ranks)
-{
-    static const char *const names[] = { "pack", "local", "wait", "unpack" };
-    const graft_span *const  phase = &job->span[at];
-    const int                is_sum = strcmp(phase->phase, "aggregate") == 0;
-    double                   end = phase->begin, waited = 0;
-    int                      n = 0, first = 0;
+    for (int i = 0; i < ITEMS; i++) {
+        const graft_traffic_item *item = &last->item[n_ranks][i];
 
-    /* gat has the first two parts of what it gathers in one phase, and from the second on in the next. */
-    if (!is_sum && at + 1 < job->n_spans && strcmp(job->span[at + 1].phase, "local") == 0) first = 1;
-    for (at++; at < job->n_spans && job->span[at].part; at++, n++) {
-        const graft_span *part = &job->span[at];
-
-        if (first + n == 4 || strcmp(part->phase, names[first + n]) != 0) return "a part of another name";
-        if (part->thread != 0 || part->layer != phase->layer || part->pass != phase->pass) return "a part out of place";
-        if (part->end < part->begin || part->begin < end - 1e-9) return "parts that overlap";
-        if (!near(part->begin, end)) return "a gap between parts";
-        if (!near(part->waited, strcmp(part->phase, "wait") == 0 ? part->end - part->begin : 0))
-            return "another part than 'wait' has waited";
-        end = part->end;
-        waited += part->waited;
+        if (item->stale_epochs != (is_async && item->exchanges > 0 && i >= labels)) return "rows are of another epoch";
+        if (item->stale_epochs_max < item->stale_epochs) return "the oldest rows are not the oldest";
+        if (item->stale_epochs_max > most) most = item->stale_epochs_max;
     }
-    if (is_sum ? n != 4 : n != 0 && first + n != 4 && first + n != 2) return "parts are missing";
-    if (n > 0 && !near(end, phase->end)) return "parts that do not add up to their phase";
-    if (!near(waited, phase->waited)) return "a phase that waited for another time than its parts";
-    for (; is_sum && n_ranks > 1 && at < job->n_spans && job->span[at].thread > 0; at++)
-        if (job->span[at].thread == 1 && job->span[at].waited < waited - 1e-9)
-            return "a thread that worked while its phase waited";
-    return NULL;
+    return most == last->traffic[n_ranks].stale_epochs_max ? NULL : "the oldest rows of all are not those of a layer";
 }
 
-/* The spans of the last epoch on rank 0. Returns what is wrong, or NULL. */
-static const char *check_spans(const struct job *job, int32_t n_ranks, double *waited, int *parts, int *reduced)
-{
-    const double told =
-        job->step[0][EPOCHS - 1].traffic[0].wait_seconds - job->step[0][EPOCHS - 2].traffic[0].wait_seconds;
-    double      all = 0, end = 0;
-    const char *fault = NULL;
+/* Options, beside those that all have, and what comes of them. */
+struct more {
+    const char *set[4]; /* up to NULL */
+    int         bits;   /* of all rows, or 0: several */
+    int         few;    /* few vertices are trained */
+    int         mixes;
+};
 
-    *waited = 0;
-    *parts = *reduced = 0;
-    for (int64_t i = 0; i < job->n_spans && fault == NULL; i++) {
-        const graft_span *span = &job->span[i];
-
-        *parts += span->part;
-        if (span->thread > 0 || span->part) continue;
-        if (span->begin < end - 1e-9) return "phases overlap";
-        end = span->end;
-        all += span->end - span->begin;
-        *waited += span->waited;
-        *reduced += strcmp(span->phase, "reduce") == 0;
-        fault = check_parts(job, i, n_ranks);
-    }
-    if (fault == NULL && all > job->seconds) fault = "phases are longer than the epoch";
-    if (fault == NULL && *waited < told - 1e-6) fault = "more was waited than the spans say";
-    return fault;
-}
-
-static struct job *run(int32_t n_ranks, const char *const *settings, int tires, int few, const char **words)
+static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, const struct more *more,
+                       const char **words)
 {
     static struct hosts hosts;
     struct job         *job = calloc(1, sizeof *job);
     struct sample       sample = { 5 };
 
-    job->tires = tires;
-    job->few = few;
-    sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
-    for (int64_t v = 0; v < N && few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
+    job->few = more->few;
+    job->bits = more->bits;
+    job->mixes = more->mixes;
+    pthread_barrier_init(&job->barrier, NULL, (unsigned)n_ranks);
+    sample_dataset_init(&job->set, &sample, n, FEATURES, CLASSES, 0, 0);
+    for (int64_t v = 0; v < n && job->few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
     for (int32_t i = 0; i < n_ranks && *words == NULL; i++)
         if (hosts.at[i].rc != GRAFT_OK) *words = hosts.at[i].error.message;
@@ -334,126 +377,157 @@ static struct job *run(int32_t n_ranks, const char *const *settings, int tires, 
 static void job_free(struct job *job)
 {
     sample_dataset_fini(&job->set);
+    pthread_barrier_destroy(&job->barrier);
     free(job);
 }
 
-/* Two options, beside those that all have; and whether few vertices are trained. */
-struct more {
-    const char *first, *second;
-    int         few;
+/* Options of a run, "key=value", up to NULL. */
+struct settings {
+    char        text[32][32];
+    const char *at[33];
+    int         n;
 };
+
+static void add_setting(struct settings *s, const char *key, const char *value)
+{
+    snprintf(s->text[s->n], sizeof s->text[0], "%s%s", key, value);
+    s->at[s->n] = s->text[s->n];
+    s->at[++s->n] = NULL;
+}
+
+static void settings_of(const char *model, const char *cover, const struct more *more, struct settings *s)
+{
+    static const char *const common[] = { "layers=3",        "epochs=9",       "eval_every=0", "threads=1",
+                                          "halo.timeout=60", "partition=hash", "heads=2",      "halo.error=no" };
+
+    s->n = 0;
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++) add_setting(s, common[i], "");
+    add_setting(s, "model=", model);
+    add_setting(s, "halo.cover=", cover);
+    for (int i = 0; i < 4 && more->set[i] != NULL; i++) add_setting(s, more->set[i], "");
+}
+
+static int has(const struct more *more, const char *setting)
+{
+    for (int i = 0; i < 4 && more->set[i] != NULL; i++)
+        if (strcmp(more->set[i], setting) == 0) return 1;
+    return 0;
+}
 
 static void test_traffic(const char *model, const struct more *more, const char *cover, int32_t n_ranks)
 {
-    char        kind[32], option[32];
-    const char *settings[] = { "layers=3",  "epochs=9",        "eval_every=0",
-                               "threads=1", "halo.timeout=60", "partition=hash",
-                               "heads=2",   "halo.error=no",   kind,
-                               option,      more->first,       more->second,
-                               NULL };
-    const char *words;
-    struct job *job;
-    int64_t     total = 0;
+    const int       is_gat = strcmp(model, "gat") == 0;
+    struct settings s;
+    const char     *words;
+    struct job     *job;
+    int64_t         total = 0;
 
-    snprintf(kind, sizeof kind, "model=%s", model);
-    snprintf(option, sizeof option, "halo.cover=%s", cover);
-    job = run(n_ranks, settings, 0, more->few, &words);
-    for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, strcmp(model, "gat") == 0);
+    settings_of(model, cover, more, &s);
+    job = run(n_ranks, N, s.at, more, &words);
+    for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, is_gat);
     if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
+    if (words == NULL) words = check_losses(job, n_ranks, has(more, "halo.error=exact"), is_gat);
     if (words == NULL)
-        words = check_losses(job, n_ranks, strcmp(more->second, "halo.error=exact") == 0, strcmp(model, "gat") == 0);
+        words = check_ages(job, n_ranks, has(more, "halo.async=yes"), !is_gat && has(more, "label_rate=0.5"));
+    if (words == NULL && has(more, "lr=1e30")) words = check_raw(job, n_ranks);
     if (words == NULL) total = job->step[0][EPOCHS - 1].traffic[n_ranks].halo_bytes_per_epoch;
     ok(words == NULL && (total > 0) == (strcmp(model, "mlp") != 0 && n_ranks > 1),
-       "%s, %s %s, %s on %d ranks: %lld bytes by layer and direction, as they were sent", model, more->first,
-       more->second, cover, n_ranks, (long long)total);
+       "%s, %s %s%s, %s on %d ranks: %lld bytes by layer, direction and pair, as they were sent", model, more->set[0],
+       more->set[1], more->mixes ? ", mixed" : "", cover, n_ranks, (long long)total);
     if (words != NULL) diag("%s", words);
     if (n_ranks == 3 && words == NULL)
         ok(job->refused[0] == GRAFT_ERR_ARG && job->refused[1] == GRAFT_ERR_ARG &&
-               job->refused[2] == GRAFT_ERR_NOT_FOUND && job->refused[3] == GRAFT_ERR_NOT_FOUND,
+               job->refused[2] == GRAFT_ERR_NOT_FOUND && job->refused[3] == GRAFT_ERR_NOT_FOUND &&
+               job->refused[4] == GRAFT_ERR_ARG && job->refused[5] == GRAFT_ERR_ARG &&
+               job->refused[6] == GRAFT_ERR_NOT_FOUND,
            "no such rank, no such layer");
     job_free(job);
 }
 
-/* `exchanges` of one epoch with its evaluation. */
-static void test_spans(const char *model, const char *recompute, const char *more, int32_t n_ranks, int expected)
+/* Rows that a sample of all passes of an item has: one in 64, others in each epoch. */
+static int64_t sampled(const struct job *job, int32_t rank, int i)
 {
-    char        kind[32];
-    const char *settings[] = { "layers=3",
-                               "epochs=9",
-                               "eval_every=1",
-                               "threads=2",
-                               "halo.timeout=60",
-                               "partition=hash",
-                               "heads=2",
-                               "reuse_input=no",
-                               kind,
-                               recompute,
-                               "profile=yes",
-                               "hidden=16",
-                               more,
-                               NULL };
-    const char *words;
-    double      waited = 0;
-    int         parts = 0, reduced = 0;
-    struct job *job;
+    int64_t rows = 0;
 
-    snprintf(kind, sizeof kind, "model=%s", model);
-    job = run(n_ranks, settings, 1, 0, &words);
-    if (words == NULL) words = check_spans(job, n_ranks, &waited, &parts, &reduced);
-    ok(words == NULL && parts == expected && reduced == 1, "%s, %s, %s on %d ranks: %d parts of spans: %s", model,
-       recompute, more, n_ranks, parts, words != NULL ? words : "they add up");
-    if (n_ranks > 1) /* the other rank slept meanwhile */
-        ok(waited > 0.0005 * SLEEP_MS, "%s: %.3f s in which the rank waited", model, waited);
-    job_free(job);
+    for (int64_t e = 0; e < EPOCHS; e++)
+        for (int64_t row = 0; row < job->step[rank][e].item[rank][i].rows_sent; row++) rows += (row + e) % 64 == 0;
+    return rows;
+}
+
+/* By default one row in 64 is looked at, which is that part of the work; and says what all say. */
+static void test_sample(const char *bits, int32_t n_ranks)
+{
+    const struct more two[] = { { .set = { "halo.error=sample", bits, "reuse_input=no" } },
+                                { .set = { "halo.error=exact", bits, "reuse_input=no" } } };
+    struct job       *job[2];
+    const char       *words = NULL;
+    double            mean[2][2] = { { 0 } }; /* of each run, forward and backward */
+    int64_t           rows[2][2] = { { 0 } }, wanted = 0;
+
+    for (int k = 0; k < 2; k++) {
+        struct settings s;
+        const char     *here;
+
+        settings_of("sage", "hybrid", &two[k], &s);
+        job[k] = run(n_ranks, MANY, s.at, &two[k], &here);
+        if (words == NULL) words = here;
+        for (int i = 0; i < n_ranks * ITEMS; i++) {
+            const graft_traffic_item *lost = &job[k]->step[i / ITEMS][EPOCHS - 1].lost[i % ITEMS];
+
+            rows[k][i % 2] += lost->looked_at;
+            mean[k][i % 2] += lost->nmse;
+            if (k == 0) wanted += sampled(job[k], i / ITEMS, i % ITEMS);
+        }
+        job_free(job[k]);
+    }
+    ok(words == NULL && rows[0][0] + rows[0][1] == wanted && 60 * wanted < rows[1][0] + rows[1][1],
+       "%s: of %lld rows %lld are looked at%s%s", bits, (long long)(rows[1][0] + rows[1][1]),
+       (long long)(rows[0][0] + rows[0][1]), words != NULL ? ": " : "", words != NULL ? words : "");
+    for (int d = 0; d < 2; d++) {
+        const double some = mean[0][d] / (double)rows[0][d], all = mean[1][d] / (double)rows[1][d];
+
+        /* Rows have losses that spread by less than their mean: five standard errors of a mean. */
+        ok(rows[0][d] > 100 && fabs(some - all) < 5 * all / sqrt((double)rows[0][d]),
+           "%s, %s: %.3g lost of those, %.3g of all", bits, d ? "backward" : "forward", some, all);
+    }
 }
 
 int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat" };
     static const struct more more[] = {
-        { "hidden=16", "dropout=0", 0 },          { "recompute=yes", "hidden=16", 0 },
-        { "recompute=yes", "hidden=40,8", 0 },    { "recompute=yes", "reuse_input=no", 0 },
-        { "hidden=8,40", "reuse_input=no", 0 },   { "hidden=40,8", "input_dropout=0.2", 0 },
-        { "halo.bits=2", "halo.error=exact", 0 }, { "halo.bits=1", "halo.error=exact", 0 },
-    };
-    static const struct more labelled[] = {
-        { "label_rate=0.5", "hidden=16", 1 },
-        { "label_rate=0.5", "recompute=yes", 0 },
-        { "label_rate=0.5", "halo.bits=2", 1 },
-        { "hidden=16", "reuse_input=no", 1 },
+        { { "hidden=16", "dropout=0" }, 32, 0, 0 },
+        { { "recompute=yes", "hidden=16" }, 32, 0, 0 },
+        { { "recompute=yes", "hidden=40,8" }, 32, 0, 0 },
+        { { "recompute=yes", "reuse_input=no" }, 32, 0, 0 },
+        { { "hidden=8,40", "reuse_input=no" }, 32, 0, 0 },
+        { { "hidden=40,8", "input_dropout=0.2" }, 32, 0, 0 },
+        { { "halo.bits=2", "halo.error=exact" }, 2, 0, 0 },
+        { { "halo.bits=1", "halo.error=exact" }, 1, 0, 0 },
+        { { "halo.bits=adaptive", "halo.error=exact", "hidden=16" }, 8, 0, 0 },
+        { { "halo.bits=adaptive", "halo.error=exact", "hidden=40,8" }, 0, 0, 1 },
+        { { "halo.bits=adaptive", "recompute=yes", "hidden=16", "reuse_input=no" }, 0, 0, 1 },
+        { { "halo.async=yes", "recompute=yes", "hidden=16" }, 32, 0, 0 },
+        { { "halo.async=yes", "halo.bits=4", "halo.error=exact" }, 4, 0, 0 },
+        { { "label_rate=0.5", "hidden=16" }, 32, 1, 0 },
+        { { "label_rate=0.5", "recompute=yes" }, 32, 0, 0 },
+        { { "label_rate=0.5", "halo.bits=2" }, 2, 1, 0 },
+        { { "hidden=16", "reuse_input=no" }, 32, 1, 0 },
+        { { "label_rate=0.5", "halo.bits=adaptive", "reuse_input=no" }, 0, 1, 1 },
+        { { "label_rate=0.5", "halo.async=yes", "recompute=yes" }, 32, 1, 0 },
+        { { "halo.bits=2", "lr=1e30", "norm=none" }, 2, 0, 0 }, /* rows are no numbers soon */
     };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };
-    const graft_transports  *transports;
-    const graft_api         *api = NULL;
-    graft_transport          any[1] = { GRAFT_INIT(graft_transport) };
     int                      number = 0;
 
     alarm(110);
-    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, NULL) < 0) return 2;
-    transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
-    if (transports->threads(api->context, 1, any, NULL) < 0) return 2;
-    inner_send = any->send;
-    any->close(any->self);
-    api->close(api->context);
     for (int m = 0; m < 4; m++)
-        for (int s = 0; s < 8; s++, number++)
+        for (size_t s = 0; s < sizeof more / sizeof *more; s++, number++)
             test_traffic(models[m], &more[s], covers[number % 3], ranks[(number + m) % 4]);
-    for (int m = 0; m < 4; m++)
-        for (int s = 0; s < 4; s++, number++)
-            test_traffic(models[m], &labelled[s], covers[number % 3], ranks[(number + m) % 4]);
     test_traffic("mlp", &more[0], "hybrid", 2);
-    /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
-     * whose arrays another layer has taken */
-    test_spans("sage", "recompute=no", "eval_every=1", 2, 4 * (3 + 3 + 2));
-    test_spans("sage", "recompute=yes", "eval_every=1", 3, 4 * (3 + 3 + 2 + 1));
-    test_spans("gcn", "recompute=no", "eval_every=1", 3, 4 * (3 + 3 + 2));
-    test_spans("gin", "recompute=yes", "eval_every=1", 2, 4 * (3 + 3 + 2 + 2));
-    test_spans("gat", "recompute=yes", "eval_every=1", 2, 5 * (3 + 3 + 2) + 4 * 3);
-    test_spans("sage", "recompute=no", "eval_every=1", 1, 4 * (3 + 3 + 2));
-    /* and labels, once in each of step and evaluation */
-    test_spans("gin", "recompute=yes", "label_rate=0.5", 2, 4 * (3 + 3 + 2 + 2 + 2));
-    test_spans("sage", "recompute=yes", "label_rate=0.5", 3, 4 * (3 + 3 + 2 + 1 + 2));
     test_traffic("sage", &more[0], "hybrid", 1);
+    test_sample("halo.bits=2", 3);
+    test_sample("halo.bits=1", 4);
     return done();
 }

@@ -1,0 +1,45 @@
+/* bfloat16: the upper half of a float.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BFLOAT_H
+#define GR_BFLOAT_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t gr_float_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float gr_float_of_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float gr_bfloat_widen(uint16_t half)
+{
+    return gr_float_of_bits((uint32_t)half << 16);
+}
+
+/** What is added to the bits of a float so that their upper half is the nearest one, ties to even. */
+static inline uint32_t gr_bfloat_half(uint32_t bits)
+{
+    return 0x7FFF + (bits >> 16 & 1);
+}
+
+/** The upper half after `more` of at most 65535 was added. An infinity stays that; a NaN does not take part, and keeps
+ *  a bit that its lower half may not carry away. */
+static inline uint16_t gr_bfloat_narrow(uint32_t bits, uint32_t more)
+{
+    const int is_nan = (bits & 0x7FFFFFFF) > 0x7F800000;
+
+    return (uint16_t)(is_nan ? bits >> 16 | 0x40 : (bits + more) >> 16);
+}
+
+#endif

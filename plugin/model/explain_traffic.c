@@ -1,0 +1,206 @@
+/* What ranks send one another, in tables: before a step what each will make them receive, and after it what it did, and
+ * what few bits lost.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "model/model.h"
+
+/* Whether layer l gathers in a step whose arrays it shares with layers behind it, so that the backward pass does it
+ * again: with recompute. */
+static int gathers_again(const graft_trainer *t, int32_t l)
+{
+    const struct gr_layer *layer = &t->layers[l];
+    const int in_z = t->config.kind != GR_MODEL_GAT && t->config.kind != GR_MODEL_GIN && !layer->aggregate_first;
+    const enum gr_step step = in_z ? GR_STEP_Z : GR_STEP_BEGIN;
+
+    if (!layer->shares[step]) return 0;
+    for (int32_t behind = l + 1; behind < t->config.n_layers; behind++)
+        if (t->layers[behind].shares[step]) return 1;
+    return 0;
+}
+
+static const struct gr_wire *wire_of(const graft_trainer *t)
+{
+    return t->ranks.plan != NULL ? &t->ranks.plan->wire : &t->ranks.halo_rows.wire;
+}
+
+static const struct gr_lanes *lanes_of(const graft_trainer *t)
+{
+    return t->ranks.plan != NULL ? &t->ranks.plan->lanes : &t->ranks.halo_rows.lanes;
+}
+
+static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
+{
+    const struct gr_wire_pass on_wire = { .direction = pass, .width = width, .dtype = GRAFT_F32 };
+
+    return gr_wire_row_bytes(wire_of(t), &on_wire);
+}
+
+/* Bytes that come to a rank, or to all, in layer l in one direction of a step, once what is aggregated once is there. */
+static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
+{
+    const struct gr_layer *layer = &t->layers[l];
+    const graft_plan      *masked = layer->masked_plan;
+    const struct gr_flow   flow = gr_traffic_flow(t, masked != NULL ? masked->flow : gr_traffic_whole(t), rank);
+    const struct gr_lane  *lane = gr_ranks_lane(t, l, pass);
+    const int64_t          rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
+    const int              is_gat = t->config.kind == GR_MODEL_GAT;
+    const int              first = l == 0 && layer->aggregate_first && !is_gat;
+    const int64_t          labels = first && gr_propagates(t) ? t->data.n_classes : 0;
+    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    int64_t                bytes;
+
+    if (first && pass == GRAFT_PASS_BACKWARD) return 0;
+    if (lane != NULL && lane->is_adapted) bytes = gr_traffic_adapted(t, lane, rank).bytes_in;
+    else bytes = rows * row_bytes(t, pass, width);
+    if (first && gr_gathers_once(t)) bytes = 0;
+    /* An asynchronous pass has rows of the epoch, and sends none again. */
+    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (lane == NULL || !lane->is_async)) bytes *= 2;
+    return bytes + (labels > 0 ? rows * row_bytes(t, pass, labels) : 0);
+}
+
+static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text)
+{
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
+        gr_text_add(text, " %12lld", (long long)step_bytes(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS, rank));
+    gr_text_add(text, "\n");
+}
+
+static void explain_step(const graft_trainer *t, struct gr_text *text)
+{
+    gr_text_add(text, "bytes of rows that come to each rank in a step, by layer, forward and backward\nrank  ");
+    for (int32_t l = 0; l < t->config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
+    gr_text_add(text, "\n");
+    for (int32_t p = 0; p < t->over->comm->n_ranks; p++) {
+        gr_text_add(text, "%-6d", p);
+        step_line(t, p, text);
+    }
+    gr_text_add(text, "all   ");
+    step_line(t, -1, text);
+}
+
+static const char *code_name(int32_t code, int32_t rounding)
+{
+    if (code == GRAFT_CODEC_ROTATED) return "rotated";
+    return rounding == GRAFT_ROUND_STOCHASTIC ? "stochastic" : "nearest";
+}
+
+/* How rows are written, where that is not as they are. */
+static void explain_bits(const graft_trainer *t, struct gr_text *text)
+{
+    static const char *const     names[] = { "forward", "backward" };
+    static const char *const     looks[] = { "none is looked at", "one in 64 is looked at", "all are looked at" };
+    const struct gr_wire_format *f = &wire_of(t)->format;
+
+    if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
+    gr_text_add(text, "messages ");
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
+        const int32_t bits = f->bits[d], code = bits == 1 ? f->code : GRAFT_CODEC_MINMAX;
+
+        if (f->adaptive[d]) gr_text_add(text, " %s in 2, 4 or 8 bits", names[d]);
+        else gr_text_add(text, " %s in %d bit%s", names[d], bits, bits > 1 ? "s" : "");
+        if (bits <= 8) gr_text_add(text, ", %s", code_name(code, gr_wire_rounding(f, d, bits)));
+        gr_text_add(text, ";");
+    }
+    gr_text_add(text, " of their rows %s\n", looks[f->measuring]);
+}
+
+/* Ask for a layer and direction: of all ranks, with what this one lost. */
+static graft_traffic_item item_of(const graft_trainer *t, int32_t index)
+{
+    graft_traffic_item all = { .size = sizeof all }, own = { .size = sizeof own };
+
+    gr_trainer_traffic_item(t, -1, index, &all, NULL);
+    gr_trainer_traffic_item(t, t->over->comm->rank, index, &own, NULL);
+    all.looked_at = own.looked_at;
+    all.nmse = own.nmse;
+    all.bound = own.bound;
+    return all;
+}
+
+/* The rank to which most is lost for each row that was looked at. */
+static graft_traffic_pair worst_of(const graft_trainer *t, int32_t index)
+{
+    graft_traffic_pair worst = { .peer = -1 };
+
+    for (int32_t q = 0; q < t->over->comm->n_ranks; q++) {
+        graft_traffic_pair pair = { .size = sizeof pair };
+
+        gr_trainer_traffic_pair(t, q, index, &pair, NULL);
+        if (pair.looked_at > 0 &&
+            (worst.peer < 0 || pair.nmse * (double)worst.looked_at > worst.nmse * (double)pair.looked_at))
+            worst = pair;
+    }
+    return worst;
+}
+
+static void loss_columns(const graft_trainer *t, int32_t index, const graft_traffic_item *item, struct gr_text *text)
+{
+    const graft_traffic_pair worst = worst_of(t, index);
+
+    if (item->looked_at == 0) {
+        gr_text_add(text, " %8s %8s %-10s %16s", "-", "-", "-", "-");
+        return;
+    }
+    gr_text_add(text, " %8.2g %8.2g %-10s %8.2g to %4d", item->nmse / (double)item->looked_at,
+                item->bound / (double)item->looked_at, code_name(item->code, item->rounding),
+                worst.nmse / (double)worst.looked_at, worst.peer);
+}
+
+/* Columns of bits that some row has; whether something was lost, or late. */
+struct columns {
+    int bits[GR_BITS], lost, late;
+};
+
+static struct columns columns_of(const graft_trainer *t)
+{
+    struct columns columns = { .late = lanes_of(t)->is_async };
+
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
+        const graft_traffic_item item = item_of(t, i);
+
+        for (int b = 0; b < GR_BITS; b++) columns.bits[b] |= item.rows_by_bits[b] > 0;
+        columns.lost |= item.looked_at > 0;
+    }
+    return columns;
+}
+
+static void explain_sent(const graft_trainer *t, struct gr_text *text)
+{
+    const struct columns c = columns_of(t);
+
+    gr_text_add(text, "what the last step sent, all ranks: rows by their bits\n%-10s", "layer");
+    for (int b = GR_BITS - 1; b >= 0; b--)
+        if (c.bits[b]) gr_text_add(text, " %10d", 1 << b);
+    gr_text_add(text, " %10s", "MB");
+    if (c.late) gr_text_add(text, " %5s %5s", "late", "most");
+    if (c.lost) gr_text_add(text, " %8s %8s %-10s %16s", "lost", "bound", "rounding", "most lost");
+    gr_text_add(text, "\n");
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
+        const graft_traffic_item item = item_of(t, i);
+
+        gr_text_add(text, "%-2d%-8s", item.layer, item.pass == GRAFT_PASS_FORWARD ? "forward" : "backward");
+        for (int b = GR_BITS - 1; b >= 0; b--)
+            if (c.bits[b]) gr_text_add(text, " %10lld", (long long)item.rows_by_bits[b]);
+        gr_text_add(text, " %10.3f", (double)item.bytes * 1e-6);
+        if (c.late) gr_text_add(text, " %5lld %5lld", (long long)item.stale_epochs, (long long)item.stale_epochs_max);
+        if (c.lost) loss_columns(t, i, &item, text);
+        gr_text_add(text, "\n");
+    }
+    if (c.late) gr_text_add(text, "late: epochs that the rows in use were behind; most: since the start\n");
+    if (c.lost)
+        gr_text_add(
+            text, "lost: |x - x'|^2 / |x|^2, mean of rows that this rank sent since the start. bound: D elements with "
+                  "step S\nlose D S^2 / 12 to the nearest level, D S^2 / 6 stochastically; (pi / 2 - 1) |x|^2 "
+                  "rotated\n");
+}
+
+void gr_traffic_explain(const graft_trainer *t, struct gr_text *text)
+{
+    int64_t sent = 0;
+
+    if (t->config.kind == GR_MODEL_MLP) return;
+    explain_bits(t, text);
+    explain_step(t, text);
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) sent += item_of(t, i).rows;
+    if (sent > 0) explain_sent(t, text);
+}

@@ -1,0 +1,200 @@
+/* Spans of time of a trainer over ranks: phases and their parts, which must add up.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/counting.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 300, FEATURES = 13, CLASSES = 4, EPOCHS = 3, SPANS = 2048 };
+
+/* The last rank sleeps once in an epoch before it sends rows. */
+enum { SLEEP_MS = 100 };
+
+/* What rank 0 saw of the last epoch. */
+struct job {
+    struct sample_dataset set;
+    graft_span            span[SPANS];
+    int64_t               n_spans;
+    double                seconds, waited;
+};
+
+static void ask(struct host *host, struct job *job, graft_trainer *trainer)
+{
+    for (job->n_spans = 0; job->n_spans < SPANS; job->n_spans++) {
+        job->span[job->n_spans] = GRAFT_INIT(graft_span);
+        if (host->train->span(trainer, job->n_spans, &job->span[job->n_spans], NULL) < 0) break;
+    }
+}
+
+static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
+{
+    struct counts counts;
+    graft_epoch   epoch = GRAFT_INIT(graft_epoch);
+    int32_t       rc = GRAFT_OK;
+
+    memset(&counts, 0, sizeof counts);
+    counting_begin(&counts);
+    for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
+        graft_traffic before = GRAFT_INIT(graft_traffic), after = before;
+
+        rc = host->train->traffic(trainer, 0, &before, &host->error);
+        counting_tire(host->rank == host->n_ranks - 1 ? SLEEP_MS : 0);
+        if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
+        if (rc == GRAFT_OK) rc = host->train->traffic(trainer, 0, &after, &host->error);
+        if (rc < 0 || host->rank > 0) continue;
+        job->seconds = epoch.seconds;
+        job->waited = after.wait_seconds - before.wait_seconds;
+        ask(host, job, trainer);
+    }
+    counting_begin(NULL);
+    return rc;
+}
+
+static int32_t body(struct host *host)
+{
+    struct job       *job = host->all->arg;
+    graft_graph      *graph = NULL;
+    graft_trainer    *trainer = NULL;
+    graft_transport   transport = host->transport;
+    struct host_slice s;
+    int32_t           rc;
+
+    counting_wrap(&transport);
+    host_slice_init(&s, &job->set.dataset, SLICES_EVEN, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
+    if (rc == GRAFT_OK) rc = train(host, job, trainer);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+static int near(double a, double b)
+{
+    return a - b < 1e-9 && b - a < 1e-9;
+}
+
+/* The parts of phase `at`. Returns what is wrong with them, or NULL. */
+static const char *check_parts(const struct job *job, int64_t at, int32_t n_ranks)
+{
+    static const char *const names[] = { "pack", "local", "wait", "unpack" };
+    const graft_span *const  phase = &job->span[at];
+    const int                is_sum = strcmp(phase->phase, "aggregate") == 0;
+    double                   end = phase->begin, waited = 0;
+    int                      n = 0, first = 0;
+
+    /* gat has the first two parts of what it gathers in one phase, and from the second on in the next. */
+    if (!is_sum && at + 1 < job->n_spans && strcmp(job->span[at + 1].phase, "local") == 0) first = 1;
+    for (at++; at < job->n_spans && job->span[at].part; at++, n++) {
+        const graft_span *part = &job->span[at];
+
+        if (first + n == 4 || strcmp(part->phase, names[first + n]) != 0) return "a part of another name";
+        if (part->thread != 0 || part->layer != phase->layer || part->pass != phase->pass) return "a part out of place";
+        if (part->end < part->begin || part->begin < end - 1e-9) return "parts that overlap";
+        if (!near(part->begin, end)) return "a gap between parts";
+        if (!near(part->waited, strcmp(part->phase, "wait") == 0 ? part->end - part->begin : 0))
+            return "another part than 'wait' has waited";
+        end = part->end;
+        waited += part->waited;
+    }
+    if (is_sum ? n != 4 : n != 0 && first + n != 4 && first + n != 2) return "parts are missing";
+    if (n > 0 && !near(end, phase->end)) return "parts that do not add up to their phase";
+    if (!near(waited, phase->waited)) return "a phase that waited for another time than its parts";
+    for (; is_sum && n_ranks > 1 && at < job->n_spans && job->span[at].thread > 0; at++)
+        if (job->span[at].thread == 1 && job->span[at].waited < waited - 1e-9)
+            return "a thread that worked while its phase waited";
+    return NULL;
+}
+
+/* The spans of the last epoch on rank 0. Returns what is wrong, or NULL. */
+static const char *check_spans(const struct job *job, int32_t n_ranks, double *waited, int *parts, int *reduced)
+{
+    double      all = 0, end = 0;
+    const char *fault = NULL;
+
+    *waited = 0;
+    *parts = *reduced = 0;
+    for (int64_t i = 0; i < job->n_spans && fault == NULL; i++) {
+        const graft_span *span = &job->span[i];
+
+        *parts += span->part;
+        if (span->thread > 0 || span->part) continue;
+        if (span->begin < end - 1e-9) return "phases overlap";
+        end = span->end;
+        all += span->end - span->begin;
+        *waited += span->waited;
+        *reduced += strcmp(span->phase, "reduce") == 0;
+        fault = check_parts(job, i, n_ranks);
+    }
+    if (fault == NULL && all > job->seconds) fault = "phases are longer than the epoch";
+    if (fault == NULL && *waited < job->waited - 1e-6) fault = "more was waited than the spans say";
+    return fault;
+}
+
+static struct job *run(int32_t n_ranks, const char *const *settings, const char **words)
+{
+    static struct hosts hosts;
+    struct job         *job = calloc(1, sizeof *job);
+    struct sample       sample = { 5 };
+
+    sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
+    for (int32_t i = 0; i < n_ranks && *words == NULL; i++)
+        if (hosts.at[i].rc != GRAFT_OK) *words = hosts.at[i].error.message;
+    return job;
+}
+
+/* `exchanges` of one epoch with its evaluation. */
+static void test_spans(const char *model, const char *recompute, const char *more, int32_t n_ranks, int expected)
+{
+    char        kind[32];
+    const char *settings[] = { "layers=3",
+                               "epochs=9",
+                               "eval_every=1",
+                               "threads=2",
+                               "halo.timeout=60",
+                               "partition=hash",
+                               "heads=2",
+                               "reuse_input=no",
+                               kind,
+                               recompute,
+                               "profile=yes",
+                               "hidden=16",
+                               more,
+                               NULL };
+    const char *words;
+    double      waited = 0;
+    int         parts = 0, reduced = 0;
+    struct job *job;
+
+    snprintf(kind, sizeof kind, "model=%s", model);
+    job = run(n_ranks, settings, &words);
+    if (words == NULL) words = check_spans(job, n_ranks, &waited, &parts, &reduced);
+    ok(words == NULL && parts == expected && reduced == 1, "%s, %s, %s on %d ranks: %d parts of spans: %s", model,
+       recompute, more, n_ranks, parts, words != NULL ? words : "they add up");
+    if (n_ranks > 1) /* the other rank slept meanwhile */
+        ok(waited > 0.0005 * SLEEP_MS, "%s: %.3f s in which the rank waited", model, waited);
+    sample_dataset_fini(&job->set);
+    free(job);
+}
+
+int main(void)
+{
+    alarm(110);
+    /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
+     * whose arrays another layer has taken */
+    test_spans("sage", "recompute=no", "eval_every=1", 2, 4 * (3 + 3 + 2));
+    test_spans("sage", "recompute=yes", "eval_every=1", 3, 4 * (3 + 3 + 2 + 1));
+    test_spans("gcn", "recompute=no", "eval_every=1", 3, 4 * (3 + 3 + 2));
+    test_spans("gin", "recompute=yes", "eval_every=1", 2, 4 * (3 + 3 + 2 + 2));
+    test_spans("gat", "recompute=yes", "eval_every=1", 2, 5 * (3 + 3 + 2) + 4 * 3);
+    test_spans("sage", "recompute=no", "eval_every=1", 1, 4 * (3 + 3 + 2));
+    /* and labels, once in each of step and evaluation */
+    test_spans("gin", "recompute=yes", "label_rate=0.5", 2, 4 * (3 + 3 + 2 + 2 + 2));
+    test_spans("sage", "recompute=yes", "label_rate=0.5", 3, 4 * (3 + 3 + 2 + 1 + 2));
+    return done();
+}
