@@ -1,6 +1,8 @@
 /* Making plans.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
+
+#include "aggregate/adapt.h"
 #include "base/memory.h"
 
 struct gr_cover_choice gr_cover_choice(const graft_context *context, int transposed)
@@ -85,10 +87,9 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
 
 int32_t gr_plan_add_lanes(graft_plan *plan, int32_t layer, graft_error *error)
 {
-    const int32_t n_ranks = plan->comm->n_ranks;
-    const int64_t rows[] = { plan->side[GR_SIDE_OUT].start[n_ranks], plan->side[GR_SIDE_IN].start[n_ranks] };
+    const int64_t *const start[] = { plan->side[GR_SIDE_OUT].start, plan->side[GR_SIDE_IN].start };
 
-    return gr_lanes_add(&plan->lanes, layer, rows, error);
+    return gr_lanes_add(&plan->lanes, layer, start, error);
 }
 
 /* Lanes of all layers, or none so far; and memory for them. */
@@ -239,6 +240,24 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     made = NULL;
 done:
     gr_plan_destroy(made);
+    return rc;
+}
+
+static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
+{
+    if (plan->pass.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    if (plan->lanes.adaptive[GR_FORWARD] || plan->lanes.adaptive[GR_BACKWARD]) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE,
+                   "the plan was made without adaptive bits (options 'halo.bits' and 'halo.bits_backward')");
+}
+
+int32_t gr_plan_adapt(graft_plan *plan, graft_error *error)
+{
+    int32_t rc = check_adaptive(plan, error);
+
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    rc = gr_adapt(&plan->lanes, NULL, 2 * plan->lanes.n_layers, error);
+done:
     return rc;
 }
 

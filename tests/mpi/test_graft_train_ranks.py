@@ -222,6 +222,22 @@ def test_async():
        "asynchronous rows are an epoch late, and the report says so", result.stderr, ages)
 
 
+def test_adaptive_bits():
+    """Within a limit two runs are the same; without one the ranks time their messages; what cannot be met is said."""
+    adaptive = [data, *TRAINED, "partition=hash", "halo.bits=adaptive", "halo.adapt_every=4"]
+    losses = []
+    for turn in range(2):
+        out = f"{base}/adaptive{turn}.json"
+        result = launch(*adaptive, "halo.error_limit=0.02", "--json", out)
+        report = json.loads(read(out)) if result.returncode == 0 else {"history": []}
+        losses.append([epoch["loss"] for epoch in report["history"]])
+    ok(len(losses[0]) == 12 and losses[0] == losses[1], "adaptive bits within a limit are the same in two runs",
+       result.stderr, losses)
+    result = launch(*adaptive, "halo.async=yes")
+    ok(result.returncode == 0, "ranks time their messages", result.stderr)
+    refused("bytes that are too few", launch(*adaptive, "halo.bytes_limit=9"), 1, "halo.bytes_limit", "with 2 bits")
+
+
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
@@ -240,5 +256,6 @@ test_prepared()
 test_profile()
 test_few_bits()
 test_async()
+test_adaptive_bits()
 test_errors()
 sys.exit(done())
