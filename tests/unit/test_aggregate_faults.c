@@ -81,11 +81,9 @@ static void input_init(struct input *in, int32_t rank)
 {
     const int64_t first = rank * EACH;
 
-    *in = (struct input){
-        .rank = rank, .partition = "given", .cover = "hybrid", .lambda = "0.5", .file = "", .width = WIDTH
-    };
+    *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
     in->async = "no";
-    in->smoothing = in->every = in->limit = "0";
+    in->lambda = in->smoothing = in->every = in->limit = "0";
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
