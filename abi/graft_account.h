@@ -24,9 +24,9 @@ typedef struct graft_span {
     const char *phase;  /**< "aggregate"; "update": products with weights, and the pass over rows where it follows one;
                             "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer";
                             "labels": the choice of those that are input (label_rate), with the sum of their number;
-                            over ranks "reduce": the sums of losses and gradients. Of a part: "pack": rows for others
-                            are made, sealed and sent; "local": what needs no others; "wait"; "unpack": rows of others
-                            are checked and added. Static */
+                            over ranks "reduce": the sums of losses and gradients, and "adapt": the choice of adaptive
+                            bits. Of a part: "pack": rows for others are made, sealed and sent; "local": what needs no
+                            others; "wait"; "unpack": rows of others are checked and added. Static */
     int64_t     epoch;  /**< epochs behind when it was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */

@@ -91,7 +91,8 @@ typedef struct graft_aggregate {
      * \param[in]  args   Or NULL: as one that is zero but for its size.
      * \param[out] plan   Untouched on failure.
      * \return OK; ERR_ARG (null, unknown flags, dtype or width; values of another type than dtype; ranks that
-     *         disagree); ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_FORMAT (halo.file: a
+     *         disagree); ERR_OPTION (halo.bytes_limit and halo.error_limit, or one of them without adaptive bits);
+     *         ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_FORMAT (halo.file: a
      *         file that is damaged, or of another graph, partition, cover or rank); ERR_IO (one that cannot be read or
      *         written); ERR_NOMEM; ERR_PEER. See graft_graphs for what ranks agree on.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(); what stays and what is needed while it works are
@@ -117,11 +118,11 @@ typedef struct graft_aggregate {
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
      *         or minimum, times for no number of threads; a layer that the plan has not, with halo.async or adaptive
-     *         halo.bits); ERR_STATE (a pass has begun and not ended; a transposed pass
-     *         of a plan without GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with
-     *         halo.async, one that is not APART): on this rank alone, nothing is sent and the plan is as before;
-     *         others that begin a pass wait for this one. ERR_PEER: the same on all ranks, also when memory fails or a
-     *         kernel; with one rank, what it was.
+     *         halo.bits); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
+     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.async, one that is
+     *         not APART): on this rank alone, nothing is sent and the plan is as before; others that begin a pass wait
+     *         for this one. ERR_PEER: the same on all ranks, also when memory fails or a kernel; with one rank, what it
+     *         was.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if w columns
      * were reserved, or were there before; kernels prepare theirs at their first runs. `out` is undefined until end()
      * succeeds. Since 1. */
@@ -148,6 +149,25 @@ typedef struct graft_aggregate {
      *  ranks. With option "halo.async" it waits for rows that are on their way, as long as end() would.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_plan *plan);
+
+    /** Decide anew in how many bits each row goes that has adaptive ones (options "halo.bits", "halo.bits_backward"),
+     *  2, 4 or 8, by the ranges of rows in the last pass of each layer and direction; until the first call it is 8.
+     *  Rows are weighed by what the first pass of a layer and direction multiplied them with. Passes that begin later
+     *  have the new bits; rows that are on their way (option "halo.async") keep theirs. Before there was a pass it
+     *  does nothing.
+     *
+     *  With option "halo.bytes_limit" as little as possible is lost in so many bytes, those of all exchanges that the
+     *  last epoch had; with "halo.error_limit" as few bytes as possible are sent, and no layer and direction loses
+     *  more than this share of the weight |x|^2 of its rows, expected for elements anywhere between two levels; and
+     *  else it is the balance of both by "halo.adapt_lambda" and the pace of messages between each two ranks, which
+     *  the first call measures.
+     * \return OK; ERR_ARG (null); ERR_STATE (a pass has begun and not ended; a plan without adaptive bits); ERR_OPTION
+     *         (a limit that cannot be met; "halo.error_limit" only when bits are decided on for the first time, later
+     *         such rows have 8 bits); ERR_NOMEM: the same on all ranks, and bits stay as they were; ERR_PEER.
+     * [one-caller] Collective. Memory while it runs: 17 bytes for each row that goes, and on rank 0 16 MB at most,
+     * unless more than 65536 pairs of ranks, layers and directions have rows; what was measured stays, 16 bytes for
+     * each rank, on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
+    int32_t (*adapt)(graft_plan *plan, graft_error *error);
 } graft_aggregate;
 
 GRAFT_EXTERN_C_END

@@ -84,6 +84,15 @@ static int32_t plan_end(graft_plan *plan, graft_error *error)
     return gr_call_end(&call, rc);
 }
 
+static int32_t plan_adapt(graft_plan *plan, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " adapt", error);
+
+    if (rc == GRAFT_OK) rc = gr_plan_adapt(plan, &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
 {
     struct gr_call  call;
@@ -123,4 +132,5 @@ const graft_aggregate gr_interface_aggregate = {
     .info = plan_info,
     .explain = plan_explain,
     .destroy = plan_destroy,
+    .adapt = plan_adapt,
 };

@@ -6,10 +6,12 @@
 
 #include "library.h"
 
-/** Of one rank: seconds that it waited for rows; and of rows that it sent in few bits how many were looked at, what is
- *  lost of them, and what the theory allows. */
+/** Of one rank: seconds that it waited for rows; and what it sent to others, by layer, direction and peer, where that is
+ *  something. */
 struct told {
-    double waited, looked_at, nmse, bound;
+    double              waited;
+    int64_t             n_pairs;
+    graft_traffic_pair *pairs;
 };
 
 struct ranks {

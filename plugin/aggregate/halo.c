@@ -43,11 +43,11 @@ done:
 static int32_t init_lanes(const graft_context *context, struct gr_comm *comm, const int64_t *width, int32_t layers,
                           struct gr_halo_rows *r, graft_error *error)
 {
-    const int64_t rows[] = { r->links.send_start[comm->n_ranks], r->halo->count };
-    int32_t       rc = gr_lanes_init(context, comm, layers, &r->lanes, error);
+    const int64_t *const start[] = { r->links.send_start, r->halo->start };
+    int32_t              rc = gr_lanes_init(context, comm, layers, &r->lanes, error);
 
     for (int32_t l = 0; l < layers; l++) {
-        int32_t here = gr_lanes_add(&r->lanes, l, rows, error);
+        int32_t here = gr_lanes_add(&r->lanes, l, start, error);
 
         if (here == GRAFT_OK) here = gr_lanes_reserve(&r->lanes, l, width[l], GRAFT_F32, error);
         if (rc == GRAFT_OK) rc = here;
@@ -68,6 +68,32 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
     rc = share_flow(r, comm, error);
 done:
     return rc;
+}
+
+static void weigh_lane(struct gr_lane *lane, const struct gr_part *part)
+{
+    const graft_csr *remote = &part->remote;
+    float *const     weight = lane->weight[1];
+
+    for (int64_t i = 0; i < lane->rows[1] && lane->direction == GR_BACKWARD; i++) weight[i] = 1;
+    for (int64_t row = 0; row < remote->n_rows && lane->direction == GR_FORWARD; row++) {
+        const int64_t begin = remote->row_ptr[row], end = remote->row_ptr[row + 1];
+        const float   degree = (float)(end - begin + part->local.row_ptr[row + 1] - part->local.row_ptr[row]);
+
+        for (int64_t e = begin; e < end; e++) weight[gr_csr_column(remote, e)] += 1 / (degree * degree);
+    }
+    lane->is_weighed = 1;
+}
+
+void gr_halo_rows_weigh(struct gr_halo_rows *r, const struct gr_part *part)
+{
+    for (int32_t l = 0; l < r->lanes.n_layers; l++) {
+        for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
+            struct gr_lane *lane = gr_lanes_find(&r->lanes, l, d);
+
+            if (lane != NULL && lane->is_adaptive) weigh_lane(lane, part);
+        }
+    }
 }
 
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)

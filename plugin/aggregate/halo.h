@@ -36,6 +36,9 @@ struct gr_halo_rows {
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           const int64_t *width, int32_t layers, struct gr_halo_rows *rows, graft_error *error);
+/** Say what is made of the rows, for adaptive bits: forward, attention of each row of `part` taken as even; backward
+ *  they are added as they are. Not collective. */
+void    gr_halo_rows_weigh(struct gr_halo_rows *rows, const struct gr_part *part);
 void    gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *rows);
 
 /** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of the exchange lets

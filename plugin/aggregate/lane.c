@@ -12,29 +12,65 @@ enum { CHUNK = 64 };
 
 enum { OUT, IN };
 
-/* All numbers are shown as they were set. */
-static uint64_t bits_of(double value)
+/* Not collective: options that make no sense together. */
+static int32_t check_limits(const graft_context *context, graft_error *error)
 {
-    uint64_t bits;
+    const struct gr_wire_format f = gr_wire_format(context);
+    const int                   bytes = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT) > 0;
+    const int                   loss = gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT) > 0;
 
-    memcpy(&bits, &value, sizeof bits);
+    if (bytes && loss)
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "options 'halo.bytes_limit' and 'halo.error_limit' are both set; one of them can decide on bits");
+    if ((bytes || loss) && !f.adaptive[GR_FORWARD] && !f.adaptive[GR_BACKWARD])
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option '%s' is set, which decides on adaptive bits, and neither 'halo.bits' nor "
+                       "'halo.bits_backward' is adaptive",
+                       bytes ? "halo.bytes_limit" : "halo.error_limit");
+    return GRAFT_OK;
+}
+
+/* Of an option that may be written in several ways: the same if it comes to the same. */
+static uint64_t number_bits(const graft_context *context, enum gr_option_id option)
+{
+    const double number = gr_option_number(context, option);
+    uint64_t     bits;
+
+    memcpy(&bits, &number, sizeof bits);
     return bits;
 }
 
 int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
 {
-    static const char *const names[] = { "option halo.async", "option halo.smoothing", "option halo.sync_every",
-                                         "option halo.drift_limit" };
-    const char *const        texts[] = { gr_option_text(context, GR_OPTION_HALO_ASYNC),
-                                         gr_option_text(context, GR_OPTION_HALO_SMOOTHING),
-                                         gr_option_text(context, GR_OPTION_HALO_SYNC_EVERY),
-                                         gr_option_text(context, GR_OPTION_HALO_DRIFT_LIMIT) };
-    const uint64_t           values[] = { (uint64_t)gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes"),
-                                          bits_of(gr_option_number(context, GR_OPTION_HALO_SMOOTHING)),
-                                          (uint64_t)gr_option_integer(context, GR_OPTION_HALO_SYNC_EVERY),
-                                          bits_of(gr_option_number(context, GR_OPTION_HALO_DRIFT_LIMIT)) };
+    static const struct {
+        const char       *name;
+        enum gr_option_id id;
+    } options[] = {
+        { "option halo.async", GR_OPTION_HALO_ASYNC },
+        { "option halo.smoothing", GR_OPTION_HALO_SMOOTHING },
+        { "option halo.sync_every", GR_OPTION_HALO_SYNC_EVERY },
+        { "option halo.drift_limit", GR_OPTION_HALO_DRIFT_LIMIT },
+        { "option halo.adapt_every", GR_OPTION_HALO_ADAPT_EVERY },
+        { "option halo.adapt_lambda", GR_OPTION_HALO_ADAPT_LAMBDA },
+        { "option halo.bytes_limit", GR_OPTION_HALO_BYTES_LIMIT },
+        { "option halo.error_limit", GR_OPTION_HALO_ERROR_LIMIT },
+    };
+    enum { COUNT = sizeof options / sizeof *options };
+    const char *names[COUNT], *texts[COUNT];
+    uint64_t    values[COUNT];
+    int32_t     rc = GRAFT_OK;
 
-    return gr_comm_compare_texts(comm, names, values, texts, 4, error);
+    for (int i = 0; i < COUNT; i++) {
+        names[i] = options[i].name;
+        texts[i] = gr_option_text(context, options[i].id);
+        values[i] = number_bits(context, options[i].id);
+    }
+    values[0] = (uint64_t)gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
+    GR_TRY(gr_comm_compare_texts(comm, names, values, texts, COUNT, error));
+    rc = check_limits(context, error);
+done:
+    return rc;
 }
 
 int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers, struct gr_lanes *lanes,
@@ -45,6 +81,9 @@ int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_
     *lanes = (struct gr_lanes){ .context = context, .comm = comm, .n_layers = n_layers };
     lanes->is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
     lanes->smoothing = gr_option_number(context, GR_OPTION_HALO_SMOOTHING);
+    lanes->limits = (struct gr_lane_limits){ .bytes = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT),
+                                             .error = gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT),
+                                             .lambda = gr_option_number(context, GR_OPTION_HALO_ADAPT_LAMBDA) };
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) lanes->adaptive[d] = format.adaptive[d];
     if (!lanes->is_async && !lanes->adaptive[GR_FORWARD] && !lanes->adaptive[GR_BACKWARD]) return GRAFT_OK;
     return GR_NEW(context, lanes->lane, 2 * (int64_t)n_layers, error);
@@ -59,8 +98,11 @@ static int32_t lane_init(const struct gr_lanes *lanes, struct gr_lane *lane, gra
     if (!lane->is_adaptive) return GRAFT_OK;
     GR_TRY(GR_NEW(lanes->context, lane->flow, lanes->comm->n_ranks, error));
     GR_TRY(GR_NEW(lanes->context, lane->widths.range, lane->rows[OUT], error));
+    GR_TRY(GR_NEW(lanes->context, lane->widths.squares, lane->rows[OUT], error));
     for (int side = OUT; side <= IN; side++) {
         GR_TRY(GR_NEW(lanes->context, lane->widths.bits[side], lane->rows[side], error));
+        GR_TRY(GR_NEW(lanes->context, lane->next[side], lane->rows[side], error));
+        GR_TRY(GR_NEW(lanes->context, lane->weight[side], lane->rows[side], error));
         GR_TRY(GR_NEW(lanes->context, lane->widths.at[side], lane->rows[side] + 1, error));
         if (lane->rows[side] > 0) memset(lane->widths.bits[side], 8, (uint64_t)lane->rows[side]);
     }
@@ -68,20 +110,23 @@ done:
     return rc;
 }
 
-int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t rows[2], graft_error *error)
+int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t *const start[2], graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const int32_t n_ranks = lanes->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
 
     if (lanes->lane == NULL) return GRAFT_OK;
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
         struct gr_lane *lane = &lanes->lane[2 * layer + d];
+        const int64_t  *out = start[d == GR_FORWARD ? OUT : IN], *in = start[d == GR_FORWARD ? IN : OUT];
         int32_t         here;
 
         *lane = (struct gr_lane){ .layer = layer,
                                   .direction = d,
                                   .is_adaptive = lanes->adaptive[d],
                                   .is_async = lanes->is_async,
-                                  .rows = { rows[d == GR_FORWARD ? OUT : IN], rows[d == GR_FORWARD ? IN : OUT] },
+                                  .start = { out, in },
+                                  .rows = { out[n_ranks], in[n_ranks] },
                                   .width = -1 };
         here = lane_init(lanes, lane, error);
         if (rc == GRAFT_OK) rc = here;
@@ -112,8 +157,11 @@ void gr_lanes_fini(struct gr_lanes *lanes)
         for (int side = OUT; side <= IN; side++) {
             gr_free(lanes->context, lane->widths.bits[side]);
             gr_free(lanes->context, lane->widths.at[side]);
+            gr_free(lanes->context, lane->next[side]);
+            gr_free(lanes->context, lane->weight[side]);
         }
         gr_free(lanes->context, lane->widths.range);
+        gr_free(lanes->context, lane->widths.squares);
         gr_free(lanes->context, lane->flow);
         gr_free(lanes->context, lane->kept);
         gr_free(lanes->context, lane->partial);
@@ -192,7 +240,7 @@ int64_t gr_lanes_bytes(const struct gr_lanes *lanes)
         if (lane->is_async) bytes += gr_wire_bytes(&lane->wire);
         if (lane->partial != NULL) bytes += 16 * gr_chunk_count(lane->rows[IN], CHUNK);
         if (lane->is_adaptive)
-            bytes += 9 * rows + 16 + 4 * lane->rows[OUT] + (int64_t)sizeof *lane->flow * lanes->comm->n_ranks;
+            bytes += 14 * rows + 16 + 8 * lane->rows[OUT] + (int64_t)sizeof *lane->flow * lanes->comm->n_ranks;
     }
     return bytes;
 }
@@ -288,6 +336,24 @@ done:
     return rc;
 }
 
+/* The bits of an adaptive pass: new ones, if there are some, once nothing travels that has the old ones. */
+static void lay_out(struct gr_lane *lane, const struct gr_wire_pass *on_wire)
+{
+    for (int side = OUT; side <= IN && lane->has_next; side++) {
+        uint8_t *const used = lane->widths.bits[side];
+
+        lane->widths.bits[side] = lane->next[side];
+        lane->next[side] = used;
+    }
+    if (lane->has_next || lane->width != on_wire->width) gr_wire_lay_out(&lane->widths, lane->rows, on_wire->width);
+    lane->has_next = 0;
+    lane->width = on_wire->width;
+    if (!lane->counts || lane->counted_epoch != on_wire->epoch) lane->exchanges = 0;
+    lane->counts = 1;
+    lane->counted_epoch = on_wire->epoch;
+    lane->exchanges++;
+}
+
 int32_t gr_lane_receive(struct gr_lane_pass *p, struct gr_lane *lane, struct gr_wire *shared,
                         struct gr_wire_pass *on_wire, struct gr_wire_rows in, struct gr_team team, graft_error *error)
 {
@@ -307,8 +373,7 @@ int32_t gr_lane_receive(struct gr_lane_pass *p, struct gr_lane *lane, struct gr_
         p->arrived = lane->wire.exchange.came;
     }
     if (lane != NULL && lane->is_adaptive) {
-        if (lane->width != on_wire->width) gr_wire_lay_out(&lane->widths, lane->rows, on_wire->width);
-        lane->width = on_wire->width;
+        lay_out(lane, on_wire);
         on_wire->widths = &lane->widths;
     }
     rc = gr_wire_receive(p->wire, on_wire, in, error);

@@ -17,13 +17,23 @@ struct gr_lane_flow {
 };
 
 struct gr_lane {
-    int32_t               layer, direction;
-    int32_t               is_adaptive, is_async;
-    int64_t               rows[2];    /* that go, and come */
-    struct gr_wire_widths widths;     /* adaptive */
-    int64_t               width;      /* that widths.at is for; -1: none yet */
-    int                   is_adapted; /* adaptive bits were decided on, and: */
-    struct gr_lane_flow  *flow;       /* [n_ranks] of a pass */
+    int32_t        layer, direction;
+    int32_t        is_adaptive, is_async;
+    const int64_t *start[2]; /* [n_ranks + 1] rows by rank: that go, and come */
+    int64_t        rows[2];  /* of all of them */
+
+    /* Adaptive (adapt.h): */
+    struct gr_wire_widths widths;
+    int64_t               width;     /* that widths.at is for; -1: none yet */
+    uint8_t              *next[2];   /* [rows] bits of passes to come, if it has_next */
+    float                *weight[2]; /* [rows] what an error of each is multiplied with, squared, and added up */
+    int                   has_next;
+    int                   is_weighed, is_told; /* the weights of rows that come are known, and of those that go */
+    int                   counts;              /* passes since bits were decided on */
+    int64_t               counted_epoch;       /* of the last one, and: */
+    int64_t               exchanges;           /* how many passes of that epoch had messages */
+    int                   is_adapted;          /* bits were decided on, and: */
+    struct gr_lane_flow  *flow;                /* [n_ranks] of a pass */
 
     /* Asynchronous: */
     struct gr_wire wire;
@@ -39,6 +49,13 @@ struct gr_lane {
     int64_t        oldest;   /* of those of all passes */
 };
 
+/** What decides on adaptive bits: at most so many bytes in an epoch, or so much loss, or, where both are 0, the balance
+ *  of loss and time. */
+struct gr_lane_limits {
+    int64_t bytes;
+    double  error, lambda;
+};
+
 /** The lanes of a plan. */
 struct gr_lanes {
     const graft_context *context;
@@ -46,7 +63,9 @@ struct gr_lanes {
     int32_t              n_layers;
     int32_t              adaptive[2], is_async;
     double               smoothing;
-    struct gr_lane      *lane; /* [n_layers x 2], or NULL where no option asks for them */
+
+    struct gr_lane_limits limits;
+    struct gr_lane       *lane; /* [n_layers x 2], or NULL where no option asks for them */
 };
 
 /** A pass on its way. */
@@ -67,12 +86,14 @@ struct gr_lane_pass {
  *  Neither says anything about memory for rows. \return OK; ERR_NOMEM. */
 int32_t gr_lanes_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers, struct gr_lanes *lanes,
                       graft_error *error);
-/** Make both lanes of a layer; likewise. \param[in] rows  That go forward, and that come. */
-int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t rows[2], graft_error *error);
+/** Make both lanes of a layer; likewise. \param[in] start  [n_ranks + 1] of rows that go forward, and that come: they
+ *  outlive the lanes. */
+int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t *const start[2], graft_error *error);
 /** Waits for what travels, so what gr_wire_receive() was told of must be there. */
 void    gr_lanes_fini(struct gr_lanes *lanes);
 
-/** Whether the options are the same on all ranks. Collective. \return OK; ERR_ARG, ERR_PEER. */
+/** Whether the options are the same on all ranks, and go together. Collective. \return OK; ERR_ARG, ERR_OPTION: the
+ *  same on all ranks; ERR_PEER. */
 int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
 /** Have memory for passes of a lane that are so wide. Where the last one was not, its rows are dropped. NULL is legal.

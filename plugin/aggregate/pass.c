@@ -1,6 +1,7 @@
 /* A pass over a plan: rows are made and sent, the local part of the product is done while they travel, and what came is
  * aggregated.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/adapt.h"
 #include "aggregate/plan.h"
 #include "base/parallel.h"
 
@@ -235,6 +236,17 @@ static struct gr_lane *lane_of(const graft_plan *plan)
     return gr_lanes_find(&plan->lanes, pass->args.layer, pass->gets == GR_SIDE_IN ? GR_FORWARD : GR_BACKWARD);
 }
 
+/* What the pass makes of the rows that come. */
+static void weigh(const graft_plan *plan, struct gr_lane *lane)
+{
+    const struct gr_pass *pass = &plan->pass;
+    const int is_second = pass->args.semiring == GRAFT_PLUS_SECOND || pass->args.semiring == GRAFT_MAX_SECOND ||
+                          pass->args.semiring == GRAFT_MIN_SECOND;
+    const graft_matrix *matrix = pass->gets == GR_SIDE_OUT ? plan->send_transpose : plan->receive;
+
+    gr_adapt_weigh(lane, &matrix->csr, !is_second, pass->x.dtype, pass->args.row_scale);
+}
+
 /* All of a pass that happens before end(). What fails here has others waiting. */
 static int32_t run(graft_plan *plan, graft_error *error)
 {
@@ -242,10 +254,12 @@ static int32_t run(graft_plan *plan, graft_error *error)
     const int           transposed = pass->gets == GR_SIDE_OUT;
     const uint32_t      flags = pass->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
     struct gr_wire_pass on_wire = wire_pass(pass);
+    struct gr_lane     *lane = lane_of(plan);
     int32_t             rc = GRAFT_OK;
 
-    GR_TRY(gr_lane_receive(&pass->on_lane, lane_of(plan), &plan->wire, &on_wire, rows_of(plan, pass->gets),
-                           team_of(plan), error));
+    if (lane != NULL) weigh(plan, lane);
+    GR_TRY(
+        gr_lane_receive(&pass->on_lane, lane, &plan->wire, &on_wire, rows_of(plan, pass->gets), team_of(plan), error));
     if (!pass->on_lane.again) GR_TRY(make_rows(plan, transposed ? plan->receive_transpose : plan->send, error));
     GR_TRY(gr_lane_send(&pass->on_lane, team_of(plan), error));
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,

@@ -1,7 +1,11 @@
 /* Making plans.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
+
+#include "aggregate/adapt.h"
 #include "base/memory.h"
+
+#include <string.h>
 
 struct gr_cover_choice gr_cover_choice(const graft_context *context)
 {
@@ -24,20 +28,20 @@ static int keeps_covers(const graft_plan *plan)
 
 static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post, 3 weighted)",
-                                         "option halo.cover_lambda (times 10^9)",
-                                         "whether option halo.file names one",
-                                         "GRAFT_PLAN_TRANSPOSED",
-                                         "width of the plan",
-                                         "dtype of the plan",
-                                         "the type of values",
-                                         "layers of the plan" };
-    const uint64_t           values[] = { (uint64_t)plan->cover.kind,   (uint64_t)(plan->cover.lambda * 1e9),
-                                          (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
-                                          (uint64_t)wish->width,        (uint64_t)wish->dtype,
-                                          (uint64_t)plan->value_type,   (uint64_t)wish->layers };
+    static const char *const names[] = {
+        "option halo.cover",     "option halo.cover_lambda", "whether option halo.file names one",
+        "GRAFT_PLAN_TRANSPOSED", "width of the plan",        "dtype of the plan",
+        "the type of values",    "layers of the plan"
+    };
+    const char *const texts[8] = { gr_option_text(plan->context, GR_OPTION_HALO_COVER),
+                                   gr_option_text(plan->context, GR_OPTION_HALO_COVER_LAMBDA) };
+    uint64_t          values[] = { (uint64_t)plan->cover.kind,   0,
+                                   (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
+                                   (uint64_t)wish->width,        (uint64_t)wish->dtype,
+                                   (uint64_t)plan->value_type,   (uint64_t)wish->layers };
 
-    return gr_comm_compare(plan->comm, names, values, 8, error);
+    memcpy(&values[1], &plan->cover.lambda, sizeof values[1]);
+    return gr_comm_compare_texts(plan->comm, names, values, texts, 8, error);
 }
 
 static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -84,10 +88,9 @@ static int32_t list_bare(graft_plan *plan, graft_error *error)
 
 int32_t gr_plan_add_lanes(graft_plan *plan, int32_t layer, graft_error *error)
 {
-    const int32_t n_ranks = plan->comm->n_ranks;
-    const int64_t rows[] = { plan->side[GR_SIDE_OUT].start[n_ranks], plan->side[GR_SIDE_IN].start[n_ranks] };
+    const int64_t *const start[] = { plan->side[GR_SIDE_OUT].start, plan->side[GR_SIDE_IN].start };
 
-    return gr_lanes_add(&plan->lanes, layer, rows, error);
+    return gr_lanes_add(&plan->lanes, layer, start, error);
 }
 
 /* Lanes of all layers, or none so far; and memory for them. */
@@ -238,6 +241,24 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     made = NULL;
 done:
     gr_plan_destroy(made);
+    return rc;
+}
+
+static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
+{
+    if (plan->pass.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    if (plan->lanes.adaptive[GR_FORWARD] || plan->lanes.adaptive[GR_BACKWARD]) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE,
+                   "the plan was made without adaptive bits (options 'halo.bits' and 'halo.bits_backward')");
+}
+
+int32_t gr_plan_adapt(graft_plan *plan, graft_error *error)
+{
+    int32_t rc = check_adaptive(plan, error);
+
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    rc = gr_adapt(&plan->lanes, NULL, 2 * plan->lanes.n_layers, error);
+done:
     return rc;
 }
 

@@ -176,6 +176,9 @@ int64_t gr_plan_bytes(const graft_plan *plan);
 int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_pass_end(graft_plan *plan, graft_error *error);
 
+/** See graft_aggregate.adapt(). Collective. */
+int32_t gr_plan_adapt(graft_plan *plan, graft_error *error);
+
 /** rank -1: all. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 void    gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity);

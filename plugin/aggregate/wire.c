@@ -6,6 +6,8 @@
 #include "base/parallel.h"
 #include "base/random.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -315,6 +317,30 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     w->lost[2 * row + 1] = (float)error.bound;
 }
 
+/* What adaptive bits are decided by; no codec: no code fits the row. */
+static void trace(const struct gr_wire *w, const struct gr_codec *codec, int64_t row, const uint8_t *record)
+{
+    double squares = 0;
+    float  sum = 0;
+
+    if (w->widths == NULL) return;
+    w->widths->range[row] = w->widths->squares[row] = 0;
+    if (codec == NULL) return;
+    if (codec->dtype == GRAFT_F64) {
+        const double *x = (const double *)(const void *)plain_row(w, OUT, row);
+
+        for (int64_t j = 0; j < codec->width; j++) squares += x[j] * x[j];
+    } else {
+        const float *x = (const float *)(const void *)plain_row(w, OUT, row);
+
+#pragma omp simd simdlen(16) reduction(+ : sum)
+        for (int64_t j = 0; j < codec->width; j++) sum += x[j] * x[j];
+        squares = (double)sum;
+    }
+    w->widths->range[row] = gr_codec_range(codec, record);
+    w->widths->squares[row] = (float)fmin(squares, (double)FLT_MAX);
+}
+
 /* exchange.plain_out[q] becomes not 0 where a row for rank q fits no code. */
 static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
@@ -333,11 +359,11 @@ static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
 #pragma omp atomic write
             w->exchange.plain_out[q] = 1;
             if (w->format.measuring != GR_MEASURE_NONE) w->lost[2 * row] = -1;
-            if (w->widths != NULL) w->widths->range[row] = 0;
+            trace(w, NULL, row, record);
             continue;
         }
         if (w->format.measuring != GR_MEASURE_NONE) look_at(w, &codec, row, number, record, work);
-        if (w->widths != NULL) w->widths->range[row] = gr_codec_range(&codec, record);
+        trace(w, &codec, row, record);
     }
 }
 

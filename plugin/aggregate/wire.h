@@ -38,7 +38,8 @@ struct gr_wire_rows {
 struct gr_wire_widths {
     uint8_t *bits[2]; /* [rows] */
     int64_t *at[2];   /* [rows + 1] */
-    float   *range;   /* [rows that go] written: the largest element less the smallest, roughly */
+    float   *range;   /* [rows that go] written: the largest element less the smallest, roughly; 0 of one in no code */
+    float   *squares; /* [rows that go] written: the sum of the squares of its elements */
 };
 
 /** What passes have in common, and how rows travel: exact, as they are, whatever the options say. `semiring` and

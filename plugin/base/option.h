@@ -72,6 +72,14 @@
       "of asynchronous epochs, the share of what was used before in what is used now")                                 \
     X(HALO_DRIFT_LIMIT, "halo.drift_limit", 0, "number", "0", "0..",                                                   \
       "of asynchronous epochs, wait for own rows after one whose rows changed by more than this part; 0: none is")     \
+    X(HALO_ADAPT_EVERY, "halo.adapt_every", 0, "integer", "20", "0..",                                                 \
+      "of adaptive bits: epochs after which they are decided anew; 0: once, after the first epoch")                    \
+    X(HALO_ADAPT_LAMBDA, "halo.adapt_lambda", 0, "number", "0.5", "0..1",                                              \
+      "of adaptive bits without a limit: what loss weighs against time; 1: loss alone")                                \
+    X(HALO_BYTES_LIMIT, "halo.bytes_limit", 0, "integer", "0", "0..",                                                  \
+      "of adaptive bits: bytes of all their rows, of all ranks, in an epoch at most; 0: no limit")                     \
+    X(HALO_ERROR_LIMIT, "halo.error_limit", 0, "number", "0", "0..",                                                   \
+      "of adaptive bits: the share of the squares of rows that each layer may lose in a direction; 0: no limit")       \
     X(HALO_TIMEOUT, "halo.timeout", 0, "number", "600", "1..1000000000",                                               \
       "seconds that a rank waits for another before all give up")                                                      \
     X(METIS_PROGRAM, "metis.program", 1, "text", "auto", "", "program that METIS partitions with; auto: graft-metis")  \

@@ -146,6 +146,7 @@ void gr_comm_destroy(struct gr_comm *comm)
     gr_comm_give_up(comm);
     gr_control_destroy(comm);
     gr_calls_destroy(comm);
+    gr_free(comm->context, comm->pace);
     if (comm->is_unsafe) comm->context->keeps--;
     gr_free(comm->context, comm);
 }

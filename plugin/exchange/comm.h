@@ -34,6 +34,7 @@ struct gr_comm {
     struct gr_request *pending;
     struct gr_control *control;   /* of verdict.c */
     struct gr_calls   *calls;     /* of calls.c */
+    struct gr_pace    *pace;      /* of pace.h, or NULL */
     int32_t            dead;      /* 0, or ERR_PEER */
     int32_t            is_unsafe; /* bytes of messages that were given up may still be touched */
     graft_error        cause;     /* of death */

@@ -24,7 +24,7 @@ static struct gr_operand first_rows(struct gr_operand x, int64_t rows)
 
 int32_t gr_conv_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    return layer->gathered != NULL ? gr_layer_gather(t, layer, x, error) : GRAFT_OK;
+    return layer->neigh != NULL && layer->aggregate_first ? gr_layer_gather(t, layer, x, error) : GRAFT_OK;
 }
 
 int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,

@@ -166,7 +166,7 @@ done:
 
 int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
 {
-    const int     keeps = x.data == t->x && gr_gathers_once(t);
+    const int     keeps = layer == &t->layers[0] && gr_gathers_once(t); /* arrays of no rows may all be NULL */
     struct gr_sum sum = { .way = keeps ? GR_GATHER_ALL : GR_GATHER, .width = layer->in, .out = layer->gathered };
     int32_t       rc = GRAFT_OK;
 

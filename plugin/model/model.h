@@ -242,6 +242,9 @@ struct gr_ranks {
     int                   waits;       /* the step in work has its own rows, asynchronous or not */
     double                drift;       /* of rows of the last step, |new - old| / |new| */
     double                polled;      /* when gr_ranks_poll() did something */
+    int64_t               adapt_every; /* of adaptive bits; 0: once */
+    int64_t               traced;      /* steps since they were decided on, and: */
+    int                   is_adapted;  /* they were */
 };
 
 /** A search for what training depends on, breadth first and level by level. */

@@ -1,6 +1,7 @@
 /* A trainer over ranks: each has the rows of the vertices it owns, and the weights, which are the same on all. What
  * a rank can fail in alone is agreed on before the ranks do the next thing together.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "aggregate/adapt.h"
 #include "aggregate/plan.h"
 #include "base/crc.h"
 #include "base/parallel.h"
@@ -199,7 +200,7 @@ done:
     return rc;
 }
 
-/* When steps wait for their own rows. */
+/* When steps wait for their own rows, and when bits are decided on. */
 static void read_waits(graft_trainer *t)
 {
     static const struct {
@@ -212,6 +213,7 @@ static void read_waits(graft_trainer *t)
     t->ranks.is_async = gr_option_is(t->context, GR_OPTION_HALO_ASYNC, "yes");
     t->ranks.sync_every = gr_option_integer(t->context, GR_OPTION_HALO_SYNC_EVERY);
     t->ranks.drift_limit = gr_option_number(t->context, GR_OPTION_HALO_DRIFT_LIMIT);
+    t->ranks.adapt_every = gr_option_integer(t->context, GR_OPTION_HALO_ADAPT_EVERY);
     for (int i = 0; i < 3 && !t->ranks.is_async && t->over->comm->rank == 0; i++)
         if (gr_option_number(t->context, idle[i].id) > 0)
             gr_log(t->context, GRAFT_LOG_WARNING, "option '%s' is %s, and does nothing: halo.async is no", idle[i].name,
@@ -243,11 +245,34 @@ graft_plan *gr_ranks_step_plan(const graft_trainer *t, int32_t l)
     return t->layers[l].masked_plan != NULL ? t->layers[l].masked_plan : t->ranks.plan;
 }
 
+static const struct gr_lanes *lanes_of(const graft_trainer *t, int32_t l)
+{
+    return t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.lanes : &gr_ranks_step_plan(t, l)->lanes;
+}
+
 struct gr_lane *gr_ranks_lane(const graft_trainer *t, int32_t l, int32_t direction)
 {
-    if (t->config.kind == GR_MODEL_MLP) return NULL;
-    if (t->config.kind == GR_MODEL_GAT) return gr_lanes_find(&t->ranks.halo_rows.lanes, l, direction);
-    return gr_lanes_find(&gr_ranks_step_plan(t, l)->lanes, l, direction);
+    return t->config.kind != GR_MODEL_MLP ? gr_lanes_find(lanes_of(t, l), l, direction) : NULL;
+}
+
+int32_t gr_ranks_adapt(graft_trainer *t, graft_error *error)
+{
+    struct gr_ranks *r = &t->ranks;
+    struct gr_lane  *lane[GR_DIRECTIONS * GR_LAYERS_MAX];
+    const double     begin = gr_profile_begin(t);
+    int32_t          rc = GRAFT_OK;
+
+    if (t->over == NULL || t->config.kind == GR_MODEL_MLP || r->traced == 0) return GRAFT_OK;
+    if (r->is_adapted && (r->adapt_every == 0 || r->traced < r->adapt_every)) return GRAFT_OK;
+    if (!lanes_of(t, 0)->adaptive[GR_FORWARD] && !lanes_of(t, 0)->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
+        lane[i] = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, error));
+    r->is_adapted = 1;
+    r->traced = 0;
+    gr_profile_end_alone(t, "adapt", begin);
+done:
+    return rc;
 }
 
 void gr_ranks_begin_step(graft_trainer *t)
@@ -255,6 +280,7 @@ void gr_ranks_begin_step(graft_trainer *t)
     struct gr_ranks *r = &t->ranks;
 
     gr_traffic_begin(t);
+    r->traced++;
     r->waits = (r->sync_every > 0 && t->progress.epoch % r->sync_every == 0) ||
                (r->drift_limit > 0 && r->drift > r->drift_limit);
 }

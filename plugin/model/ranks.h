@@ -29,6 +29,9 @@ int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_
 graft_plan *gr_ranks_step_plan(const graft_trainer *trainer, int32_t l);
 /** Not collective: what that layer sends in a step in one direction, NULL if no option asks for lanes. */
 struct gr_lane *gr_ranks_lane(const graft_trainer *trainer, int32_t l, int32_t direction);
+/** Before a step: decide on adaptive bits by the last one, if it is time. \return as gr_adapt(), and nothing has
+ *  changed; the comm lives on but for ERR_PEER. */
+int32_t gr_ranks_adapt(graft_trainer *trainer, graft_error *error);
 /** Not collective: a step begins. */
 void gr_ranks_begin_step(graft_trainer *trainer);
 /** The loss of all; and, asynchronous, how much rows have drifted. */

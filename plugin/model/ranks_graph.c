@@ -169,7 +169,8 @@ static int32_t init_attention(graft_trainer *t, graft_error *error)
     t->n_seen = t->n + halo->count;
     for (int32_t l = 0; l < layers; l++) width[l] = gr_config_wide(&t->config, l);
     GR_TRY(gr_ranks_agree(t, make_joined(t, error), error));
-    rc = gr_halo_rows_init(t->context, t->over->comm, halo, width, layers, &t->ranks.halo_rows, error);
+    GR_TRY(gr_halo_rows_init(t->context, t->over->comm, halo, width, layers, &t->ranks.halo_rows, error));
+    gr_halo_rows_weigh(&t->ranks.halo_rows, &t->ranks.part);
 done:
     return rc;
 }

@@ -320,6 +320,8 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
         (double)NAN;
     t->threads = gr_threads(t->context, 0);
     GR_TRY(gr_profile_reset(t, error));
+    rc = gr_ranks_adapt(t, error);
+    if (rc < 0) return rc; /* as all ranks do */
     GR_TRY(step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;
     epoch->evaluated = evaluation_is_due(t);

@@ -431,6 +431,9 @@ static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **pla
     args.flags = GRAFT_AGGREGATE_TRANSPOSE;
     TRY(s->aggregate->begin(*plan, &args, error));
     TRY(s->aggregate->end(*plan, error));
+    TRY(s->aggregate->adapt(*plan, error));
+    TRY(s->aggregate->begin(*plan, &args, error));
+    TRY(s->aggregate->end(*plan, error));
     TRY(s->aggregate->info(*plan, -1, &of_plan, error));
     TRY(s->aggregate->explain(*plan, text, sizeof text, error));
 done:
@@ -495,7 +498,10 @@ const struct scenario scenarios[] = {
     { .name = "ranks as threads", .play = play_transport },
     { .name = "a graph over one rank",
       .play = play_graph,
-      .settings = { { "threads", "2" }, { "partition", "hash" }, { "halo.cover", "pre" } } },
+      .settings = { { "threads", "2" },
+                    { "partition", "hash" },
+                    { "halo.cover", "pre" },
+                    { "halo.bits", "adaptive" } } },
     { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
     { .name = "gcn over one rank, sparse features",
       .play = play_over_ranks,
@@ -507,7 +513,11 @@ const struct scenario scenarios[] = {
       .settings = { { "model", "gat" }, { "heads", "2" }, { "hidden", "6" }, { "recompute", "yes" } } },
     { .name = "sage over one rank, labels as input",
       .play = play_over_ranks,
-      .settings = { { "label_rate", "0.5" }, { "hidden", "6" }, { "profile", "yes" } } },
+      .settings = { { "label_rate", "0.5" },
+                    { "hidden", "6" },
+                    { "profile", "yes" },
+                    { "halo.bits_backward", "adaptive" },
+                    { "halo.adapt_every", "1" } } },
     { .name = "gin, several classes at once as input",
       .play = play_training,
       .set = SCENE_TARGETS,

@@ -15,7 +15,7 @@ struct scene {
     struct sample_dataset set[SCENE_SETS];
     struct sample_csr     a;
     struct data_folder    dense, sparse, market, modules; /* modules: one good kernel, or empty */
-    double                loss; /* of the last epoch that was trained */
+    double                loss;                           /* of the last epoch that was trained */
 };
 
 void scene_init(struct scene *scene);

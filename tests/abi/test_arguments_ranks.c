@@ -161,7 +161,8 @@ static void passes(graft_plan *plan, graft_plan *forward)
     BAD(GRAFT_ERR_ARG, a.size = 3);
     BAD(GRAFT_ERR_ARG, a.semiring = 0);
     BAD(GRAFT_ERR_ARG, a.semiring = 7);
-    BAD(GRAFT_ERR_ARG, a.flags = 8);
+    BAD(GRAFT_OK, a.flags = GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_WAIT);
+    BAD(GRAFT_ERR_ARG, a.flags = 32);
     BAD(GRAFT_ERR_ARG, a.x = NULL);
     BAD(GRAFT_ERR_ARG, a.out = NULL);
     BAD(GRAFT_ERR_ARG, a.times = times);
@@ -216,6 +217,8 @@ static void plan_calls(graft_graph *graph, graft_plan *plan)
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, text, 0, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, NULL, 9, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(NULL, text, sizeof text, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->adapt(NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.aggregate->adapt(plan, &error)); /* its bits are 32 */
     s.aggregate->destroy(NULL);
 }
 

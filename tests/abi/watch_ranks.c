@@ -150,6 +150,14 @@ static void plan_destroy(graft_plan *plan)
     WATCHED_VOID("graft.aggregate/1 destroy", aggregate->destroy(plan));
 }
 
+static int32_t plan_adapt(graft_plan *plan, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.aggregate/1 adapt", error, aggregate->adapt(plan, error), 1, MAY_KEEP);
+    return rc;
+}
+
 static const graft_aggregate watched_aggregate = {
     .size = sizeof watched_aggregate,
     .create = plan_create,
@@ -158,6 +166,7 @@ static const graft_aggregate watched_aggregate = {
     .info = plan_info,
     .explain = plan_explain,
     .destroy = plan_destroy,
+    .adapt = plan_adapt,
 };
 
 static int32_t codec_row_bytes(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,

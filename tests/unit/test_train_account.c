@@ -5,10 +5,9 @@
 #include "../oracle/sample.h"
 #include "../tap.h"
 
-#include "model/model.h"
+#include "graft_codec.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,8 +29,6 @@ struct job {
     int                   few;                            /* few are trained, and none of them gathers from all */
     int                   bits;                           /* of all rows but those that go as they are; 0: several */
     int                   mixes;                          /* rows get bits of their own after the first epoch */
-    struct gr_lane_flow   mixed[ITEMS][HOSTS_MOST];
-    pthread_barrier_t     barrier;
     int32_t               refused[7];
 };
 
@@ -61,64 +58,6 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
     return rc;
 }
 
-/* The rows that lane `i` sends and gets, by rank. */
-static void starts_of(const graft_trainer *t, int i, const int64_t *start[2])
-{
-    const graft_plan *plan = t->layers[i / 2].masked_plan != NULL ? t->layers[i / 2].masked_plan : t->ranks.plan;
-
-    start[i % 2] = plan != NULL ? plan->side[GR_SIDE_OUT].start : t->ranks.halo_rows.links.send_start;
-    start[1 - i % 2] = plan != NULL ? plan->side[GR_SIDE_IN].start : t->ranks.halo_rows.halo->start;
-}
-
-static struct gr_lane *lane_of(graft_trainer *t, int i)
-{
-    const graft_plan *plan = t->layers[i / 2].masked_plan != NULL ? t->layers[i / 2].masked_plan : t->ranks.plan;
-
-    return &(plan != NULL ? &plan->lanes : &t->ranks.halo_rows.lanes)->lane[i];
-}
-
-/* Give all rows of lane `i` 2, 4 or 8 bits, which both sides know; and say what that comes to. */
-static void mix_lane(const struct host *host, graft_trainer *t, int i, struct gr_lane_flow *flow)
-{
-    struct gr_lane *lane = lane_of(t, i);
-    const int64_t  *start[2];
-
-    starts_of(t, i, start);
-    for (int side = 0; side < 2; side++) {
-        for (int32_t q = 0; q < host->n_ranks; q++) {
-            const int pair = side == 0 ? 3 * host->rank + 5 * q : 3 * q + 5 * host->rank;
-
-            for (int64_t row = start[side][q]; row < start[side][q + 1]; row++) {
-                const int     which = (int)((pair + i + (row - start[side][q]) / 2) % 3);
-                const int64_t bytes = ((int64_t)(2 << which) * lane->width + 7) / 8 + 4;
-
-                lane->widths.bits[side][row] = (uint8_t)(2 << which);
-                *(side == 0 ? &flow->bytes_out : &flow->bytes_in) += bytes;
-                if (side == 0) flow->rows_out[which]++;
-            }
-        }
-    }
-    lane->width = -1; /* the next pass finds out where rows begin now */
-}
-
-/* Between two epochs, while nothing travels: what is decided on otherwise by what rows are worth. */
-static void mix(struct host *host, struct job *job, graft_trainer *t)
-{
-    int used[ITEMS];
-
-    for (int i = 0; i < ITEMS; i++) {
-        used[i] = lane_of(t, i)->width >= 0;
-        if (used[i]) mix_lane(host, t, i, &job->mixed[i][host->rank]);
-    }
-    pthread_barrier_wait(&job->barrier);
-    for (int i = 0; i < ITEMS; i++) {
-        struct gr_lane *lane = lane_of(t, i);
-
-        if (used[i]) memcpy(lane->flow, job->mixed[i], (size_t)host->n_ranks * sizeof *lane->flow);
-        lane->is_adapted = used[i];
-    }
-}
-
 static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
 {
     graft_epoch epoch = GRAFT_INIT(graft_epoch);
@@ -131,7 +70,6 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
         rc = host->train->epoch(trainer, &epoch, &host->error);
         counting_begin(NULL);
         if (rc == GRAFT_OK) rc = ask(host, trainer, step);
-        if (rc == GRAFT_OK && e == 0 && job->mixes) mix(host, job, trainer);
     }
     return rc;
 }
@@ -365,7 +303,6 @@ static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, 
     job->few = more->few;
     job->bits = more->bits;
     job->mixes = more->mixes;
-    pthread_barrier_init(&job->barrier, NULL, (unsigned)n_ranks);
     sample_dataset_init(&job->set, &sample, n, FEATURES, CLASSES, 0, 0);
     for (int64_t v = 0; v < n && job->few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
@@ -377,7 +314,6 @@ static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, 
 static void job_free(struct job *job)
 {
     sample_dataset_fini(&job->set);
-    pthread_barrier_destroy(&job->barrier);
     free(job);
 }
 
@@ -504,7 +440,7 @@ int main(void)
         { { "hidden=40,8", "input_dropout=0.2" }, 32, 0, 0 },
         { { "halo.bits=2", "halo.error=exact" }, 2, 0, 0 },
         { { "halo.bits=1", "halo.error=exact" }, 1, 0, 0 },
-        { { "halo.bits=adaptive", "halo.error=exact", "hidden=16" }, 8, 0, 0 },
+        { { "halo.bits=adaptive", "halo.error=exact", "hidden=16", "halo.bytes_limit=1000000000" }, 8, 0, 0 },
         { { "halo.bits=adaptive", "halo.error=exact", "hidden=40,8" }, 0, 0, 1 },
         { { "halo.bits=adaptive", "recompute=yes", "hidden=16", "reuse_input=no" }, 0, 0, 1 },
         { { "halo.async=yes", "recompute=yes", "hidden=16" }, 32, 0, 0 },

@@ -203,7 +203,6 @@ int main(void)
         test_exact(&w);
         for (int k = 0; k < 3; k++) test_makers(&w, covers[k], k == 0 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         for (int k = 0; k < 3; k++) test_raw(&w, covers[k]);
-        test_raw(&w, "weighted");
         world_fini(&w);
     }
     return done();

@@ -1,0 +1,470 @@
+/* Adaptive bits of plans and halos: weights of rows against products with unit vectors and sums over the graph, both
+ * sides of a pass have the same bits, limits are kept by what is sent and lost, the balance is the best there is; and
+ * whatever is wrong all ranks say.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/adapting.h"
+#include "../tap.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 300 };
+
+static struct sample_csr graph;
+static float             x[N * WIDTH], scale[N];
+
+/* Rows are of very different size. */
+static void make_world(void)
+{
+    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 0, 0 };
+    struct sample                 sample = { 5 };
+
+    sample_csr_init_shape(&graph, &sample, &shape);
+    for (int64_t v = 0; v < N; v++) {
+        const double size = exp(sample_real(&sample, -3, 3));
+
+        scale[v] = (float)sample_real(&sample, 0.2, 1);
+        for (int j = 0; j < WIDTH; j++) x[v * WIDTH + j] = (float)(size * sample_real(&sample, -1, 1));
+    }
+}
+
+static void job_init(struct adapting_job *job, const char *cover, const char *const *settings)
+{
+    memset(job, 0, sizeof *job);
+    job->n = N;
+    job->adapts = 1;
+    job->spread = (struct spread){ .graph = &graph.csr,
+                                   .dtype = GRAFT_F32,
+                                   .x = (char *)x,
+                                   .x_width = WIDTH,
+                                   .scale = (char *)scale,
+                                   .partition = "hash",
+                                   .cover = cover,
+                                   .threads = "1",
+                                   .settings = settings };
+}
+
+/* -- tests -------------------------------------------------------------------------------------------------------- */
+
+#define ADAPTIVE "halo.bits", "adaptive"
+
+static void test_weights(const char *cover, int32_t n_ranks, enum slicing slicing)
+{
+    static const char *const   settings[] = { ADAPTIVE, NULL };
+    static struct adapting_job job;
+    int64_t                    bytes, rows = 0;
+    double                     worst = 0;
+    const char                *words;
+    int32_t                    rc;
+
+    job_init(&job, cover, settings);
+    job.probes = 1;
+    job.spread.slicing = slicing;
+    words = adapting_run(&job, n_ranks, &rc);
+    if (words == NULL) words = adapting_check(&job, n_ranks, &bytes);
+    for (int32_t p = 0; p < n_ranks && words == NULL; p++)
+        for (int lane = 0; lane < LANES; lane++)
+            for (int64_t row = 0; row < job.seen[p][lane].start[1][n_ranks]; row++, rows++) {
+                const double probed = job.seen[p][lane].probed[row];
+
+                worst = fmax(worst, fabs((double)job.seen[p][lane].weight[1][row] - probed) / probed);
+            }
+    ok(words == NULL && worst < 1e-5 && (rows > 0) == (n_ranks > 1),
+       "%s on %d ranks: weights of %lld rows are squares of what products make of them, within %.2g%s%s", cover,
+       n_ranks, (long long)rows, worst, words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+static void test_bytes(int32_t n_ranks, const char *async)
+{
+    static struct adapting_job job;
+    char                       limit[32];
+    const char *const          settings[] = { ADAPTIVE, "halo.bytes_limit", limit, "halo.async", async, NULL };
+    const char *const          plain[] = { "halo.bits", "8", NULL };
+    int64_t                    many, bytes = 0;
+    const char                *words;
+    int32_t                    rc;
+
+    job_init(&job, "hybrid", plain);
+    job.adapts = 0;
+    words = adapting_run(&job, n_ranks, &rc);
+    many = job.sent;
+    adapting_fini(&job);
+    snprintf(limit, sizeof limit, "%lld", (long long)(many * 6 / 10));
+    job_init(&job, "hybrid", settings);
+    job.adapts = 3;
+    if (words == NULL) words = adapting_run(&job, n_ranks, &rc);
+    if (words == NULL) words = adapting_check(&job, n_ranks, &bytes);
+    ok(words == NULL && bytes <= many * 6 / 10 && bytes > many * 55 / 100 && job.off < 0.02 && job.off > 0,
+       "%d ranks, halo.async=%s: of %lld bytes with 8 bits, %lld may be sent, and %lld are: %.2g off%s%s", n_ranks,
+       async, (long long)many, (long long)many * 6 / 10, (long long)bytes, job.off, words != NULL ? ": " : "",
+       words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+static void test_error(const char *limit, const char *rounding)
+{
+    const char *const          settings[] = { ADAPTIVE, "halo.error_limit", limit, "halo.rounding", rounding, NULL };
+    static struct adapting_job job;
+    int64_t                    bytes = 0;
+    const char                *words;
+    double                     lost = 0;
+    int32_t                    rc;
+
+    job_init(&job, "hybrid", settings);
+    words = adapting_run(&job, 4, &rc);
+    if (words == NULL) words = adapting_check(&job, 4, &bytes);
+    if (words == NULL) lost = adapting_lost(&job, 4);
+    ok(words == NULL && lost < 1.15 * atof(limit) && lost > 0.5 * atof(limit) && adapting_count(&job, 4, 2) > 0,
+       "at most %s of the squares may be lost, %s, and %.3g are, with %lld, %lld and %lld rows of 2, 4, 8 bits%s%s",
+       limit, rounding, lost, (long long)adapting_count(&job, 4, 2), (long long)adapting_count(&job, 4, 4),
+       (long long)adapting_count(&job, 4, 8), words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+/* The same bits for any number of threads. */
+static void test_threads(void)
+{
+    static const char *const   settings[] = { ADAPTIVE, "halo.error_limit", "0.02", NULL };
+    static struct adapting_job job[2];
+    const char                *words = NULL;
+    int                        differ = 0;
+    int32_t                    rc;
+
+    for (int i = 0; i < 2; i++) {
+        job_init(&job[i], "hybrid", settings);
+        job[i].spread.pass_threads = 1 + 4 * i;
+        if (words == NULL) words = adapting_run(&job[i], 3, &rc);
+    }
+    for (int p = 0; p < 3 && words == NULL; p++)
+        for (int lane = 0; lane < LANES; lane++)
+            differ |= memcmp(job[0].seen[p][lane].bits[0], job[1].seen[p][lane].bits[0],
+                             (size_t)job[0].seen[p][lane].start[0][3]);
+    ok(words == NULL && differ == 0 && adapting_count(&job[0], 3, 4) > 0, "1 and 5 threads have the same bits%s%s",
+       words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job[0]);
+    adapting_fini(&job[1]);
+}
+
+/* Of a halo: forward, 1 / degree^2 of each row that has the vertex; backward 1. */
+static void test_halo(int32_t n_ranks)
+{
+    static const char *const   settings[] = { ADAPTIVE, "halo.error_limit", "0.05", NULL };
+    static struct adapting_job job;
+    int64_t                    bytes = 0;
+    double                     sum = 0, want = 0;
+    const char                *words;
+    int                        odd = 0;
+    int32_t                    rc;
+
+    job_init(&job, "hybrid", settings);
+    job.halo = 1;
+    words = adapting_run(&job, n_ranks, &rc);
+    if (words == NULL) words = adapting_check(&job, n_ranks, &bytes);
+    for (int32_t p = 0; p < n_ranks && words == NULL; p++) {
+        const struct seen *forward = &job.seen[p][0], *back = &job.seen[p][1];
+
+        for (int64_t row = 0; row < forward->start[0][n_ranks]; row++) {
+            const int64_t u = forward->vertex[row];
+            double        weight = 0;
+            int32_t       q = 0;
+
+            while (row >= forward->start[0][q + 1]) q++;
+            for (int64_t v = 0; v < N; v++)
+                for (int64_t e = graph.row_ptr[v]; e < graph.row_ptr[v + 1]; e++)
+                    if (job.spread.found[v] == q && ((const int32_t *)graph.col_idx)[e] == u)
+                        weight += pow((double)(graph.row_ptr[v + 1] - graph.row_ptr[v]), -2);
+            odd += fabs(weight / (double)forward->weight[0][row] - 1) > 1e-5;
+            want += weight;
+            sum += (double)forward->weight[0][row];
+        }
+        for (int64_t row = 0; row < back->start[0][n_ranks]; row++) odd += back->weight[0][row] != 1;
+    }
+    ok(words == NULL && odd == 0 && (n_ranks == 1 || sum > 0),
+       "a halo on %d ranks: even attention gives rows that go the weight %.6g in all, and it is %.6g%s%s", n_ranks,
+       want, sum, words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+/* -- the balance -------------------------------------------------------------------------------------------------- */
+
+/* Eight rows: 4 lanes of two ranks, which send one another a row each. */
+enum { FEW = 8 };
+
+struct few {
+    double variance[FEW]; /* of a row, over what its lane says */
+    double gamma, theta[2];
+    double price[2];
+};
+
+static void terms(const struct few *f, const int bits[FEW], double *variance, double *seconds)
+{
+    *variance = *seconds = 0;
+    for (int lane = 0; lane < LANES; lane++) {
+        double slowest = 0;
+
+        for (int p = 0; p < 2; p++) {
+            const int b = bits[2 * lane + p];
+
+            *variance += f->variance[2 * lane + p] / pow(pow(2, b) - 1, 2);
+            slowest = fmax(slowest, f->gamma + f->theta[p] * (double)(WIDTH * b / 8 + 4));
+        }
+        *seconds += slowest;
+    }
+}
+
+static double objective(const struct few *f, const int bits[FEW])
+{
+    double variance, seconds;
+
+    terms(f, bits, &variance, &seconds);
+    return f->price[0] * variance + f->price[1] * seconds;
+}
+
+static double least(const struct few *f, int bits[FEW], int at)
+{
+    double best = INFINITY;
+
+    if (at == FEW) return objective(f, bits);
+    for (int b = 2; b <= 8; b *= 2) {
+        bits[at] = b;
+        best = fmin(best, least(f, bits, at + 1));
+    }
+    return best;
+}
+
+/* What rows would lose, from the rows themselves; and prices by the ends of the scale. */
+static void few_init(struct few *f, const struct adapting_job *job, double lambda)
+{
+    const int all[2][FEW] = { { 2, 2, 2, 2, 2, 2, 2, 2 }, { 8, 8, 8, 8, 8, 8, 8, 8 } };
+    double    variance[2], seconds[2];
+
+    *f = (struct few){ .gamma = job->pace.gamma };
+    for (int lane = 0; lane < LANES; lane++) {
+        double said = 0;
+
+        for (int p = 0; p < 2; p++) {
+            const struct seen *s = &job->seen[p][lane];
+            const float       *row = s->rows[0];
+            float              low = row[0], high = row[0];
+
+            for (int j = 0; j < WIDTH; j++) {
+                low = fminf(low, row[j]);
+                high = fmaxf(high, row[j]);
+                said += (double)s->weight[0][0] * (double)row[j] * (double)row[j];
+            }
+            f->variance[2 * lane + p] = (double)s->weight[0][0] * WIDTH * pow((double)(high - low), 2);
+            f->variance[2 * lane + p] /= lane % 2 ? 6 : 12;
+        }
+        for (int p = 0; p < 2; p++) f->variance[2 * lane + p] /= said;
+    }
+    for (int p = 0; p < 2; p++) f->theta[p] = job->pace.theta * (1 + p + 2 * (1 - p));
+    for (int i = 0; i < 2; i++) terms(f, all[i], &variance[i], &seconds[i]);
+    f->price[0] = lambda / (variance[0] - variance[1]);
+    f->price[1] = (1 - lambda) / (seconds[1] - seconds[0]);
+}
+
+static void test_balance(const char *lambda)
+{
+    const char *const          settings[] = { ADAPTIVE, "halo.adapt_lambda", lambda, NULL };
+    static const int64_t       row_ptr[] = { 0, 1, 1, 1, 2 };
+    static const int32_t       column[] = { 2, 1 };
+    static const int32_t       owner[] = { 0, 0, 1, 1 };
+    const graft_csr            rows = { sizeof rows, GRAFT_I32, 0, 0, 4, 4, row_ptr, column, NULL };
+    static struct adapting_job job;
+    struct few                 f;
+    int                        bits[FEW], any[FEW];
+    int64_t                    bytes;
+    double                     ours = 0, best = 0;
+    const char                *words;
+    int32_t                    rc;
+
+    job_init(&job, "post", settings);
+    job.n = 4;
+    job.spread.graph = &rows;
+    job.spread.owner = owner;
+    job.spread.partition = "given";
+    job.pace = (struct gr_pace){ 1e-5, 1e-6 };
+    words = adapting_run(&job, 2, &rc);
+    if (words == NULL) words = adapting_check(&job, 2, &bytes);
+    if (words == NULL) {
+        few_init(&f, &job, atof(lambda));
+        for (int i = 0; i < FEW; i++) bits[i] = job.seen[i % 2][i / 2].bits[0][0];
+        ours = objective(&f, bits);
+        best = least(&f, any, 0);
+        for (int i = 0; i < FEW; i++) diag("lane %d, rank %d: %d bits", i / 2, i % 2, bits[i]);
+    }
+    ok(words == NULL && ours <= 1.01 * best,
+       "lambda %s: of 8 rows the balance is %.6g, and the least of 6561 is %.6g%s%s", lambda, ours, best,
+       words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+/* -- what goes wrong ---------------------------------------------------------------------------------------------- */
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *settings[8], *odd[2];
+        int32_t     code;
+        const char *said;
+    } cases[] = {
+        { { ADAPTIVE, "halo.bytes_limit", "9", "halo.error_limit", "1" }, { 0 }, GRAFT_ERR_OPTION, "both set" },
+        { { "halo.bits", "8", "halo.bytes_limit", "9" }, { 0 }, GRAFT_ERR_OPTION, "halo.bits_backward' is adaptive" },
+        { { "halo.bits", "8", "halo.error_limit", "1" }, { 0 }, GRAFT_ERR_OPTION, "halo.error_limit' is set" },
+        { { ADAPTIVE, "halo.bytes_limit", "9" }, { 0 }, GRAFT_ERR_OPTION, "with 2 bits everywhere it is" },
+        { { ADAPTIVE, "halo.error_limit", "1e-9" }, { 0 }, GRAFT_ERR_OPTION, "with 8 bits everywhere it is" },
+        { { ADAPTIVE }, { "halo.bytes_limit", "77" }, GRAFT_ERR_ARG, "option halo.bytes_limit is 0" },
+        { { ADAPTIVE }, { "halo.error_limit", "0.1" }, GRAFT_ERR_ARG, "option halo.error_limit" },
+        { { ADAPTIVE }, { "halo.adapt_lambda", "0.7" }, GRAFT_ERR_ARG, "option halo.adapt_lambda" },
+        { { ADAPTIVE }, { "halo.adapt_every", "7" }, GRAFT_ERR_ARG, "option halo.adapt_every is 20" },
+        { { "halo.bits", "8" }, { 0 }, GRAFT_ERR_STATE, "without adaptive bits" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static struct adapting_job job;
+        const char                *words;
+        int32_t                    rc;
+
+        job_init(&job, "hybrid", cases[i].settings);
+        job.odd[0] = cases[i].odd[0];
+        job.odd[1] = cases[i].odd[1];
+        words = adapting_run(&job, 3, &rc);
+        ok(rc == cases[i].code && words != NULL && strstr(words, cases[i].said) != NULL, "all ranks say: %s",
+           words != NULL ? words : "nothing");
+        adapting_fini(&job);
+    }
+}
+
+/* Rows that lost nothing at first do later, and the limit cannot be met any more. */
+static void test_later(void)
+{
+    static const char *const   settings[] = { ADAPTIVE, "halo.error_limit", "1e-9", NULL };
+    static struct adapting_job job;
+    int64_t                    bytes, few;
+    const char                *words;
+    int32_t                    rc;
+
+    job_init(&job, "post", settings);
+    job.flat_epochs = 2;
+    words = adapting_run(&job, 3, &rc);
+    few = adapting_count(&job, 3, 2);
+    adapting_fini(&job);
+    job_init(&job, "post", settings);
+    job.flat_epochs = 1;
+    job.adapts = 2;
+    if (words == NULL) words = adapting_run(&job, 3, &rc);
+    if (words == NULL) words = adapting_check(&job, 3, &bytes);
+    ok(words == NULL && few > 0 && adapting_count(&job, 3, 8) > 0 && adapting_count(&job, 3, 2) == 0,
+       "a limit that cannot be met any more is as near as 8 bits come%s%s", words != NULL ? ": " : "",
+       words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+static void test_starved(void)
+{
+    static const char *const   settings[] = { ADAPTIVE, NULL };
+    static struct adapting_job job;
+    const char                *words = NULL;
+    int                        failed = 0;
+
+    for (int32_t rank = 0; rank < 2; rank++) {
+        int k = 0;
+
+        do {
+            int64_t bytes;
+            int32_t rc;
+
+            adapting_fini(&job);
+            job_init(&job, "hybrid", settings);
+            job.starves = ++k;
+            job.starved_rank = rank;
+            words = adapting_run(&job, 3, &rc);
+            if (words == NULL) words = adapting_check(&job, 3, &bytes);
+            else if (rc == GRAFT_ERR_PEER && strstr(words, "no memory") != NULL) words = NULL;
+            failed += job.has_failed;
+        } while (words == NULL && job.has_failed && k < 1000);
+    }
+    ok(words == NULL && failed > 30, "each of %d allocations may fail: all ranks say so, and decide again%s%s", failed,
+       words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
+/* -- how fast the network is -------------------------------------------------------------------------------------- */
+
+static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
+
+/* From rank 1 to rank 2 two milliseconds, and ten more for a megabyte. */
+static int32_t slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
+                         graft_error *error)
+{
+    if (to == 2 && bytes != 64) usleep((useconds_t)(2000 + bytes / 10));
+    return quick_send(self, to, tag, data, bytes, request, error);
+}
+
+static int32_t measure(struct rank *r)
+{
+    struct gr_pace(*found)[5][5] = r->all->arg;
+    int32_t rc;
+
+    if (r->rank == 1) r->transport.send = slow_send;
+    rc = gr_comm_create(r->context, &r->transport, 20, &r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = gr_comm_pace(r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = gr_comm_pace(r->comm, &r->error); /* it is there */
+    if (rc == GRAFT_OK && r->rank == 0)
+        memcpy(*found, r->comm->pace, (size_t)(r->n_ranks * r->n_ranks) * sizeof(struct gr_pace));
+    return rc;
+}
+
+static void test_pace(int32_t n_ranks)
+{
+    static struct ranks   ranks;
+    static struct gr_pace found[5][5];
+    const struct gr_pace *pace = &found[0][0], *slow = pace + n_ranks + 2;
+    const char           *left;
+    int                   failed = 0, odd = 0;
+
+    memset(found, 0, sizeof found);
+    ranks_init(&ranks, n_ranks, 20, measure, found);
+    quick_send = ranks.at[0].transport.send;
+    ranks_run(&ranks);
+    for (int32_t i = 0; i < n_ranks; i++) failed += ranks.at[i].rc < 0;
+    left = ranks_fini(&ranks);
+    for (int32_t i = 0; i < n_ranks * n_ranks; i++)
+        odd += &pace[i] != slow && i / n_ranks != i % n_ranks && pace[i].theta > slow->theta / 2;
+    ok(failed == 0 && left == NULL && odd == 0 && slow->theta > 0.8e-7 && slow->theta < 3e-7 && slow->gamma > 0.8e-3,
+       "%d ranks: the slow pair is found, with %.3g s for a message and %.3g for a byte%s%s", n_ranks, slow->gamma,
+       slow->theta, left != NULL ? ": " : "", left != NULL ? left : "");
+}
+
+int main(void)
+{
+    static const int32_t ranks[] = { 1, 2, 3, 4, 7 };
+
+    alarm(110);
+    make_world();
+    for (int i = 0; i < 5; i++) {
+        test_weights("hybrid", ranks[i], SLICE_EVEN);
+        test_weights("post", ranks[i], SLICE_ODD);
+        test_weights("pre", ranks[i], SLICE_LAST);
+        test_halo(ranks[i]);
+    }
+    test_bytes(2, "no");
+    test_bytes(4, "no");
+    test_bytes(4, "yes");
+    test_bytes(7, "yes");
+    test_error("0.02", "auto");
+    test_error("0.001", "auto");
+    test_error("0.02", "stochastic");
+    test_threads();
+    test_balance("0.5");
+    test_balance("0.99");
+    test_balance("0.01");
+    test_refused();
+    test_later();
+    test_starved();
+    for (int32_t n = 3; n <= 5; n++) test_pace(n);
+    sample_csr_fini(&graph);
+    return done();
+}

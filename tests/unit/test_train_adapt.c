@@ -1,0 +1,280 @@
+/* Training with adaptive bits: in any number of bytes it is training with 8 bits, bit for bit; in fewer it learns
+ * nearly as well; ranks stay the same, limits hold for what a transport is given in an epoch, and those that cannot be
+ * met are said by all ranks, which can go on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../exchange/hosts.h"
+#include "../oracle/sample.h"
+#include "../tap.h"
+
+#include "graft_load.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EPOCHS = 12, CLASSES = 4, FEATURES = 13, TAG_FIRST = 16, FRAME = 64 };
+
+/* What a rank came to. */
+struct outcome {
+    double  loss[EPOCHS], accuracy;
+    int64_t stale;
+};
+
+struct job {
+    const graft_dataset *set;
+    enum slices          way;
+    int                  epochs, goes_on; /* goes_on: after an epoch that failed once, which must fail again */
+    struct outcome       at[HOSTS_MOST];
+    int64_t              sent; /* bytes of rows, by all ranks, in the last epoch but one */
+};
+
+static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
+static _Atomic int64_t   sent;
+static _Thread_local int counts; /* a rank is a thread */
+
+static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                            graft_request **request, graft_error *error)
+{
+    if (counts && tag >= TAG_FIRST && bytes != FRAME) atomic_fetch_add(&sent, (int64_t)bytes);
+    return inner_send(self, to, tag, data, bytes, request, error);
+}
+
+static int32_t train(struct host *host, graft_trainer *trainer)
+{
+    struct job     *job = host->all->arg;
+    struct outcome *o = &job->at[host->rank];
+    graft_metrics   metrics = GRAFT_INIT(graft_metrics);
+    graft_traffic   traffic = GRAFT_INIT(graft_traffic);
+    int32_t         rc = GRAFT_OK, failed = GRAFT_OK;
+
+    for (int i = 0; i < job->epochs && rc == GRAFT_OK; i++) {
+        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+        counts = i == job->epochs - 2; /* the last one evaluates */
+        rc = failed = host->train->epoch(trainer, &epoch, &host->error);
+        if (rc != GRAFT_OK && job->goes_on && host->train->epoch(trainer, &epoch, &host->error) == rc) rc = GRAFT_OK;
+        if (failed != GRAFT_OK) break;
+        if (i < EPOCHS) o->loss[i] = epoch.loss;
+    }
+    counts = 0;
+    if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
+    if (rc == GRAFT_OK) rc = host->train->traffic(trainer, -1, &traffic, &host->error);
+    o->accuracy = metrics.test_accuracy;
+    o->stale = traffic.stale_epochs_max;
+    return rc == GRAFT_OK ? failed : rc;
+}
+
+static int32_t body(struct host *host)
+{
+    struct job       *job = host->all->arg;
+    graft_graph      *graph = NULL;
+    graft_trainer    *trainer = NULL;
+    struct host_slice s;
+    int32_t           rc;
+
+    host->transport.send = counted_send;
+    host_slice_init(&s, job->set, job->way, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
+    if (rc == GRAFT_OK) rc = train(host, trainer);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+/* Train with settings that are parted by blanks, of which the last ones count. Returns what is wrong, or NULL. */
+static const char *run(struct job *job, int32_t n_ranks, const char *first, const char *more)
+{
+    static struct hosts hosts;
+    static char         text[512], kept[700];
+    const char         *at[HOST_SETTINGS];
+    int                 count = 0;
+
+    snprintf(text, sizeof text, "threads=1 halo.timeout=60 eval_every=0 epochs=%d %s %s", job->epochs, first, more);
+    for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL && count + 1 < HOST_SETTINGS;)
+        at[count++] = word;
+    at[count] = NULL;
+    memset(job->at, 0, sizeof job->at);
+    atomic_store(&sent, 0);
+    if (!hosts_run(&hosts, n_ranks, at, body, job)) return hosts.error.message;
+    job->sent = atomic_load(&sent);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        if (hosts.at[i].rc != hosts.at[0].rc || strcmp(hosts.at[i].error.message, hosts.at[0].error.message) != 0)
+            return "ranks say different things";
+        if (memcmp(&job->at[i], &job->at[0], sizeof job->at[0]) != 0) return "ranks come to different things";
+    }
+    snprintf(kept, sizeof kept, "%s", hosts.at[0].error.message);
+    return hosts.at[0].rc == GRAFT_OK ? NULL : kept;
+}
+
+/* The wrapped send is that of the transport by threads, the same for all ranks. */
+static void find_send(void)
+{
+    const graft_api        *api;
+    const graft_transports *transports;
+    graft_transport         transport = GRAFT_INIT(graft_transport);
+    graft_error             error = GRAFT_INIT(graft_error);
+
+    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) exit(2);
+    transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    if (transports->threads(api->context, 1, &transport, &error) < 0) exit(2);
+    inner_send = transport.send;
+    transport.close(transport.self);
+    api->close(api->context);
+}
+
+/* -- tests -------------------------------------------------------------------------------------------------------- */
+
+/* A limit that is none: 8 bits everywhere. */
+static void test_same(struct job *job, const char *model, int32_t n_ranks, const char *more)
+{
+    struct outcome eight;
+    char           adaptive[300], plain[300];
+    const char    *words;
+
+    snprintf(adaptive, sizeof adaptive, "model=%s layers=3 hidden=16 halo.bits=adaptive halo.adapt_every=3", model);
+    snprintf(plain, sizeof plain, "model=%s layers=3 hidden=16 halo.bits=8", model);
+    job->epochs = EPOCHS;
+    words = run(job, n_ranks, plain, more);
+    eight = job->at[0];
+    if (words == NULL) {
+        snprintf(plain, sizeof plain, "halo.bytes_limit=1000000000 %s", more);
+        words = run(job, n_ranks, adaptive, plain);
+    }
+    ok(words == NULL && memcmp(&eight, &job->at[0], sizeof eight) == 0 && job->at[0].loss[EPOCHS - 1] > 0,
+       "%s on %d ranks, slices %s, %s: in any number of bytes as with 8 bits, a loss of %.4f%s%s", model, n_ranks,
+       slices_name[job->way], more, job->at[0].loss[EPOCHS - 1], words != NULL ? ": " : "", words != NULL ? words : "");
+}
+
+/* In a part of the bytes, and nearly the same loss. */
+static void test_less(struct job *job, const char *model, int32_t n_ranks, const char *more)
+{
+    char        first[300], limited[400];
+    double      loss;
+    int64_t     many;
+    const char *words;
+
+    snprintf(first, sizeof first, "model=%s layers=3 hidden=16 dropout=0 optimizer=sgd lr=0.05 halo.adapt_every=3",
+             model);
+    snprintf(limited, sizeof limited, "halo.bits=8 %s", more);
+    job->epochs = EPOCHS;
+    words = run(job, n_ranks, first, limited);
+    many = job->sent;
+    loss = job->at[0].loss[EPOCHS - 1];
+    snprintf(limited, sizeof limited, "halo.bits=adaptive halo.bytes_limit=%lld %s", (long long)(many / 2), more);
+    if (words == NULL) words = run(job, n_ranks, first, limited);
+    ok(words == NULL && job->sent <= many / 2 && job->sent > many * 4 / 10 &&
+           fabs(job->at[0].loss[EPOCHS - 1] / loss - 1) < 0.05,
+       "%s on %d ranks, %s: half of %lld bytes may be sent in an epoch, and %lld are: a loss of %.4f after %.4f%s%s",
+       model, n_ranks, more, (long long)many, (long long)job->sent, job->at[0].loss[EPOCHS - 1], loss,
+       words != NULL ? ": " : "", words != NULL ? words : "");
+}
+
+static void test_refused(struct job *job)
+{
+    static const char *const cases[][2] = {
+        { "halo.bits=adaptive halo.bytes_limit=5", "with 2 bits everywhere it is" },
+        { "halo.bits=adaptive halo.error_limit=1e-9", "with 8 bits everywhere it is" },
+        { "halo.bits=adaptive halo.bytes_limit=5 halo.error_limit=1", "are both set" },
+        { "halo.bits=2 halo.error_limit=1", "'halo.error_limit' is set" },
+    };
+    static const char *const models[] = { "model=sage", "model=gat heads=2" };
+
+    job->epochs = EPOCHS;
+    job->goes_on = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int m = 0; m < 2; m++) {
+            const char *words = run(job, 3, models[m], cases[i][0]);
+
+            ok(words != NULL && strstr(words, cases[i][1]) != NULL && (job->at[0].accuracy > 0) == (i < 2),
+               "%s, %s: %s", models[m], cases[i][0], words != NULL ? words : "nothing");
+        }
+    job->goes_on = 0;
+}
+
+/* Mean of the test accuracy of a few seeds. */
+static double mean_of(struct job *job, const char *more, const char **words)
+{
+    enum { SEEDS = 3 };
+    double sum = 0;
+
+    for (int seed = 0; seed < SEEDS && *words == NULL; seed++) {
+        char settings[200];
+
+        snprintf(settings, sizeof settings, "seed=%d %s", seed, more);
+        *words = run(job, 4,
+                     "model=gcn layers=2 hidden=16 lr=0.01 weight_decay=5e-4 weight_decay_layers=first norm=none "
+                     "dropout=0.5 input_dropout=0.5 normalize_features=yes symmetrize=yes partition=hash",
+                     settings);
+        sum += job->at[0].accuracy / SEEDS;
+    }
+    return sum;
+}
+
+static void test_cora(void)
+{
+    const char                 *base = getenv("GRAFT_TEST_DATA"), *words = NULL;
+    const graft_api            *api;
+    const graft_data_interface *data;
+    graft_data                 *cora = NULL;
+    graft_error                 error = GRAFT_INIT(graft_error);
+    struct job                  job = { .epochs = 100 };
+    double                      eight, adaptive;
+    char                        path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/cora", base != NULL ? base : "");
+    if (base == NULL || access(path, F_OK) != 0) {
+        skip(1, "Cora: GRAFT_TEST_DATA names no folder that has it");
+        return;
+    }
+    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) exit(2);
+    data = graft_interface(api, GRAFT_DATA_ID, sizeof *data);
+    if (data->open(api->context, path, &cora, &error) < 0) exit(2);
+    job.set = data->view(cora);
+    eight = mean_of(&job, "halo.bits=8", &words);
+    adaptive = mean_of(&job, "halo.bits=adaptive", &words);
+    ok(words == NULL && eight > 0.78 && fabs(adaptive - eight) < 0.015,
+       "Cora on 4 ranks, 3 seeds: %.2f %% with adaptive bits, %.2f %% with 8%s%s", 100 * adaptive, 100 * eight,
+       words != NULL ? ": " : "", words != NULL ? words : "");
+    data->close(api->context, cora);
+    api->close(api->context);
+}
+
+int main(void)
+{
+    static const char *const models[] = { "sage", "gcn", "gin", "gat" };
+    static const char *const ways[] = {
+        "seed=3",
+        "halo.async=yes",
+        "halo.async=yes halo.sync_every=2 partition=hash",
+        "label_rate=0.5 partition=hash",
+        "recompute=yes reuse_input=no partition=hash",
+    };
+    static const int32_t  ranks[] = { 1, 2, 3, 4, 7 };
+    struct sample_dataset set;
+    struct sample         sample = { 31 };
+    struct job            job = { .epochs = EPOCHS };
+
+    alarm(300);
+    find_send();
+    sample_dataset_init(&set, &sample, 300, FEATURES, CLASSES, 0, 0);
+    job.set = &set.dataset;
+    for (int m = 0; m < 4; m++)
+        for (int r = 0; r < 5; r++) {
+            job.way = (enum slices)((m + r) % SLICES);
+            test_same(&job, models[m], ranks[r], ways[(m + r) % 5]);
+        }
+    job.way = SLICES_EVEN;
+    for (int m = 0; m < 4; m++) {
+        test_less(&job, models[m], 2 + m, "partition=hash");
+        test_less(&job, models[m], 4, "partition=hash halo.async=yes");
+        test_less(&job, models[m], 3, "partition=hash recompute=yes reuse_input=no row_masks=no");
+    }
+    test_refused(&job);
+    sample_dataset_fini(&set);
+    test_cora();
+    return done();
+}
