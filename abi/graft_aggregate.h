@@ -84,9 +84,9 @@ typedef struct graft_aggregate {
      *  entries, as many as a maximum matching has pairs (Koenig 1931), below which no choice can go; of these covers
      *  it is the one with the most raw rows. `pre` and `post` are for comparison. `weighted` makes them a vertex cover
      *  of least price, by the bytes of rows and by what a mean over neighbours loses by them with option "halo.bits",
-     *  in shares that option "halo.cover_lambda" says; where rows lose nothing it is `hybrid`. With option "halo.file", set on all
-     *  ranks or on none, each rank takes its cover from the file of this name with ".RANK" behind it; a rank that has
-     *  none finds its cover, and writes the file when the plan is made.
+     *  in shares that option "halo.cover_lambda" says; with 16 or 32 bits it is `hybrid`. With option "halo.file", set
+     *  on all ranks or on none, each rank takes its cover from the file of this name with ".RANK" behind it; a rank
+     *  that has none finds its cover, and writes the file when the plan is made.
      *
      * \param[in]  graph  Lives on as long as its plans, destroyed or not.
      * \param[in]  args   Or NULL: as one that is zero but for its size.

@@ -83,8 +83,8 @@ int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice 
  *
  *      (1 - lambda) bytes / mean bytes + lambda loss / mean loss at 2 bits
  *
- *  with means over all rows that could come to this rank, of which it has so many units of 1 as make the dearest 2^30.
- *  Bytes are the same for all. See price.c for the loss. Not collective. \return OK; ERR_NOMEM. */
+ *  with means over all rows that could come to this rank, raw or not, times what makes the dearest 2^30. All rows have
+ *  the same bytes. See price.c for the loss. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_price(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
                       graft_error *error);
 

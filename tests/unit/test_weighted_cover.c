@@ -216,8 +216,8 @@ static void test_shuffled(void)
     ok(equal, "60 graphs in another order and under other numbers: the same cover");
 }
 
-/* The price of the cheapest cover as glpsol has it, of the linear program, whose corners are covers (Egervary); negative
- * if it did not find one. */
+/* The price of the cheapest cover as glpsol has it, of the linear program, whose corners are covers (Egervary);
+ * negative if it did not find one. */
 static double solve(const struct cover *cover, const struct oracle_bipartite *graph)
 {
     char   name[] = "/tmp/graft-cover-XXXXXX", command[200], line[200];
