@@ -6,8 +6,8 @@
 
 #include "library.h"
 
-/** Of one rank: seconds that it waited for rows; and what it sent to others, by layer, direction and peer, where that is
- *  something. */
+/** Of one rank: seconds that it waited for rows; and what it sent, by layer, direction and peer, but for those to which
+ *  it sent nothing. */
 struct told {
     double              waited;
     int64_t             n_pairs;
