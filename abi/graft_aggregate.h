@@ -24,16 +24,17 @@ typedef struct graft_plan_args {
     uint32_t    flags;  /**< GRAFT_PLAN_... */
     int64_t     width;  /**< columns of the widest pass that is to allocate nothing. 0: buffers are made at first use */
     graft_dtype dtype;  /**< of its elements, GRAFT_F32 or GRAFT_F64; 0: as the values of the graph, else GRAFT_F32 */
-    int32_t     layers; /**< that passes have with halo.async or adaptive halo.bits, see begin(); 0: 1 */
+    int32_t     layers; /**< with halo.async or adaptive halo.bits, passes have `layer` below it; 0: 1. Of each layer
+                             rows and messages of both directions are kept, of the width of its passes. */
 } graft_plan_args;
 
 enum {
     GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< with the transpose of A: the backward pass */
     GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= what comes, with the first operation of the semiring */
     GRAFT_AGGREGATE_EXACT = 4u,      /**< rows travel as they are, whatever option "halo.bits" says, and APART */
-    GRAFT_AGGREGATE_APART = 8u, /**< no step of its layer: it has its own rows, whatever option "halo.async" says, and
-                                     all of them in as many bits */
-    GRAFT_AGGREGATE_WAIT = 16u  /**< a step that has its own rows, whatever option "halo.async" says */
+    GRAFT_AGGREGATE_APART = 8u, /**< no step of its layer: it uses its own rows, whatever option "halo.async" says, and
+                                     all of them in as many bits; steps do not notice it */
+    GRAFT_AGGREGATE_WAIT = 16u  /**< a step that uses its own rows, whatever option "halo.async" says */
 };
 
 /** One pass; see begin(). What stands above `threads` is the same on all ranks: messages tell it, and one that tells
@@ -81,9 +82,11 @@ typedef struct graft_aggregate {
      *  of its column, which q sends as it is and p aggregates ("post"), or by a partial result for its row, which q
      *  aggregates ("pre"). Option "halo.cover": `hybrid` makes the rows from q to p a minimum vertex cover of these
      *  entries, as many as a maximum matching has pairs (Koenig 1931), below which no choice can go; of these covers
-     *  it is the one with the most raw rows. `pre` and `post` are for comparison. With option "halo.file", set on all
-     *  ranks or on none, each rank takes its cover from the file of this name with ".RANK" behind it; a rank that has
-     *  none finds its cover, and writes the file when the plan is made.
+     *  it is the one with the most raw rows. `pre` and `post` are for comparison. `weighted` makes them a vertex cover
+     *  of least price, by the bytes of rows and by what a mean over neighbours loses by them with option "halo.bits",
+     *  in shares that option "halo.cover_lambda" says; with 16 or 32 bits it is `hybrid`. With option "halo.file", set
+     *  on all ranks or on none, each rank takes its cover from the file of this name with ".RANK" behind it; a rank
+     *  that has none finds its cover, and writes the file when the plan is made.
      *
      * \param[in]  graph  Lives on as long as its plans, destroyed or not.
      * \param[in]  args   Or NULL: as one that is zero but for its size.
@@ -106,10 +109,15 @@ typedef struct graft_aggregate {
      *  GRAFT_AGGREGATE_ACCUMULATE what is computed is added to out, or out is kept where that is the maximum or
      *  minimum.
      *
-     *  With option "halo.async" a pass whose layer and direction had one of the epoch before has the rows that came of
-     *  that one, and those that it sends are for the next; smoothed, with option "halo.smoothing". The first pass, one
-     *  after a gap and one with GRAFT_AGGREGATE_WAIT have their own rows. Another pass of the same layer, direction and
-     *  epoch sends nothing, and has the rows that the first one had.
+     *  With option "halo.async" rows of other ranks are used late, and end() seldom waits. A pass is the step of its
+     *  layer and direction in its epoch. If the last one was of the epoch before, of the same width and semiring, then
+     *  the rows that it sent are used in this one, and those that this one sends in the next; else, or with
+     *  GRAFT_AGGREGATE_WAIT, this one uses its own. With option "halo.smoothing" = s late rows are s times those that
+     *  the last pass used and 1 - s times those that it sent, unless it used its own. A second pass of an epoch sends
+     *  nothing, and uses what the first one used. All of it depends on the arguments of passes alone, and not on when
+     *  messages come. Passes that are no steps, as in an evaluation, are GRAFT_AGGREGATE_APART. A row that no code of
+     *  "halo.bits" fits ends in ERR_PEER then, whatever option "halo.nonfinite" says. "halo.sync_every" and
+     *  "halo.drift_limit" are for trainers.
      *
      *  Rows for others are made and sent; then the part of the product that needs no others is done, and messages move
      *  meanwhile. Between begin() and end() the host may do other work, and other passes of other plans.

@@ -102,7 +102,9 @@ typedef struct graft_metrics {
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
 /** One named array of the state of a trainer. All of them together, under the same options and on the same data, are
- *  the trainer: state that was read, and written into a fresh trainer, goes on with the same bits.
+ *  the trainer: state that was read, and written into a fresh trainer, goes on with the same bits. Over ranks, with
+ *  option "halo.async", the next epoch of a trainer that was given state waits for its own rows; bits are the same if
+ *  that of the other one does so too (option "halo.sync_every").
  *  Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are the weights (gat: weight [in x K*d],
  *  attention_source and attention_target [K x d], bias, for K heads of d columns each), and with label_rate
  *  "label_embedding"; "best.NAME" the best

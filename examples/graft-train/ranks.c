@@ -93,6 +93,7 @@ done:
 void ranks_fini(struct ranks *ranks, const struct library *library)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
+    for (int q = 0; q < ranks->n_ranks && ranks->told != NULL; q++) free(ranks->told[q].pairs);
     free(ranks->told);
     ranks->graph = NULL;
     ranks->told = NULL;
@@ -290,23 +291,64 @@ done:
     return rc;
 }
 
+/** What this rank sent to each other: a pair, if there is one, behind those of `mine`, which has room for it. */
+static int32_t add_pairs(const struct ranks *ranks, const struct library *library, graft_trainer *trainer,
+                         int32_t index, struct told *mine)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int q = 0; q < ranks->n_ranks && rc == GRAFT_OK; q++) {
+        graft_traffic_pair *pair = &mine->pairs[mine->n_pairs];
+
+        *pair = GRAFT_INIT(graft_traffic_pair);
+        rc = library->train->traffic_pair(trainer, q, index, pair, NULL);
+        if (rc == GRAFT_OK && (pair->rows > 0 || pair->looked_at > 0)) mine->n_pairs++;
+    }
+    return rc;
+}
+
+static int32_t tell_pairs(const struct ranks *ranks, const struct library *library, graft_trainer *trainer,
+                          struct told *mine, graft_error *error)
+{
+    graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
+    size_t             items = 0;
+
+    while (library->train->traffic_item(trainer, -1, (int32_t)items, &item, NULL) == GRAFT_OK) items++;
+    mine->pairs = calloc(items * (size_t)ranks->n_ranks + 1, sizeof *mine->pairs);
+    if (mine->pairs == NULL) return problem_memory(error, "what was sent");
+    for (size_t i = 0; i < items; i++) add_pairs(ranks, library, trainer, (int32_t)i, mine);
+    return GRAFT_OK;
+}
+
+/** Rank 0 hears of rank q. */
+static int32_t hear(struct ranks *ranks, int q, graft_error *error)
+{
+    struct told *told = &ranks->told[q];
+    int32_t      rc;
+
+    TRY(receive_from(ranks, q, told, sizeof *told, error));
+    told->pairs = calloc((size_t)told->n_pairs + 1, sizeof *told->pairs);
+    if (told->pairs == NULL) return problem_memory(error, "what was sent");
+    rc = receive_from(ranks, q, told->pairs, (uint64_t)told->n_pairs * sizeof *told->pairs, error);
+done:
+    return rc;
+}
+
 int32_t ranks_hear_all(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error)
 {
-    graft_traffic      traffic = GRAFT_INIT(graft_traffic);
-    graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
-    struct told       *mine = ranks->told + ranks->rank;
-    int32_t            rc = GRAFT_OK;
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+    struct told  *mine = ranks->told + ranks->rank;
+    int32_t       rc;
 
     if (ranks->n_ranks == 1) return GRAFT_OK;
-    TRY(library->train->traffic(trainer, ranks->rank, &traffic, error));
+    rc = library->train->traffic(trainer, ranks->rank, &traffic, error);
+    if (rc == GRAFT_OK) rc = tell_pairs(ranks, library, trainer, mine, error);
+    TRY(ranks_agree(ranks, rc, error));
     mine->waited = traffic.wait_seconds;
-    for (int32_t i = 0; library->train->traffic_item(trainer, ranks->rank, i, &item, NULL) == GRAFT_OK; i++) {
-        mine->looked_at += (double)item.looked_at;
-        mine->nmse += item.nmse;
-        mine->bound += item.bound;
-    }
-    if (ranks->rank > 0) return send_to(ranks, 0, mine, sizeof *mine, error);
-    for (int q = 1; q < ranks->n_ranks; q++) TRY(receive_from(ranks, q, &ranks->told[q], sizeof *ranks->told, error));
+    for (int q = 1; q < ranks->n_ranks && ranks->rank == 0; q++) TRY(hear(ranks, q, error));
+    if (ranks->rank == 0) return GRAFT_OK;
+    TRY(send_to(ranks, 0, mine, sizeof *mine, error));
+    rc = send_to(ranks, 0, mine->pairs, (uint64_t)mine->n_pairs * sizeof *mine->pairs, error);
 done:
     return rc;
 }

@@ -6,10 +6,12 @@
 
 #include "library.h"
 
-/** Of one rank: seconds that it waited for rows; and of rows that it sent in few bits how many were looked at, what is
- *  lost of them, and what the theory allows. */
+/** Of one rank: seconds that it waited for rows; and what it sent, by layer, direction and peer, but for those to which
+ *  it sent nothing. */
 struct told {
-    double waited, looked_at, nmse, bound;
+    double              waited;
+    int64_t             n_pairs;
+    graft_traffic_pair *pairs;
 };
 
 struct ranks {

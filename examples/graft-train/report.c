@@ -4,6 +4,7 @@
 #include "checkpoint.h"
 #include "json_text.h"
 #include "ledger.h"
+#include "messages.h"
 #include "output_file.h"
 
 #include <inttypes.h>
@@ -32,21 +33,9 @@ static double median_seconds(const struct run *run)
     return median;
 }
 
-/** Add one member; the first failure is kept. */
-static void add(json_t *object, const char *key, json_t *value, int *bad)
-{
-    if (json_object_set_new(object, key, value) != 0) *bad = 1;
-}
-
-/** JSON has neither NaN nor infinity. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *measured(const graft_epoch *epoch, double value)
 {
-    return number(epoch->evaluated ? value : NAN);
+    return json_number(epoch->evaluated ? value : NAN);
 }
 
 static json_t *build_history(const struct run *run)
@@ -58,12 +47,12 @@ static json_t *build_history(const struct run *run)
         json_t            *entry = json_object();
         int                bad = 0;
 
-        add(entry, "epoch", json_integer(e->epoch), &bad);
-        add(entry, "loss", number(e->loss), &bad);
-        add(entry, "train_accuracy", measured(e, e->train_accuracy), &bad);
-        add(entry, "val_accuracy", measured(e, e->validation_accuracy), &bad);
-        add(entry, "test_accuracy", measured(e, e->test_accuracy), &bad);
-        add(entry, "seconds", number(e->seconds), &bad);
+        json_add(entry, "epoch", json_integer(e->epoch), &bad);
+        json_add(entry, "loss", json_number(e->loss), &bad);
+        json_add(entry, "train_accuracy", measured(e, e->train_accuracy), &bad);
+        json_add(entry, "val_accuracy", measured(e, e->validation_accuracy), &bad);
+        json_add(entry, "test_accuracy", measured(e, e->test_accuracy), &bad);
+        json_add(entry, "seconds", json_number(e->seconds), &bad);
         if (json_array_append_new(history, entry) != 0 || bad) {
             json_decref(history);
             return NULL;
@@ -81,74 +70,6 @@ static json_t *build_options(const struct run *run)
     return NULL;
 }
 
-/** Bytes of the last epoch by layer, of all ranks; NULL when out of memory. */
-static json_t *build_layers(const struct run *run)
-{
-    graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
-    json_t            *layers = json_array(), *layer = NULL;
-    int                bad = 0;
-
-    for (int32_t i = 0; run->library.train->traffic_item(run->trainer, -1, i, &item, NULL) == GRAFT_OK; i++) {
-        if (item.pass == GRAFT_PASS_FORWARD) {
-            layer = json_object();
-            add(layer, "layer", json_integer(item.layer), &bad);
-            if (json_array_append_new(layers, layer) != 0) bad = 1;
-        }
-        if (bad) break;
-        add(layer, item.pass == GRAFT_PASS_FORWARD ? "forward" : "backward", json_integer(item.bytes), &bad);
-        add(layer, item.pass == GRAFT_PASS_FORWARD ? "messages_forward" : "messages_backward",
-            json_integer(item.messages), &bad);
-    }
-    if (!bad) return layers;
-    json_decref(layers);
-    return NULL;
-}
-
-static json_t *build_waits(const struct run *run)
-{
-    json_t *waits = json_array();
-
-    for (int q = 0; q < run->ranks.n_ranks; q++) {
-        if (json_array_append_new(waits, number(run->ranks.told[q].waited)) == 0) continue;
-        json_decref(waits);
-        return NULL;
-    }
-    return waits;
-}
-
-/** What few bits lost of the rows that all ranks sent and looked at, of their squares; nothing if there were none. */
-static void add_losses(json_t *report, const struct run *run, int *bad)
-{
-    struct told all = { 0 };
-
-    for (int q = 0; q < run->ranks.n_ranks; q++) {
-        all.looked_at += run->ranks.told[q].looked_at;
-        all.nmse += run->ranks.told[q].nmse;
-        all.bound += run->ranks.told[q].bound;
-    }
-    if (all.looked_at == 0) return;
-    add(report, "quant_nmse", number(all.nmse / all.looked_at), bad);
-    add(report, "quant_nmse_bound", number(all.bound / all.looked_at), bad);
-}
-
-/** Over ranks: how many, and what they send. */
-static void add_ranks(json_t *report, const struct run *run, int *bad)
-{
-    graft_traffic traffic = GRAFT_INIT(graft_traffic);
-
-    add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
-    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
-    add(report, "cut_edges", json_integer(traffic.cut_edges), bad);
-    add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
-    add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
-    add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
-    add(report, "halo_bytes_by_layer", build_layers(run), bad);
-    add(report, "wait_seconds", number(run->ranks.told[0].waited), bad);
-    add(report, "wait_seconds_by_rank", build_waits(run), bad);
-    add(report, "overlap_fraction", number(traffic.overlap_fraction), bad);
-    add_losses(report, run, bad);
-}
-
 /** The whole report, or NULL when out of memory. */
 static json_t *build_report(const struct run *run)
 {
@@ -157,28 +78,28 @@ static json_t *build_report(const struct run *run)
     char                 kernel[64];
     int                  bad = 0;
 
-    add(report, "dataset", json_text(run->arguments->dataset), &bad);
-    add(report, "version", json_text(run->library.api->version), &bad);
-    add(report, "test_accuracy", number(run->best.test_accuracy), &bad);
-    add(report, "val_accuracy", number(run->best.validation_accuracy), &bad);
-    add(report, "train_accuracy", number(run->best.train_accuracy), &bad);
-    add(report, "epochs", json_integer(run->epochs), &bad);
-    add(report, "best_epoch", json_integer(run->best.epoch), &bad);
-    add(report, "interrupted", json_boolean(run->signal != 0), &bad);
-    add(report, "seconds_per_epoch", number(median_seconds(run)), &bad);
-    add(report, "seconds_total", number(run->seconds), &bad);
+    json_add(report, "dataset", json_text(run->arguments->dataset), &bad);
+    json_add(report, "version", json_text(run->library.api->version), &bad);
+    json_add(report, "test_accuracy", json_number(run->best.test_accuracy), &bad);
+    json_add(report, "val_accuracy", json_number(run->best.validation_accuracy), &bad);
+    json_add(report, "train_accuracy", json_number(run->best.train_accuracy), &bad);
+    json_add(report, "epochs", json_integer(run->epochs), &bad);
+    json_add(report, "best_epoch", json_integer(run->best.epoch), &bad);
+    json_add(report, "interrupted", json_boolean(run->signal != 0), &bad);
+    json_add(report, "seconds_per_epoch", json_number(median_seconds(run)), &bad);
+    json_add(report, "seconds_total", json_number(run->seconds), &bad);
     library_kernel(&run->library, kernel, sizeof kernel);
-    add(report, "kernel", json_text(kernel), &bad);
-    add(report, "explain", json_text(run->explained), &bad);
-    add(report, "peak_rss_bytes", json_integer(ledger_peak()), &bad);
-    add(report, "ledger_bytes", ledger_json(run), &bad);
-    add(report, "vertices", json_integer(dataset->n_vertices), &bad);
-    add(report, "edges", json_integer(run_edges(run)), &bad);
-    add(report, "features", json_integer(dataset->n_features), &bad);
-    add(report, "classes", json_integer(dataset->n_classes), &bad);
-    add(report, "options", build_options(run), &bad);
-    add(report, "history", build_history(run), &bad);
-    if (run->ranks.n_ranks > 1) add_ranks(report, run, &bad);
+    json_add(report, "kernel", json_text(kernel), &bad);
+    json_add(report, "explain", json_text(run->explained), &bad);
+    json_add(report, "peak_rss_bytes", json_integer(ledger_peak()), &bad);
+    json_add(report, "ledger_bytes", ledger_json(run), &bad);
+    json_add(report, "vertices", json_integer(dataset->n_vertices), &bad);
+    json_add(report, "edges", json_integer(run_edges(run)), &bad);
+    json_add(report, "features", json_integer(dataset->n_features), &bad);
+    json_add(report, "classes", json_integer(dataset->n_classes), &bad);
+    json_add(report, "options", build_options(run), &bad);
+    json_add(report, "history", build_history(run), &bad);
+    if (run->ranks.n_ranks > 1) messages_json(report, run, &bad);
     if (!bad) return report;
     json_decref(report);
     return NULL;
@@ -213,21 +134,6 @@ static const char *share(char text[32], double value)
     return text;
 }
 
-/** What ranks sent in an epoch, and how long they waited for it. */
-static void print_ranks(const struct run *run)
-{
-    graft_traffic traffic = GRAFT_INIT(graft_traffic);
-    int           slowest = 0;
-
-    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
-    for (int q = 1; q < run->ranks.n_ranks; q++)
-        if (run->ranks.told[q].waited > run->ranks.told[slowest].waited) slowest = q;
-    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on the first rank, %.3g s "
-           "at most (rank %d)\n",
-           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6,
-           run->ranks.told[0].waited, run->ranks.told[slowest].waited, slowest);
-}
-
 void report_print(const struct run *run)
 {
     const struct arguments *arguments = run->arguments;
@@ -242,7 +148,7 @@ void report_print(const struct run *run)
     if (run->n_history > 0) {
         printf("time per epoch  %.4g s (median), %.4g s in all\n", median_seconds(run), run->seconds);
     }
-    if (run->ranks.n_ranks > 1) print_ranks(run);
+    if (run->ranks.n_ranks > 1) messages_print(run);
     printf("peak memory     %.1f MB", (double)ledger_peak() * 1e-6);
     if (arguments->explain) printf(", where %.1f were told", (double)ledger_told(run) * 1e-6);
     printf("\n");

@@ -144,9 +144,9 @@ static void free_cover_work(const graft_context *context, struct gr_cuts *c)
 /* Where no row loses anything all have one price, for which there is the faster way. */
 static enum gr_cover_kind kind_found(const struct gr_cover_choice *choice)
 {
-    const int is_exact = choice->bits[GR_FORWARD] > 8 && choice->bits[GR_BACKWARD] > 8;
+    const int is_one_price = choice->bits > GR_FEW_BITS || choice->lambda == 0;
 
-    return choice->kind == GR_COVER_WEIGHTED && (is_exact || choice->lambda == 0) ? GR_COVER_HYBRID : choice->kind;
+    return choice->kind == GR_COVER_WEIGHTED && is_one_price ? GR_COVER_HYBRID : choice->kind;
 }
 
 int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *c,

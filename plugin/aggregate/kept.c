@@ -1,8 +1,8 @@
 /* Covers in files. A rank has a file of its own for each plan, with a head of 64 bytes and two rows of bits:
  *
  *     uint64  "graftHC1"                      uint32  CRC32C of the file with zeros here
- *     uint8   kind of cover                   uint8   of weighted ones: bits forward, backward; else 0
- *     uint8   0                               int32   rank, ranks
+ *     uint8   kind of cover                   uint8   of weighted ones: bits; else 0
+ *     uint8   0, 0                            int32   rank, ranks
  *     int64   vertices of the halo, targets, cut entries
  *     uint64  digest of what the cover is of  double  of weighted ones: lambda; else 0
  *     uint8   whether each vertex of the halo, and then each target, is in the cover: bit i % 8 of byte i / 8
@@ -25,7 +25,7 @@ static const char magic[GR_KEPT_MAGIC] = { 'g', 'r', 'a', 'f', 't', 'H', 'C', '1
 struct head {
     char     magic[GR_KEPT_MAGIC];
     uint32_t crc;
-    uint8_t  kind, bits[2], zero;
+    uint8_t  kind, bits, zero[2];
     int32_t  rank, n_ranks;
     int64_t  n_halo, n_targets, n_edges;
     uint64_t digest;
@@ -50,7 +50,7 @@ static uint64_t digest_of(const struct gr_cuts *c)
 static struct head head_of(const struct gr_cuts *c, int32_t rank, const struct gr_cover_choice *choice)
 {
     struct head head = { .kind = (uint8_t)choice->kind,
-                         .bits = { (uint8_t)choice->bits[GR_FORWARD], (uint8_t)choice->bits[GR_BACKWARD] },
+                         .bits = (uint8_t)choice->bits,
                          .rank = rank,
                          .n_ranks = c->n_ranks,
                          .n_halo = c->part->halo.count,
@@ -134,12 +134,10 @@ static int32_t check_head(const struct gr_file *file, const struct head *found, 
     if (found->kind != wanted->kind)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has covers of the kind '%s', and option halo.cover is '%s'",
                        file->name, gr_cover_name(found->kind), gr_cover_name(wanted->kind));
-    if (memcmp(found->bits, wanted->bits, sizeof found->bits) != 0 || !(found->lambda == wanted->lambda))
+    if (found->bits != wanted->bits || !(found->lambda == wanted->lambda))
         return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "'%s' has weighted covers for %d bits forward, %d backward and halo.cover_lambda %g, expected "
-                       "%d, %d and %g",
-                       file->name, found->bits[GR_FORWARD], found->bits[GR_BACKWARD], found->lambda,
-                       wanted->bits[GR_FORWARD], wanted->bits[GR_BACKWARD], wanted->lambda);
+                       "'%s' has weighted covers for %d bits and halo.cover_lambda %g, expected %d and %g", file->name,
+                       found->bits, found->lambda, wanted->bits, wanted->lambda);
     if (found->n_halo == wanted->n_halo && found->n_targets == wanted->n_targets && found->n_edges == wanted->n_edges &&
         found->digest == wanted->digest)
         return GRAFT_OK;

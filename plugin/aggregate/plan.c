@@ -5,7 +5,9 @@
 #include "aggregate/adapt.h"
 #include "base/memory.h"
 
-struct gr_cover_choice gr_cover_choice(const graft_context *context, int transposed)
+#include <string.h>
+
+struct gr_cover_choice gr_cover_choice(const graft_context *context)
 {
     const struct gr_wire_format format = gr_wire_format(context);
     struct gr_cover_choice      choice = { .kind = GR_COVER_HYBRID };
@@ -15,8 +17,7 @@ struct gr_cover_choice gr_cover_choice(const graft_context *context, int transpo
     if (!gr_option_is(context, GR_OPTION_HALO_COVER, "weighted")) return choice;
     choice.kind = GR_COVER_WEIGHTED;
     choice.lambda = gr_option_number(context, GR_OPTION_HALO_COVER_LAMBDA);
-    for (int d = GR_FORWARD; d <= GR_BACKWARD; d++) choice.bits[d] = format.adaptive[d] ? 4 : format.bits[d];
-    if (!transposed) choice.bits[GR_BACKWARD] = 32;
+    choice.bits = format.adaptive[GR_FORWARD] ? 4 : format.bits[GR_FORWARD];
     return choice;
 }
 
@@ -27,20 +28,20 @@ static int keeps_covers(const graft_plan *plan)
 
 static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    static const char *const names[] = { "option halo.cover (0 hybrid, 1 pre, 2 post, 3 weighted)",
-                                         "option halo.cover_lambda (times 10^9)",
-                                         "whether option halo.file names one",
-                                         "GRAFT_PLAN_TRANSPOSED",
-                                         "width of the plan",
-                                         "dtype of the plan",
-                                         "the type of values",
-                                         "layers of the plan" };
-    const uint64_t           values[] = { (uint64_t)plan->cover.kind,   (uint64_t)(plan->cover.lambda * 1e9),
-                                          (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
-                                          (uint64_t)wish->width,        (uint64_t)wish->dtype,
-                                          (uint64_t)plan->value_type,   (uint64_t)wish->layers };
+    static const char *const names[] = {
+        "option halo.cover",     "option halo.cover_lambda", "whether option halo.file names one",
+        "GRAFT_PLAN_TRANSPOSED", "width of the plan",        "dtype of the plan",
+        "the type of values",    "layers of the plan"
+    };
+    const char *const texts[8] = { gr_option_text(plan->context, GR_OPTION_HALO_COVER),
+                                   gr_option_text(plan->context, GR_OPTION_HALO_COVER_LAMBDA) };
+    uint64_t          values[] = { (uint64_t)plan->cover.kind,   0,
+                                   (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
+                                   (uint64_t)wish->width,        (uint64_t)wish->dtype,
+                                   (uint64_t)plan->value_type,   (uint64_t)wish->layers };
 
-    return gr_comm_compare(plan->comm, names, values, 8, error);
+    memcpy(&values[1], &plan->cover.lambda, sizeof values[1]);
+    return gr_comm_compare_texts(plan->comm, names, values, texts, 8, error);
 }
 
 static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -231,7 +232,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
-    made->cover = gr_cover_choice(context, wish->transposed);
+    made->cover = gr_cover_choice(context);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY(compare(made, wish, error));

@@ -62,15 +62,18 @@ int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, i
                      graft_error *error);
 void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
+/** Numbers in more bits lose nothing that counts here. */
+enum { GR_FEW_BITS = 8 };
+
 /** Which covers, and of weighted ones what they go by; of others that is 0. */
 struct gr_cover_choice {
     enum gr_cover_kind kind;
-    int32_t bits[2]; /* of rows forward and backward; 4 where they are adaptive, 32 if there is no such pass */
-    double  lambda;  /* share of what few bits lose in the price of a row, 0 to 1; the rest are its bytes */
+    int32_t            bits;   /* of rows in forward passes; 4 where they are adaptive */
+    double             lambda; /* share of what few bits lose in the price of a row, 0 to 1; the rest are its bytes */
 };
 
 /** What the options say. */
-struct gr_cover_choice gr_cover_choice(const graft_context *context, int transposed);
+struct gr_cover_choice gr_cover_choice(const graft_context *context);
 
 /** Find the covers. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
@@ -80,8 +83,8 @@ int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice 
  *
  *      (1 - lambda) bytes / mean bytes + lambda loss / mean loss at 2 bits
  *
- *  with means over all rows that could come to this rank, of which it has so many units of 1 as make the dearest 2^30.
- *  Bytes are the same for all. See price.c for the loss. Not collective. \return OK; ERR_NOMEM. */
+ *  with means over all rows that could come to this rank, raw or not, times what makes the dearest 2^30. All rows have
+ *  the same bytes. See price.c for the loss. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_price(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
                       graft_error *error);
 

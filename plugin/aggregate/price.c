@@ -1,16 +1,17 @@
 /* What the rows of a weighted cover cost.
  *
- * A row in few bits is off by some part of its range; so what it loses is range^2, and its entries carry this to the
+ * A row in few bits is off by some part of its range, so what it loses is range^2, and its entries carry this to the
  * rows they are in. In a mean over neighbours entry (v, u) weighs a(v, u) = |value| / sum of |values| of row v. Ranges
  * are not known when a plan is made, and so all vertices have the same; a sum then has at most that of all its parts
- * together, as it is if they are alike (were they independent, all covers would lose the same). So, with sums over the
- * entries of the pair of ranks, a raw row loses sum a^2 and a partial result (sum a)^2, as if it served all of them:
- * which of them others serve the cover says, and that is not known yet either. In the transposed pass rows go the other
- * way, those of sources as partial results and those of targets raw, and it is the other way round.
+ * together, as it has if they are alike. So, with sums over the entries of the pair of ranks, a raw row loses sum a^2
+ * and a partial result (sum a)^2, as if it served all of them: which of them others serve the cover says, and that is
+ * not known yet either.
+ *
+ * In the transposed pass gradients travel, which point every way. Of parts that are independent the range^2 of a sum is
+ * the sum of theirs, and then all covers lose the same; so that pass is not in the price.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "aggregate/plan.h"
 #include "base/memory.h"
-#include "exchange/frame.h"
 
 #include <math.h>
 
@@ -19,15 +20,10 @@ enum {
     DEAREST = 1 << 30 /* the highest price */
 };
 
-/* Of the entries that a row would serve: sums of a and of a^2. */
-struct term {
-    float sum, square;
-};
-
 struct pricing {
     struct gr_cuts               *cuts;
     const struct gr_cover_choice *choice;
-    struct term                  *source, *target; /* [halo], [targets] */
+    float                        *source, *target; /* [halo] sum of a^2, [targets] of a; over the entries of each */
     double                        unit;            /* what a row of USUAL_BITS loses, on the mean */
     double                        dearest;
 };
@@ -47,13 +43,7 @@ static double row_magnitude(const graft_csr *csr, int64_t row)
     return sum;
 }
 
-static void add(struct term *term, double weight)
-{
-    term->sum += (float)weight;
-    term->square += (float)(weight * weight);
-}
-
-static void add_terms(struct pricing *p)
+static void add_weights(struct pricing *p)
 {
     const struct gr_part *part = p->cuts->part;
 
@@ -65,55 +55,54 @@ static void add_terms(struct pricing *p)
             const struct gr_cut_edge edge = gr_cut_step(p->cuts, row, e);
             const double             weight = whole > 0 ? magnitude(&part->remote, e) / whole : 0;
 
-            add(&p->source[edge.source], weight);
-            add(&p->target[edge.target], weight);
+            p->source[edge.source] += (float)(weight * weight);
+            p->target[edge.target] += (float)weight;
         }
     }
 }
 
-/* Of range^2. */
+/* What a number of a row of range 1 loses, but for a factor that all bits have. */
 static double part_lost(int32_t bits)
 {
-    return bits > 8 ? 0 : pow(pow(2, bits) - 1, -2);
+    return bits > GR_FEW_BITS ? 0 : pow(pow(2, bits) - 1, -2);
 }
 
-/* What a row loses that goes raw in one direction and as a sum in the other, in so many bits. */
-static double lost(const struct term *term, int32_t raw_bits, int32_t sum_bits)
+/* And a row, but for that. */
+static double source_loss(const struct pricing *p, int64_t source)
 {
-    return part_lost(raw_bits) * term->square + part_lost(sum_bits) * term->sum * term->sum;
+    return p->source[source];
 }
 
-/* The mean over all rows that there could be, in the usual bits where there are few. */
+static double target_loss(const struct pricing *p, int64_t target)
+{
+    return (double)p->target[target] * p->target[target];
+}
+
+/* The mean over all rows that there could be. */
 static void find_unit(struct pricing *p)
 {
     const struct gr_cuts *c = p->cuts;
-    const int32_t        *bits = p->choice->bits, forward = bits[GR_FORWARD] > 8 ? bits[GR_FORWARD] : USUAL_BITS;
-    const int32_t         backward = bits[GR_BACKWARD] > 8 ? bits[GR_BACKWARD] : USUAL_BITS;
     const int64_t         targets = c->target_start[c->n_ranks];
     double                sum = 0;
 
-    for (int64_t s = 0; s < c->part->halo.count; s++) sum += lost(&p->source[s], forward, backward);
-    for (int64_t t = 0; t < targets; t++) sum += lost(&p->target[t], backward, forward);
-    p->unit = sum > 0 ? sum / (double)(c->n_sources + targets) : 1;
+    for (int64_t s = 0; s < c->part->halo.count; s++) sum += source_loss(p, s);
+    for (int64_t t = 0; t < targets; t++) sum += target_loss(p, t);
+    p->unit = sum > 0 ? part_lost(USUAL_BITS) * sum / (double)(c->n_sources + targets) : 1;
 }
 
 /* Rows have the same bytes, raw or not. */
-static double price(const struct pricing *p, const struct term *term, int32_t raw_bits, int32_t sum_bits)
+static double price(const struct pricing *p, double loss)
 {
-    const double lambda = p->choice->lambda;
-
-    return 1 - lambda + lambda * lost(term, raw_bits, sum_bits) / p->unit;
+    return 1 - p->choice->lambda + p->choice->lambda * part_lost(p->choice->bits) * loss / p->unit;
 }
 
 static void find_dearest(struct pricing *p)
 {
     const struct gr_cuts *c = p->cuts;
-    const int32_t        *bits = p->choice->bits;
 
-    for (int64_t s = 0; s < c->part->halo.count; s++)
-        p->dearest = fmax(p->dearest, price(p, &p->source[s], bits[GR_FORWARD], bits[GR_BACKWARD]));
+    for (int64_t s = 0; s < c->part->halo.count; s++) p->dearest = fmax(p->dearest, price(p, source_loss(p, s)));
     for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++)
-        p->dearest = fmax(p->dearest, price(p, &p->target[t], bits[GR_BACKWARD], bits[GR_FORWARD]));
+        p->dearest = fmax(p->dearest, price(p, target_loss(p, t)));
 }
 
 static int32_t in_whole(const struct pricing *p, double price)
@@ -124,12 +113,10 @@ static int32_t in_whole(const struct pricing *p, double price)
 static void put(const struct pricing *p)
 {
     const struct gr_cuts *c = p->cuts;
-    const int32_t        *bits = p->choice->bits;
 
-    for (int64_t s = 0; s < c->part->halo.count; s++)
-        c->source_price[s] = in_whole(p, price(p, &p->source[s], bits[GR_FORWARD], bits[GR_BACKWARD]));
+    for (int64_t s = 0; s < c->part->halo.count; s++) c->source_price[s] = in_whole(p, price(p, source_loss(p, s)));
     for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++)
-        c->target_price[t] = in_whole(p, price(p, &p->target[t], bits[GR_BACKWARD], bits[GR_FORWARD]));
+        c->target_price[t] = in_whole(p, price(p, target_loss(p, t)));
 }
 
 int32_t gr_cuts_price(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *c,
@@ -142,7 +129,7 @@ int32_t gr_cuts_price(const graft_context *context, const struct gr_cover_choice
     GR_TRY(GR_NEW(context, c->target_price, c->target_start[c->n_ranks], error));
     GR_TRY(GR_NEW(context, p.source, c->part->halo.count, error));
     GR_TRY(GR_NEW(context, p.target, c->target_start[c->n_ranks], error));
-    add_terms(&p);
+    add_weights(&p);
     find_unit(&p);
     find_dearest(&p);
     put(&p);

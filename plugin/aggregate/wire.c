@@ -310,8 +310,10 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
     graft_codec_error error = { 0 };
 
     w->lost[2 * row] = -1;
+    if (codec->bits == 32) return;
     /* Others in each epoch, so that no pair of ranks is too small to be seen. */
-    if (w->format.measuring == GR_MEASURE_SAMPLE && (row + w->exchange.head.epoch) % SAMPLE != 0) return;
+    if (w->format.measuring == GR_MEASURE_SAMPLE && ((uint64_t)row + (uint64_t)w->exchange.head.epoch) % SAMPLE != 0)
+        return;
     gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
     w->lost[2 * row + 1] = (float)error.bound;

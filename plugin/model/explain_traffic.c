@@ -35,7 +35,7 @@ static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
     return gr_wire_row_bytes(wire_of(t), &on_wire);
 }
 
-/* Bytes that come to a rank, or to all, in layer l in one direction of a step, once what is aggregated once is there. */
+/* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
 static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
 {
     const struct gr_layer *layer = &t->layers[l];

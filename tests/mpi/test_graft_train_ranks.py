@@ -67,6 +67,12 @@ def test_training(partition):
        sum(entry["forward"] + entry["backward"] for entry in layers) == second["halo_bytes_per_epoch"] and
        len(waits) == int(n_ranks) and waits[0] == second["wait_seconds"] and min(waits) >= 0,
        f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
+    pairs = second["halo_by_pair"]
+    ok(sum(pair["bytes"] for pair in pairs) == second["halo_bytes_per_epoch"] and
+       all(pair["from"] != pair["to"] and pair["rows"] > 0 and pair["looked_at"] == pair["rows_raw"] == 0
+           for pair in pairs) and
+       second["bits_histogram"] == {"32": sum(pair["rows"] for pair in pairs)} and second["stale_epochs_max"] == 0,
+       f"{partition}: and by pair, and by bits", pairs, second["bits_histogram"])
     ok("bytes of rows that come to each rank in a step" in second["explain"] and
        many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
     lines = [line for line in many.stdout.splitlines() if line.startswith("epoch ")]
@@ -193,6 +199,27 @@ def test_few_bits():
     report = json.loads(read(out)) if result.returncode == 0 else {}
     ok(0 < report.get("quant_nmse", 0) < 1e-3 and report["quant_nmse"] < 1.5 * report["quant_nmse_bound"],
        "with 8 bits the report says how little was lost", result.stderr, report.get("quant_nmse"))
+    pairs = report.get("halo_by_pair", [])
+    looked = sum(pair["looked_at"] for pair in pairs)
+    lost = sum(pair["looked_at"] * pair["nmse"] for pair in pairs if pair["looked_at"]) / max(looked, 1)
+    ok(looked > 0 and abs(lost / report["quant_nmse"] - 1) < 1e-6 and
+       report["bits_histogram"] == {"8": sum(pair["rows"] for pair in pairs)}, "by pair of ranks too", lost, looked)
+    worst = max((pair for pair in pairs if pair["looked_at"] and pair["layer"] == 1 and pair["pass"] == "backward"),
+                key=lambda pair: pair["nmse"], default={})
+    table = [line.split() for line in result.stdout.splitlines() if line.startswith("  1  backward")]
+    ok(len(table) == 1 and "S^2/6" in table[0] and
+       table[0][-4:] == ["from", str(worst["from"]), "to", str(worst["to"])],
+       "and in a table, with the pair that lost most", result.stdout, worst)
+
+
+def test_async():
+    out = f"{base}/async.json"
+    result = launch(data, *TRAINED, "partition=hash", "halo.async=yes", "halo.bits=4", "--json", out)
+    report = json.loads(read(out)) if result.returncode == 0 else {}
+    ages = [layer[f"stale_epochs_{way}"] for layer in report.get("halo_bytes_by_layer", [])
+            for way in ("forward", "backward") if layer[way] > 0]
+    ok(report.get("stale_epochs_max") == 1 and ages and set(ages) == {1} and " late " in result.stdout,
+       "asynchronous rows are an epoch late, and the report says so", result.stderr, ages)
 
 
 def test_adaptive_bits():
@@ -228,6 +255,7 @@ test_metis()
 test_prepared()
 test_profile()
 test_few_bits()
+test_async()
 test_adaptive_bits()
 test_errors()
 sys.exit(done())

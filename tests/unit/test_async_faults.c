@@ -218,14 +218,11 @@ static void test_falsehoods(void)
     static const char *const whole[] = { "halo.async", "yes", NULL };
     const struct falsehood   falsehoods[] = {
           { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 says bits 4", "expected 2" } },
-          { "an infinite scale",
-            NO_SCALE,
-            { two, 0, 0, 0 },
-            { "of the message from rank 1", "a scale that no row has" } },
-          { "a late frame of other bits", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 says bits 4", "expected 2" } },
+          { "an infinite scale", NO_SCALE, { two, 0, 0, 0 }, { "message from rank 1", "a scale that no row has" } },
+          { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 says bits 4", "expected 2" } },
           { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
-          { "a number that is none, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
-          { "the same as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
+          { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
+          { "no number, as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
     };
     static struct ranks ranks;
 

@@ -82,6 +82,9 @@ static void seal(struct file *file)
     memcpy(file->data + AT_CRC, &crc, sizeof crc);
 }
 
+/* What weighted covers go by. */
+static const char *few_bits[] = { "halo.bits", "2", "halo.cover_lambda", "0.5", NULL };
+
 static struct spread spread_with(const char *file, const char *cover, const struct sample_csr *of,
                                  char (*results)[sizeof *out])
 {
@@ -102,6 +105,7 @@ static struct spread spread_with(const char *file, const char *cover, const stru
                                           .out = results[i] };
         memset(results[i], 0, sizeof *results);
     }
+    if (strcmp(cover, "weighted") == 0) s.settings = few_bits;
     for (int i = 0; i < RANKS_MOST; i++) s.file[i] = file;
     return s;
 }
@@ -173,6 +177,21 @@ static void test_round_trip(const char *cover)
     ok(memcmp(plain.rows, s.rows, sizeof s.rows) == 0 && memcmp(s.rows, t.rows, sizeof s.rows) == 0 &&
            memcmp(out, first, sizeof out) == 0 && memcmp(out, again, sizeof out) == 0,
        "%s: and sends the same rows, for the same bits", cover);
+}
+
+/* Of weighted covers files know what they go by; those of the last round trip are there. */
+static void test_weighted(void)
+{
+    few_bits[1] = "4";
+    ok(is_refused("weighted", &graph, GRAFT_ERR_FORMAT, "for 2 bits and halo.cover_lambda 0.5, expected 4 and 0.5"),
+       "covers for other bits");
+    few_bits[1] = "2";
+    few_bits[3] = "0.25";
+    ok(is_refused("weighted", &graph, GRAFT_ERR_FORMAT, "for 2 bits and halo.cover_lambda 0.5, expected 2 and 0.25"),
+       "covers of another price");
+    few_bits[3] = "0.5";
+    ok(is_refused("hybrid", &graph, GRAFT_ERR_FORMAT, "of the kind 'weighted', and option halo.cover is 'hybrid'"),
+       "weighted covers, and others asked for");
 }
 
 /* Some ranks have their files, others find their covers again: each cover is the business of one rank. */
@@ -431,6 +450,8 @@ int main(void)
     }
     if (mkdtemp(folder) == NULL) return 2;
     snprintf(name, sizeof name, "%s/covers", folder);
+    test_round_trip("weighted");
+    test_weighted();
     for (int i = 0; i < 3; i++) test_round_trip(covers[i]);
     test_some();
     test_is_used();

@@ -1,0 +1,275 @@
+/* What ranks sent one another: as JSON, and in a table.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "messages.h"
+#include "json_text.h"
+
+#include "graft_codec.h"
+
+#include <inttypes.h>
+
+/** What was lost, of all rows that were looked at, and of those of the worst pair of ranks. */
+struct losses {
+    double looked_at, nmse, bound;
+    int    worst_from, worst_to;
+    double worst; /* for each row of them */
+};
+
+static void add_pair(struct losses *sum, int from, const graft_traffic_pair *pair)
+{
+    if (pair->looked_at == 0) return;
+    sum->looked_at += (double)pair->looked_at;
+    sum->nmse += pair->nmse;
+    sum->bound += pair->bound;
+    if (pair->nmse / (double)pair->looked_at < sum->worst) return;
+    sum->worst = pair->nmse / (double)pair->looked_at;
+    sum->worst_from = from;
+    sum->worst_to = pair->peer;
+}
+
+/** Of item `index` of the traffic, or with -1 of all of them. */
+static struct losses losses_of(const struct run *run, int32_t index)
+{
+    struct losses sum = { .worst = 0 };
+
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        const struct told *told = &run->ranks.told[q];
+
+        for (int64_t i = 0; i < told->n_pairs; i++)
+            if (index < 0 || 2 * told->pairs[i].layer + told->pairs[i].pass == index)
+                add_pair(&sum, q, &told->pairs[i]);
+    }
+    return sum;
+}
+
+static int next_item(const struct run *run, int32_t index, graft_traffic_item *item)
+{
+    *item = GRAFT_INIT(graft_traffic_item);
+    return run->library.train->traffic_item(run->trainer, -1, index, item, NULL) == GRAFT_OK;
+}
+
+static const char *pass_name(int32_t pass)
+{
+    return pass == GRAFT_PASS_FORWARD ? "forward" : "backward";
+}
+
+/** Add "WHAT_forward" or "WHAT_backward". */
+static void add_of_pass(json_t *layer, const char *what, const graft_traffic_item *item, json_t *value, int *bad)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, "%s_%s", what, pass_name(item->pass));
+    json_add(layer, key, value, bad);
+}
+
+static void add_item(json_t *layer, const struct run *run, int32_t index, const graft_traffic_item *item, int *bad)
+{
+    const struct losses lost = losses_of(run, index);
+
+    json_add(layer, pass_name(item->pass), json_integer(item->bytes), bad);
+    add_of_pass(layer, "messages", item, json_integer(item->messages), bad);
+    add_of_pass(layer, "rows", item, json_integer(item->rows), bad);
+    add_of_pass(layer, "stale_epochs", item, json_integer(item->stale_epochs), bad);
+    if (lost.looked_at == 0) return;
+    add_of_pass(layer, "nmse", item, json_number(lost.nmse / lost.looked_at), bad);
+    add_of_pass(layer, "nmse_bound", item, json_number(lost.bound / lost.looked_at), bad);
+}
+
+/** The last epoch by layer, of all ranks; NULL when out of memory. */
+static json_t *build_layers(const struct run *run)
+{
+    json_t            *layers = json_array(), *layer = NULL;
+    graft_traffic_item item;
+    int                bad = 0;
+
+    for (int32_t i = 0; next_item(run, i, &item) && !bad; i++) {
+        if (item.pass == GRAFT_PASS_FORWARD) {
+            layer = json_object();
+            json_add(layer, "layer", json_integer(item.layer), &bad);
+            if (json_array_append_new(layers, layer) != 0) bad = 1;
+        }
+        if (!bad) add_item(layer, run, i, &item, &bad);
+    }
+    if (!bad) return layers;
+    json_decref(layers);
+    return NULL;
+}
+
+static json_t *build_pair(int from, const graft_traffic_pair *pair, int *bad)
+{
+    json_t *entry = json_object();
+
+    json_add(entry, "layer", json_integer(pair->layer), bad);
+    json_add(entry, "pass", json_string(pass_name(pair->pass)), bad);
+    json_add(entry, "from", json_integer(from), bad);
+    json_add(entry, "to", json_integer(pair->peer), bad);
+    json_add(entry, "rows", json_integer(pair->rows), bad);
+    json_add(entry, "bytes", json_integer(pair->bytes), bad);
+    json_add(entry, "rows_raw", json_integer(pair->rows_raw), bad);
+    json_add(entry, "looked_at", json_integer(pair->looked_at), bad);
+    if (pair->looked_at == 0) return entry;
+    json_add(entry, "nmse", json_number(pair->nmse / (double)pair->looked_at), bad);
+    json_add(entry, "nmse_bound", json_number(pair->bound / (double)pair->looked_at), bad);
+    return entry;
+}
+
+static json_t *build_pairs(const struct run *run)
+{
+    json_t *pairs = json_array();
+    int     bad = 0;
+
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        const struct told *told = &run->ranks.told[q];
+
+        for (int64_t i = 0; i < told->n_pairs && !bad; i++)
+            if (json_array_append_new(pairs, build_pair(q, &told->pairs[i], &bad)) != 0) bad = 1;
+    }
+    if (!bad) return pairs;
+    json_decref(pairs);
+    return NULL;
+}
+
+static json_t *build_waits(const struct run *run)
+{
+    json_t *waits = json_array();
+
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        if (json_array_append_new(waits, json_number(run->ranks.told[q].waited)) == 0) continue;
+        json_decref(waits);
+        return NULL;
+    }
+    return waits;
+}
+
+/** How many rows of the last epoch had 2^i bits. */
+static void count_bits(const struct run *run, int64_t rows[6])
+{
+    graft_traffic_item item;
+
+    for (int b = 0; b < 6; b++) rows[b] = 0;
+    for (int32_t i = 0; next_item(run, i, &item); i++)
+        for (int b = 0; b < 6; b++) rows[b] += item.rows_by_bits[b];
+}
+
+static json_t *build_histogram(const struct run *run)
+{
+    json_t *histogram = json_object();
+    int64_t rows[6];
+    char    key[8];
+    int     bad = 0;
+
+    count_bits(run, rows);
+    for (int b = 0; b < 6; b++) {
+        snprintf(key, sizeof key, "%d", 1 << b);
+        if (rows[b] > 0) json_add(histogram, key, json_integer(rows[b]), &bad);
+    }
+    if (!bad) return histogram;
+    json_decref(histogram);
+    return NULL;
+}
+
+void messages_json(json_t *report, const struct run *run, int *bad)
+{
+    const struct losses lost = losses_of(run, -1);
+    graft_traffic       traffic = GRAFT_INIT(graft_traffic);
+
+    json_add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
+    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    json_add(report, "cut_edges", json_integer(traffic.cut_edges), bad);
+    json_add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
+    json_add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
+    json_add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
+    json_add(report, "halo_bytes_by_layer", build_layers(run), bad);
+    json_add(report, "halo_by_pair", build_pairs(run), bad);
+    json_add(report, "bits_histogram", build_histogram(run), bad);
+    json_add(report, "stale_epochs_max", json_integer(traffic.stale_epochs_max), bad);
+    json_add(report, "wait_seconds", json_number(run->ranks.told[0].waited), bad);
+    json_add(report, "wait_seconds_by_rank", build_waits(run), bad);
+    json_add(report, "overlap_fraction", json_number(traffic.overlap_fraction), bad);
+    if (lost.looked_at == 0) return;
+    json_add(report, "quant_nmse", json_number(lost.nmse / lost.looked_at), bad);
+    json_add(report, "quant_nmse_bound", json_number(lost.bound / lost.looked_at), bad);
+}
+
+/** What the bound of an item is: of rows of D elements with step S between levels, |x - x'|^2. */
+static const char *bound_name(const graft_traffic_item *item)
+{
+    if (item->code == 0) return "";
+    if (item->code == GRAFT_CODEC_ROTATED) return "(pi/2-1)|x|^2";
+    return item->rounding == GRAFT_ROUND_STOCHASTIC ? "D S^2/6" : "D S^2/12";
+}
+
+static void print_item(const struct run *run, int32_t index, const graft_traffic_item *item, int is_async)
+{
+    const struct losses lost = losses_of(run, index);
+    double              bits = 0;
+
+    for (int b = 0; b < 6; b++) bits += (double)item->rows_by_bits[b] * (1 << b);
+    printf("  %-2d %-8s %10" PRId64 " %9.3f %5.3g", item->layer, pass_name(item->pass), item->rows,
+           (double)item->bytes * 1e-6, item->rows > 0 ? bits / (double)item->rows : 0);
+    if (is_async) printf(" %4" PRId64, item->stale_epochs);
+    if (lost.looked_at > 0)
+        printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", lost.nmse / lost.looked_at, lost.bound / lost.looked_at,
+               bound_name(item), lost.worst, lost.worst_from, lost.worst_to);
+    printf("\n");
+}
+
+/** Layers that sent something in the last epoch. */
+static void print_layers(const struct run *run, int is_async)
+{
+    const struct losses lost = losses_of(run, -1);
+    graft_traffic_item  item;
+
+    printf("  %-11s %10s %9s %5s", "layer", "rows", "MB", "bits");
+    if (is_async) printf(" %4s", "late");
+    if (lost.looked_at > 0) printf(" %9s  %9s %-13s  %9s", "lost", "bound", "", "most lost");
+    printf("\n");
+    for (int32_t i = 0; next_item(run, i, &item); i++)
+        if (item.rows > 0) print_item(run, i, &item, is_async);
+}
+
+/** How rows share the bits, if they have not all the same. */
+static void print_histogram(const struct run *run)
+{
+    const char *between = "  rows by bits ";
+    int64_t     rows[6];
+    int         kinds = 0;
+
+    count_bits(run, rows);
+    for (int b = 0; b < 6; b++) kinds += rows[b] > 0;
+    for (int b = 5; b >= 0 && kinds > 1; b--) {
+        if (rows[b] == 0) continue;
+        printf("%s %d: %" PRId64, between, 1 << b, rows[b]);
+        between = ",";
+    }
+    if (kinds > 1) printf("\n");
+}
+
+/** Rows that few bits could not say, and that went in addition. */
+static void print_raw(const struct run *run)
+{
+    int64_t rows = 0;
+
+    for (int q = 0; q < run->ranks.n_ranks; q++)
+        for (int64_t i = 0; i < run->ranks.told[q].n_pairs; i++) rows += run->ranks.told[q].pairs[i].rows_raw;
+    if (rows > 0)
+        printf("  %" PRId64 " of these rows went as they are besides: in their messages is one that no code fits\n",
+               rows);
+}
+
+void messages_print(const struct run *run)
+{
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+    int           slowest = 0;
+
+    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    for (int q = 1; q < run->ranks.n_ranks; q++)
+        if (run->ranks.told[q].waited > run->ranks.told[slowest].waited) slowest = q;
+    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on the first rank, %.3g s "
+           "at most (rank %d)\n",
+           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6,
+           run->ranks.told[0].waited, run->ranks.told[slowest].waited, slowest);
+    if (traffic.halo_bytes_per_epoch == 0) return;
+    print_layers(run, traffic.stale_epochs_max > 0);
+    print_histogram(run);
+    print_raw(run);
+}
