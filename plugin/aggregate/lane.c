@@ -115,6 +115,8 @@ int32_t gr_lanes_add(struct gr_lanes *lanes, int32_t layer, const int64_t *const
     const int32_t n_ranks = lanes->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
+    /* Where there was no memory for them, they take the channels that they have on the other ranks. */
+    for (int i = 0; i < 2 && lanes->lane == NULL && lanes->is_async; i++) gr_comm_channel(lanes->comm);
     if (lanes->lane == NULL) return GRAFT_OK;
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
         struct gr_lane *lane = &lanes->lane[2 * layer + d];

@@ -588,6 +588,7 @@ int main(void)
     test_memory(1, 0, "given", "hybrid", asynchronous);
     test_memory(3, 1, "hash", "hybrid", asynchronous);
     test_memory(2, 1, "hash", "weighted", (const char *const[]){ "halo.bits", "2", NULL });
+    test_memory(2, 0, "given", "post", asynchronous);
     test_frugal(NULL);
     test_frugal(asynchronous);
     test_polling();
