@@ -585,7 +585,6 @@ int main(void)
     test_memory(2, 1, "hash", "pre", NULL);
     test_memory(3, 2, "block", "post", NULL);
     test_memory(2, 0, "stream", "hybrid", NULL);
-    test_memory(1, 0, "given", "hybrid", asynchronous);
     test_memory(3, 1, "hash", "hybrid", asynchronous);
     test_memory(2, 1, "hash", "weighted", (const char *const[]){ "halo.bits", "2", NULL });
     test_memory(2, 0, "given", "post", asynchronous);
