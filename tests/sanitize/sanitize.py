@@ -31,6 +31,8 @@ PROGRAMS = {
     "tests/unit_test_async": [],
     "tests/unit_test_async_faults": [],
     "tests/unit_test_train_async": [],
+    "tests/unit_test_adapt": [],
+    "tests/unit_test_train_adapt": [],
     "tests/abi/test_arguments_mxm": [],
     "tests/abi/test_arguments_ranks": [],
     "tests/abi/test_arguments_train": [],
