@@ -96,13 +96,16 @@ static double price(const struct pricing *p, double loss)
     return 1 - p->choice->lambda + p->choice->lambda * part_lost(p->choice->bits) * loss / p->unit;
 }
 
+/* That of the row which loses most. */
 static void find_dearest(struct pricing *p)
 {
     const struct gr_cuts *c = p->cuts;
+    double                most = 0;
 
-    for (int64_t s = 0; s < c->part->halo.count; s++) p->dearest = fmax(p->dearest, price(p, source_loss(p, s)));
+    for (int64_t s = 0; s < c->part->halo.count; s++) most = source_loss(p, s) > most ? source_loss(p, s) : most;
     for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++)
-        p->dearest = fmax(p->dearest, price(p, target_loss(p, t)));
+        most = target_loss(p, t) > most ? target_loss(p, t) : most;
+    p->dearest = price(p, most);
 }
 
 static int32_t in_whole(const struct pricing *p, double price)
