@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,11 +72,18 @@ static double seconds_now(const struct gr_assign *a, const int64_t *bytes, doubl
     return sum;
 }
 
-/* By what is saved for a byte, the most first; of equal ones in the order of groups and steps. */
+/* What is saved for a byte; short rows may have as many bytes with more bits. */
+static double worth(const struct upgrade *u)
+{
+    if (u->saves <= 0) return 0;
+    return u->bytes > 0 ? u->saves / (double)u->bytes : (double)INFINITY;
+}
+
+/* The most worth first; of equal ones in the order of groups and steps. */
 static int by_worth(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;
-    const double          of_a = a->saves * (double)b->bytes, of_b = b->saves * (double)a->bytes;
+    const double          of_a = worth(a), of_b = worth(b);
 
     if (of_a != of_b) return of_a < of_b ? 1 : -1;
     if (a->group != b->group) return a->group < b->group ? -1 : 1;

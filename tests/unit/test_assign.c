@@ -244,6 +244,36 @@ static void test_budgets(void)
     ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is told: %s", error.message);
 }
 
+/* Groups of equal elements lose nothing, and of few elements may have more bits in as many bytes: beside them the others
+ * get what they would without. */
+static void test_nothing_to_save(void)
+{
+    struct sample  sample = { 5 };
+    struct problem p;
+    double         worst = 0;
+
+    for (int turn = 0; turn < 50; turn++) {
+        int64_t few, more = 0;
+        double  alone;
+
+        problem_init(&p, &sample, 20, 5, 1);
+        few = terms_of(&p, 2).bytes + sample_below(&sample, terms_of(&p, 4).bytes);
+        gr_assign_within_bytes(api->context, &p.assign, few, &error);
+        alone = terms_of(&p, 0).variance;
+        p.assign.n_groups = GROUPS;
+        p.assign.n_channels = 7;
+        for (int32_t c = 5; c < 7; c++) p.channels[c] = (struct gr_assign_channel){ c - 4, 0, 1e-9, 0 };
+        for (int64_t i = GROUPS - 1; i >= 0; i--) { /* one of three is one from before */
+            if (i % 3 == 0) p.groups[i] = p.groups[i / 3];
+            else p.groups[i] = (struct gr_assign_group){ 3, 0, 5 + (int32_t)(i % 2), 0 };
+            if (i % 3 != 0) more += sent(&p, &p.groups[i], 2);
+        }
+        gr_assign_within_bytes(api->context, &p.assign, few + more, &error);
+        worst = fmax(worst, terms_of(&p, 0).variance / alone - 1);
+    }
+    ok(worst < 1e-12, "groups that lose nothing take nothing from the others: %g", worst);
+}
+
 /* Ends of the scale, and what has no solution to look for. */
 static void test_ends(void)
 {
@@ -274,6 +304,7 @@ int main(void)
     test_enumerated();
     test_solver();
     test_budgets();
+    test_nothing_to_save();
     test_ends();
     api->close(api->context);
     return done();
