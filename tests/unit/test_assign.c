@@ -244,8 +244,8 @@ static void test_budgets(void)
     ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is told: %s", error.message);
 }
 
-/* Groups of equal elements lose nothing, and of few elements may have more bits in as many bytes: beside them the others
- * get what they would without. */
+/* Groups of equal elements lose nothing, and of few elements may have more bits in as many bytes: beside them the
+ * others get what they would without. */
 static void test_nothing_to_save(void)
 {
     struct sample  sample = { 5 };
