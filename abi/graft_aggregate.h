@@ -55,7 +55,8 @@ typedef struct graft_aggregate_args {
 } graft_aggregate_args;
 
 /** What a plan does, on one rank or on all. Rows are those of one pass in one direction; they are the same in the
- *  other. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes. */
+ *  other. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes, where option "halo.bits" is 32;
+ *  else rows have as many as graft_codec.row_bytes() says. */
 typedef struct graft_plan_info {
     uint32_t size;
     int32_t  rank;              /**< -1: all ranks */

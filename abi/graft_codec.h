@@ -30,9 +30,10 @@ typedef struct graft_codec_error {
     uint32_t size;
     uint32_t reserved;
     int64_t  rows;
-    double   nmse; /**< sum of |x - x'|^2 / |x|^2; rows of zeros count as 0 */
-    double bound;  /**< what it should be at most by the theory: of |x - x'|^2, D S^2 / 6 for step S and D elements with
-                         MINMAX stochastic, D S^2 / 12 nearest; (pi / 2 - 1) |x|^2 with ROTATED, for long rows */
+    double   nmse;  /**< sum of |x - x'|^2 / |x|^2; rows of zeros count as 0 */
+    double   bound; /**< what the theory expects of elements anywhere between two levels: of |x - x'|^2, D S^2 / 6 for
+                         step S and D elements with MINMAX stochastic, D S^2 / 12 nearest, where rows that lie half way
+                         lose 1.5 or 3 times that; (pi / 2 - 1) |x|^2 with ROTATED, for long rows */
 } graft_codec_error;
 
 /** Rows and their message. Row i of the message begins at byte i * row_bytes(); for 8 bits and fewer with 4 bytes of
