@@ -279,28 +279,33 @@ static void keep_floats(const struct keeping *k, int64_t begin, int64_t end, dou
     const float *fresh = (const float *)k->fresh;
     float       *kept = k->lane->kept;
     const float  old = (float)k->smoothing;
+    double       changes = 0, squares = 0; /* not in memory, which could be that of rows */
 
     for (int64_t i = begin * k->width; i < end * k->width; i++) {
         const double change = k->measures ? (double)fresh[i] - (double)kept[i] : 0;
 
-        drift[0] += change * change;
-        drift[1] += (double)fresh[i] * (double)fresh[i];
+        changes += change * change;
+        squares += (double)fresh[i] * (double)fresh[i];
         kept[i] = old > 0 ? old * kept[i] + (1 - old) * fresh[i] : fresh[i];
     }
+    drift[0] = changes;
+    drift[1] = squares;
 }
 
 static void keep_doubles(const struct keeping *k, int64_t begin, int64_t end, double drift[2])
 {
     const double *fresh = (const double *)k->fresh;
-    double       *kept = k->lane->kept;
+    double       *kept = k->lane->kept, changes = 0, squares = 0;
 
     for (int64_t i = begin * k->width; i < end * k->width; i++) {
         const double change = k->measures ? fresh[i] - kept[i] : 0;
 
-        drift[0] += change * change;
-        drift[1] += fresh[i] * fresh[i];
+        changes += change * change;
+        squares += fresh[i] * fresh[i];
         kept[i] = k->smoothing > 0 ? k->smoothing * kept[i] + (1 - k->smoothing) * fresh[i] : fresh[i];
     }
+    drift[0] = changes;
+    drift[1] = squares;
 }
 
 static void keep_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -308,7 +313,6 @@ static void keep_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct keeping *k = arg;
     double               *drift = k->lane->partial + 2 * chunk;
 
-    drift[0] = drift[1] = 0;
     if (k->is_double) keep_doubles(k, begin, end, drift);
     else keep_floats(k, begin, end, drift);
 }

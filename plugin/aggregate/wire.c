@@ -154,29 +154,39 @@ static int64_t longest_row(const struct gr_wire *w, int64_t width, graft_dtype d
     return most;
 }
 
-int64_t gr_wire_room(const struct gr_wire *w, const int64_t rows[2], int64_t width, graft_dtype dtype)
+/* Bytes of messages of one side, of scratch memory, and of what is lost, for passes of so many rows. */
+struct need {
+    int64_t packed, work, lost;
+};
+
+static struct need need_of(const struct gr_wire *w, const int64_t rows[2], int64_t width, graft_dtype dtype)
 {
     const int64_t most = rows[0] > rows[1] ? rows[0] : rows[1], bytes = longest_row(w, width, dtype);
 
-    if (bytes == 0) return 0;
-    return 2 * most * bytes + gr_threads(w->context, 0) * 2 * width * (int64_t)sizeof *w->work +
-           (w->format.measuring != GR_MEASURE_NONE ? most * 2 * (int64_t)sizeof *w->lost : 0);
+    if (bytes == 0) return (struct need){ 0 };
+    return (struct need){ .packed = most * bytes,
+                          .work = gr_threads(w->context, 0) * 2 * width * (int64_t)sizeof *w->work,
+                          .lost = w->format.measuring != GR_MEASURE_NONE ? most * 2 * (int64_t)sizeof *w->lost : 0 };
+}
+
+int64_t gr_wire_room(const struct gr_wire *w, const int64_t rows[2], int64_t width, graft_dtype dtype)
+{
+    const struct need need = need_of(w, rows, width, dtype);
+
+    return 2 * need.packed + need.work + need.lost;
 }
 
 int32_t gr_wire_reserve(struct gr_wire *w, const int64_t rows[2], int64_t width, graft_dtype dtype, graft_error *error)
 {
-    const int64_t most = rows[0] > rows[1] ? rows[0] : rows[1], bytes = longest_row(w, width, dtype);
-    const int64_t threads = gr_threads(w->context, 0);
-    int64_t       room = w->work_floats * (int64_t)sizeof *w->work, lost = 2 * w->lost_rows * (int64_t)sizeof *w->lost;
-    int32_t       rc = GRAFT_OK;
+    const struct need need = need_of(w, rows, width, dtype);
+    int64_t work = w->work_floats * (int64_t)sizeof *w->work, lost = 2 * w->lost_rows * (int64_t)sizeof *w->lost;
+    int32_t rc = GRAFT_OK;
 
-    if (bytes == 0) return GRAFT_OK;
     for (int side = OUT; side <= IN; side++)
-        GR_TRY(grow(w, (void **)&w->packed[side], &w->room[side], most * bytes, error));
-    GR_TRY(grow(w, (void **)&w->work, &room, threads * 2 * width * (int64_t)sizeof *w->work, error));
-    w->work_floats = room / (int64_t)sizeof *w->work;
-    if (w->format.measuring == GR_MEASURE_NONE) return GRAFT_OK;
-    GR_TRY(grow(w, (void **)&w->lost, &lost, most * 2 * (int64_t)sizeof *w->lost, error));
+        GR_TRY(grow(w, (void **)&w->packed[side], &w->room[side], need.packed, error));
+    GR_TRY(grow(w, (void **)&w->work, &work, need.work, error));
+    w->work_floats = work / (int64_t)sizeof *w->work;
+    GR_TRY(grow(w, (void **)&w->lost, &lost, need.lost, error));
     w->lost_rows = lost / (2 * (int64_t)sizeof *w->lost);
 done:
     return rc;
