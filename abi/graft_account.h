@@ -81,10 +81,10 @@ typedef struct graft_traffic_item {
     int64_t  looked_at; /**< rows that the asking rank sent in few bits since create() and that option "halo.error"
                              looked at. This and what follows: of the asking rank, else 0. */
     double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2, for what came of each */
-    double   bound;     /**< the same by the theory of the code; see graft_codec_error */
+    double   expected;  /**< of these by the theory of the code; see graft_codec_error */
     int64_t  rows_by_bits[6];  /**< rows_sent by the bits of their elements: [i] in 2^i, [5] as they are */
     int32_t  code;             /**< GRAFT_CODEC_... of rows in 8 bits or fewer, of the last step that sent such; or 0 */
-    int32_t  rounding;         /**< GRAFT_ROUND_... of these: it says which bound that is */
+    int32_t  rounding;         /**< GRAFT_ROUND_... of these: it says what is expected */
     int64_t  stale_epochs;     /**< of the rows that the last step used, how many epochs before they are of: 0 without
                                    halo.async */
     int64_t  stale_epochs_max; /**< likewise, of the steps since create() */
@@ -102,7 +102,7 @@ typedef struct graft_traffic_pair {
                              halo.nonfinite); their bytes are in no count */
     int64_t  looked_at; /**< this and what follows: since create(), of rows in few bits; see graft_traffic_item */
     double   nmse;
-    double   bound;
+    double   expected;
 } graft_traffic_pair;
 
 GRAFT_EXTERN_C_END

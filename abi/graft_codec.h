@@ -30,8 +30,8 @@ typedef struct graft_codec_error {
     uint32_t size;
     uint32_t reserved;
     int64_t  rows;
-    double   nmse;  /**< sum of |x - x'|^2 / |x|^2; rows of zeros count as 0 */
-    double   bound; /**< what the theory expects of elements anywhere between two levels: of |x - x'|^2, D S^2 / 6 for
+    double   nmse;   /**< sum of |x - x'|^2 / |x|^2; rows of zeros count as 0 */
+    double expected; /**< what the theory expects of elements anywhere between two levels: of |x - x'|^2, D S^2 / 6 for
                          step S and D elements with MINMAX stochastic, D S^2 / 12 nearest, where rows that lie half way
                          lose 1.5 or 3 times that; (pi / 2 - 1) |x|^2 with ROTATED, for long rows */
 } graft_codec_error;

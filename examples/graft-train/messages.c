@@ -9,7 +9,7 @@
 
 /** What was lost, of all rows that were looked at, and of those of the worst pair of ranks. */
 struct losses {
-    double looked_at, nmse, bound;
+    double looked_at, nmse, expected;
     int    worst_from, worst_to;
     double worst; /* for each row of them */
 };
@@ -19,7 +19,7 @@ static void add_pair(struct losses *sum, int from, const graft_traffic_pair *pai
     if (pair->looked_at == 0) return;
     sum->looked_at += (double)pair->looked_at;
     sum->nmse += pair->nmse;
-    sum->bound += pair->bound;
+    sum->expected += pair->expected;
     if (pair->nmse / (double)pair->looked_at < sum->worst) return;
     sum->worst = pair->nmse / (double)pair->looked_at;
     sum->worst_from = from;
@@ -71,7 +71,7 @@ static void add_item(json_t *layer, const struct run *run, int32_t index, const 
     add_of_pass(layer, "stale_epochs", item, json_integer(item->stale_epochs), bad);
     if (lost.looked_at == 0) return;
     add_of_pass(layer, "nmse", item, json_number(lost.nmse / lost.looked_at), bad);
-    add_of_pass(layer, "nmse_bound", item, json_number(lost.bound / lost.looked_at), bad);
+    add_of_pass(layer, "nmse_expected", item, json_number(lost.expected / lost.looked_at), bad);
 }
 
 /** The last epoch by layer, of all ranks; NULL when out of memory. */
@@ -108,7 +108,7 @@ static json_t *build_pair(int from, const graft_traffic_pair *pair, int *bad)
     json_add(entry, "looked_at", json_integer(pair->looked_at), bad);
     if (pair->looked_at == 0) return entry;
     json_add(entry, "nmse", json_number(pair->nmse / (double)pair->looked_at), bad);
-    json_add(entry, "nmse_bound", json_number(pair->bound / (double)pair->looked_at), bad);
+    json_add(entry, "nmse_expected", json_number(pair->expected / (double)pair->looked_at), bad);
     return entry;
 }
 
@@ -187,11 +187,11 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "overlap_fraction", json_number(traffic.overlap_fraction), bad);
     if (lost.looked_at == 0) return;
     json_add(report, "quant_nmse", json_number(lost.nmse / lost.looked_at), bad);
-    json_add(report, "quant_nmse_bound", json_number(lost.bound / lost.looked_at), bad);
+    json_add(report, "quant_nmse_expected", json_number(lost.expected / lost.looked_at), bad);
 }
 
-/** What the bound of an item is: of rows of D elements with step S between levels, |x - x'|^2. */
-static const char *bound_name(const graft_traffic_item *item)
+/** What is expected of an item: of rows of D elements with step S between levels, |x - x'|^2. */
+static const char *expected_name(const graft_traffic_item *item)
 {
     if (item->code == 0) return "";
     if (item->code == GRAFT_CODEC_ROTATED) return "(pi/2-1)|x|^2";
@@ -208,8 +208,8 @@ static void print_item(const struct run *run, int32_t index, const graft_traffic
            (double)item->bytes * 1e-6, item->rows > 0 ? bits / (double)item->rows : 0);
     if (is_async) printf(" %4" PRId64, item->stale_epochs);
     if (lost.looked_at > 0)
-        printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", lost.nmse / lost.looked_at, lost.bound / lost.looked_at,
-               bound_name(item), lost.worst, lost.worst_from, lost.worst_to);
+        printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", lost.nmse / lost.looked_at, lost.expected / lost.looked_at,
+               expected_name(item), lost.worst, lost.worst_from, lost.worst_to);
     printf("\n");
 }
 
@@ -221,7 +221,7 @@ static void print_layers(const struct run *run, int is_async)
 
     printf("  %-11s %10s %9s %5s", "layer", "rows", "MB", "bits");
     if (is_async) printf(" %4s", "late");
-    if (lost.looked_at > 0) printf(" %9s  %9s %-13s  %9s", "lost", "bound", "", "most lost");
+    if (lost.looked_at > 0) printf(" %9s  %9s %-13s  %9s", "lost", "expected", "", "most lost");
     printf("\n");
     for (int32_t i = 0; next_item(run, i, &item); i++)
         if (item.rows > 0) print_item(run, i, &item, is_async);

@@ -326,7 +326,7 @@ static void look_at(struct gr_wire *w, const struct gr_codec *codec, int64_t row
         return;
     gr_codec_measure(codec, number, plain_row(w, OUT, row), record, work, &error);
     w->lost[2 * row] = (float)error.nmse;
-    w->lost[2 * row + 1] = (float)error.bound;
+    w->lost[2 * row + 1] = (float)error.expected;
 }
 
 /* What adaptive bits are decided by; no codec: no code fits the row. */
@@ -388,7 +388,7 @@ static void sum_losses(struct gr_wire *w)
             if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
             w->loss[q].rows++;
             w->loss[q].nmse += (double)w->lost[2 * row];
-            w->loss[q].bound += (double)w->lost[2 * row + 1];
+            w->loss[q].expected += (double)w->lost[2 * row + 1];
         }
     }
 }

@@ -56,7 +56,7 @@ struct gr_wire_pass {
 /** What a pass lost on its way to a rank, of the rows that were looked at. */
 struct gr_wire_loss {
     int64_t rows;
-    double  nmse, bound;
+    double  nmse, expected;
     int64_t raw; /* rows that went once more as they are, since one fit no code: all or none; looked at or not */
 };
 
@@ -70,7 +70,7 @@ struct gr_wire {
     char                 *packed[2]; /* what travels, of rows in a code; out, in */
     int64_t               room[2];   /* bytes of it */
     float                *work;      /* [threads x gr_codec_work()] */
-    float                *lost;      /* [rows x 2] nmse and bound of those that were looked at, negative: not */
+    float                *lost;      /* [rows x 2] nmse and expected of those that were looked at, negative: not */
     int64_t               work_floats, lost_rows;
     struct gr_codec       codec; /* of the pass, and: */
     struct gr_wire_rows   rows[2];

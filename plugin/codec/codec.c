@@ -125,7 +125,7 @@ float gr_codec_range(const struct gr_codec *c, const uint8_t *record)
 }
 
 /* What the theory allows for a row with these parameters, over the square of its length. */
-static double bound_of(const struct gr_codec *c, const uint8_t *record, double squares)
+static double expected_of(const struct gr_codec *c, const uint8_t *record, double squares)
 {
     const float step = c->bits < 16 ? step_of(record) : 0;
 
@@ -151,5 +151,5 @@ void gr_codec_measure(const struct gr_codec *c, int64_t row, const void *x, cons
         lost += off * off;
     }
     if (squares > 0) error->nmse += lost / squares;
-    error->bound += bound_of(c, record, squares);
+    error->expected += expected_of(c, record, squares);
 }

@@ -114,7 +114,7 @@ int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *cod
     for (int64_t c = 0; sum != NULL && c < chunks; c++) {
         sum->rows += job.partial[c].rows;
         sum->nmse += job.partial[c].nmse;
-        sum->bound += job.partial[c].bound;
+        sum->expected += job.partial[c].expected;
     }
 done:
     gr_free(context, job.partial);

@@ -113,7 +113,7 @@ static graft_traffic_item item_of(const graft_trainer *t, int32_t index)
     gr_trainer_traffic_item(t, t->over->comm->rank, index, &own, NULL);
     all.looked_at = own.looked_at;
     all.nmse = own.nmse;
-    all.bound = own.bound;
+    all.expected = own.expected;
     return all;
 }
 
@@ -142,7 +142,7 @@ static void loss_columns(const graft_trainer *t, int32_t index, const graft_traf
         return;
     }
     gr_text_add(text, " %8.2g %8.2g %-10s %8.2g to %4d", item->nmse / (double)item->looked_at,
-                item->bound / (double)item->looked_at, code_name(item->code, item->rounding),
+                item->expected / (double)item->looked_at, code_name(item->code, item->rounding),
                 worst.nmse / (double)worst.looked_at, worst.peer);
 }
 
@@ -173,7 +173,7 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
         if (c.bits[b]) gr_text_add(text, " %10d", 1 << b);
     gr_text_add(text, " %10s", "MB");
     if (c.late) gr_text_add(text, " %5s %5s", "late", "most");
-    if (c.lost) gr_text_add(text, " %8s %8s %-10s %16s", "lost", "bound", "rounding", "most lost");
+    if (c.lost) gr_text_add(text, " %8s %8s %-10s %16s", "lost", "expected", "rounding", "most lost");
     gr_text_add(text, "\n");
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
         const graft_traffic_item item = item_of(t, i);
@@ -188,10 +188,10 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
     }
     if (c.late) gr_text_add(text, "late: epochs that the rows in use were behind; most: since the start\n");
     if (c.lost)
-        gr_text_add(
-            text, "lost: |x - x'|^2 / |x|^2, mean of rows that this rank sent since the start. bound: D elements with "
-                  "step S\nlose D S^2 / 12 to the nearest level, D S^2 / 6 stochastically; (pi / 2 - 1) |x|^2 "
-                  "rotated\n");
+        gr_text_add(text,
+                    "lost: |x - x'|^2 / |x|^2, mean of rows that this rank sent since the start. expected: D elements "
+                    "anywhere between\nlevels with step S lose D S^2 / 12 to the nearest level, D S^2 / 6 "
+                    "stochastically; (pi / 2 - 1) |x|^2 rotated\n");
 }
 
 void gr_traffic_explain(const graft_trainer *t, struct gr_text *text)

@@ -33,7 +33,7 @@ static void count_pairs(const struct gr_wire *wire, struct gr_sent_pair *pairs)
         pairs[q].raw += wire->loss[q].raw;
         pairs[q].loss.rows += wire->loss[q].rows;
         pairs[q].loss.nmse += wire->loss[q].nmse;
-        pairs[q].loss.bound += wire->loss[q].bound;
+        pairs[q].loss.expected += wire->loss[q].expected;
     }
 }
 
@@ -232,7 +232,7 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
     for (int32_t q = 0; q < t->over->comm->n_ranks && rank == t->over->comm->rank; q++) {
         item->looked_at += pairs[q].loss.rows;
         item->nmse += pairs[q].loss.nmse;
-        item->bound += pairs[q].loss.bound;
+        item->expected += pairs[q].loss.expected;
     }
     item->stale_epochs = lane != NULL ? lane->age : 0;
     item->stale_epochs_max = lane != NULL ? lane->oldest : 0;
@@ -259,7 +259,7 @@ int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t in
     pair->rows_raw = sent->raw;
     pair->looked_at = sent->loss.rows;
     pair->nmse = sent->loss.nmse;
-    pair->bound = sent->loss.bound;
+    pair->expected = sent->loss.expected;
 done:
     return rc;
 }

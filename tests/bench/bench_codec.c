@@ -160,9 +160,9 @@ static int is_right(struct bench *b, const struct code *c)
         nmse += lost;
     }
     if (fabs(nmse - told.nmse) > 1e-6 * nmse || told.rows != b->x.n_rows) return 0;
-    /* With two levels the places of elements between them are not even, as the bound has it. */
+    /* With two levels the places of elements between them are not even, as the theory has it. */
     if (c->bits == 16 || (c->bits == 1 && c->code == GRAFT_CODEC_MINMAX)) return 1;
-    return nmse <= told.bound * 1.05;
+    return nmse <= told.expected * 1.05;
 }
 
 static void measure(struct bench *b)

@@ -274,7 +274,7 @@ static void test_error(void)
 
     for (int k = 0; k < CODES; k++) {
         struct trip t;
-        double      nmse = 0, bound;
+        double      nmse = 0, expected;
 
         trip_init(&t, 2000, 128, GRAFT_F32);
         fill(&t, &sample, normal);
@@ -289,13 +289,13 @@ static void test_error(void)
             }
             nmse += lost / squares;
         }
-        bound = t.lost.bound / (double)t.n;
+        expected = t.lost.expected / (double)t.n;
         nmse /= (double)t.n;
         ok(t.rc == GRAFT_OK && nmse <= most[k] && t.lost.rows == t.n &&
                fabs(t.lost.nmse / (double)t.n - nmse) <= 1e-6 * nmse + 1e-15,
            "%s: of rows of 128 normal numbers %.3g is lost, as is told, at most %.2g", codes[k].name, nmse, most[k]);
         if (codes[k].bits < 16 && codes[k].bits > 1)
-            ok(nmse <= bound * 1.02, "%s: at most what the theory has, %.3g", codes[k].name, bound);
+            ok(nmse <= expected * 1.02, "%s: at most what the theory has, %.3g", codes[k].name, expected);
         trip_fini(&t);
     }
 }

@@ -46,7 +46,7 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
             rc = host->train->traffic_item(trainer, rank, i, &step->item[p][i], &host->error);
             if (rank == host->rank) step->lost[i] = step->item[p][i];
             if (rank == host->rank) step->item[p][i].looked_at = 0;
-            if (rank == host->rank) step->item[p][i].nmse = step->item[p][i].bound = 0;
+            if (rank == host->rank) step->item[p][i].nmse = step->item[p][i].expected = 0;
         }
     }
     for (int32_t q = 0; q < host->n_ranks; q++) {
@@ -136,7 +136,7 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
 {
     const graft_traffic_item *item = &own->item[rank][i], *lost = &own->lost[i];
     int64_t                   bytes = 0, rows = 0, messages = 0, looked_at = 0;
-    double                    nmse = 0, bound = 0;
+    double                    nmse = 0, expected = 0;
 
     for (int32_t q = 0; q < n_ranks; q++) {
         const graft_traffic_pair *pair = &own->pair[i][q];
@@ -150,11 +150,11 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
         messages += own->counts.messages[i][q];
         looked_at += pair->looked_at;
         nmse += pair->nmse;
-        bound += pair->bound;
+        expected += pair->expected;
     }
     if (item->bytes_sent != bytes || item->rows_sent != rows || item->messages_sent != messages)
         return "a layer sent something else than its pairs";
-    if (lost->looked_at != looked_at || lost->nmse != nmse || lost->bound != bound)
+    if (lost->looked_at != looked_at || lost->nmse != nmse || lost->expected != expected)
         return "a layer lost something else than its pairs";
     return NULL;
 }
@@ -230,8 +230,8 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
                 return "rows of another code";
             if (sent > 0 && job->bits != 1 && lost->rounding != (i % 2 ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST))
                 return "another rounding";
-            /* The bound of one bit is for long rows, and the last layer has three columns. */
-            if (lost->nmse > 2.5 * lost->bound || (sent > 0 && !(lost->nmse > 0))) return "more is lost than can be";
+            /* What is expected of one bit is for long rows, and the last layer has three columns. */
+            if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0))) return "more is lost than can be";
         }
     }
     return NULL;
