@@ -60,8 +60,9 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
 
 static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
-    int32_t     rc = GRAFT_OK;
+    graft_epoch   epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics metrics = GRAFT_INIT(graft_metrics);
+    int32_t       rc = GRAFT_OK;
 
     for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
         struct step *step = &job->step[host->rank][e];
@@ -69,6 +70,8 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
         counting_begin(&step->counts);
         rc = host->train->epoch(trainer, &epoch, &host->error);
         counting_begin(NULL);
+        /* What an evaluation sends is not of the step. */
+        if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
         if (rc == GRAFT_OK) rc = ask(host, trainer, step);
     }
     return rc;
@@ -171,6 +174,28 @@ static const char *check_bits(const graft_traffic_item *item, int bits)
     return rows == item->rows_sent ? NULL : "rows of no bits";
 }
 
+/* What comes to a rank is what the others say that they sent to it, in each layer, and in a step. */
+static const char *check_coming(const struct job *job, int e, int32_t rank, int32_t n_ranks)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < ITEMS; i++) {
+        const graft_traffic_item *item = &job->step[0][e].item[rank][i];
+        int64_t                   coming = 0, rows = 0;
+
+        for (int32_t p = 0; p < n_ranks; p++) {
+            coming += job->step[p][e].pair[i][rank].bytes;
+            rows += job->step[p][e].pair[i][rank].rows;
+        }
+        if (item->bytes != coming || item->rows != rows) return "something else comes to a layer than was sent to it";
+        bytes += coming;
+    }
+    for (int32_t p = 0; p < n_ranks; p++)
+        if (job->step[p][e].traffic[rank].halo_bytes_per_epoch != bytes)
+            return "something else comes to a rank than was sent to it";
+    return NULL;
+}
+
 /* Counts of a step against what it sent. Returns what is wrong, or NULL. */
 static const char *check_step(const struct job *job, int e, int32_t n_ranks, int is_gat)
 {
@@ -184,6 +209,7 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
 
         if (own->counts.odd + own->counts.last_is_odd > 0) return "a frame said another number of bytes";
         if (memcmp(own->item, first->item, sizeof own->item) != 0) return "ranks count one another otherwise";
+        if (fault == NULL) fault = check_coming(job, e, p, n_ranks);
         for (int i = 0; i < ITEMS; i++) {
             const graft_traffic_item *item = &own->item[p][i];
 
