@@ -43,37 +43,43 @@ static double element(const struct world *w, const char *array, int64_t at)
     return w->dtype == GRAFT_F64 ? ((const double *)(const void *)array)[at] : ((const float *)(const void *)array)[at];
 }
 
-/* One pass with options; what comes out is left in `out`. Returns what went wrong, or NULL. */
-static const char *pass_with(const struct world *w, int32_t n_ranks, const char *cover, const char *const *settings,
-                             graft_semiring semiring, uint32_t flags, char *out)
+/* All passes of a spread. Returns what went wrong, or NULL. */
+static const char *play(struct spread *s, int32_t n_ranks)
 {
     static struct ranks ranks;
     static char         kept[512];
-    struct spread       s = { .graph = &w->graph.csr,
-                              .dtype = w->dtype,
-                              .x = w->x,
-                              .x_width = WIDTH,
-                              .scale = w->scale,
-                              .partition = "hash",
-                              .cover = cover,
-                              .threads = "1",
-                              .pass_threads = 8, /* more than the plan has scratch memory for */
-                              .settings = settings,
-                              .reserved = WIDTH,
-                              .n_passes = 1,
-                              .pass = { { semiring, flags, WIDTH, semiring == GRAFT_PLUS_TIMES, out } } };
     const char         *words = NULL;
 
-    memset(out, 0, N * WIDTH * w->element);
-    ranks_init(&ranks, n_ranks, 20, spread_body, &s);
+    ranks_init(&ranks, n_ranks, 20, spread_body, s);
     ranks_run(&ranks);
     for (int32_t i = 0; i < n_ranks && words == NULL; i++)
         if (ranks.at[i].rc < 0) words = ranks.at[i].error.message;
     for (int32_t i = 1; i < n_ranks && words != NULL; i++)
         if (strcmp(ranks.at[i].error.message, ranks.at[0].error.message) != 0) words = "ranks say different things";
     if (words != NULL) snprintf(kept, sizeof kept, "%s", words);
-    words = ranks_fini(&ranks) != NULL ? "something is left" : words != NULL ? kept : NULL;
-    return words;
+    return ranks_fini(&ranks) != NULL ? "something is left" : words != NULL ? kept : NULL;
+}
+
+/* One pass with options; what comes out is left in `out`. Returns what went wrong, or NULL. */
+static const char *pass_with(const struct world *w, int32_t n_ranks, const char *cover, const char *const *settings,
+                             graft_semiring semiring, uint32_t flags, char *out)
+{
+    struct spread s = { .graph = &w->graph.csr,
+                        .dtype = w->dtype,
+                        .x = w->x,
+                        .x_width = WIDTH,
+                        .scale = w->scale,
+                        .partition = "hash",
+                        .cover = cover,
+                        .threads = "1",
+                        .pass_threads = 8, /* more than the plan has scratch memory for */
+                        .settings = settings,
+                        .reserved = WIDTH,
+                        .n_passes = 1,
+                        .pass = { { semiring, flags, WIDTH, semiring == GRAFT_PLUS_TIMES, out } } };
+
+    memset(out, 0, N * WIDTH * w->element);
+    return play(&s, n_ranks);
 }
 
 /* How far two results are apart, of the length of the second. */
@@ -185,6 +191,71 @@ static void test_raw(struct world *w, const char *cover)
     free(few);
 }
 
+/* The share of elements in which two results differ. */
+static double differing(const struct world *w, const char *a, const char *b)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < N * WIDTH; i++) count += element(w, a, i) != element(w, b, i);
+    return (double)count / (N * WIDTH);
+}
+
+/* Each vertex gathers from one of the other rank, which gathers from it: the same rows go in both directions. */
+static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph)
+{
+    static const char *const settings[] = { "halo.bits", "2", "halo.rounding", "stochastic", NULL };
+    static int64_t           row_ptr[N + 1];
+    static int32_t           column[N], owner[N];
+
+    for (int32_t v = 0; v < N; v++) {
+        row_ptr[v + 1] = v + 1;
+        column[v] = (v + N / 2) % N;
+        owner[v] = v >= N / 2;
+    }
+    *graph = (graft_csr){ sizeof *graph, GRAFT_I32, 0, 0, N, N, row_ptr, column, NULL };
+    *s = (struct spread){ .graph = graph,
+                          .dtype = w->dtype,
+                          .x = w->x,
+                          .x_width = WIDTH,
+                          .scale = w->scale,
+                          .partition = "given",
+                          .owner = owner,
+                          .cover = "hybrid",
+                          .threads = "1",
+                          .settings = settings,
+                          .reserved = WIDTH };
+}
+
+/* Whether an element of 2 bits goes up or down is drawn anew for each epoch, layer and direction: of two draws for an
+ * element between two levels, a third come to different ones. */
+static void test_draws(const struct world *w)
+{
+    enum { FORWARD = 5, BACK = FORWARD, AGAIN, RESULTS }; /* layers 0 to 3 of an epoch, and layer 0 of the next one */
+    struct spread s;
+    graft_csr     graph;
+    char         *out[RESULTS];
+    const char   *words = NULL;
+    double        least = 1;
+
+    for (int i = 0; i < RESULTS; i++) out[i] = oracle_new(N * WIDTH, w->element);
+    for (int run = 0; run < 3 && words == NULL; run++) {
+        pairs_init(&s, w, &graph);
+        s.n_passes = run == 0 ? FORWARD : 1;
+        for (int i = 0; i < s.n_passes; i++)
+            s.pass[i] = (struct spread_pass){ GRAFT_PLUS_TIMES, run == 1 ? GRAFT_AGGREGATE_TRANSPOSE : 0, WIDTH, 0,
+                                              out[run == 0   ? i
+                                                  : run == 1 ? BACK
+                                                             : AGAIN] };
+        words = play(&s, 2);
+    }
+    for (int a = 0; a < AGAIN; a++)
+        for (int b = 0; b < a; b++) least = fmin(least, differing(w, out[a], out[b]));
+    ok(words == NULL && least > 0.3 && differing(w, out[AGAIN], out[0]) == 0,
+       "rows that are the same in two epochs, layers or directions go otherwise: %.3g of the elements, at least%s%s",
+       least, words != NULL ? ": " : "", words != NULL ? words : "");
+    for (int i = 0; i < RESULTS; i++) free(out[i]);
+}
+
 int main(void)
 {
     static const char *const covers[] = { "hybrid", "post", "pre" };
@@ -201,6 +272,7 @@ int main(void)
                 test_code(&w, &codes[c], covers[k], 2 + number % 3, number % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         test_code(&w, &codes[3], "weighted", 3, 0);
         test_exact(&w);
+        test_draws(&w);
         for (int k = 0; k < 3; k++) test_makers(&w, covers[k], k == 0 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         for (int k = 0; k < 3; k++) test_raw(&w, covers[k]);
         world_fini(&w);
