@@ -265,13 +265,24 @@ static void few_init(struct few *f, const struct adapting_job *job, double lambd
     f->price[1] = (1 - lambda) / (seconds[1] - seconds[0]);
 }
 
+static void few_job_init(struct adapting_job *job, const char *const *settings)
+{
+    static const int64_t   row_ptr[] = { 0, 1, 1, 1, 2 };
+    static const int32_t   column[] = { 2, 1 };
+    static const int32_t   owner[] = { 0, 0, 1, 1 };
+    static const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, 4, 4, row_ptr, column, NULL };
+
+    job_init(job, "post", settings);
+    job->n = 4;
+    job->spread.graph = &rows;
+    job->spread.owner = owner;
+    job->spread.partition = "given";
+    job->pace = (struct gr_pace){ 1e-5, 1e-6 };
+}
+
 static void test_balance(const char *lambda)
 {
     const char *const          settings[] = { ADAPTIVE, "halo.adapt_lambda", lambda, NULL };
-    static const int64_t       row_ptr[] = { 0, 1, 1, 1, 2 };
-    static const int32_t       column[] = { 2, 1 };
-    static const int32_t       owner[] = { 0, 0, 1, 1 };
-    const graft_csr            rows = { sizeof rows, GRAFT_I32, 0, 0, 4, 4, row_ptr, column, NULL };
     static struct adapting_job job;
     struct few                 f;
     int                        bits[FEW], any[FEW];
@@ -280,12 +291,7 @@ static void test_balance(const char *lambda)
     const char                *words;
     int32_t                    rc;
 
-    job_init(&job, "post", settings);
-    job.n = 4;
-    job.spread.graph = &rows;
-    job.spread.owner = owner;
-    job.spread.partition = "given";
-    job.pace = (struct gr_pace){ 1e-5, 1e-6 };
+    few_job_init(&job, settings);
     words = adapting_run(&job, 2, &rc);
     if (words == NULL) words = adapting_check(&job, 2, &bytes);
     if (words == NULL) {
@@ -299,6 +305,44 @@ static void test_balance(const char *lambda)
        "lambda %s: of 8 rows the balance is %.6g, and the least of 6561 is %.6g%s%s", lambda, ours, best,
        words != NULL ? ": " : "", words != NULL ? words : "");
     adapting_fini(&job);
+}
+
+/* What a lane loses of what its two rows say. */
+static double lane_loss(const struct few *f, int lane, int first, int second)
+{
+    return f->variance[2 * lane] / pow(pow(2, first) - 1, 2) + f->variance[2 * lane + 1] / pow(pow(2, second) - 1, 2);
+}
+
+/* The two rows of a lane lose what they do with 4 bits, and a limit just above that lets them have 4, or 2 and 4, and
+ * one just below does not. What they lose depends on how they are rounded: forward to the nearest level, backward not. */
+static void test_limit(int lane, double share)
+{
+    char                       limit[32] = "1000";
+    const char *const          settings[] = { ADAPTIVE, "halo.error_limit", limit, NULL };
+    static struct adapting_job job;
+    struct few                 f;
+    double                     lost = 0, four = 0;
+    int                        bits[2] = { 0 };
+    const char                *words = NULL;
+    int64_t                    bytes;
+    int32_t                    rc;
+
+    for (int run = 0; run < 2 && words == NULL; run++) { /* to see the rows, which are the same again */
+        few_job_init(&job, settings);
+        words = adapting_run(&job, 2, &rc);
+        if (words == NULL) words = adapting_check(&job, 2, &bytes);
+        if (words == NULL) {
+            few_init(&f, &job, 0.5);
+            four = lane_loss(&f, lane, 4, 4);
+            snprintf(limit, sizeof limit, "%.9g", share * four);
+            for (int p = 0; p < 2; p++) bits[p] = job.seen[p][lane].bits[0][0];
+            lost = lane_loss(&f, lane, bits[0], bits[1]);
+        }
+        adapting_fini(&job);
+    }
+    ok(words == NULL && lost <= share * four && (bits[0] + bits[1] <= 8) == (share > 1),
+       "lane %d: with 4 bits it loses %.3g, and in a limit of %s its rows have %d and %d bits%s%s", lane, four, limit,
+       bits[0], bits[1], words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
 /* -- what goes wrong ---------------------------------------------------------------------------------------------- */
@@ -466,6 +510,10 @@ int main(void)
     test_balance("0.5");
     test_balance("0.99");
     test_balance("0.01");
+    for (int lane = 0; lane < LANES; lane++) {
+        test_limit(lane, 1.1);
+        test_limit(lane, 0.9);
+    }
     test_refused();
     test_later();
     test_starved();
