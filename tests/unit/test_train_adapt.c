@@ -1,6 +1,6 @@
 /* Training with adaptive bits: in any number of bytes it is training with 8 bits, bit for bit; in fewer it learns
  * nearly as well; ranks stay the same, limits hold for what a transport is given in an epoch, and those that cannot be
- * met are said by all ranks, which can go on.
+ * met are said by all ranks, which can go on. And what is measured and predicted has 32 bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../exchange/hosts.h"
 #include "../oracle/sample.h"
@@ -85,29 +85,40 @@ static int32_t body(struct host *host)
     return rc;
 }
 
-/* Train with settings that are parted by blanks, of which the last ones count. Returns what is wrong, or NULL. */
-static const char *run(struct job *job, int32_t n_ranks, const char *first, const char *more)
+/* Run a body with settings that are parted by blanks, of which the last ones count. Returns what is wrong, or NULL. */
+static const char *play(int32_t n_ranks, const char *settings, int32_t (*what)(struct host *), void *arg)
 {
     static struct hosts hosts;
-    static char         text[512], kept[700];
+    static char         text[600], kept[700];
     const char         *at[HOST_SETTINGS];
     int                 count = 0;
 
-    snprintf(text, sizeof text, "threads=1 halo.timeout=60 eval_every=0 epochs=%d %s %s", job->epochs, first, more);
+    snprintf(text, sizeof text, "threads=1 halo.timeout=60 eval_every=0 %s", settings);
     for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL && count + 1 < HOST_SETTINGS;)
         at[count++] = word;
     at[count] = NULL;
-    memset(job->at, 0, sizeof job->at);
-    atomic_store(&sent, 0);
-    if (!hosts_run(&hosts, n_ranks, at, body, job)) return hosts.error.message;
-    job->sent = atomic_load(&sent);
-    for (int32_t i = 0; i < n_ranks; i++) {
+    if (!hosts_run(&hosts, n_ranks, at, what, arg)) return hosts.error.message;
+    for (int32_t i = 0; i < n_ranks; i++)
         if (hosts.at[i].rc != hosts.at[0].rc || strcmp(hosts.at[i].error.message, hosts.at[0].error.message) != 0)
             return "ranks say different things";
-        if (memcmp(&job->at[i], &job->at[0], sizeof job->at[0]) != 0) return "ranks come to different things";
-    }
     snprintf(kept, sizeof kept, "%s", hosts.at[0].error.message);
     return hosts.at[0].rc == GRAFT_OK ? NULL : kept;
+}
+
+/* Train. Returns what is wrong, or NULL. */
+static const char *run(struct job *job, int32_t n_ranks, const char *first, const char *more)
+{
+    char        settings[512];
+    const char *words;
+
+    snprintf(settings, sizeof settings, "epochs=%d %s %s", job->epochs, first, more);
+    memset(job->at, 0, sizeof job->at);
+    atomic_store(&sent, 0);
+    words = play(n_ranks, settings, body, job);
+    job->sent = atomic_load(&sent);
+    for (int32_t i = 0; i < n_ranks; i++)
+        if (memcmp(&job->at[i], &job->at[0], sizeof job->at[0]) != 0) return "ranks come to different things";
+    return words;
 }
 
 /* The wrapped send is that of the transport by threads, the same for all ranks. */
@@ -195,6 +206,104 @@ static void test_refused(struct job *job)
     job->goes_on = 0;
 }
 
+/* -- evaluation --------------------------------------------------------------------------------------------------- */
+
+enum { N = 300 };
+
+/* Trainers with the same weights: one that learns with few bits, one with 32, one with few in evaluations too. */
+enum { USUAL, EXACT, SAME, TRAINERS };
+
+struct views {
+    const graft_dataset *set;
+    const char          *bits; /* "halo.bits=..." */
+    float                logits[TRAINERS][N * CLASSES];
+    double               loss[TRAINERS];
+};
+
+static int32_t move_state(const graft_train *train, graft_trainer *from, graft_trainer *to, graft_error *error)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    int32_t          rc = GRAFT_OK;
+
+    for (int32_t i = 0; rc == GRAFT_OK && train->state_item(from, i, &item, NULL) == GRAFT_OK; i++)
+        rc = train->state_set(to, &item, error);
+    return rc;
+}
+
+static int32_t look(struct host *host, graft_trainer *trainer, const struct host_slice *s, int number)
+{
+    struct views     *views = host->all->arg;
+    float            *rows = views->logits[number] + s->first * CLASSES;
+    const graft_dense logits = { sizeof logits, GRAFT_F32, s->end - s->first, CLASSES, CLASSES, rows };
+    graft_metrics     metrics = GRAFT_INIT(graft_metrics);
+    int32_t           rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
+
+    if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
+    if (host->rank == 0) views->loss[number] = metrics.test_loss;
+    return rc;
+}
+
+static int32_t views_body(struct host *host)
+{
+    const struct views *views = host->all->arg;
+    graft_graph        *graph = NULL;
+    graft_trainer      *trainer[TRAINERS] = { NULL };
+    struct host_slice   s;
+    int32_t             rc;
+
+    host_slice_init(&s, views->set, SLICES_EVEN, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    for (int i = 0; i < TRAINERS && rc == GRAFT_OK; i++) {
+        host_set(host->api, i == EXACT ? "halo.bits=32" : views->bits);
+        if (i == SAME) host_set(host->api, "halo.bits_evaluation=same");
+        rc = host->train->create(host->api->context, &s.dataset, &trainer[i], &host->error);
+        for (int e = 0; i == USUAL && e < EPOCHS && rc == GRAFT_OK; e++) {
+            graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+            rc = host->train->epoch(trainer[i], &epoch, &host->error);
+        }
+        if (rc == GRAFT_OK && i > 0) rc = move_state(host->train, trainer[USUAL], trainer[i], &host->error);
+        if (rc == GRAFT_OK) rc = look(host, trainer[i], &s, i);
+    }
+    for (int i = 0; i < TRAINERS; i++) host->train->destroy(trainer[i]);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+/* How far logits are from those of 32 bits, by the length of these. */
+static double apart(const struct views *views, int number)
+{
+    double off = 0, length = 0;
+
+    for (int i = 0; i < N * CLASSES; i++) {
+        const double exact = (double)views->logits[EXACT][i];
+
+        off += pow((double)views->logits[number][i] - exact, 2);
+        length += exact * exact;
+    }
+    return sqrt(off / length);
+}
+
+/* Few bits are for steps: predictions and evaluations have all, unless they are to have the same. */
+static void test_views(const graft_dataset *set, const char *model, int32_t n_ranks, const char *bits)
+{
+    struct views *views = calloc(1, sizeof *views);
+    char          settings[200];
+    const char   *words;
+
+    views->set = set;
+    views->bits = bits;
+    snprintf(settings, sizeof settings, "model=%s layers=3 hidden=16 epochs=%d partition=hash", model, EPOCHS);
+    words = play(n_ranks, settings, views_body, views);
+    ok(words == NULL && apart(views, USUAL) < 1e-5 && fabs(views->loss[USUAL] / views->loss[EXACT] - 1) < 1e-5 &&
+           apart(views, SAME) > 1e-4 && views->loss[SAME] != views->loss[EXACT],
+       "%s on %d ranks, %s: logits are %.2g off those of 32 bits, and %.2g with halo.bits_evaluation=same%s%s", model,
+       n_ranks, bits, apart(views, USUAL), apart(views, SAME), words != NULL ? ": " : "", words != NULL ? words : "");
+    free(views);
+}
+
 /* Mean of the test accuracy of a few seeds. */
 static double mean_of(struct job *job, const char *more, const char **words)
 {
@@ -260,7 +369,7 @@ int main(void)
 
     alarm(300);
     find_send();
-    sample_dataset_init(&set, &sample, 300, FEATURES, CLASSES, 0, 0);
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     job.set = &set.dataset;
     for (int m = 0; m < 4; m++)
         for (int r = 0; r < 5; r++) {
@@ -274,6 +383,10 @@ int main(void)
         test_less(&job, models[m], 3, "partition=hash recompute=yes reuse_input=no row_masks=no");
     }
     test_refused(&job);
+    for (int m = 0; m < 4; m++) {
+        test_views(&set.dataset, models[m], 2 + m, "halo.bits=2");
+        test_views(&set.dataset, models[m], 5 - m, "halo.bits=adaptive");
+    }
     sample_dataset_fini(&set);
     test_cora();
     return done();
