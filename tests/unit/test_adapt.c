@@ -313,8 +313,8 @@ static double lane_loss(const struct few *f, int lane, int first, int second)
     return f->variance[2 * lane] / pow(pow(2, first) - 1, 2) + f->variance[2 * lane + 1] / pow(pow(2, second) - 1, 2);
 }
 
-/* A limit just above what the two rows of a lane lose with 4 bits lets them have no more bits in all, and one just below
- * does not. What they lose depends on how they are rounded: forward to the nearest level, backward by chance. */
+/* A limit just above what the two rows of a lane lose with 4 bits lets them have no more bits in all, and one just
+ * below does not. What they lose depends on how they are rounded: forward to the nearest level, backward by chance. */
 static void test_limit(int lane, double share)
 {
     char                       limit[32] = "1000";
