@@ -63,6 +63,7 @@ typedef struct graft_traffic {
     double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange */
     int64_t  stale_epochs_max; /**< of the oldest rows that a step used since create(), how many epochs before; the same
                                     on all ranks. 0 without halo.async */
+    int64_t  epochs_waited;    /**< steps since create() that used rows of their own, with halo.async; likewise */
 } graft_traffic;
 
 /** What one layer exchanged in the last step, in one direction. */
@@ -88,6 +89,8 @@ typedef struct graft_traffic_item {
     int64_t  stale_epochs;     /**< of the rows that the last step used, how many epochs before they are of: 0 without
                                    halo.async */
     int64_t  stale_epochs_max; /**< likewise, of the steps since create() */
+    double   expected_share;   /**< what adaptive bits, as they are now, are expected to lose in a step: the share of
+                                    weight |x|^2 of the rows of all ranks that halo.error_limit limits; else 0 */
 } graft_traffic_item;
 
 /** What one layer sent from the asking rank to another in one direction. */
@@ -99,10 +102,11 @@ typedef struct graft_traffic_pair {
     int64_t  rows;      /**< in the last step */
     int64_t  bytes;     /**< of these, with their parameters, without the 64 of a frame */
     int64_t  rows_raw;  /**< of these, those that went as they are besides, since one in the message fit no code (see
-                             halo.nonfinite); their bytes are in no count */
+                             halo.nonfinite); these bytes are in bytes_raw, and in no other count */
     int64_t  looked_at; /**< this and what follows: since create(), of rows in few bits; see graft_traffic_item */
     double   nmse;
     double   expected;
+    int64_t  bytes_raw; /**< in the last step */
 } graft_traffic_pair;
 
 GRAFT_EXTERN_C_END

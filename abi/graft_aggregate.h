@@ -56,7 +56,7 @@ typedef struct graft_aggregate_args {
 
 /** What a plan does, on one rank or on all. Rows are those of one pass in one direction; they are the same in the
  *  other. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes, where option "halo.bits" is 32;
- *  else rows have as many as graft_codec.row_bytes() says. */
+ *  else rows have as many as graft_codec.row_bytes() says, and `bytes_sent` has what it came to. */
 typedef struct graft_plan_info {
     uint32_t size;
     int32_t  rank;              /**< -1: all ranks */
@@ -73,6 +73,12 @@ typedef struct graft_plan_info {
     double   exchange_seconds; /**< from the first send in begin() until all messages were there, in all passes */
     double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds: the share of the exchange that other work
                                      hid; 0 before there was one */
+    int64_t  bytes_sent;       /**< of rows in all passes, with parameters, without the 64 of a message */
+    int64_t  bytes_raw; /**< beside these, of rows that went once more as they are, since one in their message fit no
+                              code (see "halo.nonfinite") */
+    int64_t  looked_at; /**< rows that went in few bits and that option "halo.error" looked at */
+    double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2 */
+    double   expected;  /**< of these by the theory of the code; see graft_codec_error */
 } graft_plan_info;
 
 typedef struct graft_aggregate {

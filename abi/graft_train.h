@@ -85,6 +85,11 @@ typedef struct graft_epoch {
     int32_t best;      /**< 1 if this was the best validation so far; its weights were kept */
     double  train_accuracy, validation_accuracy, test_accuracy;
     double  validation_loss;
+    double  drift;  /**< with halo.async, how far rows that came during this step were from those that they replaced, of
+                           all layers and ranks: |new - old| / |new|. It is what halo.drift_limit limits. 0 where there
+                           were none to compare with. This and `waited`: the same on all ranks */
+    int32_t waited; /**< 1 if the step used rows of its own, with halo.async; it did not if they were a step late */
+    int32_t reserved;
 } graft_epoch;
 
 /** Accuracy: the share of labelled vertices of the split whose largest logit is that of their label; with several

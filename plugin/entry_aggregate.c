@@ -44,6 +44,7 @@ static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graf
     GR_TRY(rc);
     rc = read_plan_args(graph, args, plan, &wish, &call.error);
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
+    if (graph->comm->rank == 0) gr_wire_tell_idle(graph->context);
     rc = gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error);
 done:
     return gr_call_end(&call, rc);

@@ -69,6 +69,7 @@ static void add_item(json_t *layer, const struct run *run, int32_t index, const 
     add_of_pass(layer, "messages", item, json_integer(item->messages), bad);
     add_of_pass(layer, "rows", item, json_integer(item->rows), bad);
     add_of_pass(layer, "stale_epochs", item, json_integer(item->stale_epochs), bad);
+    if (item->expected_share > 0) add_of_pass(layer, "expected_share", item, json_number(item->expected_share), bad);
     if (lost.looked_at == 0) return;
     add_of_pass(layer, "nmse", item, json_number(lost.nmse / lost.looked_at), bad);
     add_of_pass(layer, "nmse_expected", item, json_number(lost.expected / lost.looked_at), bad);
@@ -105,6 +106,7 @@ static json_t *build_pair(int from, const graft_traffic_pair *pair, int *bad)
     json_add(entry, "rows", json_integer(pair->rows), bad);
     json_add(entry, "bytes", json_integer(pair->bytes), bad);
     json_add(entry, "rows_raw", json_integer(pair->rows_raw), bad);
+    json_add(entry, "bytes_raw", json_integer(pair->bytes_raw), bad);
     json_add(entry, "looked_at", json_integer(pair->looked_at), bad);
     if (pair->looked_at == 0) return entry;
     json_add(entry, "nmse", json_number(pair->nmse / (double)pair->looked_at), bad);
@@ -182,6 +184,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "halo_by_pair", build_pairs(run), bad);
     json_add(report, "bits_histogram", build_histogram(run), bad);
     json_add(report, "stale_epochs_max", json_integer(traffic.stale_epochs_max), bad);
+    json_add(report, "epochs_waited", json_integer(traffic.epochs_waited), bad);
     json_add(report, "wait_seconds", json_number(run->ranks.told[0].waited), bad);
     json_add(report, "wait_seconds_by_rank", build_waits(run), bad);
     json_add(report, "overlap_fraction", json_number(traffic.overlap_fraction), bad);
@@ -198,7 +201,21 @@ static const char *expected_name(const graft_traffic_item *item)
     return item->rounding == GRAFT_ROUND_STOCHASTIC ? "D S^2/6" : "D S^2/12";
 }
 
-static void print_item(const struct run *run, int32_t index, const graft_traffic_item *item, int is_async)
+/** What the columns of the table have to tell. */
+struct columns {
+    int late, lost, share;
+};
+
+static struct columns columns_of(const struct run *run, const graft_traffic *traffic)
+{
+    struct columns     columns = { .late = traffic->stale_epochs_max > 0, .lost = losses_of(run, -1).looked_at > 0 };
+    graft_traffic_item item;
+
+    for (int32_t i = 0; next_item(run, i, &item); i++) columns.share |= item.expected_share > 0;
+    return columns;
+}
+
+static void print_item(const struct run *run, int32_t index, const graft_traffic_item *item, struct columns columns)
 {
     const struct losses lost = losses_of(run, index);
     double              bits = 0;
@@ -206,7 +223,8 @@ static void print_item(const struct run *run, int32_t index, const graft_traffic
     for (int b = 0; b < 6; b++) bits += (double)item->rows_by_bits[b] * (1 << b);
     printf("  %-2d %-8s %10" PRId64 " %9.3f %5.3g", item->layer, pass_name(item->pass), item->rows,
            (double)item->bytes * 1e-6, item->rows > 0 ? bits / (double)item->rows : 0);
-    if (is_async) printf(" %4" PRId64, item->stale_epochs);
+    if (columns.late) printf(" %4" PRId64, item->stale_epochs);
+    if (columns.share) printf(" %9.3g", item->expected_share);
     if (lost.looked_at > 0)
         printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", lost.nmse / lost.looked_at, lost.expected / lost.looked_at,
                expected_name(item), lost.worst, lost.worst_from, lost.worst_to);
@@ -214,17 +232,17 @@ static void print_item(const struct run *run, int32_t index, const graft_traffic
 }
 
 /** Layers that sent something in the last epoch. */
-static void print_layers(const struct run *run, int is_async)
+static void print_layers(const struct run *run, struct columns columns)
 {
-    const struct losses lost = losses_of(run, -1);
-    graft_traffic_item  item;
+    graft_traffic_item item;
 
     printf("  %-11s %10s %9s %5s", "layer", "rows", "MB", "bits");
-    if (is_async) printf(" %4s", "late");
-    if (lost.looked_at > 0) printf(" %9s  %9s %-13s  %9s", "lost", "expected", "", "most lost");
+    if (columns.late) printf(" %4s", "late");
+    if (columns.share) printf(" %9s", "share");
+    if (columns.lost) printf(" %9s  %9s %-13s  %9s", "lost", "expected", "", "most lost");
     printf("\n");
     for (int32_t i = 0; next_item(run, i, &item); i++)
-        if (item.rows > 0) print_item(run, i, &item, is_async);
+        if (item.rows > 0) print_item(run, i, &item, columns);
 }
 
 /** How rows share the bits, if they have not all the same. */
@@ -247,13 +265,19 @@ static void print_histogram(const struct run *run)
 /** Rows that few bits could not say, and that went in addition. */
 static void print_raw(const struct run *run)
 {
-    int64_t rows = 0;
+    int64_t rows = 0, bytes = 0;
 
-    for (int q = 0; q < run->ranks.n_ranks; q++)
-        for (int64_t i = 0; i < run->ranks.told[q].n_pairs; i++) rows += run->ranks.told[q].pairs[i].rows_raw;
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        for (int64_t i = 0; i < run->ranks.told[q].n_pairs; i++) {
+            rows += run->ranks.told[q].pairs[i].rows_raw;
+            bytes += run->ranks.told[q].pairs[i].bytes_raw;
+        }
+    }
     if (rows > 0)
-        printf("  %" PRId64 " of these rows went as they are besides: in their messages is one that no code fits\n",
-               rows);
+        printf("  %" PRId64
+               " of these rows went as they are besides, in %.3f MB more: in their messages is one that no "
+               "code fits\n",
+               rows, (double)bytes * 1e-6);
 }
 
 void messages_print(const struct run *run)
@@ -269,7 +293,10 @@ void messages_print(const struct run *run)
            (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6,
            run->ranks.told[0].waited, run->ranks.told[slowest].waited, slowest);
     if (traffic.halo_bytes_per_epoch == 0) return;
-    print_layers(run, traffic.stale_epochs_max > 0);
+    print_layers(run, columns_of(run, &traffic));
     print_histogram(run);
     print_raw(run);
+    if (traffic.stale_epochs_max > 0)
+        printf("  %" PRId64 " of %" PRId64 " epochs waited for their own rows\n", traffic.epochs_waited,
+               run->n_history);
 }

@@ -47,13 +47,15 @@ static const char *number(char text[32], double value, int decimals)
 static void print_plain(const graft_epoch *epoch)
 {
     const double none = NAN;
-    char         loss[32], train[32], validation[32], test[32];
+    char         loss[32], train[32], validation[32], test[32], drift[32] = "";
 
-    printf("epoch %" PRId64 "/%" PRId64 "  loss %s  train %s  val %s  test %s  %.4f s%s\n", epoch->epoch, epoch->epochs,
-           number(loss, epoch->loss, 6), number(train, epoch->evaluated ? epoch->train_accuracy : none, 4),
+    if (epoch->drift > 0) snprintf(drift, sizeof drift, "  drift %.3f", epoch->drift);
+    printf("epoch %" PRId64 "/%" PRId64 "  loss %s  train %s  val %s  test %s  %.4f s%s%s%s\n", epoch->epoch,
+           epoch->epochs, number(loss, epoch->loss, 6),
+           number(train, epoch->evaluated ? epoch->train_accuracy : none, 4),
            number(validation, epoch->evaluated ? epoch->validation_accuracy : none, 4),
-           number(test, epoch->evaluated ? epoch->test_accuracy : none, 4), epoch->seconds,
-           epoch->best ? "  best" : "");
+           number(test, epoch->evaluated ? epoch->test_accuracy : none, 4), epoch->seconds, drift,
+           epoch->waited ? "  waited" : "", epoch->best ? "  best" : "");
     fflush(stdout);
 }
 

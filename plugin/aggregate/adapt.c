@@ -18,7 +18,8 @@ struct adapting {
     const graft_context      *context;
     struct gr_comm           *comm;
     struct gr_lane_limits     limits;
-    struct gr_lane          **lane; /* [n] that had passes */
+    int64_t                   besides; /* bytes of other rows, which count for limits.bytes */
+    struct gr_lane          **lane;    /* [n] that had passes */
     int32_t                   n;
     int64_t                   most;     /* groups of a pair */
     double                   *sums;     /* [n + 1] weight |x|^2 of all ranks by lane; pairs that have rows */
@@ -261,6 +262,16 @@ static int32_t explain(int32_t rc, const char *option, const struct gr_lane *lan
     return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' cannot be met%s: %.300s", option, where, found.message);
 }
 
+/* The part of one lane. */
+static struct gr_assign part_of(const struct adapting *a, const struct gr_assign *assign, int32_t l)
+{
+    struct gr_assign part = *assign;
+
+    part.groups += groups_before(a, -1, l);
+    part.n_groups = groups_of(a, -1, l);
+    return part;
+}
+
 /* Each lane by itself: so the limit holds for their sum, too. What a layer has to say changes while it learns; one that
  * cannot meet the limit any more is no reason to end a training that has begun. */
 static int32_t limit_error(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
@@ -268,10 +279,8 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
     int32_t rc = GRAFT_OK;
 
     for (int32_t l = 0; l < a->n && rc == GRAFT_OK; l++) {
-        struct gr_assign one = *assign;
+        const struct gr_assign one = part_of(a, assign, l);
 
-        one.groups += groups_before(a, -1, l);
-        one.n_groups = groups_of(a, -1, l);
         rc = gr_assign_within_variance(a->context, &one, a->limits.error, error);
         rc = explain(rc, "halo.error_limit", a->lane[l], error);
         if (rc != GRAFT_ERR_OPTION || !a->lane[l]->is_adapted) continue;
@@ -282,16 +291,44 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
     return rc;
 }
 
+static int32_t choose_bits(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
+{
+    int32_t rc;
+
+    if (a->limits.error > 0) return limit_error(a, assign, error);
+    if (a->limits.bytes == 0) return gr_assign_balance(a->context, assign, a->limits.lambda, error);
+    rc = gr_assign_within_bytes(a->context, assign, a->limits.bytes - a->besides, error);
+    if (rc == GRAFT_ERR_OPTION && a->besides > 0) {
+        const graft_error found = *error;
+
+        gr_fail(error, rc, "%.300s; %lld more bytes go for rows that are labels, in 8 bits", found.message,
+                (long long)a->besides);
+    }
+    return explain(rc, "halo.bytes_limit", NULL, error);
+}
+
+/* sums[l] becomes what lane l is expected to lose, and 0 on other ranks. */
 static int32_t choose(struct adapting *a, graft_error *error)
 {
     struct gr_assign assign;
+    int32_t          rc = GRAFT_OK;
 
-    if (a->comm->rank != 0) return GRAFT_OK;
-    assign = make_problem(a);
-    if (a->limits.error > 0) return limit_error(a, &assign, error);
-    if (a->limits.bytes == 0) return gr_assign_balance(a->context, &assign, a->limits.lambda, error);
-    return explain(gr_assign_within_bytes(a->context, &assign, a->limits.bytes, error), "halo.bytes_limit", NULL,
-                   error);
+    if (a->comm->rank == 0) {
+        assign = make_problem(a);
+        GR_TRY(choose_bits(a, &assign, error));
+    }
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_assign_cost cost = { 0 };
+
+        if (a->comm->rank == 0) {
+            const struct gr_assign one = part_of(a, &assign, l);
+
+            GR_TRY(gr_assign_cost(a->context, &one, &cost, error));
+        }
+        a->sums[l] = cost.variance;
+    }
+done:
+    return rc;
 }
 
 /* -- bits --------------------------------------------------------------------------------------------------------- */
@@ -331,11 +368,13 @@ static int32_t settle(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
+    GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n, error));
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_lane           *lane = a->lane[l];
         const struct gr_lane_flow mine = flow_of(lane);
 
         GR_TRY(gr_comm_allgather(a->comm, &mine, sizeof mine, lane->flow, error));
+        lane->expected_share = a->sums[l];
         lane->has_next = lane->is_adapted = 1;
         lane->counts = 0;
     }
@@ -360,11 +399,13 @@ done:
     return rc;
 }
 
-int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, graft_error *error)
+int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, int64_t besides,
+                 graft_error *error)
 {
     struct adapting a;
     int32_t         rc = adapting_init(&a, of, lanes, n_lanes, error);
 
+    a.besides = besides;
     GR_TRY(gr_comm_agree(of->comm, rc, error));
     if (a.n > 0) rc = adapt(&a, error);
 done:

@@ -27,12 +27,14 @@ void gr_adapt_weigh(struct gr_lane *lane, const graft_csr *matrix, int has_value
 /** Decide on the bits of passes to come, by the last passes of these lanes; those without any keep theirs, and those
  *  that are not adaptive, or NULL, are left out. Rows that travel keep theirs. Collective, for the same lanes on all
  *  ranks.
- * \param[in] of     Has the limits.
- * \param[in] lanes  [n_lanes] or NULL: all of `of`.
+ * \param[in] of       Has the limits.
+ * \param[in] lanes    [n_lanes] or NULL: all of `of`.
+ * \param[in] besides  Bytes of other rows in an epoch, which count for the limit of bytes.
  * \return OK; ERR_OPTION (a limit that cannot be met: what can be; that of the loss only at the first time, later all
  *         rows of such a layer have 8 bits, and the log of rank 0 says so); ERR_NOMEM: the same on all ranks, and bits
  *         stay as they were; ERR_PEER. */
-int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, graft_error *error);
+int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, int64_t besides,
+                 graft_error *error);
 
 /** How many groups the rows of a lane that go are parted into, at most `most` for each rank. */
 int64_t gr_groups_count(const struct gr_lane *lane, int32_t n_ranks, int64_t most);

@@ -29,6 +29,11 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
     info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
     info->passes = plan->passes;
+    info->bytes_sent = plan->sent.bytes;
+    info->bytes_raw = plan->sent.raw_bytes;
+    info->looked_at = plan->sent.looked_at;
+    info->nmse = plan->sent.nmse;
+    info->expected = plan->sent.expected;
     gr_wire_seconds(&plan->wire, &info->wait_seconds, &info->exchange_seconds);
     gr_lanes_seconds(&plan->lanes, &info->wait_seconds, &info->exchange_seconds);
     if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;
@@ -41,6 +46,19 @@ static void line(struct gr_text *text, const char *name, const graft_plan_info *
                 (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_raw,
                 (long long)i->halo_rows_if_post, (long long)i->halo_rows_if_pre, (long long)i->messages,
                 (double)i->bytes / 1e6);
+}
+
+/* What the asking rank sent, and what few bits lost of it. */
+static void sent_lines(struct gr_text *text, const graft_plan_info *i)
+{
+    gr_text_add(text, "%.3f MB of rows sent by this rank in all of them", (double)i->bytes_sent * 1e-6);
+    if (i->bytes_raw > 0)
+        gr_text_add(text, ", and %.3f MB as they are besides, in messages with a row that no code fits",
+                    (double)i->bytes_raw * 1e-6);
+    if (i->looked_at > 0)
+        gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld rows that were looked at",
+                    i->nmse / (double)i->looked_at, i->expected / (double)i->looked_at, (long long)i->looked_at);
+    gr_text_add(text, "\n");
 }
 
 void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
@@ -66,4 +84,5 @@ void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
     if (info.passes == 0) return;
     gr_text_add(&t, "%lld passes of this rank: %.3f s of exchange, %.3f s of them only waited, %.0f %% hidden\n",
                 (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);
+    sent_lines(&t, &info);
 }

@@ -34,6 +34,7 @@ struct gr_lane {
     int64_t               exchanges;           /* how many passes of that epoch had messages */
     int                   is_adapted;          /* bits were decided on, and: */
     struct gr_lane_flow  *flow;                /* [n_ranks] of a pass */
+    double                expected_share;      /* of weight |x|^2 of the rows of all ranks: what they lose, expected */
 
     /* Asynchronous: */
     struct gr_wire wire;

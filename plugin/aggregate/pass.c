@@ -262,6 +262,8 @@ static int32_t run(graft_plan *plan, graft_error *error)
         gr_lane_receive(&pass->on_lane, lane, &plan->wire, &on_wire, rows_of(plan, pass->gets), team_of(plan), error));
     if (!pass->on_lane.again) GR_TRY(make_rows(plan, transposed ? plan->receive_transpose : plan->send, error));
     GR_TRY(gr_lane_send(&pass->on_lane, team_of(plan), error));
+    for (int32_t q = 0; q < plan->comm->n_ranks && !pass->on_lane.again; q++)
+        gr_wire_sent_add(&plan->sent, &pass->on_lane.wire->sent[q]);
     GR_TRY(product(plan, transposed ? plan->local_transpose : plan->local, &pass->x, &pass->out, flags,
                    pass->args.row_scale, gr_exchange_poll, error));
     clear_bare(plan);

@@ -257,7 +257,7 @@ int32_t gr_plan_adapt(graft_plan *plan, graft_error *error)
     int32_t rc = check_adaptive(plan, error);
 
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    rc = gr_adapt(&plan->lanes, NULL, 2 * plan->lanes.n_layers, error);
+    rc = gr_adapt(&plan->lanes, NULL, 2 * plan->lanes.n_layers, 0, error);
 done:
     return rc;
 }

@@ -136,6 +136,7 @@ struct graft_plan {
     struct gr_flow        *flow;   /* [n_ranks] */
     struct gr_pass         pass;
     int64_t                passes;
+    struct gr_wire_sent    sent; /* in all passes, by this rank */
 };
 
 /** What a plan is made for. */

@@ -20,26 +20,32 @@ enum { CODED, PLAIN };
 /* What frames say of rows that have bits of their own. */
 enum { MIXED_BITS = 0 };
 
-/* Bits that rows of a pass in one direction have, at most. */
-static void read_bits(const graft_context *context, enum gr_option_id option, int32_t direction,
-                      struct gr_wire_format *f)
+/* The option that holds in a direction, of one that may be another backward. */
+static enum gr_option_id option_of(const graft_context *context, int32_t direction, enum gr_option_id forward,
+                                   enum gr_option_id backward)
 {
-    f->adaptive[direction] = gr_option_is(context, option, "adaptive");
-    f->bits[direction] = f->adaptive[direction] ? 8 : (int32_t)strtol(gr_option_text(context, option), NULL, 10);
+    return direction == GR_BACKWARD && !gr_option_is(context, backward, "same") ? backward : forward;
+}
+
+static void read_direction(const graft_context *context, int32_t direction, struct gr_wire_format *f)
+{
+    const enum gr_option_id bits = option_of(context, direction, GR_OPTION_HALO_BITS, GR_OPTION_HALO_BITS_BACKWARD);
+    const enum gr_option_id code = option_of(context, direction, GR_OPTION_HALO_CODE, GR_OPTION_HALO_CODE_BACKWARD);
+    const enum gr_option_id rounding =
+        option_of(context, direction, GR_OPTION_HALO_ROUNDING, GR_OPTION_HALO_ROUNDING_BACKWARD);
+
+    f->adaptive[direction] = gr_option_is(context, bits, "adaptive");
+    f->bits[direction] = f->adaptive[direction] ? 8 : (int32_t)strtol(gr_option_text(context, bits), NULL, 10);
+    f->code[direction] = gr_option_is(context, code, "minmax") ? GRAFT_CODEC_MINMAX : GRAFT_CODEC_ROTATED;
+    if (gr_option_is(context, rounding, "nearest")) f->rounding[direction] = GRAFT_ROUND_NEAREST;
+    if (gr_option_is(context, rounding, "stochastic")) f->rounding[direction] = GRAFT_ROUND_STOCHASTIC;
 }
 
 struct gr_wire_format gr_wire_format(const graft_context *context)
 {
-    struct gr_wire_format f = { .code = GRAFT_CODEC_MINMAX, .rounding = GRAFT_ROUND_NEAREST };
+    struct gr_wire_format f = { .measuring = GR_MEASURE_NONE };
 
-    read_bits(context, GR_OPTION_HALO_BITS, GR_FORWARD, &f);
-    read_bits(context,
-              gr_option_is(context, GR_OPTION_HALO_BITS_BACKWARD, "same") ? GR_OPTION_HALO_BITS
-                                                                          : GR_OPTION_HALO_BITS_BACKWARD,
-              GR_BACKWARD, &f);
-    if (!gr_option_is(context, GR_OPTION_HALO_CODE, "minmax")) f.code = GRAFT_CODEC_ROTATED;
-    if (gr_option_is(context, GR_OPTION_HALO_ROUNDING, "stochastic")) f.rounding = GRAFT_ROUND_STOCHASTIC;
-    if (gr_option_is(context, GR_OPTION_HALO_ROUNDING, "auto")) f.rounding = 0;
+    for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) read_direction(context, d, &f);
     f.refuses = gr_option_is(context, GR_OPTION_HALO_NONFINITE, "refuse");
     if (gr_option_is(context, GR_OPTION_HALO_ERROR, "sample")) f.measuring = GR_MEASURE_SAMPLE;
     if (gr_option_is(context, GR_OPTION_HALO_ERROR, "exact")) f.measuring = GR_MEASURE_ALL;
@@ -52,25 +58,29 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
     static const char *const    names[] = { "option halo.bits (0: adaptive)",
                                             "option halo.bits_backward (0: adaptive)",
                                             "option halo.code (1 minmax, 2 rotated or auto)",
+                                            "option halo.code_backward (1 minmax, 2 rotated or auto)",
                                             "option halo.rounding (0 auto, 1 nearest, 2 stochastic)",
+                                            "option halo.rounding_backward (0 auto, 1 nearest, 2 stochastic)",
                                             "option halo.nonfinite (0 send, 1 refuse)",
                                             "option seed" };
     const struct gr_wire_format f = gr_wire_format(context);
     const uint64_t              values[] = { (uint64_t)(f.adaptive[GR_FORWARD] ? 0 : f.bits[GR_FORWARD]),
                                              (uint64_t)(f.adaptive[GR_BACKWARD] ? 0 : f.bits[GR_BACKWARD]),
-                                             (uint64_t)f.code,
-                                             (uint64_t)f.rounding,
+                                             (uint64_t)f.code[GR_FORWARD],
+                                             (uint64_t)f.code[GR_BACKWARD],
+                                             (uint64_t)f.rounding[GR_FORWARD],
+                                             (uint64_t)f.rounding[GR_BACKWARD],
                                              (uint64_t)f.refuses,
                                              f.seed };
 
-    return gr_comm_compare(comm, names, values, 6, error);
+    return gr_comm_compare(comm, names, values, 8, error);
 }
 
 /* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
  * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
 int32_t gr_wire_rounding(const struct gr_wire_format *f, int32_t direction, int32_t bits)
 {
-    if (f->rounding != 0) return f->rounding;
+    if (f->rounding[direction] != 0) return f->rounding[direction];
     return bits == 1 || direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
 }
 
@@ -80,7 +90,7 @@ static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pa
     struct gr_codec c = { .width = pass->width, .dtype = pass->dtype, .bits = w->format.bits[pass->direction] };
 
     if (pass->exact || c.bits == 0) c.bits = 32;
-    c.code = c.bits == 1 ? w->format.code : GRAFT_CODEC_MINMAX;
+    c.code = c.bits == 1 ? w->format.code[pass->direction] : GRAFT_CODEC_MINMAX;
     c.rounding = gr_wire_rounding(&w->format, pass->direction, c.bits);
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);
@@ -106,7 +116,7 @@ int32_t gr_wire_init(const graft_context *context, struct gr_comm *comm, int32_t
     w->format.refuses |= copies;
     w->codec.isa = gr_processor_isa();
     GR_TRY(gr_exchange_init(context, comm, &w->exchange, error));
-    GR_TRY(GR_NEW(context, w->loss, n, error));
+    GR_TRY(GR_NEW(context, w->sent, n, error));
     for (int i = 0; i < 4; i++) GR_TRY(GR_NEW(context, w->at[i / 2][i % 2], n + 1, error));
 done:
     return rc;
@@ -120,7 +130,7 @@ void gr_wire_fini(struct gr_wire *w)
     for (int i = 0; i < 4; i++) gr_free(context, w->at[i / 2][i % 2]);
     gr_free(context, w->packed[OUT]);
     gr_free(context, w->packed[IN]);
-    gr_free(context, w->loss);
+    gr_free(context, w->sent);
     gr_free(context, w->work);
     gr_free(context, w->lost);
     gr_exchange_fini(context, &w->exchange);
@@ -196,7 +206,7 @@ int64_t gr_wire_bytes(const struct gr_wire *w)
 {
     const int64_t n = w->context != NULL ? w->exchange.comm->n_ranks : 0;
 
-    return gr_exchange_bytes((int32_t)n) + n * (int64_t)sizeof *w->loss + 32 * (n + 1) + w->room[OUT] + w->room[IN] +
+    return gr_exchange_bytes((int32_t)n) + n * (int64_t)sizeof *w->sent + 32 * (n + 1) + w->room[OUT] + w->room[IN] +
            w->work_floats * (int64_t)sizeof *w->work + 2 * w->lost_rows * (int64_t)sizeof *w->lost;
 }
 
@@ -379,18 +389,41 @@ static void encode(void *arg, int32_t thread, int64_t begin, int64_t end)
     }
 }
 
-static void sum_losses(struct gr_wire *w)
+/* Rows that were looked at, by the rank that they go to; where some fit no code, they go as they are besides. */
+static void sum_losses(const struct gr_wire *w, int32_t q, struct gr_wire_sent *sent)
 {
-    for (int32_t q = 0; q < w->exchange.comm->n_ranks; q++) {
-        w->loss[q] = (struct gr_wire_loss){ 0 };
-        if (w->exchange.plain_out[q]) w->loss[q].raw = w->rows[OUT].start[q + 1] - w->rows[OUT].start[q];
-        for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
-            if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
-            w->loss[q].rows++;
-            w->loss[q].nmse += (double)w->lost[2 * row];
-            w->loss[q].expected += (double)w->lost[2 * row + 1];
-        }
+    if (!is_coded(w)) return;
+    if (w->exchange.plain_out[q]) sent->raw = sent->rows;
+    sent->raw_bytes = sent->raw * plain_row_bytes(w);
+    for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
+        if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
+        sent->looked_at++;
+        sent->nmse += (double)w->lost[2 * row];
+        sent->expected += (double)w->lost[2 * row + 1];
     }
+}
+
+/* exchange.plain_out is by rank still. */
+static void count_sent(struct gr_wire *w)
+{
+    const struct gr_exchange_side *out = &w->exchange.out;
+
+    for (int32_t q = 0; q < w->exchange.comm->n_ranks; q++) {
+        w->sent[q] =
+            (struct gr_wire_sent){ .rows = out->start[q + 1] - out->start[q], .bytes = out->at[q + 1] - out->at[q] };
+        sum_losses(w, q, &w->sent[q]);
+    }
+}
+
+void gr_wire_sent_add(struct gr_wire_sent *sum, const struct gr_wire_sent *sent)
+{
+    sum->rows += sent->rows;
+    sum->bytes += sent->bytes;
+    sum->raw += sent->raw;
+    sum->raw_bytes += sent->raw_bytes;
+    sum->looked_at += sent->looked_at;
+    sum->nmse += sent->nmse;
+    sum->expected += sent->expected;
 }
 
 /* Messages with rows that fit no code go as they are, or not at all. */
@@ -431,12 +464,10 @@ int32_t gr_wire_send(struct gr_wire *w, struct gr_team team, graft_error *error)
         if (!w->copies)
             gr_exchange_spare(&w->exchange, w->codec.dtype == GRAFT_F64 ? 64 : 32, side_of(w, IN, PLAIN),
                               side_of(w, OUT, PLAIN));
-        sum_losses(w);
         GR_TRY(look_at_plain(w, error));
-    } else {
-        memset(w->loss, 0, (uint64_t)w->exchange.comm->n_ranks * sizeof *w->loss);
     }
     gr_exchange_out(&w->exchange, side_of(w, OUT, is_coded(w) ? CODED : PLAIN));
+    count_sent(w);
     flag_messages(&w->exchange);
     rc = gr_exchange_send(&w->exchange, team, error);
 done:

@@ -14,13 +14,17 @@ enum gr_measuring { GR_MEASURE_NONE, GR_MEASURE_SAMPLE, GR_MEASURE_ALL };
 struct gr_wire_format {
     int32_t           bits[2];     /* forward, backward; the most, where they are adaptive */
     int32_t           adaptive[2]; /* each row has bits of its own, see gr_wire_widths */
-    int32_t           code, rounding;
-    int32_t           refuses; /* rows that no code fits are an error */
+    int32_t           code[2];     /* of 1 bit */
+    int32_t           rounding[2]; /* 0: see gr_wire_rounding() */
+    int32_t           refuses;     /* rows that no code fits are an error */
     enum gr_measuring measuring;
     uint64_t          seed;
 };
 
 struct gr_wire_format gr_wire_format(const graft_context *context);
+
+/** Tell the log of options "halo..." that were set and have no effect with the others. Not collective. */
+void gr_wire_tell_idle(const graft_context *context);
 
 /** GRAFT_ROUND_... of rows in so many bits that go in one direction. */
 int32_t gr_wire_rounding(const struct gr_wire_format *format, int32_t direction, int32_t bits);
@@ -53,11 +57,12 @@ struct gr_wire_pass {
     const struct gr_wire_widths *widths; /* for this width, or NULL: all rows alike */
 };
 
-/** What a pass lost on its way to a rank, of the rows that were looked at. */
-struct gr_wire_loss {
-    int64_t rows;
+/** What passes sent to a rank, and lost on the way. */
+struct gr_wire_sent {
+    int64_t rows, bytes;    /* without the frames of messages */
+    int64_t raw, raw_bytes; /* of these rows, those that went once more as they are, since one fit no code */
+    int64_t looked_at;      /* and of these: */
     double  nmse, expected;
-    int64_t raw; /* rows that went once more as they are, since one fit no code: all or none; looked at or not */
 };
 
 struct gr_wire {
@@ -65,7 +70,7 @@ struct gr_wire {
     struct gr_exchange    exchange;
     struct gr_wire_format format;
     int32_t               copies;    /* rows that go may change while they travel, and those that come may be in use */
-    struct gr_wire_loss  *loss;      /* [n_ranks] of the pass, by the rank that rows went to */
+    struct gr_wire_sent  *sent;      /* [n_ranks] of the pass, by the rank that rows went to */
     int64_t              *at[2][2];  /* [n_ranks + 1] bytes of rows in a message, and as they are; out, in */
     char                 *packed[2]; /* what travels, of rows in a code; out, in */
     int64_t               room[2];   /* bytes of it */
@@ -121,6 +126,9 @@ int32_t gr_wire_send(struct gr_wire *wire, struct gr_team team, graft_error *err
 
 /** Wait for all, check and decode it. \return OK; ERR_PEER. */
 int32_t gr_wire_end(struct gr_wire *wire, struct gr_team team, graft_error *error);
+
+/** Add what the pass sent, and lost. */
+void gr_wire_sent_add(struct gr_wire_sent *sum, const struct gr_wire_sent *sent);
 
 /** Add the seconds of its exchanges, as in struct gr_exchange. */
 void gr_wire_seconds(const struct gr_wire *wire, double *wait, double *exchange);

@@ -77,13 +77,19 @@ static int parse_number(const char *text, double *number)
     return end != text && *end == '\0' && isfinite(*number) && !isspace((unsigned char)text[0]);
 }
 
+/* A whole number, which may be written as in 1e6. */
 static int parse_integer(const char *text, int64_t *number)
 {
-    char *end = NULL;
+    char  *end = NULL;
+    double value;
 
     errno = 0;
     *number = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && errno == 0 && !isspace((unsigned char)text[0]);
+    if (end != text && *end == '\0' && errno == 0 && !isspace((unsigned char)text[0])) return 1;
+    if (text[strspn(text, "0123456789.+eE")] != '\0' || strpbrk(text, "eE") == NULL) return 0;
+    if (!parse_number(text, &value) || value != floor(value) || fabs(value) > 9007199254740992.0) return 0;
+    *number = (int64_t)value;
+    return 1;
 }
 
 /* Whether a number lies in "low..high", "[low..high)", "low.." or "". */

@@ -59,8 +59,11 @@
     X(HALO_BITS_EVALUATION, "halo.bits_evaluation", 0, "32|same", "32", "", "the same in evaluation and prediction")   \
     X(HALO_CODE, "halo.code", 0, "auto|minmax|rotated", "auto", "",                                                    \
       "how 1 bit is used: by the ends of each row, or its signs after a random rotation (auto)")                       \
+    X(HALO_CODE_BACKWARD, "halo.code_backward", 0, "same|auto|minmax|rotated", "same", "", "the same of gradients")    \
     X(HALO_ROUNDING, "halo.rounding", 0, "auto|nearest|stochastic", "auto", "",                                        \
       "to which of two levels a number goes; auto: stochastic for gradients and 1 bit, else nearest")                  \
+    X(HALO_ROUNDING_BACKWARD, "halo.rounding_backward", 0, "same|auto|nearest|stochastic", "same", "",                 \
+      "the same of gradients")                                                                                         \
     X(HALO_NONFINITE, "halo.nonfinite", 0, "send|refuse", "send", "",                                                  \
       "messages with NaN, infinities or too wide a range: sent as they are, or an error")                              \
     X(HALO_ERROR, "halo.error", 0, "sample|exact|no", "sample", "", "rows of which is noted what few bits lost")       \

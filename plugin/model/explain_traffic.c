@@ -35,17 +35,35 @@ static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
     return gr_wire_row_bytes(wire_of(t), &on_wire);
 }
 
+/* What comes to a rank, or to all, in layer l. */
+static struct gr_flow flow_of(const graft_trainer *t, int32_t l, int32_t rank)
+{
+    const graft_plan *masked = t->layers[l].masked_plan;
+
+    return gr_traffic_flow(t, masked != NULL ? masked->flow : gr_traffic_whole(t), rank);
+}
+
+/* Whether the first layer sums its input over neighbours, and what becomes of that. */
+static int sums_input(const graft_trainer *t, int32_t l)
+{
+    return l == 0 && t->layers[0].aggregate_first && t->config.kind != GR_MODEL_GAT;
+}
+
+int64_t gr_traffic_label_bytes(const graft_trainer *t, int32_t rank)
+{
+    if (!sums_input(t, 0) || !gr_propagates(t)) return 0;
+    return flow_of(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->data.n_classes);
+}
+
 /* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
 static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
 {
     const struct gr_layer *layer = &t->layers[l];
-    const graft_plan      *masked = layer->masked_plan;
-    const struct gr_flow   flow = gr_traffic_flow(t, masked != NULL ? masked->flow : gr_traffic_whole(t), rank);
+    const struct gr_flow   flow = flow_of(t, l, rank);
     const struct gr_lane  *lane = gr_ranks_lane(t, l, pass);
     const int64_t          rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
     const int              is_gat = t->config.kind == GR_MODEL_GAT;
-    const int              first = l == 0 && layer->aggregate_first && !is_gat;
-    const int64_t          labels = first && gr_propagates(t) ? t->data.n_classes : 0;
+    const int              first = sums_input(t, l);
     const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
     int64_t                bytes;
 
@@ -55,7 +73,7 @@ static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32
     if (first && gr_gathers_once(t)) bytes = 0;
     /* An asynchronous pass has rows of the epoch, and sends none again. */
     if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (lane == NULL || !lane->is_async)) bytes *= 2;
-    return bytes + (labels > 0 ? rows * row_bytes(t, pass, labels) : 0);
+    return bytes + (first ? gr_traffic_label_bytes(t, rank) : 0);
 }
 
 static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text)
@@ -94,7 +112,7 @@ static void explain_bits(const graft_trainer *t, struct gr_text *text)
     if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
     gr_text_add(text, "messages ");
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
-        const int32_t bits = f->bits[d], code = bits == 1 ? f->code : GRAFT_CODEC_MINMAX;
+        const int32_t bits = f->bits[d], code = bits == 1 ? f->code[d] : GRAFT_CODEC_MINMAX;
 
         if (f->adaptive[d]) gr_text_add(text, " %s in 2, 4 or 8 bits", names[d]);
         else gr_text_add(text, " %s in %d bit%s", names[d], bits, bits > 1 ? "s" : "");

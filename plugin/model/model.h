@@ -212,12 +212,6 @@ struct gr_sent {
     int32_t               code, rounding; /* of the last that went in 8 bits or fewer, be it in a step before; else 0 */
 };
 
-/** What this rank sent to another in a layer in one direction. */
-struct gr_sent_pair {
-    int64_t             rows, bytes, raw; /* in the last step; raw: rows that went once more, as they are */
-    struct gr_wire_loss loss;             /* since the trainer was made */
-};
-
 /** The rows that a layer does in a step, over ranks. */
 struct gr_masked_rows {
     struct gr_made_part part;
@@ -234,13 +228,16 @@ struct gr_ranks {
     struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
-    struct gr_sent_pair  *pairs;     /* [layers x GR_DIRECTIONS x n_ranks] */
+    struct gr_wire_sent  *pairs;     /* [layers x GR_DIRECTIONS x n_ranks] of this rank to each other, in the last
+                                        step; what was lost: since the trainer was made */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
     int                   is_async;    /* what options say of it, and: */
     int64_t               sync_every;  /* 0: no step but the first waits for that */
     double                drift_limit; /* likewise */
     int                   waits;       /* the step in work has its own rows, asynchronous or not */
     double                drift;       /* of rows of the last step, |new - old| / |new| */
+    int                   has_waited;  /* the last step had its own rows, asynchronous; and: */
+    int64_t               waited;      /* how many did since the trainer was made */
     double                polled;      /* when gr_ranks_poll() did something */
     int64_t               adapt_every; /* of adaptive bits; 0: once */
     int64_t               traced;      /* steps since they were decided on, and: */

@@ -203,21 +203,10 @@ done:
 /* When steps wait for their own rows, and when bits are decided on. */
 static void read_waits(graft_trainer *t)
 {
-    static const struct {
-        const char       *name;
-        enum gr_option_id id;
-    } idle[] = { { "halo.sync_every", GR_OPTION_HALO_SYNC_EVERY },
-                 { "halo.smoothing", GR_OPTION_HALO_SMOOTHING },
-                 { "halo.drift_limit", GR_OPTION_HALO_DRIFT_LIMIT } };
-
     t->ranks.is_async = gr_option_is(t->context, GR_OPTION_HALO_ASYNC, "yes");
     t->ranks.sync_every = gr_option_integer(t->context, GR_OPTION_HALO_SYNC_EVERY);
     t->ranks.drift_limit = gr_option_number(t->context, GR_OPTION_HALO_DRIFT_LIMIT);
     t->ranks.adapt_every = gr_option_integer(t->context, GR_OPTION_HALO_ADAPT_EVERY);
-    for (int i = 0; i < 3 && !t->ranks.is_async && t->over->comm->rank == 0; i++)
-        if (gr_option_number(t->context, idle[i].id) > 0)
-            gr_log(t->context, GRAFT_LOG_WARNING, "option '%s' is %s, and does nothing: halo.async is no", idle[i].name,
-                   gr_option_text(t->context, idle[i].id));
 }
 
 int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
@@ -229,6 +218,7 @@ int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
     GR_TRY(compare_options(t, error));
     GR_TRY(gr_wire_compare(t->context, t->over->comm, error));
     GR_TRY(gr_lanes_compare(t->context, t->over->comm, error));
+    if (t->over->comm->rank == 0) gr_wire_tell_idle(t->context);
     read_waits(t);
 done:
     return rc;
@@ -267,7 +257,7 @@ int32_t gr_ranks_adapt(graft_trainer *t, graft_error *error)
     if (!lanes_of(t, 0)->adaptive[GR_FORWARD] && !lanes_of(t, 0)->adaptive[GR_BACKWARD]) return GRAFT_OK;
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
         lane[i] = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
-    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, error));
+    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, gr_traffic_label_bytes(t, -1), error));
     r->is_adapted = 1;
     r->traced = 0;
     gr_profile_end_alone(t, "adapt", begin);
@@ -285,6 +275,20 @@ void gr_ranks_begin_step(graft_trainer *t)
                (r->drift_limit > 0 && r->drift > r->drift_limit);
 }
 
+/* Whether a forward pass of this step had rows of its own. */
+static int has_waited(const graft_trainer *t)
+{
+    int waited = 0;
+
+    for (int32_t l = 0; l < t->config.n_layers; l++) {
+        const struct gr_lane *lane = gr_ranks_lane(t, l, GR_FORWARD);
+
+        if (lane == NULL || !lane->was_used || lane->used_epoch != t->progress.epoch) continue;
+        waited |= lane->age == 0;
+    }
+    return waited;
+}
+
 int32_t gr_ranks_sum_loss(graft_trainer *t, double *loss, graft_error *error)
 {
     double  sums[3] = { *loss };
@@ -298,6 +302,8 @@ int32_t gr_ranks_sum_loss(graft_trainer *t, double *loss, graft_error *error)
     }
     GR_TRY(gr_comm_sum_f64(t->over->comm, sums, 3, error));
     *loss = sums[0];
+    t->ranks.has_waited = t->ranks.is_async && has_waited(t);
+    t->ranks.waited += t->ranks.has_waited;
     t->ranks.drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;
 done:
     return rc;

@@ -18,34 +18,19 @@ void gr_traffic_begin(const graft_trainer *t)
     for (int32_t i = 0; i <= slots_of(t); i++)
         r->sent[i] = (struct gr_sent){ .code = r->sent[i].code, .rounding = r->sent[i].rounding };
     for (int32_t i = 0; i < slots_of(t) * t->over->comm->n_ranks; i++)
-        r->pairs[i] = (struct gr_sent_pair){ .loss = r->pairs[i].loss };
-}
-
-/* To each rank, and what few bits lost. */
-static void count_pairs(const struct gr_wire *wire, struct gr_sent_pair *pairs)
-{
-    const struct gr_exchange_side *out = &wire->exchange.out;
-
-    for (int32_t q = 0; q < wire->exchange.comm->n_ranks; q++) {
-        pairs[q].rows += out->start[q + 1] - out->start[q];
-        pairs[q].bytes += out->at[q + 1] - out->at[q];
-        if (wire->codec.bits == 32) continue;
-        pairs[q].raw += wire->loss[q].raw;
-        pairs[q].loss.rows += wire->loss[q].rows;
-        pairs[q].loss.nmse += wire->loss[q].nmse;
-        pairs[q].loss.expected += wire->loss[q].expected;
-    }
+        r->pairs[i].rows = r->pairs[i].bytes = r->pairs[i].raw = r->pairs[i].raw_bytes = 0;
 }
 
 void gr_traffic_count(const graft_trainer *t, const struct gr_lane_pass *pass, const struct gr_flow *flow,
                       int32_t direction)
 {
-    const int32_t          at = t->layer_now * GR_DIRECTIONS + direction;
+    const int32_t          at = t->layer_now * GR_DIRECTIONS + direction, n_ranks = t->over->comm->n_ranks;
     const struct gr_codec *codec = &pass->wire->codec;
     struct gr_sent        *sent = &t->ranks.sent[at];
 
     if (pass->again || t->pass_now == GRAFT_PASS_EVALUATION) return;
-    count_pairs(pass->wire, t->ranks.pairs + (int64_t)at * t->over->comm->n_ranks);
+    for (int32_t q = 0; q < n_ranks; q++)
+        gr_wire_sent_add(&t->ranks.pairs[(int64_t)at * n_ranks + q], &pass->wire->sent[q]);
     /* Features that are gathered once are gathered for all rows, where labels beside them are for those of a step. */
     if (sent->flow != NULL && sent->flow != flow) sent = &t->ranks.sent[slots_of(t)];
     sent->flow = flow;
@@ -177,6 +162,7 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
 
         if (lane != NULL && lane->oldest > traffic->stale_epochs_max) traffic->stale_epochs_max = lane->oldest;
     }
+    traffic->epochs_waited = r->waited;
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
@@ -215,7 +201,7 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
                                 graft_error *error)
 {
     graft_graph_info           graph = { .size = sizeof graph };
-    const struct gr_sent_pair *pairs;
+    const struct gr_wire_sent *pairs;
     const struct gr_lane      *lane;
     int32_t                    rc = GRAFT_OK;
 
@@ -230,10 +216,11 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
     add_sent(t, index, rank, item);
     if (index == 0) add_sent(t, slots_of(t), rank, item);
     for (int32_t q = 0; q < t->over->comm->n_ranks && rank == t->over->comm->rank; q++) {
-        item->looked_at += pairs[q].loss.rows;
-        item->nmse += pairs[q].loss.nmse;
-        item->expected += pairs[q].loss.expected;
+        item->looked_at += pairs[q].looked_at;
+        item->nmse += pairs[q].nmse;
+        item->expected += pairs[q].expected;
     }
+    item->expected_share = lane != NULL ? lane->expected_share : 0;
     item->stale_epochs = lane != NULL ? lane->age : 0;
     item->stale_epochs_max = lane != NULL ? lane->oldest : 0;
 done:
@@ -243,7 +230,7 @@ done:
 int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t index, graft_traffic_pair *pair,
                                 graft_error *error)
 {
-    const struct gr_sent_pair *sent;
+    const struct gr_wire_sent *sent;
     int32_t                    rc = GRAFT_OK;
 
     GR_TRY(check_ranks(t, error));
@@ -257,9 +244,10 @@ int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t in
     pair->rows = sent->rows;
     pair->bytes = sent->bytes;
     pair->rows_raw = sent->raw;
-    pair->looked_at = sent->loss.rows;
-    pair->nmse = sent->loss.nmse;
-    pair->expected = sent->loss.expected;
+    pair->bytes_raw = sent->raw_bytes;
+    pair->looked_at = sent->looked_at;
+    pair->nmse = sent->nmse;
+    pair->expected = sent->expected;
 done:
     return rc;
 }

@@ -20,6 +20,9 @@ const struct gr_flow *gr_traffic_whole(const graft_trainer *trainer);
 struct gr_flow      gr_traffic_flow(const graft_trainer *trainer, const struct gr_flow *flow, int32_t rank);
 struct gr_lane_flow gr_traffic_adapted(const graft_trainer *trainer, const struct gr_lane *lane, int32_t rank);
 
+/** Bytes of rows that come to a rank, or to all, in a step where labels are input and summed for the first layer. */
+int64_t gr_traffic_label_bytes(const graft_trainer *trainer, int32_t rank);
+
 /** Tables of what a step makes each rank receive, layer by layer; and of what the last one did, and lost. */
 void gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
 

@@ -324,6 +324,8 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     if (rc < 0) return rc; /* as all ranks do */
     GR_TRY(step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;
+    epoch->drift = t->ranks.drift;
+    epoch->waited = t->ranks.has_waited;
     epoch->evaluated = evaluation_is_due(t);
     if (epoch->evaluated) {
         GR_TRY(gr_layers_forward(t, 0, error));

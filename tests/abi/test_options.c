@@ -102,7 +102,15 @@ static void test_values(void)
     takes("layers", "0", GRAFT_ERR_OPTION);
     takes("layers", "65", GRAFT_ERR_OPTION);
     takes("layers", "3.0", GRAFT_ERR_OPTION);
+    takes("layers", "1e1", GRAFT_OK);
+    takes("layers", "1e9", GRAFT_ERR_OPTION);
+    takes("layers", "0x3", GRAFT_ERR_OPTION);
     takes("layers", "3", GRAFT_OK);
+    takes("halo.bytes_limit", "1.5e6", GRAFT_OK);
+    takes("halo.bytes_limit", "1.55e1", GRAFT_ERR_OPTION);
+    takes("halo.bytes_limit", "1e19", GRAFT_ERR_OPTION);
+    takes("halo.bytes_limit", "1e", GRAFT_ERR_OPTION);
+    takes("halo.bytes_limit", "0", GRAFT_OK);
     takes("seed", "9223372036854775807", GRAFT_OK);
     takes("seed", "9223372036854775808", GRAFT_ERR_OPTION);
     takes("seed", "-1", GRAFT_ERR_OPTION);

@@ -193,6 +193,7 @@ static void note(struct rank *r, struct owned *o, int lane)
             s->vertex[i] = gr_interface_graph.owned(o->graph)[o->rows.links.place[i]];
     }
     memcpy(s->flow, l->flow, (size_t)r->n_ranks * sizeof *l->flow);
+    s->expected_share = l->expected_share;
 }
 
 static int32_t epoch_of(struct rank *r, struct owned *o, int64_t epoch, int notes)
@@ -243,7 +244,7 @@ static int32_t decide(struct rank *r, struct owned *o)
             comm->pace[i].theta *= 1 + i / r->n_ranks + 2 * (i % r->n_ranks);
         }
     }
-    rc = o->job->halo ? gr_adapt(&o->rows.lanes, NULL, LANES, &r->error)
+    rc = o->job->halo ? gr_adapt(&o->rows.lanes, NULL, LANES, 0, &r->error)
                       : gr_interface_aggregate.adapt(o->plan, &r->error);
 done:
     return rc;
@@ -424,6 +425,18 @@ double adapting_lost(const struct adapting_job *job, int32_t n_ranks)
             }
         if (said > 0) worst = fmax(worst, lost / said);
     }
+    return worst;
+}
+
+double adapting_expected(const struct adapting_job *job, int32_t n_ranks)
+{
+    double worst = 0;
+
+    for (int lane = 0; lane < LANES; lane++)
+        for (int32_t p = 0; p < n_ranks; p++) {
+            if (job->seen[p][lane].expected_share != job->seen[0][lane].expected_share) return (double)NAN;
+            worst = fmax(worst, job->seen[p][lane].expected_share);
+        }
     return worst;
 }
 

@@ -18,6 +18,7 @@ struct seen {
     double             *probed; /* [rows that came] their weights by unit vectors */
     int64_t            *vertex; /* [rows that went] of a halo, forward */
     struct gr_lane_flow flow[RANKS_MOST];
+    double              expected_share;
 };
 
 /* Passes, bits for what they send, and passes again. */
@@ -49,6 +50,9 @@ const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int6
 
 /** The largest share of weight |x|^2 that a lane lost in its last pass. */
 double adapting_lost(const struct adapting_job *job, int32_t n_ranks);
+
+/** The largest that a lane was expected to lose, if all ranks say the same; else NAN. */
+double adapting_expected(const struct adapting_job *job, int32_t n_ranks);
 
 /** Rows of so many bits, of all lanes and ranks. */
 int64_t adapting_count(const struct adapting_job *job, int32_t n_ranks, int bits);

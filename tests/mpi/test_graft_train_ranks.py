@@ -212,6 +212,18 @@ def test_few_bits():
        "and in a table, with the pair that lost most", result.stdout, worst)
 
 
+def test_idle():
+    """Options that have no effect with the others are said, once, and those that have one are not."""
+    idle = ["halo.sync_every=3", "halo.adapt_every=5", "halo.rounding=nearest", "halo.code_backward=minmax"]
+    result = launch(data, *TRAINED, "halo.timeout=60", *idle)
+    warned = [line for line in result.stderr.splitlines() if "no effect" in line]
+    ok(result.returncode == 0 and len(warned) == 4 and
+       all(any(f"'{key}' is {value}," in line for line in warned) for key, value in (i.split("=") for i in idle)),
+       "options without effect are warned of", result.stderr)
+    result = launch(data, *TRAINED, "halo.async=yes", "halo.bits=adaptive", "halo.bits_backward=1", *idle)
+    ok(result.returncode == 0 and "no effect" not in result.stderr, "and others are not", result.stderr)
+
+
 def test_async():
     out = f"{base}/async.json"
     result = launch(data, *TRAINED, "partition=hash", "halo.async=yes", "halo.bits=4", "--json", out)
@@ -220,6 +232,12 @@ def test_async():
             for way in ("forward", "backward") if layer[way] > 0]
     ok(report.get("stale_epochs_max") == 1 and ages and set(ages) == {1} and " late " in result.stdout,
        "asynchronous rows are an epoch late, and the report says so", result.stderr, ages)
+    history = report.get("history", [])
+    waited = [epoch["epoch"] for epoch in history if epoch.get("waited")]
+    drifts = [epoch["epoch"] for epoch in history if epoch.get("drift", 0) > 0]
+    ok(waited == [1] and report.get("epochs_waited") == 1 and drifts == list(range(3, len(history) + 1)) and
+       result.stdout.count("  waited") == 1 and result.stdout.count("  drift ") == len(drifts),
+       "which epochs waited, and how far rows drifted", result.stdout, waited, drifts)
 
 
 def test_adaptive_bits():
@@ -233,6 +251,18 @@ def test_adaptive_bits():
         losses.append([epoch["loss"] for epoch in report["history"]])
     ok(len(losses[0]) == 12 and losses[0] == losses[1], "adaptive bits within a limit are the same in two runs",
        result.stderr, losses)
+    shares = [layer[key] for layer in report.get("halo_bytes_by_layer", []) for key in layer if "expected_share" in key]
+    ok(shares and all(0 < share <= 0.02 for share in shares) and " share " in result.stdout,
+       "what they are expected to lose is within it, and told", result.stdout, shares)
+    labels = [*adaptive, "label_rate=0.5", "reuse_input=no"]
+    result = launch(*labels, "halo.bytes_limit=1e9", "--json", out)
+    most = json.loads(read(out))["halo_bytes_per_epoch"] if result.returncode == 0 else 0
+    result = launch(*labels, f"halo.bytes_limit={most * 7 // 10}", "--json", out)
+    report = json.loads(read(out)) if result.returncode == 0 else {}
+    ok(most / 2 < report.get("halo_bytes_per_epoch", 0) <= most * 7 // 10, "labels count for the limit of bytes",
+       result.stderr, report.get("halo_bytes_per_epoch"), most)
+    refused("bytes that are too few for rows and labels", launch(*labels, "halo.bytes_limit=9"), 2,
+            "rows that are labels")
     result = launch(*adaptive, "halo.async=yes")
     ok(result.returncode == 0, "ranks time their messages", result.stderr)
     refused("bytes that are too few", launch(*adaptive, "halo.bytes_limit=9"), 2, "halo.bytes_limit", "with 2 bits")
@@ -255,6 +285,7 @@ test_metis()
 test_prepared()
 test_profile()
 test_few_bits()
+test_idle()
 test_async()
 test_adaptive_bits()
 test_errors()

@@ -109,13 +109,16 @@ static void test_error(const char *limit, const char *rounding)
     static struct adapting_job job;
     int64_t                    bytes = 0;
     const char                *words;
-    double                     lost = 0;
+    double                     lost = 0, expected = 0;
     int32_t                    rc;
 
     job_init(&job, "hybrid", settings);
     words = adapting_run(&job, 4, &rc);
     if (words == NULL) words = adapting_check(&job, 4, &bytes);
     if (words == NULL) lost = adapting_lost(&job, 4);
+    if (words == NULL) expected = adapting_expected(&job, 4);
+    ok(expected <= atof(limit) && expected > 0.8 * atof(limit) && fabs(lost / expected - 1) < 0.15,
+       "of %s %.3g are expected to be lost, as all ranks know, and %.3g are", limit, expected, lost);
     ok(words == NULL && lost < 1.15 * atof(limit) && lost > 0.5 * atof(limit) && adapting_count(&job, 4, 2) > 0,
        "at most %s of the squares may be lost, %s, and %.3g are, with %lld, %lld and %lld rows of 2, 4, 8 bits%s%s",
        limit, rounding, lost, (long long)adapting_count(&job, 4, 2), (long long)adapting_count(&job, 4, 4),

@@ -29,6 +29,7 @@ struct job {
     int                   few;                            /* few are trained, and none of them gathers from all */
     int                   bits;                           /* of all rows but those that go as they are; 0: several */
     int                   mixes;                          /* rows get bits of their own after the first epoch */
+    int                   swaps;                          /* halo.code and halo.rounding, other ones backward */
     int32_t               refused[7];
 };
 
@@ -148,6 +149,7 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
         if (pair->bytes != own->counts.bytes[i][q]) return "another rank was sent something else";
         if ((pair->rows_raw > 0) != (own->counts.spare[i][q] > 0) || pair->rows_raw > pair->rows)
             return "other rows went as they are";
+        if (pair->bytes_raw != own->counts.spare[i][q]) return "other bytes went as they are";
         bytes += pair->bytes;
         rows += pair->rows;
         messages += own->counts.messages[i][q];
@@ -240,6 +242,17 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
 
+/* As options say, or by default. */
+static int32_t code_of(const struct job *job, int back)
+{
+    return job->bits == 1 && !(job->swaps && back) ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX;
+}
+
+static int32_t rounding_of(const struct job *job, int back)
+{
+    return back != job->swaps ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+}
+
 /* With few bits and halo.error=exact, all rows that were sent were looked at, and lost what the theory allows; else
  * none. */
 static const char *check_losses(const struct job *job, int32_t n_ranks, int few_bits, int is_gat)
@@ -252,10 +265,8 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
             /* What is aggregated once, in the first step, goes as it is. */
             for (int e = i == 0 && !is_gat; e < EPOCHS && few_bits; e++) sent += job->step[p][e].item[p][i].rows_sent;
             if (lost->looked_at != sent) return "other rows were looked at than were sent";
-            if (sent > 0 && lost->code != (job->bits == 1 ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX))
-                return "rows of another code";
-            if (sent > 0 && job->bits != 1 && lost->rounding != (i % 2 ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST))
-                return "another rounding";
+            if (sent > 0 && lost->code != code_of(job, i % 2)) return "rows of another code";
+            if (sent > 0 && job->bits != 1 && lost->rounding != rounding_of(job, i % 2)) return "another rounding";
             /* What is expected of one bit is for long rows, and the last layer has three columns. */
             if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0))) return "more is lost than can be";
         }
@@ -317,6 +328,7 @@ struct more {
     int         bits;   /* of all rows, or 0: several */
     int         few;    /* few vertices are trained */
     int         mixes;
+    int         swaps;
 };
 
 static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, const struct more *more,
@@ -329,6 +341,7 @@ static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, 
     job->few = more->few;
     job->bits = more->bits;
     job->mixes = more->mixes;
+    job->swaps = more->swaps;
     sample_dataset_init(&job->set, &sample, n, FEATURES, CLASSES, 0, 0);
     for (int64_t v = 0; v < n && job->few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
@@ -458,26 +471,32 @@ int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat" };
     static const struct more more[] = {
-        { { "hidden=16", "dropout=0" }, 32, 0, 0 },
-        { { "recompute=yes", "hidden=16" }, 32, 0, 0 },
-        { { "recompute=yes", "hidden=40,8" }, 32, 0, 0 },
-        { { "recompute=yes", "reuse_input=no" }, 32, 0, 0 },
-        { { "hidden=8,40", "reuse_input=no" }, 32, 0, 0 },
-        { { "hidden=40,8", "input_dropout=0.2" }, 32, 0, 0 },
-        { { "halo.bits=2", "halo.error=exact" }, 2, 0, 0 },
-        { { "halo.bits=1", "halo.error=exact" }, 1, 0, 0 },
-        { { "halo.bits=adaptive", "halo.error=exact", "hidden=16", "halo.bytes_limit=1000000000" }, 8, 0, 0 },
-        { { "halo.bits=adaptive", "halo.error=exact", "hidden=40,8" }, 0, 0, 1 },
-        { { "halo.bits=adaptive", "recompute=yes", "hidden=16", "reuse_input=no" }, 0, 0, 1 },
-        { { "halo.async=yes", "recompute=yes", "hidden=16" }, 32, 0, 0 },
-        { { "halo.async=yes", "halo.bits=4", "halo.error=exact" }, 4, 0, 0 },
-        { { "label_rate=0.5", "hidden=16" }, 32, 1, 0 },
-        { { "label_rate=0.5", "recompute=yes" }, 32, 0, 0 },
-        { { "label_rate=0.5", "halo.bits=2" }, 2, 1, 0 },
-        { { "hidden=16", "reuse_input=no" }, 32, 1, 0 },
-        { { "label_rate=0.5", "halo.bits=adaptive", "reuse_input=no" }, 0, 1, 1 },
-        { { "label_rate=0.5", "halo.async=yes", "recompute=yes" }, 32, 1, 0 },
-        { { "halo.bits=2", "lr=1e30", "norm=none" }, 2, 0, 0 }, /* rows are no numbers soon */
+        { { "hidden=16", "dropout=0" }, 32, 0, 0, 0 },
+        { { "recompute=yes", "hidden=16" }, 32, 0, 0, 0 },
+        { { "recompute=yes", "hidden=40,8" }, 32, 0, 0, 0 },
+        { { "recompute=yes", "reuse_input=no" }, 32, 0, 0, 0 },
+        { { "hidden=8,40", "reuse_input=no" }, 32, 0, 0, 0 },
+        { { "hidden=40,8", "input_dropout=0.2" }, 32, 0, 0, 0 },
+        { { "halo.bits=2", "halo.error=exact" }, 2, 0, 0, 0 },
+        { { "halo.bits=1", "halo.error=exact" }, 1, 0, 0, 0 },
+        { { "halo.bits=1", "halo.error=exact", "halo.code_backward=minmax" }, 1, 0, 0, 1 },
+        { { "halo.bits=4", "halo.error=exact", "halo.rounding=stochastic", "halo.rounding_backward=nearest" },
+          4,
+          0,
+          0,
+          1 },
+        { { "halo.bits=adaptive", "halo.error=exact", "hidden=16", "halo.bytes_limit=1000000000" }, 8, 0, 0, 0 },
+        { { "halo.bits=adaptive", "halo.error=exact", "hidden=40,8" }, 0, 0, 1, 0 },
+        { { "halo.bits=adaptive", "recompute=yes", "hidden=16", "reuse_input=no" }, 0, 0, 1, 0 },
+        { { "halo.async=yes", "recompute=yes", "hidden=16" }, 32, 0, 0, 0 },
+        { { "halo.async=yes", "halo.bits=4", "halo.error=exact" }, 4, 0, 0, 0 },
+        { { "label_rate=0.5", "hidden=16" }, 32, 1, 0, 0 },
+        { { "label_rate=0.5", "recompute=yes" }, 32, 0, 0, 0 },
+        { { "label_rate=0.5", "halo.bits=2" }, 2, 1, 0, 0 },
+        { { "hidden=16", "reuse_input=no" }, 32, 1, 0, 0 },
+        { { "label_rate=0.5", "halo.bits=adaptive", "reuse_input=no" }, 0, 1, 1, 0 },
+        { { "label_rate=0.5", "halo.async=yes", "recompute=yes" }, 32, 1, 0, 0 },
+        { { "halo.bits=2", "lr=1e30", "norm=none" }, 2, 0, 0, 0 }, /* rows are no numbers soon */
     };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };

@@ -21,7 +21,8 @@ struct state {
 
 /* What a trainer came to on one rank. */
 struct outcome {
-    double        loss[EPOCHS];
+    double        loss[EPOCHS], drift[EPOCHS];
+    int           waited[EPOCHS];
     graft_traffic traffic; /* of all ranks */
     struct state  first, half, last;
 };
@@ -126,6 +127,8 @@ static int32_t train(struct host *host, struct job *job, int number, graft_train
         }
         if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
         o->loss[e] = epoch.loss;
+        o->drift[e] = epoch.drift;
+        o->waited[e] = epoch.waited;
         if (rc == GRAFT_OK && run->evaluates && e % 3 != 1) rc = look_around(host, trainer);
     }
     o->traffic = GRAFT_INIT(graft_traffic);
@@ -472,6 +475,7 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
     struct sample            sample = { 40 + (uint64_t)number };
     char                     settings[256];
     double                   worst = 0;
+    int                      waited = 0;
     const char              *words;
 
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
@@ -491,16 +495,48 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
     for (int e = 0; e < EPOCHS && words == NULL; e++) {
         double loss;
 
-        s.waits = (manner->every > 0 && e % manner->every == 0) || (manner->limits && e > 2);
+        s.waits = (manner->every > 0 && e % manner->every == 0) || (manner->limits && e > 2 && n_ranks > 1);
         forward(&s);
         loss = loss_of(&s);
         backward(&s, 0.2);
         worst = fmax(worst, fabs(job->at[0][0].loss[e] - loss) / loss);
+        waited += s.waits || e == 0;
+        if (job->at[0][n_ranks - 1].waited[e] != (s.waits || e == 0)) words = "another epoch waited";
     }
+    if (words == NULL && job->at[0][0].traffic.epochs_waited != waited) words = "other epochs waited in all";
     ok(words == NULL && worst < 2e-5 && s.memory[1][1].has,
        "gcn on %d ranks, %s, %s: losses are %.1g off those of straight-line epochs", n_ranks, covers[number % 3],
        manner->settings, worst);
     if (words != NULL) diag("%s", words);
+    sample_dataset_fini(&job->set);
+    free(job);
+}
+
+/* Rows that become a tenth smaller in each epoch have drifted by a ninth of their length: those of weights that nothing
+ * but their decay changes, to speak of, and features that are large beside gradients. */
+static void test_drift(const char *model, const char *limit, int waits)
+{
+    struct job   *job = calloc(1, sizeof *job);
+    struct sample sample = { 77 };
+    char          settings[256];
+    const char   *words;
+
+    sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    for (int64_t i = 0; i < N * job->set.features.stride; i++) ((float *)job->set.features.data)[i] *= 1000;
+    snprintf(settings, sizeof settings,
+             "model=%s layers=1 hidden=3 reuse_input=no lr=1e-9 weight_decay=1e8 halo.async=yes halo.drift_limit=%s",
+             model, limit);
+    add(job, (struct run){ .settings = settings });
+    words = play(job, 3, "hash", "hybrid");
+    for (int e = 0; e < EPOCHS && words == NULL; e++) {
+        const struct outcome *o = &job->at[0][e % 3];
+
+        if (e < 2 ? o->drift[e] != 0 : fabs(o->drift[e] - 1.0 / 9) > 1e-3) words = "rows have drifted otherwise";
+        if (o->waited[e] != (e == 0 || (waits && e > 2))) words = "another epoch waited";
+        if (words != NULL) diag("epoch %d: %g, %d", e, o->drift[e], o->waited[e]);
+    }
+    ok(words == NULL, "%s, halo.drift_limit=%s: rows drift by a ninth, and epochs %s%s%s", model, limit,
+       waits ? "wait" : "do not", words != NULL ? ": " : "", words != NULL ? words : "");
     sample_dataset_fini(&job->set);
     free(job);
 }
@@ -517,6 +553,9 @@ int main(void)
     alarm(300); /* under a sanitizer it is slow */
     for (int r = 0; r < 5; r++)
         for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) test_straight(number++, ranks[r], &manners[i]);
+    test_drift("gcn", "0", 0);
+    test_drift("gcn", "0.12", 0);
+    test_drift("gcn", "0.1", 1);
     for (int m = 0; m < 5; m++)
         for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
             if (m < 4 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);
