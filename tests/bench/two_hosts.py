@@ -64,12 +64,13 @@ def arguments():
                         help="sets of options, the first of which the others are compared with "
                              f"(default: {' '.join(COMPARED)})")
     parser.add_argument("--messages", dest="compare", action="store_const", const=MESSAGES,
-                        help=f"compare {', '.join(MESSAGES)}; what they train differs, see --agree")
+                        help=f"compare {', '.join(MESSAGES)}")
     parser.add_argument("--epochs", type=int, default=12, metavar="N", help="of each run (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of each set (default: %(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="of each rank (default: processors / ranks)")
-    parser.add_argument("--agree", type=float, default=1e-3, metavar="X",
-                        help="how far losses may be apart, relatively, and test accuracies (default: %(default)s)")
+    parser.add_argument("--agree", type=float, metavar="X",
+                        help="how far losses may be apart, relatively, and test accuracies (default: 0.001; with "
+                             "--messages 0.2, as few bits and late rows train something else, and still train it)")
     parser.add_argument("--build", metavar="DIR", help="default: build")
     parser.add_argument("--second", type=int, required=True, help=argparse.SUPPRESS)  # a process of the second host
     parser.add_argument("--shell", required=True, help=argparse.SUPPRESS)
@@ -86,6 +87,7 @@ def arguments():
     for word in [word for settings in options.compare for word in settings.split()] + extra:
         if "=" not in word:
             parser.error(f"an option of graft-train is KEY=VALUE, found '{word}'")
+    options.agree = options.agree or (0.2 if options.compare is MESSAGES else 1e-3)
     options.build = options.build or os.path.join(options.root, "build")
     options.threads = options.threads or max(1, len(os.sched_getaffinity(0)) // options.ranks)
     return options
