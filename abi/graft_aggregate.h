@@ -79,6 +79,9 @@ typedef struct graft_plan_info {
     int64_t  looked_at; /**< rows that went in few bits and that option "halo.error" looked at */
     double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2 */
     double   expected;  /**< of these by the theory of the code; see graft_codec_error */
+    double   expected_share;   /**< of all layers and directions the largest share of weight |x|^2 of the rows of all
+                                    ranks that adaptive bits, as they are now, are expected to lose; else 0 */
+    int64_t  stale_epochs_max; /**< of the oldest rows that a pass used, how many epochs before; see "halo.async" */
 } graft_plan_info;
 
 typedef struct graft_aggregate {

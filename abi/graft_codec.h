@@ -42,7 +42,7 @@ typedef struct graft_codec_args {
     uint32_t           size;
     int32_t            bits;     /**< of an element: 32 (as they are), 16 (bfloat16), 8, 4, 2, 1 */
     int32_t            code;     /**< GRAFT_CODEC_...; what is not 1 bit is MINMAX */
-    int32_t            rounding; /**< GRAFT_ROUND_...; looked at by encode() with MINMAX */
+    int32_t            rounding; /**< GRAFT_ROUND_...; looked at by encode() with MINMAX, and with 16 bits */
     int32_t            threads;  /**< 0: as option "threads" says */
     int32_t            reserved;
     uint64_t           seed; /**< of the random bits, with epoch and layer. Rotations need the same on both sides. */

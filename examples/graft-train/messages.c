@@ -169,10 +169,26 @@ static json_t *build_histogram(const struct run *run)
     return NULL;
 }
 
+/** Rows that few bits could not say, and that went in addition. Returns their bytes. */
+static int64_t count_raw(const struct run *run, int64_t *rows)
+{
+    int64_t bytes = 0;
+
+    *rows = 0;
+    for (int q = 0; q < run->ranks.n_ranks; q++) {
+        for (int64_t i = 0; i < run->ranks.told[q].n_pairs; i++) {
+            *rows += run->ranks.told[q].pairs[i].rows_raw;
+            bytes += run->ranks.told[q].pairs[i].bytes_raw;
+        }
+    }
+    return bytes;
+}
+
 void messages_json(json_t *report, const struct run *run, int *bad)
 {
     const struct losses lost = losses_of(run, -1);
     graft_traffic       traffic = GRAFT_INIT(graft_traffic);
+    int64_t             rows_raw;
 
     json_add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
     if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
@@ -180,6 +196,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
     json_add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
     json_add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
+    json_add(report, "halo_bytes_raw", json_integer(count_raw(run, &rows_raw)), bad);
     json_add(report, "halo_bytes_by_layer", build_layers(run), bad);
     json_add(report, "halo_by_pair", build_pairs(run), bad);
     json_add(report, "bits_histogram", build_histogram(run), bad);
@@ -262,17 +279,11 @@ static void print_histogram(const struct run *run)
     if (kinds > 1) printf("\n");
 }
 
-/** Rows that few bits could not say, and that went in addition. */
 static void print_raw(const struct run *run)
 {
-    int64_t rows = 0, bytes = 0;
+    int64_t       rows;
+    const int64_t bytes = count_raw(run, &rows);
 
-    for (int q = 0; q < run->ranks.n_ranks; q++) {
-        for (int64_t i = 0; i < run->ranks.told[q].n_pairs; i++) {
-            rows += run->ranks.told[q].pairs[i].rows_raw;
-            bytes += run->ranks.told[q].pairs[i].bytes_raw;
-        }
-    }
     if (rows > 0)
         printf("  %" PRId64
                " of these rows went as they are besides, in %.3f MB more: in their messages is one that no "
@@ -296,7 +307,7 @@ void messages_print(const struct run *run)
     print_layers(run, columns_of(run, &traffic));
     print_histogram(run);
     print_raw(run);
-    if (traffic.stale_epochs_max > 0)
+    if (traffic.epochs_waited > 0)
         printf("  %" PRId64 " of %" PRId64 " epochs waited for their own rows\n", traffic.epochs_waited,
                run->n_history);
 }

@@ -229,7 +229,7 @@ static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l,
 
 static struct gr_assign make_problem(struct adapting *a)
 {
-    struct gr_assign assign = { .groups = a->all, .channels = a->channels, .n_exchanges = a->n };
+    struct gr_assign assign = { .groups = a->all, .channels = a->channels, .besides = a->besides, .n_exchanges = a->n };
     int64_t          begin = 0;
 
     for (int32_t l = 0; l < a->n; l++) {
@@ -293,18 +293,9 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
 
 static int32_t choose_bits(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
 {
-    int32_t rc;
-
     if (a->limits.error > 0) return limit_error(a, assign, error);
     if (a->limits.bytes == 0) return gr_assign_balance(a->context, assign, a->limits.lambda, error);
-    rc = gr_assign_within_bytes(a->context, assign, a->limits.bytes - a->besides, error);
-    if (rc == GRAFT_ERR_OPTION && a->besides > 0) {
-        const graft_error found = *error;
-
-        gr_fail(error, rc, "%.300s; %lld more bytes go for rows that are labels, in 8 bits", found.message,
-                (long long)a->besides);
-    }
-    return explain(rc, "halo.bytes_limit", NULL, error);
+    return explain(gr_assign_within_bytes(a->context, assign, a->limits.bytes, error), "halo.bytes_limit", NULL, error);
 }
 
 /* sums[l] becomes what lane l is expected to lose, and 0 on other ranks. */

@@ -17,6 +17,16 @@ static void add(graft_plan_info *info, const struct gr_flow *flow)
     info->bytes += flow->bytes;
 }
 
+static void add_lanes(graft_plan_info *info, const struct gr_lanes *lanes)
+{
+    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) {
+        const struct gr_lane *lane = &lanes->lane[i];
+
+        if (lane->expected_share > info->expected_share) info->expected_share = lane->expected_share;
+        if (lane->oldest > info->stale_epochs_max) info->stale_epochs_max = lane->oldest;
+    }
+}
+
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
 {
     const int32_t n_ranks = plan->comm->n_ranks;
@@ -34,6 +44,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     info->looked_at = plan->sent.looked_at;
     info->nmse = plan->sent.nmse;
     info->expected = plan->sent.expected;
+    add_lanes(info, &plan->lanes);
     gr_wire_seconds(&plan->wire, &info->wait_seconds, &info->exchange_seconds);
     gr_lanes_seconds(&plan->lanes, &info->wait_seconds, &info->exchange_seconds);
     if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;
@@ -58,6 +69,9 @@ static void sent_lines(struct gr_text *text, const graft_plan_info *i)
     if (i->looked_at > 0)
         gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld rows that were looked at",
                     i->nmse / (double)i->looked_at, i->expected / (double)i->looked_at, (long long)i->looked_at);
+    if (i->expected_share > 0) gr_text_add(text, "; adaptive bits lose a share of %.3g, expected", i->expected_share);
+    if (i->stale_epochs_max > 0)
+        gr_text_add(text, "; rows were %lld epochs late at most", (long long)i->stale_epochs_max);
     gr_text_add(text, "\n");
 }
 

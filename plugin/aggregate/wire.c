@@ -395,6 +395,7 @@ static void sum_losses(const struct gr_wire *w, int32_t q, struct gr_wire_sent *
     if (!is_coded(w)) return;
     if (w->exchange.plain_out[q]) sent->raw = sent->rows;
     sent->raw_bytes = sent->raw * plain_row_bytes(w);
+    if (sent->raw > 0) return; /* nothing is lost of them */
     for (int64_t row = w->rows[OUT].start[q]; row < w->rows[OUT].start[q + 1]; row++) {
         if (w->format.measuring == GR_MEASURE_NONE || w->lost[2 * row] < 0) continue;
         sent->looked_at++;

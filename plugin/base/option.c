@@ -161,13 +161,19 @@ static const char *type_text(const struct option_row *row)
 static int32_t put(graft_context *context, int32_t index, const char *source, const char *value, graft_error *error)
 {
     const struct option_row *row = &table[index];
-    char                    *copy = NULL;
+    char                    *copy = NULL, digits[24];
+    int64_t                  integer;
     int32_t                  rc;
 
     if (!value_fits(row, value)) {
         return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s: %s", source, value,
                        strchr(row->type, '|') != NULL ? "one of " : "", type_text(row), row->range[0] ? " in " : "",
                        row->range, row->help);
+    }
+    /* 1e6 is kept as 1000000: hosts that ask for an option read digits. */
+    if (strcmp(row->type, "integer") == 0 && parse_integer(value, &integer)) {
+        snprintf(digits, sizeof digits, "%lld", (long long)integer);
+        value = digits;
     }
     rc = gr_text_copy(context, &copy, value, error);
     if (rc < 0) return rc;
@@ -241,6 +247,16 @@ int64_t gr_option_integer(const graft_context *context, enum gr_option_id id)
 
     parse_integer(gr_option_text(context, id), &number);
     return number;
+}
+
+int gr_option_is_initial(const graft_context *context, enum gr_option_id id)
+{
+    const char *text = gr_option_text(context, id);
+    double      number, initial;
+
+    if (strcmp(text, table[id].initial) == 0) return 1;
+    return strcmp(table[id].type, "number") == 0 && parse_number(text, &number) &&
+           parse_number(table[id].initial, &initial) && number == initial;
 }
 
 double gr_option_number(const graft_context *context, enum gr_option_id id)

@@ -109,6 +109,8 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
 const char *gr_option_text(const graft_context *context, enum gr_option_id id);
 int64_t     gr_option_integer(const graft_context *context, enum gr_option_id id);
 double      gr_option_number(const graft_context *context, enum gr_option_id id);
+/** Whether it says what it says at first, be it set or not. */
+int         gr_option_is_initial(const graft_context *context, enum gr_option_id id);
 int         gr_option_is(const graft_context *context, enum gr_option_id id, const char *choice);
 
 /** Widths of `count` hidden layers: one number for all, or a list. ERR_OPTION if the list has another length. */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,14 +265,18 @@ int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_ass
                                graft_error *error)
 {
     struct choice c;
-    int64_t       sent = 0;
+    int64_t       sent = a->besides;
+    char          more[96] = "";
     int32_t       rc = choice_init(context, a, &c, error);
 
     GR_TRY(rc);
     for (int32_t p = 0; p < a->n_channels; p++) sent += c.bytes[p];
+    if (a->besides > 0)
+        snprintf(more, sizeof more, ", of which %lld are of rows whose bits are fixed", (long long)a->besides);
     if (sent > bytes)
-        GR_TRY(gr_fail(error, GRAFT_ERR_OPTION, "%lld bytes are wanted at most, and with 2 bits everywhere it is %lld",
-                       (long long)bytes, (long long)sent));
+        GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
+                       "%lld bytes are wanted at most, and with 2 bits everywhere it is %lld%s", (long long)bytes,
+                       (long long)sent, more));
     for (int64_t i = 0; i < c.n_upgrades; i++) {
         if (!can_take(&c, &c.upgrades[i]) || sent + c.upgrades[i].bytes > bytes) continue;
         take(&c, &c.upgrades[i], 1);

@@ -29,6 +29,7 @@ struct gr_assign {
     struct gr_assign_group         *groups;
     const struct gr_assign_channel *channels;
     int64_t                         n_groups;
+    int64_t                         besides; /* bytes of other rows, which count for a limit of bytes */
     int32_t                         n_channels, n_exchanges;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <math.h>
 #include <string.h>
 
 int32_t gr_codec_check(const struct gr_codec *c, graft_error *error)
@@ -124,7 +125,7 @@ float gr_codec_range(const struct gr_codec *c, const uint8_t *record)
     return c->width > 0 ? step_of(record) * (float)((1 << c->bits) - 1) : 0;
 }
 
-/* What the theory allows for a row with these parameters, over the square of its length. */
+/* What the theory expects of a row with these parameters, over the square of its length. */
 static double expected_of(const struct gr_codec *c, const uint8_t *record, double squares)
 {
     const float step = c->bits < 16 ? step_of(record) : 0;
@@ -150,6 +151,6 @@ void gr_codec_measure(const struct gr_codec *c, int64_t row, const void *x, cons
         squares += value * value;
         lost += off * off;
     }
-    if (squares > 0) error->nmse += lost / squares;
+    if (squares > 0 && isfinite(squares)) error->nmse += lost / squares; /* with 16 bits what is not finite stays so */
     error->expected += expected_of(c, record, squares);
 }

@@ -51,7 +51,7 @@ int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, gra
 /** Have the memory for sums, minima and maxima of up to so many bytes. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_comm_reserve(struct gr_comm *comm, uint64_t bytes, graft_error *error);
 
-enum { GR_COMPARE_MAX = 32 };
+enum { GR_COMPARE_MAX = 40 };
 
 /** Whether all ranks have the same release, the same number of items and the same values.
  *  \param[in] names  Of the items, for the message.

@@ -35,15 +35,15 @@ static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
     return gr_wire_row_bytes(wire_of(t), &on_wire);
 }
 
-/* What comes to a rank, or to all, in layer l. */
-static struct gr_flow flow_of(const graft_trainer *t, int32_t l, int32_t rank)
+/* Rows that come to a rank, or to all, in one exchange of layer l in a step. */
+static struct gr_flow step_flow(const graft_trainer *t, int32_t l, int32_t rank)
 {
     const graft_plan *masked = t->layers[l].masked_plan;
 
     return gr_traffic_flow(t, masked != NULL ? masked->flow : gr_traffic_whole(t), rank);
 }
 
-/* Whether the first layer sums its input over neighbours, and what becomes of that. */
+/* Whether layer l is the first, and sums its input over neighbours. */
 static int sums_input(const graft_trainer *t, int32_t l)
 {
     return l == 0 && t->layers[0].aggregate_first && t->config.kind != GR_MODEL_GAT;
@@ -52,14 +52,14 @@ static int sums_input(const graft_trainer *t, int32_t l)
 int64_t gr_traffic_label_bytes(const graft_trainer *t, int32_t rank)
 {
     if (!sums_input(t, 0) || !gr_propagates(t)) return 0;
-    return flow_of(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->data.n_classes);
+    return step_flow(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->data.n_classes);
 }
 
 /* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
 static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
 {
     const struct gr_layer *layer = &t->layers[l];
-    const struct gr_flow   flow = flow_of(t, l, rank);
+    const struct gr_flow   flow = step_flow(t, l, rank);
     const struct gr_lane  *lane = gr_ranks_lane(t, l, pass);
     const int64_t          rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
     const int              is_gat = t->config.kind == GR_MODEL_GAT;
@@ -164,9 +164,9 @@ static void loss_columns(const graft_trainer *t, int32_t index, const graft_traf
                 worst.nmse / (double)worst.looked_at, worst.peer);
 }
 
-/* Columns of bits that some row has; whether something was lost, or late. */
+/* Columns of bits that some row has; whether something was lost, or late, and bits were decided on. */
 struct columns {
-    int bits[GR_BITS], lost, late;
+    int bits[GR_BITS], lost, late, shares;
 };
 
 static struct columns columns_of(const graft_trainer *t)
@@ -178,8 +178,22 @@ static struct columns columns_of(const graft_trainer *t)
 
         for (int b = 0; b < GR_BITS; b++) columns.bits[b] |= item.rows_by_bits[b] > 0;
         columns.lost |= item.looked_at > 0;
+        columns.shares |= item.expected_share > 0;
     }
     return columns;
+}
+
+/* Rows of this rank that few bits could not say. */
+static void explain_raw(const graft_trainer *t, struct gr_text *text)
+{
+    const int64_t       n_pairs = (int64_t)GR_DIRECTIONS * t->config.n_layers * t->over->comm->n_ranks;
+    struct gr_wire_sent sum = { 0 };
+
+    for (int64_t i = 0; i < n_pairs; i++) gr_wire_sent_add(&sum, &t->ranks.pairs[i]);
+    if (sum.raw > 0)
+        gr_text_add(text,
+                    "%lld rows of this rank went as they are besides, %.3f MB: no code fits one in their message\n",
+                    (long long)sum.raw, (double)sum.raw_bytes * 1e-6);
 }
 
 static void explain_sent(const graft_trainer *t, struct gr_text *text)
@@ -191,6 +205,7 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
         if (c.bits[b]) gr_text_add(text, " %10d", 1 << b);
     gr_text_add(text, " %10s", "MB");
     if (c.late) gr_text_add(text, " %5s %5s", "late", "most");
+    if (c.shares) gr_text_add(text, " %8s", "share");
     if (c.lost) gr_text_add(text, " %8s %8s %-10s %16s", "lost", "expected", "rounding", "most lost");
     gr_text_add(text, "\n");
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
@@ -201,10 +216,20 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
             if (c.bits[b]) gr_text_add(text, " %10lld", (long long)item.rows_by_bits[b]);
         gr_text_add(text, " %10.3f", (double)item.bytes * 1e-6);
         if (c.late) gr_text_add(text, " %5lld %5lld", (long long)item.stale_epochs, (long long)item.stale_epochs_max);
+        if (c.shares) gr_text_add(text, " %8.2g", item.expected_share);
         if (c.lost) loss_columns(t, i, &item, text);
         gr_text_add(text, "\n");
     }
-    if (c.late) gr_text_add(text, "late: epochs that the rows in use were behind; most: since the start\n");
+    if (c.late)
+        gr_text_add(text,
+                    "late: epochs that the rows in use were behind; most: since the start. %lld steps had their own; "
+                    "rows drifted by %.3g in the last one\n",
+                    (long long)t->ranks.waited, t->ranks.drift);
+    if (c.shares)
+        gr_text_add(text,
+                    "share: of weight |x|^2 of its rows, what a layer is expected to lose with the bits that were "
+                    "decided on\n");
+    explain_raw(t, text);
     if (c.lost)
         gr_text_add(text,
                     "lost: |x - x'|^2 / |x|^2, mean of rows that this rank sent since the start. expected: D elements "

@@ -99,6 +99,30 @@ static uint64_t crc_of(const char *text)
     return gr_crc(0, text, strlen(text));
 }
 
+/* Options that are the same if they are the same words. */
+static const struct {
+    const char       *name;
+    enum gr_option_id id;
+} words[] = {
+    { "option norm", GR_OPTION_NORM },
+    { "option optimizer", GR_OPTION_OPTIMIZER },
+    { "option weight_decay_layers", GR_OPTION_WEIGHT_DECAY_LAYERS },
+    { "option symmetrize", GR_OPTION_SYMMETRIZE },
+    { "option order", GR_OPTION_ORDER },
+    { "option row_masks", GR_OPTION_ROW_MASKS },
+    { "option normalize_features", GR_OPTION_NORMALIZE_FEATURES },
+    { "option reuse_input", GR_OPTION_REUSE_INPUT },
+    { "option sparse_input", GR_OPTION_SPARSE_INPUT },
+    { "option recompute", GR_OPTION_RECOMPUTE },
+    { "option mxm.kernel", GR_OPTION_MXM_KERNEL },
+    { "option dense.module", GR_OPTION_DENSE_MODULE },
+    { "option dense.type", GR_OPTION_DENSE_TYPE },
+    { "option strict", GR_OPTION_STRICT },
+    { "option halo.bits_evaluation", GR_OPTION_HALO_BITS_EVALUATION },
+};
+
+enum { WORDS = sizeof words / sizeof words[0], BESIDES = 5 };
+
 struct items {
     int32_t     count;
     const char *names[GR_COMPARE_MAX], *texts[GR_COMPARE_MAX];
@@ -136,33 +160,14 @@ static void add_values(const graft_trainer *t, struct items *items)
         { "option self_loops", GR_OPTION_SELF_LOOPS, (uint64_t)c->self_loops },
     };
 
+    _Static_assert(sizeof values / sizeof values[0] + WORDS + BESIDES <= GR_COMPARE_MAX, "there is room for all");
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         add(items, values[i].name, values[i].value, gr_option_text(t->context, values[i].id));
 }
 
 static void add_words(const graft_trainer *t, struct items *items)
 {
-    static const struct {
-        const char       *name;
-        enum gr_option_id id;
-    } words[] = {
-        { "option norm", GR_OPTION_NORM },
-        { "option optimizer", GR_OPTION_OPTIMIZER },
-        { "option weight_decay_layers", GR_OPTION_WEIGHT_DECAY_LAYERS },
-        { "option symmetrize", GR_OPTION_SYMMETRIZE },
-        { "option order", GR_OPTION_ORDER },
-        { "option row_masks", GR_OPTION_ROW_MASKS },
-        { "option normalize_features", GR_OPTION_NORMALIZE_FEATURES },
-        { "option reuse_input", GR_OPTION_REUSE_INPUT },
-        { "option sparse_input", GR_OPTION_SPARSE_INPUT },
-        { "option recompute", GR_OPTION_RECOMPUTE },
-        { "option mxm.kernel", GR_OPTION_MXM_KERNEL },
-        { "option dense.module", GR_OPTION_DENSE_MODULE },
-        { "option dense.type", GR_OPTION_DENSE_TYPE },
-        { "option strict", GR_OPTION_STRICT },
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < WORDS; i++) {
         const char *text = gr_option_text(t->context, words[i].id);
 
         add(items, words[i].name, crc_of(text), text);
@@ -250,6 +255,7 @@ int32_t gr_ranks_adapt(graft_trainer *t, graft_error *error)
     struct gr_ranks *r = &t->ranks;
     struct gr_lane  *lane[GR_DIRECTIONS * GR_LAYERS_MAX];
     const double     begin = gr_profile_begin(t);
+    int64_t          labels; /* bytes */
     int32_t          rc = GRAFT_OK;
 
     if (t->over == NULL || t->config.kind == GR_MODEL_MLP || r->traced == 0) return GRAFT_OK;
@@ -257,7 +263,8 @@ int32_t gr_ranks_adapt(graft_trainer *t, graft_error *error)
     if (!lanes_of(t, 0)->adaptive[GR_FORWARD] && !lanes_of(t, 0)->adaptive[GR_BACKWARD]) return GRAFT_OK;
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
         lane[i] = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
-    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, gr_traffic_label_bytes(t, -1), error));
+    labels = lanes_of(t, 0)->adaptive[GR_FORWARD] ? gr_traffic_label_bytes(t, -1) : 0;
+    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, labels, error));
     r->is_adapted = 1;
     r->traced = 0;
     gr_profile_end_alone(t, "adapt", begin);
@@ -289,7 +296,7 @@ static int has_waited(const graft_trainer *t)
     return waited;
 }
 
-int32_t gr_ranks_sum_loss(graft_trainer *t, double *loss, graft_error *error)
+int32_t gr_ranks_end_step(graft_trainer *t, double *loss, graft_error *error)
 {
     double  sums[3] = { *loss };
     int32_t rc = GRAFT_OK;

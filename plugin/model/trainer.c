@@ -283,7 +283,7 @@ static int32_t step(graft_trainer *t, double *loss, graft_error *error)
     gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
     GR_TRY(gr_layers_backward(t, error));
     begin = gr_profile_begin(t);
-    GR_TRY(gr_ranks_sum_loss(t, loss, error));
+    GR_TRY(gr_ranks_end_step(t, loss, error));
     GR_TRY(gr_ranks_sum_gradients(t, error));
     if (t->over != NULL) gr_profile_end_alone(t, "reduce", begin);
     begin = gr_profile_begin(t);

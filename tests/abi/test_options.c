@@ -78,6 +78,14 @@ static void takes(const char *key, const char *value, int32_t status)
         diag("%d: %s", rc, error.message);
 }
 
+/* Whole numbers are kept in digits. */
+static void keeps(const char *key, const char *value, const char *kept)
+{
+    const int32_t rc = s.api.set(s.context, key, value, &error);
+
+    ok(rc == GRAFT_OK && strcmp(value_of(key), kept) == 0, "%s = '%s' is kept as %s", key, value, kept);
+}
+
 static void test_values(void)
 {
     takes("lr", "0.01", GRAFT_OK);
@@ -102,11 +110,11 @@ static void test_values(void)
     takes("layers", "0", GRAFT_ERR_OPTION);
     takes("layers", "65", GRAFT_ERR_OPTION);
     takes("layers", "3.0", GRAFT_ERR_OPTION);
-    takes("layers", "1e1", GRAFT_OK);
+    keeps("layers", "1e1", "10");
     takes("layers", "1e9", GRAFT_ERR_OPTION);
     takes("layers", "0x3", GRAFT_ERR_OPTION);
     takes("layers", "3", GRAFT_OK);
-    takes("halo.bytes_limit", "1.5e6", GRAFT_OK);
+    keeps("halo.bytes_limit", "1.5e6", "1500000");
     takes("halo.bytes_limit", "1.55e1", GRAFT_ERR_OPTION);
     takes("halo.bytes_limit", "1e19", GRAFT_ERR_OPTION);
     takes("halo.bytes_limit", "1e", GRAFT_ERR_OPTION);

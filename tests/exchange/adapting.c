@@ -194,6 +194,8 @@ static void note(struct rank *r, struct owned *o, int lane)
     }
     memcpy(s->flow, l->flow, (size_t)r->n_ranks * sizeof *l->flow);
     s->expected_share = l->expected_share;
+    s->info = GRAFT_INIT(graft_plan_info);
+    if (!o->job->halo) gr_interface_aggregate.info(o->plan, r->rank, &s->info, NULL);
 }
 
 static int32_t epoch_of(struct rank *r, struct owned *o, int64_t epoch, int notes)

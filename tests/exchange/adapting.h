@@ -19,6 +19,7 @@ struct seen {
     int64_t            *vertex; /* [rows that went] of a halo, forward */
     struct gr_lane_flow flow[RANKS_MOST];
     double              expected_share;
+    graft_plan_info     info; /* of the plan */
 };
 
 /* Passes, bits for what they send, and passes again. */

@@ -27,7 +27,11 @@ struct problem {
 
 static void problem_init(struct problem *p, struct sample *sample, int64_t groups, int32_t channels, int32_t exchanges)
 {
-    p->assign = (struct gr_assign){ p->groups, p->channels, groups, channels, exchanges };
+    p->assign = (struct gr_assign){ .groups = p->groups,
+                                    .channels = p->channels,
+                                    .n_groups = groups,
+                                    .n_channels = channels,
+                                    .n_exchanges = exchanges };
     for (int32_t c = 0; c < channels; c++)
         p->channels[c] = (struct gr_assign_channel){ 1 + sample_below(sample, 300), sample_real(sample, 0, 1e-4),
                                                      sample_real(sample, 1e-9, 1e-8), c % exchanges };

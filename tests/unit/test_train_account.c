@@ -253,7 +253,7 @@ static int32_t rounding_of(const struct job *job, int back)
     return back != job->swaps ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
 }
 
-/* With few bits and halo.error=exact, all rows that were sent were looked at, and lost what the theory allows; else
+/* With few bits and halo.error=exact, all rows that were sent were looked at, and lost what theory expects; else
  * none. */
 static const char *check_losses(const struct job *job, int32_t n_ranks, int few_bits, int is_gat)
 {
@@ -268,7 +268,8 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
             if (sent > 0 && lost->code != code_of(job, i % 2)) return "rows of another code";
             if (sent > 0 && job->bits != 1 && lost->rounding != rounding_of(job, i % 2)) return "another rounding";
             /* What is expected of one bit is for long rows, and the last layer has three columns. */
-            if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0))) return "more is lost than can be";
+            if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0)))
+                return "more is lost than is expected";
         }
     }
     return NULL;

@@ -243,6 +243,7 @@ static void test_options(void)
         { "dense.module", "auto", "reference", NULL },
         { "dense.type", "f32", "bf16", NULL },
         { "strict", "no", "yes", NULL },
+        { "halo.bits_evaluation", "32", "same", NULL },
         { "halo.async", "no", "yes", NULL },
         { "halo.smoothing", "0", "0.5", NULL },
         { "halo.sync_every", "0", "4", NULL },
