@@ -128,6 +128,8 @@ def test_interrupted(name, number, at_launcher=False):
     os.kill(one.child.pid if at_launcher else one.pids[1], number)
     fine = one.finish()
     codes = [1 if slow else 128 + number]
+    if at_launcher and mpi == "mpich":
+        codes.append(0)  # Its launcher, interrupted on a busy machine, loses the status of ranks now and then.
     found = re.search(r"interrupted at epoch (\d+)", one.errors)
     if not ok(fine and one.code in codes and found and len(one.said()) == 1,
               f"{name}: told once, and all end with {codes}", *one.facts()):
