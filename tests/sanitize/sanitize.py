@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of numbers, files and arguments once more, in a build with the address and undefined-behaviour sanitizers:
 sanitize.py SOURCE-ROOT BUILD-ROOT MESON. Prints TAP, one line per program."""
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -86,10 +87,11 @@ def main():
     print(f"{'not ' if fault else ''}ok 1 - the build with sanitizers")
     if fault:
         print("\n".join("# " + line for line in fault.splitlines()[-40:]))
-    for number, (program, arguments) in enumerate(PROGRAMS.items(), 2):
-        wrong = ["not built"] if fault else test(folder, program, arguments)
-        print(f"{'not ' if wrong else ''}ok {number} - {os.path.basename(program)}", flush=True)
-        print("".join(f"# {line}\n" for line in wrong[:20]), end="", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = pool.map(lambda one: ["not built"] if fault else test(folder, *one), PROGRAMS.items())
+        for number, (program, wrong) in enumerate(zip(PROGRAMS, found), 2):
+            print(f"{'not ' if wrong else ''}ok {number} - {os.path.basename(program)}", flush=True)
+            print("".join(f"# {line}\n" for line in wrong[:20]), end="", flush=True)
     print(f"1..{len(PROGRAMS) + 1}")
 
 
