@@ -14,6 +14,9 @@
 /* Rows that a thread does at a time, and of how many one is looked at when the error is sampled. */
 enum { CHUNK = 64, SAMPLE = 64 };
 
+/* Elements of a row, from which on 1 bit is that of a rotation. */
+enum { ROTATED_LEAST = 32 };
+
 enum { OUT, IN };
 enum { CODED, PLAIN };
 
@@ -36,7 +39,8 @@ static void read_direction(const graft_context *context, int32_t direction, stru
 
     f->adaptive[direction] = gr_option_is(context, bits, "adaptive");
     f->bits[direction] = f->adaptive[direction] ? 8 : (int32_t)strtol(gr_option_text(context, bits), NULL, 10);
-    f->code[direction] = gr_option_is(context, code, "minmax") ? GRAFT_CODEC_MINMAX : GRAFT_CODEC_ROTATED;
+    if (gr_option_is(context, code, "minmax")) f->code[direction] = GRAFT_CODEC_MINMAX;
+    if (gr_option_is(context, code, "rotated")) f->code[direction] = GRAFT_CODEC_ROTATED;
     if (gr_option_is(context, rounding, "nearest")) f->rounding[direction] = GRAFT_ROUND_NEAREST;
     if (gr_option_is(context, rounding, "stochastic")) f->rounding[direction] = GRAFT_ROUND_STOCHASTIC;
 }
@@ -57,8 +61,8 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
 {
     static const char *const    names[] = { "option halo.bits (0: adaptive)",
                                             "option halo.bits_backward (0: adaptive)",
-                                            "option halo.code (1 minmax, 2 rotated or auto)",
-                                            "option halo.code_backward (1 minmax, 2 rotated or auto)",
+                                            "option halo.code (0 auto, 1 minmax, 2 rotated)",
+                                            "option halo.code_backward (0 auto, 1 minmax, 2 rotated)",
                                             "option halo.rounding (0 auto, 1 nearest, 2 stochastic)",
                                             "option halo.rounding_backward (0 auto, 1 nearest, 2 stochastic)",
                                             "option halo.nonfinite (0 send, 1 refuse)",
@@ -76,6 +80,15 @@ int32_t gr_wire_compare(const graft_context *context, struct gr_comm *comm, graf
     return gr_comm_compare(comm, names, values, 8, error);
 }
 
+/* A rotation by signs and a Hadamard transform of few elements is no random one: what is small beside the largest
+ * element is lost each time, and not by chance. */
+int32_t gr_wire_code(const struct gr_wire_format *f, int32_t direction, int32_t bits, int64_t width)
+{
+    if (bits != 1) return GRAFT_CODEC_MINMAX;
+    if (f->code[direction] != 0) return f->code[direction];
+    return width < ROTATED_LEAST ? GRAFT_CODEC_MINMAX : GRAFT_CODEC_ROTATED;
+}
+
 /* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
  * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
 int32_t gr_wire_rounding(const struct gr_wire_format *f, int32_t direction, int32_t bits)
@@ -90,7 +103,7 @@ static struct gr_codec codec_of(const struct gr_wire *w, const struct gr_wire_pa
     struct gr_codec c = { .width = pass->width, .dtype = pass->dtype, .bits = w->format.bits[pass->direction] };
 
     if (pass->exact || c.bits == 0) c.bits = 32;
-    c.code = c.bits == 1 ? w->format.code[pass->direction] : GRAFT_CODEC_MINMAX;
+    c.code = gr_wire_code(&w->format, pass->direction, c.bits, pass->width);
     c.rounding = gr_wire_rounding(&w->format, pass->direction, c.bits);
     c.key = gr_random_key(w->format.seed, GR_RANDOM_CODEC, (uint64_t)pass->epoch,
                           2 * (uint64_t)pass->layer + (uint64_t)pass->direction);

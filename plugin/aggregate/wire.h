@@ -14,7 +14,7 @@ enum gr_measuring { GR_MEASURE_NONE, GR_MEASURE_SAMPLE, GR_MEASURE_ALL };
 struct gr_wire_format {
     int32_t           bits[2];     /* forward, backward; the most, where they are adaptive */
     int32_t           adaptive[2]; /* each row has bits of its own, see gr_wire_widths */
-    int32_t           code[2];     /* of 1 bit */
+    int32_t           code[2];     /* of 1 bit; 0: see gr_wire_code() */
     int32_t           rounding[2]; /* 0: see gr_wire_rounding() */
     int32_t           refuses;     /* rows that no code fits are an error */
     enum gr_measuring measuring;
@@ -25,6 +25,9 @@ struct gr_wire_format gr_wire_format(const graft_context *context);
 
 /** Tell the log of options "halo..." that were set and have no effect with the others. Not collective. */
 void gr_wire_tell_idle(const graft_context *context);
+
+/** GRAFT_CODEC_... of rows of so many elements in so many bits that go in one direction. */
+int32_t gr_wire_code(const struct gr_wire_format *format, int32_t direction, int32_t bits, int64_t width);
 
 /** GRAFT_ROUND_... of rows in so many bits that go in one direction. */
 int32_t gr_wire_rounding(const struct gr_wire_format *format, int32_t direction, int32_t bits);

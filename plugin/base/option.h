@@ -58,7 +58,7 @@
     X(HALO_BITS_BACKWARD, "halo.bits_backward", 0, "same|32|16|8|4|2|1|adaptive", "same", "", "the same of gradients") \
     X(HALO_BITS_EVALUATION, "halo.bits_evaluation", 0, "32|same", "32", "", "the same in evaluation and prediction")   \
     X(HALO_CODE, "halo.code", 0, "auto|minmax|rotated", "auto", "",                                                    \
-      "how 1 bit is used: by the ends of each row, or its signs after a random rotation (auto)")                       \
+      "how 1 bit is used: by the ends of each row, or its signs after a random rotation; auto: this if it is wide")    \
     X(HALO_CODE_BACKWARD, "halo.code_backward", 0, "same|auto|minmax|rotated", "same", "", "the same of gradients")    \
     X(HALO_ROUNDING, "halo.rounding", 0, "auto|nearest|stochastic", "auto", "",                                        \
       "to which of two levels a number goes; auto: stochastic for gradients and 1 bit, else nearest")                  \

@@ -20,7 +20,7 @@ MODEL = ["model=sage", "layers=3", "hidden=128", "dropout=0.5", "lr=0.01", "epoc
 COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.bits=8", False),
             ("4 bits", "halo.bits=4", False), ("2 bits", "halo.bits=2", False),
             ("1 bit, minmax", "halo.bits=1 halo.code=minmax", False),
-            ("1 bit, rotated", "halo.bits=1 halo.code=rotated", False),
+            ("1 bit, rotated where rows are wide", "halo.bits=1", False),
             ("adaptive, as many bytes as 3 bits", "halo.bits=adaptive halo.bytes_limit={bytes3}", False),
             ("2 bits, labels", "halo.bits=2 label_rate=0.62", False),
             ("2 bits, asynchronous", "halo.bits=2 halo.async=yes", False),

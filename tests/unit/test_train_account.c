@@ -242,10 +242,12 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
 
-/* As options say, or by default. */
-static int32_t code_of(const struct job *job, int back)
+/* As options say, or by default, which rotates no narrow rows: in 1 bit, those of less than 8 bytes. */
+static int32_t code_of(const struct job *job, const graft_traffic_item *item)
 {
-    return job->bits == 1 && !(job->swaps && back) ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX;
+    const int is_narrow = item->bytes_sent < 8 * item->rows_sent;
+
+    return job->bits == 1 && !is_narrow && !(job->swaps && item->pass) ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX;
 }
 
 static int32_t rounding_of(const struct job *job, int back)
@@ -265,7 +267,7 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
             /* What is aggregated once, in the first step, goes as it is. */
             for (int e = i == 0 && !is_gat; e < EPOCHS && few_bits; e++) sent += job->step[p][e].item[p][i].rows_sent;
             if (lost->looked_at != sent) return "other rows were looked at than were sent";
-            if (sent > 0 && lost->code != code_of(job, i % 2)) return "rows of another code";
+            if (sent > 0 && lost->code != code_of(job, lost)) return "rows of another code";
             if (sent > 0 && job->bits != 1 && lost->rounding != rounding_of(job, i % 2)) return "another rounding";
             /* What is expected of one bit is for long rows, and the last layer has three columns. */
             if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0)))
