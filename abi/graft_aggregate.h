@@ -123,11 +123,11 @@ typedef struct graft_aggregate {
      *  layer and direction in its epoch. If the last one was of the epoch before, of the same width and semiring, then
      *  the rows that it sent are used in this one, and those that this one sends in the next; else, or with
      *  GRAFT_AGGREGATE_WAIT, this one uses its own. With option "halo.smoothing" = s late rows are s times those that
-     *  the last pass used and 1 - s times those that it sent, unless it used its own. A second pass of an epoch sends
-     *  nothing, and uses what the first one used. All of it depends on the arguments of passes alone, and not on when
-     *  messages come. Passes that are no steps, as in an evaluation, are GRAFT_AGGREGATE_APART. A row that no code of
-     *  "halo.bits" fits ends in ERR_PEER then, whatever option "halo.nonfinite" says. "halo.sync_every" and
-     *  "halo.drift_limit" are for trainers.
+     *  the last pass used and 1 - s times those that it sent, unless it used its own; s is 0.8 unless it is set, for
+     *  training, and with 0 late rows are what was sent. A second pass of an epoch sends nothing, and uses what the
+     *  first one used. All of it depends on the arguments of passes alone, and not on when messages come. Passes that
+     *  are no steps, as in an evaluation, are GRAFT_AGGREGATE_APART. A row that no code of "halo.bits" fits ends in
+     *  ERR_PEER then, whatever option "halo.nonfinite" says. "halo.sync_every" and "halo.drift_limit" are for trainers.
      *
      *  Rows for others are made and sent; then the part of the product that needs no others is done, and messages move
      *  meanwhile. Between begin() and end() the host may do other work, and other passes of other plans.

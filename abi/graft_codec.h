@@ -16,8 +16,8 @@ enum {
         1, /**< levels between the least and the greatest element of the row (Sylvie; SuperGCN, AdaQP) */
     GRAFT_CODEC_ROTATED = 2 /**< 1 bit: the signs of the row after a random rotation, and one scale (DRIVE, Vargaftik et
                                  al., arXiv 2105.08339); of the bits of MINMAX, a tenth of the error. In rows of fewer
-                                 than some 32 elements what is small beside the largest is lost each time, not by chance:
-                                 option "halo.code" takes MINMAX for these */
+                                 than some 32 elements what is small beside the largest is lost each time, not by
+                                 chance: option "halo.code" takes MINMAX for these */
 };
 
 /** Which of two levels an element between them goes to. */

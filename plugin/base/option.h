@@ -71,7 +71,7 @@
       "use the rows that came in the epoch before, while those of this one travel")                                    \
     X(HALO_SYNC_EVERY, "halo.sync_every", 0, "integer", "0", "0..",                                                    \
       "of asynchronous epochs, one of so many waits for its own rows; 0: the first alone")                             \
-    X(HALO_SMOOTHING, "halo.smoothing", 0, "number", "0", "[0..1)",                                                    \
+    X(HALO_SMOOTHING, "halo.smoothing", 0, "number", "0.8", "[0..1)",                                                  \
       "of asynchronous epochs, the share of what was used before in what is used now")                                 \
     X(HALO_DRIFT_LIMIT, "halo.drift_limit", 0, "number", "0", "0..",                                                   \
       "of asynchronous epochs, wait for own rows after one whose rows changed by more than this part; 0: none is")     \

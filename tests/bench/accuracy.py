@@ -24,7 +24,7 @@ COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.
             ("adaptive, as many bytes as 3 bits", "halo.bits=adaptive halo.bytes_limit={bytes3}", False),
             ("2 bits, labels", "halo.bits=2 label_rate=0.62", False),
             ("2 bits, asynchronous", "halo.bits=2 halo.async=yes", False),
-            ("the same, smoothed", "halo.bits=2 halo.async=yes halo.smoothing=0.8", False)]
+            ("the same, not smoothed", "halo.bits=2 halo.async=yes halo.smoothing=0", False)]
 SETS, MORE_SETS = ["dblp"], ["facebook_pages", "amazon_photo", "acl_papers"]
 
 
