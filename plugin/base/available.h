@@ -1,7 +1,7 @@
 /* How much memory there is to be had.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_AVAILABLE_H
-#define GR_AVAILABLE_H
+#ifndef GR_BASE_AVAILABLE_H
+#define GR_BASE_AVAILABLE_H
 
 #include <stdint.h>
 

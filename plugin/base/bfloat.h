@@ -1,7 +1,7 @@
 /* bfloat16: the upper half of a float.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BFLOAT_H
-#define GR_BFLOAT_H
+#ifndef GR_BASE_BFLOAT_H
+#define GR_BASE_BFLOAT_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CLOCK_H
-#define GR_CLOCK_H
+#ifndef GR_BASE_CLOCK_H
+#define GR_BASE_CLOCK_H
 
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* The context: everything that belongs to one graft_open().
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CONTEXT_H
-#define GR_CONTEXT_H
+#ifndef GR_BASE_CONTEXT_H
+#define GR_BASE_CONTEXT_H
 
 #include "base/error.h"
 #include "base/module.h"

@@ -1,7 +1,7 @@
 /* CRC32C (the polynomial of Castagnoli, reflected, as iSCSI and ext4 use it).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CRC_H
-#define GR_CRC_H
+#ifndef GR_BASE_CRC_H
+#define GR_BASE_CRC_H
 
 #include <stdint.h>
 

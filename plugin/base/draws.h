@@ -1,7 +1,7 @@
 /* Many random blocks side by side, for loops that are compiled for wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DRAWS_H
-#define GR_DRAWS_H
+#ifndef GR_BASE_DRAWS_H
+#define GR_BASE_DRAWS_H
 
 #include "base/random.h"
 

@@ -1,7 +1,7 @@
 /* Dropout by counter: which elements stay is a function of (key, vertex, column) and takes no memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DROPOUT_H
-#define GR_DROPOUT_H
+#ifndef GR_BASE_DROPOUT_H
+#define GR_BASE_DROPOUT_H
 
 #include "base/random.h"
 

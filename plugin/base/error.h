@@ -1,7 +1,7 @@
 /* Errors and the frame around every public call.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_ERROR_H
-#define GR_ERROR_H
+#ifndef GR_BASE_ERROR_H
+#define GR_BASE_ERROR_H
 
 #include "graft_host.h"
 

@@ -1,7 +1,7 @@
 /* Memory: zeroed, aligned to 64 bytes, checked for overflow, from the host's allocator.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MEMORY_H
-#define GR_MEMORY_H
+#ifndef GR_BASE_MEMORY_H
+#define GR_BASE_MEMORY_H
 
 #include "base/context.h"
 

@@ -1,7 +1,7 @@
 /* Modules: what is built in, what lies beside the library, and loading on first use.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODULE_H
-#define GR_MODULE_H
+#ifndef GR_BASE_MODULE_H
+#define GR_BASE_MODULE_H
 
 #include "graft_module.h"
 

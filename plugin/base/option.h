@@ -1,7 +1,7 @@
 /* Options: strings with a type, a default, a range and a line of help.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_OPTION_H
-#define GR_OPTION_H
+#ifndef GR_BASE_OPTION_H
+#define GR_BASE_OPTION_H
 
 #include "graft_host.h"
 

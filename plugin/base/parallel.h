@@ -1,8 +1,8 @@
 /* Loops over rows in chunks of fixed size, shared by threads. Chunks do not depend on the number of threads, so what is
  * summed per chunk, and then over chunks in order, has the same bits for any number.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_H
-#define GR_PARALLEL_H
+#ifndef GR_BASE_PARALLEL_H
+#define GR_BASE_PARALLEL_H
 
 #include "base/team.h"
 

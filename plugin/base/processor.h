@@ -1,7 +1,7 @@
 /* Which of the instruction sets that loops are compiled for this processor has.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PROCESSOR_H
-#define GR_PROCESSOR_H
+#ifndef GR_BASE_PROCESSOR_H
+#define GR_BASE_PROCESSOR_H
 
 /** Each has what those before it have. */
 enum gr_isa { GR_ISA_GENERIC, GR_ISA_AVX2, GR_ISA_AVX512, GR_ISAS };

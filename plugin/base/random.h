@@ -1,8 +1,8 @@
 /* Random bits by counter: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of the key and the counter,
  * so they are the same for any number of threads, ranks and calls, in any order.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RANDOM_H
-#define GR_RANDOM_H
+#ifndef GR_BASE_RANDOM_H
+#define GR_BASE_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* A team of threads, and, where somebody wants to know, when each of them worked: see `times` of graft_mxm_args.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_TEAM_H
-#define GR_TEAM_H
+#ifndef GR_BASE_TEAM_H
+#define GR_BASE_TEAM_H
 
 #include "base/clock.h"
 

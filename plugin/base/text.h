@@ -1,7 +1,7 @@
 /* Text of several lines in the host's storage, cut where that ends.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_TEXT_H
-#define GR_TEXT_H
+#ifndef GR_BASE_TEXT_H
+#define GR_BASE_TEXT_H
 
 #include <stdint.h>
 

@@ -10,8 +10,8 @@
  * the same keeps the upper half of it as zero, 15 bits of the lower half below the sign of the step, and the last bit
  * in the first byte; a row that is raw has a NaN for zero.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CODEC_H
-#define GR_CODEC_H
+#ifndef GR_CODEC_CODEC_H
+#define GR_CODEC_CODEC_H
 
 #include "base/processor.h"
 #include "graft_codec.h"

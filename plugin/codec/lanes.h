@@ -1,7 +1,7 @@
 /* Registers of the loops over a row: loads and stores that stop at its end, and what is found over its elements.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_LANES_H
-#define GR_LANES_H
+#ifndef GR_CODEC_LANES_H
+#define GR_CODEC_LANES_H
 
 #include <stdint.h>
 #include <string.h>

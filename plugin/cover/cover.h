@@ -3,8 +3,8 @@
  * (SuperGCN, section "Subgraph construction based on a hybrid of pre- and post-aggregation", Algorithm 2). Or they are
  * as cheap as can be, where each row has a price.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COVER_H
-#define GR_COVER_H
+#ifndef GR_COVER_COVER_H
+#define GR_COVER_COVER_H
 
 #include "base/context.h"
 

@@ -1,7 +1,7 @@
 /* Covers of least price.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_FLOW_H
-#define GR_FLOW_H
+#ifndef GR_COVER_FLOW_H
+#define GR_COVER_FLOW_H
 
 #include "cover/cover.h"
 

@@ -1,7 +1,7 @@
 /* Maximum matchings between the targets and the sources of a cut.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MATCHING_H
-#define GR_MATCHING_H
+#ifndef GR_COVER_MATCHING_H
+#define GR_COVER_MATCHING_H
 
 #include "base/memory.h"
 #include "cover/cover.h"

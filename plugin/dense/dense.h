@@ -1,7 +1,7 @@
 /* Dense products: the module chosen for a trainer, and the plain loops that are always there.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DENSE_H
-#define GR_DENSE_H
+#ifndef GR_DENSE_DENSE_H
+#define GR_DENSE_DENSE_H
 
 #include "base/context.h"
 #include "graft_module.h"

@@ -1,7 +1,7 @@
 /* Edge operators: rows by index, and attention on the entries of a matrix. What they compute is told in graft_edge.h.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_EDGE_H
-#define GR_EDGE_H
+#ifndef GR_EDGE_EDGE_H
+#define GR_EDGE_EDGE_H
 
 #include "base/team.h"
 #include "graft_edge.h"

@@ -1,7 +1,7 @@
 /* Sparse matrices by rows: checking the host's, and making new ones that own their arrays.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CSR_H
-#define GR_CSR_H
+#ifndef GR_GRAPH_CSR_H
+#define GR_GRAPH_CSR_H
 
 #include "base/context.h"
 #include "graft_matrix.h"

@@ -1,7 +1,7 @@
 /* Rows of a sparse matrix from entries in any order.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CSR_BUILD_H
-#define GR_CSR_BUILD_H
+#ifndef GR_GRAPH_CSR_BUILD_H
+#define GR_GRAPH_CSR_BUILD_H
 
 #include "graph/csr.h"
 

@@ -1,7 +1,7 @@
 /* Orders of the vertices, in which neighbours lie closer to one another.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_ORDER_H
-#define GR_ORDER_H
+#ifndef GR_GRAPH_ORDER_H
+#define GR_GRAPH_ORDER_H
 
 #include "graph/csr.h"
 

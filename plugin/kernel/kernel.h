@@ -1,7 +1,7 @@
 /* Sparse products: matrices that kernels have prepared for, the checks of a product, and the choice of a kernel.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_KERNEL_H
-#define GR_KERNEL_H
+#ifndef GR_KERNEL_KERNEL_H
+#define GR_KERNEL_KERNEL_H
 
 #include "base/context.h"
 #include "graft_module.h"

@@ -1,7 +1,7 @@
 /* What a mask allows, element by element.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MASK_H
-#define GR_MASK_H
+#ifndef GR_KERNEL_MASK_H
+#define GR_KERNEL_MASK_H
 
 #include "graft_matrix.h"
 

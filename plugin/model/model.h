@@ -14,19 +14,19 @@
  * sparse.c     features that stay sparse           plan.c        what memory will be used for, before any is
  * labels.c, labels.h: labels as input              explain_traffic.c  over ranks: what is sent, in tables
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_H
-#define GR_MODEL_H
+#ifndef GR_MODEL_MODEL_H
+#define GR_MODEL_MODEL_H
 
-#include "aggregate/halo.h"
-#include "aggregate/part.h"
-#include "aggregate/plan.h"
+#include "halo/halo.h"
+#include "dgraph/part.h"
+#include "spmm/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/processor.h"
 #include "base/team.h"
 #include "graft_train.h"
 #include "kernel/kernel.h"
-#include "model/rows.h"
+#include "dense/rows.h"
 
 enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
@@ -313,9 +313,6 @@ struct graft_trainer {
     enum gr_isa          isa; /* that the loops over rows use */
 };
 
-/** Rows of a chunk in passes over rows, and columns of trainer->partial per chunk in units of the widest array. */
-enum { GR_CHUNK_ROWS = 512, GR_PARTIALS = 3 };
-
 /** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
 static inline int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 {
@@ -419,11 +416,6 @@ static inline void gr_search_add(struct gr_search *search, int64_t v, int32_t ho
     if (search->hop[v] <= hop) return;
     search->hop[v] = hop;
     search->queue[search->found++] = v;
-}
-/** What the host calls vertex v. */
-static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
-{
-    return vertex != NULL ? vertex[v] : v;
 }
 int32_t gr_model_graph_init(graft_trainer *trainer, graft_error *error);
 /** Make left and right from the rows of the graph; `remote`, their entries at other ranks, may be NULL. */
@@ -566,7 +558,7 @@ int32_t gr_trainer_traffic_pair(const graft_trainer *trainer, int32_t peer, int3
                                 graft_error *error);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
-#include "model/ranks.h"
-#include "model/traffic.h"
+#include "parallel/ranks.h"
+#include "train/traffic.h"
 
 #endif

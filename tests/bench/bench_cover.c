@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cover/cover.h"
 #include "graft_data.h"
-#include "graph/choose.h"
+#include "partition/choose.h"
 
 #include <inttypes.h>
 #include <omp.h>

@@ -3,7 +3,7 @@
 #include "adapting.h"
 
 #include "../oracle/oracle.h"
-#include "aggregate/halo.h"
+#include "halo/halo.h"
 #include "base/option.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 #ifndef ADAPTING_H
 #define ADAPTING_H
 
-#include "aggregate/adapt.h"
-#include "exchange/pace.h"
+#include "adaptive/adapt.h"
+#include "adaptive/network.h"
 #include "spread.h"
 
 enum { WIDTH = 24, LAYERS = 2, LANES = 2 * LAYERS };

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "counting.h"
 
-#include "exchange/calls.h"
+#include "comm/calls.h"
 
 #include <string.h>
 #include <unistd.h>

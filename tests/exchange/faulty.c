@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faulty.h"
 
-#include "exchange/comm.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "ranks.h"
 
 #include "base/clock.h"
-#include "exchange/threads.h"
+#include "comm/threads.h"
 
 #include <pthread.h>
 #include <stdarg.h>

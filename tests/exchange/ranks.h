@@ -4,7 +4,7 @@
 #ifndef RANKS_H
 #define RANKS_H
 
-#include "exchange/collective.h"
+#include "comm/collective.h"
 
 #include <stdatomic.h>
 

@@ -5,8 +5,8 @@
 #define SPREAD_H
 
 #include "../oracle/sample.h"
-#include "aggregate/plan.h"
-#include "entry.h"
+#include "spmm/plan.h"
+#include "entry/entry.h"
 #include "ranks.h"
 
 enum slicing { SLICE_EVEN, SLICE_FIRST, SLICE_LAST, SLICE_ODD, SLICINGS };

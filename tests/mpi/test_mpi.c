@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../fuzz/data_files.h"
 #include "../tap.h"
-#include "data/data.h"
-#include "exchange/collective.h"
+#include "io/data.h"
+#include "comm/collective.h"
 #include "graft_load.h"
 #include "graph/csr.h"
 #include "mpi/graft_mpi.h"

@@ -5,7 +5,7 @@
 
 #include "../oracle/oracle.h"
 #include "../oracle/sample.h"
-#include "graph/partition.h"
+#include "partition/partition.h"
 
 /** A square matrix by rows that owns its arrays; columns are int32 or int64. */
 struct graph {

@@ -5,7 +5,7 @@
 #include "../exchange/spread.h"
 #include "../oracle/oracle.h"
 #include "../tap.h"
-#include "aggregate/halo.h"
+#include "halo/halo.h"
 
 #include <stdlib.h>
 #include <string.h>

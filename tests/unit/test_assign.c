@@ -5,7 +5,7 @@
 #include "../tap.h"
 
 #include "base/error.h"
-#include "codec/assign.h"
+#include "adaptive/assign.h"
 #include "graft_load.h"
 
 #include <math.h>

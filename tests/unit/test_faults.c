@@ -5,7 +5,7 @@
 #include "../exchange/fault_runs.h"
 #include "../tap.h"
 #include "base/memory.h"
-#include "exchange/frame.h"
+#include "comm/frame.h"
 
 #include <signal.h>
 #include <string.h>

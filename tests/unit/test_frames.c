@@ -5,7 +5,7 @@
 #include "../tap.h"
 #include "base/clock.h"
 #include "base/crc.h"
-#include "exchange/rows.h"
+#include "halo/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>

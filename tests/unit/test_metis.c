@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "draft/graft_partitioner.h"
-#include "graph/child.h"
-#include "graph/choose.h"
-#include "graph/metis.h"
+#include "partition/child.h"
+#include "partition/choose.h"
+#include "partition/metis.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "../partition/graphs.h"
 #include "../tap.h"
 
-#include "aggregate/owner.h"
-#include "graph/metis.h"
+#include "dgraph/owner.h"
+#include "partition/metis.h"
 
 #include <dirent.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "../partition/graphs.h"
 #include "../tap.h"
 
-#include "aggregate/owner.h"
+#include "dgraph/owner.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "../tap.h"
 
 #include "base/crc.h"
-#include "data/owners.h"
+#include "partition/owners.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
 #include "base/clock.h"
-#include "exchange/threads.h"
+#include "comm/threads.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include "../oracle/sample.h"
 #include "../tap.h"
 
-#include "aggregate/plan.h"
+#include "spmm/plan.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* What the vectorised loops are given, and the table of them that each instruction set fills.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SIMD_ROWS_H
-#define GR_SIMD_ROWS_H
+#ifndef GR_KERNEL_SIMD_ROWS_H
+#define GR_KERNEL_SIMD_ROWS_H
 
 #include "graft_mxm.h"
 

@@ -1,7 +1,7 @@
 /* Kernel "simd" and its variants for older instruction sets.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SIMD_H
-#define GR_SIMD_H
+#ifndef GR_KERNEL_SIMD_SIMD_H
+#define GR_KERNEL_SIMD_SIMD_H
 
 #include "graft_module.h"
 

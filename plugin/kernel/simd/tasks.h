@@ -1,7 +1,7 @@
 /* The work on a matrix, cut by entries and not by rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SIMD_TASKS_H
-#define GR_SIMD_TASKS_H
+#ifndef GR_KERNEL_SIMD_TASKS_H
+#define GR_KERNEL_SIMD_TASKS_H
 
 #include "graft_module.h"
 

@@ -1,0 +1,405 @@
+/* From the ranges of rows to the bits that they go in.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/adapt.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "adaptive/network.h"
+#include "graph/csr.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Groups of a pair of ranks in a lane, and of all pairs in all lanes, unless there are more pairs than that. */
+enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
+
+enum { OUT, IN };
+
+struct adapting {
+    const graft_context      *context;
+    struct gr_comm           *comm;
+    struct gr_lane_limits     limits;
+    int64_t                   besides; /* bytes of other rows, which count for limits.bytes */
+    struct gr_lane          **lane;    /* [n] that had passes */
+    int32_t                   n;
+    int64_t                   most;     /* groups of a pair */
+    double                   *sums;     /* [n + 1] weight |x|^2 of all ranks by lane; pairs that have rows */
+    int64_t                  *counts;   /* [n_ranks x n] groups of each rank by lane */
+    int64_t                  *first;    /* [n + 1] rows that go, lane by lane */
+    uint8_t                  *number;   /* of these, as gr_groups_make() has it */
+    struct gr_assign_group   *groups;   /* of this rank, lane by lane */
+    struct gr_assign_group   *all;      /* rank 0: of all ranks, lane by lane, and in a lane rank by rank */
+    struct gr_assign_channel *channels; /* rank 0 */
+    int64_t                  *out_at;   /* [n_ranks + 1] bytes, and: */
+    int64_t                  *in_at;    /* [n_ranks + 1] */
+};
+
+/* -- weights ------------------------------------------------------------------------------------------------------ */
+
+static double number_at(const void *numbers, graft_dtype dtype, int64_t i)
+{
+    if (numbers == NULL) return 1;
+    return dtype == GRAFT_F64 ? ((const double *)numbers)[i] : (double)((const float *)numbers)[i];
+}
+
+void gr_adapt_weigh(struct gr_lane *lane, const graft_csr *matrix, int has_values, graft_dtype dtype,
+                    const void *row_scale)
+{
+    const void *const values = has_values ? matrix->values : NULL;
+
+    if (!lane->is_adaptive || lane->is_weighed) return;
+    for (int64_t row = 0; row < matrix->n_rows; row++) {
+        const double scale = number_at(row_scale, dtype, row);
+
+        for (int64_t e = matrix->row_ptr[row]; e < matrix->row_ptr[row + 1]; e++) {
+            const double factor = scale * number_at(values, matrix->value_type, e);
+
+            lane->weight[IN][gr_csr_column(matrix, e)] += (float)(factor * factor);
+        }
+    }
+    lane->is_weighed = 1;
+}
+
+/* Receivers know the weights, and senders the ranges. */
+static int32_t tell_weights(struct adapting *a, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_lane *lane = a->lane[l];
+
+        if (lane->is_told) continue;
+        for (int32_t q = 0; q <= a->comm->n_ranks; q++) {
+            a->out_at[q] = lane->start[IN][q] * (int64_t)sizeof *lane->weight[IN];
+            a->in_at[q] = lane->start[OUT][q] * (int64_t)sizeof *lane->weight[OUT];
+        }
+        GR_TRY(gr_comm_alltoallv(a->comm, lane->weight[IN], a->out_at, lane->weight[OUT], a->in_at, error));
+        lane->is_told = 1;
+    }
+done:
+    return rc;
+}
+
+/* -- what is to be adapted ---------------------------------------------------------------------------------------- */
+
+static int32_t adapting_init(struct adapting *a, const struct gr_lanes *of, struct gr_lane *const *lanes,
+                             int32_t n_lanes, graft_error *error)
+{
+    const int64_t n_ranks = of->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    *a = (struct adapting){ .context = of->context, .comm = of->comm, .limits = of->limits };
+    GR_TRY(GR_NEW(a->context, a->lane, n_lanes, error));
+    for (int32_t i = 0; i < n_lanes; i++) {
+        struct gr_lane *lane = lanes != NULL ? lanes[i] : &of->lane[i];
+
+        if (lane != NULL && lane->is_adaptive && lane->exchanges > 0) a->lane[a->n++] = lane;
+    }
+    GR_TRY(GR_NEW(a->context, a->sums, a->n + 1, error));
+    GR_TRY(GR_NEW(a->context, a->counts, n_ranks * a->n, error));
+    GR_TRY(GR_NEW(a->context, a->first, a->n + 1, error));
+    for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->lane[l]->rows[OUT];
+    GR_TRY(GR_NEW(a->context, a->number, a->first[a->n], error));
+    GR_TRY(GR_NEW(a->context, a->out_at, n_ranks + 1, error));
+    rc = GR_NEW(a->context, a->in_at, n_ranks + 1, error);
+done:
+    return rc;
+}
+
+static void adapting_fini(struct adapting *a)
+{
+    void *const blocks[] = { a->lane,   a->sums, a->counts,   a->first,  a->number,
+                             a->groups, a->all,  a->channels, a->out_at, a->in_at };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(a->context, blocks[i]);
+}
+
+/* -- groups ------------------------------------------------------------------------------------------------------- */
+
+/* How many groups pairs may have, and how many each rank has. */
+static int32_t count_groups(struct adapting *a, graft_error *error)
+{
+    const int32_t n_ranks = a->comm->n_ranks;
+    int64_t      *mine = a->counts + (int64_t)a->comm->rank * a->n;
+    int32_t       rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < a->n; l++) {
+        const int64_t *start = a->lane[l]->start[OUT];
+
+        a->sums[l] = gr_groups_signal(a->lane[l]);
+        for (int32_t q = 0; q < n_ranks; q++) a->sums[a->n] += start[q] < start[q + 1];
+    }
+    GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n + 1, error));
+    a->most = a->sums[a->n] > 0 ? (int64_t)(GROUPS_IN_ALL / a->sums[a->n]) : GROUPS_MOST;
+    if (a->most < 1) a->most = 1;
+    if (a->most > GROUPS_MOST) a->most = GROUPS_MOST;
+    for (int32_t l = 0; l < a->n; l++) mine[l] = gr_groups_count(a->lane[l], n_ranks, a->most);
+    rc = gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
+done:
+    return rc;
+}
+
+/* Groups of lane l, or of all before `l`, of one rank or (-1) of all. */
+static int64_t groups_of(const struct adapting *a, int32_t rank, int32_t l)
+{
+    int64_t count = 0;
+
+    for (int32_t p = 0; p < a->comm->n_ranks; p++)
+        if (rank < 0 || rank == p) count += a->counts[(int64_t)p * a->n + l];
+    return count;
+}
+
+static int64_t groups_before(const struct adapting *a, int32_t rank, int32_t l)
+{
+    int64_t count = 0;
+
+    for (int32_t k = 0; k < l; k++) count += groups_of(a, rank, k);
+    return count;
+}
+
+static int32_t make_groups(struct adapting *a, graft_error *error)
+{
+    const int32_t         rank = a->comm->rank, n_ranks = a->comm->n_ranks;
+    const int64_t         in_all = rank == 0 ? groups_before(a, -1, a->n) : 0;
+    struct gr_wire_format format = gr_wire_format(a->context);
+    int32_t               rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(a->context, a->groups, groups_before(a, rank, a->n), error));
+    GR_TRY(GR_NEW(a->context, a->all, in_all, error));
+    GR_TRY(GR_NEW(a->context, a->channels, in_all, error));
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_lane         *lane = a->lane[l];
+        struct gr_assign_group *groups = a->groups + groups_before(a, rank, l);
+        const int32_t           rounding = gr_wire_rounding(&format, lane->direction, 8);
+
+        GR_TRY(gr_groups_make(a->context, lane, n_ranks, a->most, groups, a->number + a->first[l], error));
+        for (int64_t g = 0; g < groups_of(a, rank, l); g++)
+            groups[g].variance /= rounding == GRAFT_ROUND_STOCHASTIC ? 6 : 12;
+    }
+done:
+    return rc;
+}
+
+/* To rank 0, or back with their bits. */
+static int32_t move_groups(struct adapting *a, int back, graft_error *error)
+{
+    const int32_t rank = a->comm->rank;
+    int32_t       rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_assign_group *mine = a->groups + groups_before(a, rank, l);
+        struct gr_assign_group *all = rank == 0 ? a->all + groups_before(a, -1, l) : NULL;
+
+        for (int32_t q = 0; q < a->comm->n_ranks; q++) {
+            a->out_at[q + 1] = groups_of(a, rank, l) * (int64_t)sizeof *mine;
+            a->in_at[q + 1] = rank == 0 ? a->in_at[q] + groups_of(a, q, l) * (int64_t)sizeof *all : 0;
+        }
+        a->out_at[0] = a->in_at[0] = 0;
+        if (back) GR_TRY(gr_comm_alltoallv(a->comm, all, a->in_at, mine, a->out_at, error));
+        else GR_TRY(gr_comm_alltoallv(a->comm, mine, a->out_at, all, a->in_at, error));
+    }
+done:
+    return rc;
+}
+
+/* -- the choice, on rank 0 ---------------------------------------------------------------------------------------- */
+
+/* The groups of a pair in a lane, which are behind one another, make a channel. A lane that has several exchanges in an
+ * epoch sends its rows, and waits, as often, and loses the same each time. */
+static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l, int32_t sender, int64_t begin,
+                        int64_t end)
+{
+    const struct gr_lane     *lane = a->lane[l];
+    struct gr_assign_channel *channel = &a->channels[assign->n_channels];
+    const double              signal = a->sums[l] > 0 ? a->sums[l] : 1;
+
+    *channel = (struct gr_assign_channel){ .width = lane->width, .exchange = l };
+    if (a->comm->pace != NULL) {
+        const struct gr_pace *pace = &a->comm->pace[(int64_t)sender * a->comm->n_ranks + a->all[begin].channel];
+
+        channel->gamma = pace->gamma * (double)lane->exchanges;
+        channel->theta = pace->theta;
+    }
+    for (int64_t g = begin; g < end; g++) {
+        a->all[g].channel = assign->n_channels;
+        a->all[g].rows *= lane->exchanges;
+        a->all[g].variance /= signal;
+    }
+    assign->n_channels++;
+}
+
+static struct gr_assign make_problem(struct adapting *a)
+{
+    struct gr_assign assign = { .groups = a->all, .channels = a->channels, .besides = a->besides, .n_exchanges = a->n };
+    int64_t          begin = 0;
+
+    for (int32_t l = 0; l < a->n; l++) {
+        for (int32_t p = 0; p < a->comm->n_ranks; p++) {
+            const int64_t last = begin + groups_of(a, p, l);
+
+            while (begin < last) {
+                int64_t end = begin + 1;
+
+                while (end < last && a->all[end].channel == a->all[begin].channel) end++;
+                add_channel(a, &assign, l, p, begin, end);
+                begin = end;
+            }
+        }
+    }
+    assign.n_groups = begin;
+    return assign;
+}
+
+/* What a solver says of a limit, with the name of the option and where it is. */
+static int32_t explain(int32_t rc, const char *option, const struct gr_lane *lane, graft_error *error)
+{
+    const graft_error found = *error;
+    char              where[48] = "";
+
+    if (rc != GRAFT_ERR_OPTION) return rc;
+    if (lane != NULL)
+        snprintf(where, sizeof where, " in layer %d, %s", lane->layer,
+                 lane->direction == GR_FORWARD ? "forward" : "backward");
+    return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' cannot be met%s: %.300s", option, where, found.message);
+}
+
+/* The part of one lane. */
+static struct gr_assign part_of(const struct adapting *a, const struct gr_assign *assign, int32_t l)
+{
+    struct gr_assign part = *assign;
+
+    part.groups += groups_before(a, -1, l);
+    part.n_groups = groups_of(a, -1, l);
+    return part;
+}
+
+/* Each lane by itself: so the limit holds for their sum, too. What a layer has to say changes while it learns; one that
+ * cannot meet the limit any more is no reason to end a training that has begun. */
+static int32_t limit_error(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < a->n && rc == GRAFT_OK; l++) {
+        const struct gr_assign one = part_of(a, assign, l);
+
+        rc = gr_assign_within_variance(a->context, &one, a->limits.error, error);
+        rc = explain(rc, "halo.error_limit", a->lane[l], error);
+        if (rc != GRAFT_ERR_OPTION || !a->lane[l]->is_adapted) continue;
+        gr_log(a->context, GRAFT_LOG_WARNING, "%s; its rows have 8 bits", error->message);
+        for (int64_t g = 0; g < one.n_groups; g++) one.groups[g].bits = 8;
+        rc = GRAFT_OK;
+    }
+    return rc;
+}
+
+static int32_t choose_bits(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
+{
+    if (a->limits.error > 0) return limit_error(a, assign, error);
+    if (a->limits.bytes == 0) return gr_assign_balance(a->context, assign, a->limits.lambda, error);
+    return explain(gr_assign_within_bytes(a->context, assign, a->limits.bytes, error), "halo.bytes_limit", NULL, error);
+}
+
+/* sums[l] becomes what lane l is expected to lose, and 0 on other ranks. */
+static int32_t choose(struct adapting *a, graft_error *error)
+{
+    struct gr_assign assign;
+    int32_t          rc = GRAFT_OK;
+
+    if (a->comm->rank == 0) {
+        assign = make_problem(a);
+        GR_TRY(choose_bits(a, &assign, error));
+    }
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_assign_cost cost = { 0 };
+
+        if (a->comm->rank == 0) {
+            const struct gr_assign one = part_of(a, &assign, l);
+
+            GR_TRY(gr_assign_cost(a->context, &one, &cost, error));
+        }
+        a->sums[l] = cost.variance;
+    }
+done:
+    return rc;
+}
+
+/* -- bits --------------------------------------------------------------------------------------------------------- */
+
+static int32_t tell_bits(struct adapting *a, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_lane *lane = a->lane[l];
+
+        gr_groups_spread(lane, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
+                         a->number + a->first[l]);
+        GR_TRY(gr_comm_alltoallv(a->comm, lane->next[OUT], lane->start[OUT], lane->next[IN], lane->start[IN], error));
+    }
+done:
+    return rc;
+}
+
+static struct gr_lane_flow flow_of(const struct gr_lane *lane)
+{
+    struct gr_codec     codec = { .width = lane->width };
+    struct gr_lane_flow flow = { 0 };
+
+    for (int side = OUT; side <= IN; side++) {
+        for (int64_t row = 0; row < lane->rows[side]; row++) {
+            codec.bits = lane->next[side][row];
+            *(side == OUT ? &flow.bytes_out : &flow.bytes_in) += gr_codec_row_bytes(&codec);
+            if (side == OUT) flow.rows_out[codec.bits == 8 ? 2 : codec.bits == 4]++;
+        }
+    }
+    return flow;
+}
+
+/* From now on; passes since are none. */
+static int32_t settle(struct adapting *a, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n, error));
+    for (int32_t l = 0; l < a->n; l++) {
+        struct gr_lane           *lane = a->lane[l];
+        const struct gr_lane_flow mine = flow_of(lane);
+
+        GR_TRY(gr_comm_allgather(a->comm, &mine, sizeof mine, lane->flow, error));
+        lane->expected_share = a->sums[l];
+        lane->has_next = lane->is_adapted = 1;
+        lane->counts = 0;
+    }
+done:
+    return rc;
+}
+
+static int32_t adapt(struct adapting *a, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (a->limits.bytes == 0 && a->limits.error == 0) GR_TRY(gr_comm_pace(a->comm, error));
+    GR_TRY(tell_weights(a, error));
+    GR_TRY(count_groups(a, error));
+    GR_TRY(gr_comm_agree(a->comm, make_groups(a, error), error));
+    GR_TRY(move_groups(a, 0, error));
+    GR_TRY(gr_comm_agree(a->comm, choose(a, error), error));
+    GR_TRY(move_groups(a, 1, error));
+    GR_TRY(tell_bits(a, error));
+    rc = settle(a, error);
+done:
+    return rc;
+}
+
+int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, int64_t besides,
+                 graft_error *error)
+{
+    struct adapting a;
+    int32_t         rc = adapting_init(&a, of, lanes, n_lanes, error);
+
+    a.besides = besides;
+    GR_TRY(gr_comm_agree(of->comm, rc, error));
+    if (a.n > 0) rc = adapt(&a, error);
+done:
+    adapting_fini(&a);
+    return rc;
+}

@@ -1,0 +1,319 @@
+/* The choice of bits.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/assign.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From 2 to 4 bits, and from 4 to 8. */
+enum { STEPS = 2 };
+static const int32_t bits_of[STEPS + 1] = { 2, 4, 8 };
+
+/* More bits for a group. */
+struct upgrade {
+    double  saves;
+    int64_t group, bytes;
+    int32_t channel, step;
+    double  time; /* when its channel has done it, if it does those first that save more for a byte */
+};
+
+/* A choice in the making: it begins with 2 bits everywhere. */
+struct choice {
+    const struct gr_assign *assign;
+    struct upgrade         *upgrades; /* [n_upgrades] */
+    int64_t                 n_upgrades;
+    int64_t                *bytes;    /* [n_channels] that channels send now */
+    double                 *deadline; /* [n_exchanges] */
+    uint8_t                *step;     /* [n_groups] that groups have taken */
+};
+
+static double share(int32_t bits)
+{
+    const double levels = (double)((1 << bits) - 1);
+
+    return 1 / (levels * levels);
+}
+
+static int64_t bytes_with(const struct gr_assign *a, const struct gr_assign_group *g, int32_t bits)
+{
+    return g->rows * ((a->channels[g->channel].width * bits + 7) / 8 + 4);
+}
+
+static double seconds_of(const struct gr_assign_channel *c, int64_t bytes)
+{
+    return bytes > 0 ? c->gamma + c->theta * (double)bytes : 0;
+}
+
+/* What all groups lose with these bits. */
+static double variance_with(const struct gr_assign *a, int32_t bits)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < a->n_groups; i++) sum += a->groups[i].variance * share(bits);
+    return sum;
+}
+
+/* What the exchanges take while channels send so much; the slowest of each is left in `slowest`. */
+static double seconds_now(const struct gr_assign *a, const int64_t *bytes, double *slowest)
+{
+    double sum = 0;
+
+    memset(slowest, 0, (size_t)a->n_exchanges * sizeof *slowest);
+    for (int32_t c = 0; c < a->n_channels; c++) {
+        const double seconds = seconds_of(&a->channels[c], bytes[c]);
+
+        if (seconds > slowest[a->channels[c].exchange]) slowest[a->channels[c].exchange] = seconds;
+    }
+    for (int32_t x = 0; x < a->n_exchanges; x++) sum += slowest[x];
+    return sum;
+}
+
+/* What is saved for a byte; short rows may have as many bytes with more bits. */
+static double worth(const struct upgrade *u)
+{
+    if (u->saves <= 0) return 0;
+    return u->bytes > 0 ? u->saves / (double)u->bytes : (double)INFINITY;
+}
+
+/* The most worth first; of equal ones in the order of groups and steps. */
+static int by_worth(const void *one, const void *other)
+{
+    const struct upgrade *a = one, *b = other;
+    const double          of_a = worth(a), of_b = worth(b);
+
+    if (of_a != of_b) return of_a < of_b ? 1 : -1;
+    if (a->group != b->group) return a->group < b->group ? -1 : 1;
+    return a->step - b->step;
+}
+
+/* By the time at which they are done. */
+static int by_time(const void *one, const void *other)
+{
+    const struct upgrade *a = one, *b = other;
+
+    return (a->time > b->time) - (a->time < b->time);
+}
+
+static void choice_fini(const graft_context *context, struct choice *c)
+{
+    gr_free(context, c->upgrades);
+    gr_free(context, c->bytes);
+    gr_free(context, c->deadline);
+    gr_free(context, c->step);
+}
+
+static int32_t choice_init(const graft_context *context, const struct gr_assign *a, struct choice *c,
+                           graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *c = (struct choice){ .assign = a };
+    GR_TRY(GR_NEW(context, c->upgrades, STEPS * a->n_groups, error));
+    GR_TRY(GR_NEW(context, c->bytes, a->n_channels, error));
+    GR_TRY(GR_NEW(context, c->deadline, a->n_exchanges, error));
+    GR_TRY(GR_NEW(context, c->step, a->n_groups, error));
+    for (int64_t i = 0; i < a->n_groups; i++) {
+        const struct gr_assign_group *g = &a->groups[i];
+
+        c->bytes[g->channel] += bytes_with(a, g, bits_of[0]);
+        for (int32_t s = 0; s < STEPS; s++)
+            c->upgrades[c->n_upgrades++] =
+                (struct upgrade){ .group = i,
+                                  .channel = g->channel,
+                                  .step = s,
+                                  .saves = g->variance * (share(bits_of[s]) - share(bits_of[s + 1])),
+                                  .bytes = bytes_with(a, g, bits_of[s + 1]) - bytes_with(a, g, bits_of[s]) };
+    }
+    qsort(c->upgrades, (size_t)c->n_upgrades, sizeof *c->upgrades, by_worth);
+done:
+    return rc;
+}
+
+static int can_take(const struct choice *c, const struct upgrade *u)
+{
+    return c->step[u->group] == u->step;
+}
+
+static void take(struct choice *c, const struct upgrade *u, int direction)
+{
+    c->step[u->group] = (uint8_t)(c->step[u->group] + direction);
+    c->bytes[u->channel] += direction * u->bytes;
+}
+
+static void choice_keep(const struct choice *c)
+{
+    for (int64_t i = 0; i < c->assign->n_groups; i++) c->assign->groups[i].bits = bits_of[c->step[i]];
+}
+
+int32_t gr_assign_cost(const graft_context *context, const struct gr_assign *a, struct gr_assign_cost *cost,
+                       graft_error *error)
+{
+    int64_t *bytes = NULL;
+    double  *slowest = NULL;
+    int32_t  rc = GRAFT_OK;
+
+    *cost = (struct gr_assign_cost){ 0 };
+    GR_TRY(GR_NEW(context, bytes, a->n_channels, error));
+    GR_TRY(GR_NEW(context, slowest, a->n_exchanges, error));
+    for (int64_t i = 0; i < a->n_groups; i++) {
+        cost->variance += a->groups[i].variance * share(a->groups[i].bits);
+        bytes[a->groups[i].channel] += bytes_with(a, &a->groups[i], a->groups[i].bits);
+    }
+    for (int32_t p = 0; p < a->n_channels; p++) cost->bytes += bytes[p];
+    cost->seconds = seconds_now(a, bytes, slowest);
+done:
+    gr_free(context, bytes);
+    gr_free(context, slowest);
+    return rc;
+}
+
+/* What one variance and one second weigh in the objective; 0 where the bits make no difference. */
+static int32_t prices(const graft_context *context, const struct gr_assign *a, double lambda, double price[2],
+                      graft_error *error)
+{
+    const double apart = variance_with(a, bits_of[0]) - variance_with(a, bits_of[STEPS]);
+    int64_t     *bytes = NULL;
+    double      *slowest = NULL, seconds[2];
+    int32_t      rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, bytes, a->n_channels, error));
+    GR_TRY(GR_NEW(context, slowest, a->n_exchanges, error));
+    for (int k = 0; k < 2; k++) {
+        memset(bytes, 0, (size_t)a->n_channels * sizeof *bytes);
+        for (int64_t i = 0; i < a->n_groups; i++)
+            bytes[a->groups[i].channel] += bytes_with(a, &a->groups[i], bits_of[k * STEPS]);
+        seconds[k] = seconds_now(a, bytes, slowest);
+    }
+    price[0] = apart > 0 ? lambda / apart : 0;
+    price[1] = seconds[1] > seconds[0] ? (1 - lambda) / (seconds[1] - seconds[0]) : 0;
+done:
+    gr_free(context, bytes);
+    gr_free(context, slowest);
+    return rc;
+}
+
+/* The deadlines: of each exchange that time at which the objective is least. An upgrade that is done before the slowest
+ * channel has sent its 2 bits costs no time. */
+static int32_t find_deadlines(const graft_context *context, struct choice *c, const double price[2], graft_error *error)
+{
+    const struct gr_assign *a = c->assign;
+    double                 *gain = NULL, *best = NULL, *begin = NULL;
+    int64_t                *bytes = NULL;
+    int32_t                 rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, gain, a->n_exchanges, error));
+    GR_TRY(GR_NEW(context, best, a->n_exchanges, error));
+    GR_TRY(GR_NEW(context, begin, a->n_exchanges, error));
+    GR_TRY(GR_NEW(context, bytes, a->n_channels, error));
+    seconds_now(a, c->bytes, begin);
+    memcpy(c->deadline, begin, (size_t)a->n_exchanges * sizeof *begin);
+    memcpy(bytes, c->bytes, (size_t)a->n_channels * sizeof *bytes);
+    for (int64_t i = 0; i < c->n_upgrades; i++) {
+        struct upgrade *u = &c->upgrades[i];
+
+        bytes[u->channel] += u->bytes;
+        u->time = seconds_of(&a->channels[u->channel], bytes[u->channel]);
+    }
+    qsort(c->upgrades, (size_t)c->n_upgrades, sizeof *c->upgrades, by_time);
+    for (int64_t i = 0; i < c->n_upgrades; i++) {
+        const struct upgrade *u = &c->upgrades[i];
+        const int32_t         x = a->channels[u->channel].exchange;
+        const double          late = u->time > begin[x] ? u->time - begin[x] : 0;
+
+        gain[x] += price[0] * u->saves;
+        if (gain[x] - price[1] * late <= best[x]) continue;
+        best[x] = gain[x] - price[1] * late;
+        c->deadline[x] = begin[x] + late;
+    }
+    qsort(c->upgrades, (size_t)c->n_upgrades, sizeof *c->upgrades, by_worth);
+done:
+    gr_free(context, gain);
+    gr_free(context, best);
+    gr_free(context, begin);
+    gr_free(context, bytes);
+    return rc;
+}
+
+int32_t gr_assign_balance(const graft_context *context, const struct gr_assign *a, double lambda, graft_error *error)
+{
+    struct choice c;
+    double        price[2] = { 0 };
+    int32_t       rc = choice_init(context, a, &c, error);
+
+    GR_TRY(rc);
+    GR_TRY(prices(context, a, lambda, price, error));
+    GR_TRY(find_deadlines(context, &c, price, error));
+    for (int64_t i = 0; i < c.n_upgrades; i++) {
+        const struct upgrade           *u = &c.upgrades[i];
+        const struct gr_assign_channel *channel = &a->channels[u->channel];
+        const double                    time = seconds_of(channel, c.bytes[u->channel] + u->bytes);
+
+        if (can_take(&c, u) && time <= c.deadline[channel->exchange] * (1 + 1e-12)) take(&c, u, 1);
+    }
+    choice_keep(&c);
+done:
+    choice_fini(context, &c);
+    return rc;
+}
+
+int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_assign *a, int64_t bytes,
+                               graft_error *error)
+{
+    struct choice c;
+    int64_t       sent = a->besides;
+    char          more[96] = "";
+    int32_t       rc = choice_init(context, a, &c, error);
+
+    GR_TRY(rc);
+    for (int32_t p = 0; p < a->n_channels; p++) sent += c.bytes[p];
+    if (a->besides > 0)
+        snprintf(more, sizeof more, ", of which %lld are of rows whose bits are fixed", (long long)a->besides);
+    if (sent > bytes)
+        GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
+                       "%lld bytes are wanted at most, and with 2 bits everywhere it is %lld%s", (long long)bytes,
+                       (long long)sent, more));
+    for (int64_t i = 0; i < c.n_upgrades; i++) {
+        if (!can_take(&c, &c.upgrades[i]) || sent + c.upgrades[i].bytes > bytes) continue;
+        take(&c, &c.upgrades[i], 1);
+        sent += c.upgrades[i].bytes;
+    }
+    choice_keep(&c);
+done:
+    choice_fini(context, &c);
+    return rc;
+}
+
+int32_t gr_assign_within_variance(const graft_context *context, const struct gr_assign *a, double variance,
+                                  graft_error *error)
+{
+    const double  least = variance_with(a, bits_of[STEPS]);
+    double        lost = variance_with(a, bits_of[0]);
+    struct choice c;
+    int64_t       last = 0;
+    int32_t       rc = choice_init(context, a, &c, error);
+
+    GR_TRY(rc);
+    if (least > variance)
+        GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
+                       "a loss of %.3g is wanted at most, and with 8 bits everywhere it is %.3g", variance, least));
+    for (; last < c.n_upgrades && lost > variance; last++) {
+        take(&c, &c.upgrades[last], 1);
+        lost -= c.upgrades[last].saves;
+    }
+    while (last-- > 0) { /* the last ones may have been too much */
+        const struct upgrade *u = &c.upgrades[last];
+
+        if (c.step[u->group] != u->step + 1 || lost + u->saves > variance) continue;
+        take(&c, u, -1);
+        lost += u->saves;
+    }
+    choice_keep(&c);
+done:
+    choice_fini(context, &c);
+    return rc;
+}

@@ -1,0 +1,115 @@
+/* Groups of rows that matter about as much.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/adapt.h"
+#include "dgraph/graph.h"
+#include "base/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { OUT, IN };
+
+/* What is not finite is as bad as can be, and adds up to something that is. */
+static double bounded(double x)
+{
+    return x >= 0 && x < 1e200 ? x : 1e200;
+}
+
+/* What an error as large as its range would come to, for one element of a row. */
+static double matter(const struct gr_lane *lane, int64_t row)
+{
+    const double range = (double)lane->widths.range[row];
+
+    return bounded((double)lane->weight[OUT][row] * range * range);
+}
+
+double gr_groups_signal(const struct gr_lane *lane)
+{
+    double sum = 0;
+
+    for (int64_t row = 0; row < lane->rows[OUT]; row++)
+        sum += bounded((double)lane->weight[OUT][row] * (double)lane->widths.squares[row]);
+    return sum;
+}
+
+/* Groups of `rows` rows. */
+static int64_t parts_of(int64_t rows, int64_t most)
+{
+    return rows < most ? rows : most;
+}
+
+int64_t gr_groups_count(const struct gr_lane *lane, int32_t n_ranks, int64_t most)
+{
+    int64_t count = 0;
+
+    for (int32_t q = 0; q < n_ranks; q++) count += parts_of(lane->start[OUT][q + 1] - lane->start[OUT][q], most);
+    return count;
+}
+
+/* A number that is the smaller the more a row matters, with the row in its lower half. Floats that are not negative are
+ * in the order of their bits. */
+static int64_t key_of(const struct gr_lane *lane, int64_t row, int64_t first)
+{
+    const float wide = (float)fmin(matter(lane, row), (double)FLT_MAX);
+    uint32_t    bits;
+
+    memcpy(&bits, &wide, sizeof bits);
+    return (int64_t)(INT32_MAX - bits) << 32 | (row - first);
+}
+
+/* The groups of the rows for one rank. */
+static int32_t make_channel(const graft_context *context, const struct gr_lane *lane, int32_t q, int64_t parts,
+                            int64_t *key, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
+{
+    const int64_t first = lane->start[OUT][q];
+    int64_t       rows = lane->start[OUT][q + 1] - first, part = 0;
+    int32_t       rc = GRAFT_OK;
+
+    for (int64_t i = 0; i < rows; i++) key[i] = key_of(lane, first + i, first);
+    GR_TRY(gr_sort_unique(context, key, INT64_MAX, &rows, error));
+    for (int64_t g = 0; g < parts; g++) groups[g] = (struct gr_assign_group){ .channel = q };
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t row = first + (key[i] & INT32_MAX);
+
+        while (i >= rows * (part + 1) / parts) part++;
+        number[row] = (uint8_t)part;
+        groups[part].rows++;
+        groups[part].variance += matter(lane, row) * (double)lane->width;
+    }
+done:
+    return rc;
+}
+
+int32_t gr_groups_make(const graft_context *context, const struct gr_lane *lane, int32_t n_ranks, int64_t most,
+                       struct gr_assign_group *groups, uint8_t *number, graft_error *error)
+{
+    const int64_t *start = lane->start[OUT];
+    int64_t        longest = 0, *key = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    for (int32_t q = 0; q < n_ranks; q++)
+        if (start[q + 1] - start[q] > longest) longest = start[q + 1] - start[q];
+    GR_TRY(GR_NEW(context, key, longest, error));
+    for (int32_t q = 0; q < n_ranks; q++) {
+        const int64_t parts = parts_of(start[q + 1] - start[q], most);
+
+        GR_TRY(make_channel(context, lane, q, parts, key, groups, number, error));
+        groups += parts;
+    }
+done:
+    gr_free(context, key);
+    return rc;
+}
+
+void gr_groups_spread(struct gr_lane *lane, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
+                      const uint8_t *number)
+{
+    const int64_t *start = lane->start[OUT];
+
+    for (int32_t q = 0; q < n_ranks; q++) {
+        for (int64_t row = start[q]; row < start[q + 1]; row++)
+            lane->next[OUT][row] = (uint8_t)groups[number[row]].bits;
+        groups += parts_of(start[q + 1] - start[q], most);
+    }
+}

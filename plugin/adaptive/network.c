@@ -1,0 +1,163 @@
+/* Messages of some sizes between all pairs, and a line through the times that they take.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/network.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "comm/collective.h"
+
+#include <math.h>
+
+/* Bytes that go, how often, and bytes of the answer. Of each size the fastest message counts: another one may have
+ * waited for a rank that was late, or had other work. */
+enum { SIZES = 3, TRIES = 3, ANSWER = 8, NOBODY = -1 };
+static const int64_t size_of[SIZES] = { 1 << 10, 1 << 15, 1 << 18 };
+
+struct probe {
+    struct gr_comm *comm;
+    char           *out, *in;       /* the largest message */
+    int64_t        *out_at, *in_at; /* [n_ranks + 1] bytes */
+    struct gr_pace *mine;           /* [n_ranks] */
+};
+
+static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *error)
+{
+    const graft_context *context = comm->context;
+    const int64_t        n = comm->n_ranks;
+    int32_t              rc = GRAFT_OK;
+
+    *p = (struct probe){ .comm = comm };
+    GR_TRY(GR_NEW(context, p->out, size_of[SIZES - 1], error));
+    GR_TRY(GR_NEW(context, p->in, size_of[SIZES - 1], error));
+    GR_TRY(GR_NEW(context, p->out_at, n + 1, error));
+    GR_TRY(GR_NEW(context, p->in_at, n + 1, error));
+    GR_TRY(GR_NEW(context, p->mine, n, error));
+    rc = GR_NEW(context, comm->pace, comm->rank == 0 ? n * n : n, error);
+done:
+    return rc;
+}
+
+static void probe_fini(struct probe *p)
+{
+    const graft_context *context = p->comm->context;
+
+    gr_free(context, p->out);
+    gr_free(context, p->in);
+    gr_free(context, p->out_at);
+    gr_free(context, p->in_at);
+    gr_free(context, p->mine);
+}
+
+/* The rank that this one meets in a round, as in a tournament: in n - 1 rounds, or n of an odd number of ranks, each
+ * meets each other once, and no two pairs have a rank in common. */
+static int32_t partner_in(const struct gr_comm *comm, int32_t round)
+{
+    const int32_t even = comm->n_ranks + comm->n_ranks % 2, last = even - 1, rank = comm->rank;
+    int32_t       partner = rank == last ? (int32_t)((int64_t)round * (even / 2) % last) : (round - rank + last) % last;
+
+    if (partner == rank) partner = last;
+    return partner < comm->n_ranks ? partner : NOBODY;
+}
+
+/* A message to one rank, and one from another, or from nobody. */
+static int32_t exchange(struct probe *p, int32_t to, int64_t bytes_out, int32_t from, int64_t bytes_in,
+                        graft_error *error)
+{
+    for (int32_t q = 0; q < p->comm->n_ranks; q++) {
+        p->out_at[q + 1] = p->out_at[q] + (q == to ? bytes_out : 0);
+        p->in_at[q + 1] = p->in_at[q] + (q == from ? bytes_in : 0);
+    }
+    return gr_comm_alltoallv(p->comm, p->out, p->out_at, p->in, p->in_at, error);
+}
+
+/* The time of a message there and its answer back, as the sender sees it. */
+static int32_t there_and_back(struct probe *p, int32_t partner, int sends, int64_t bytes, double *fastest,
+                              graft_error *error)
+{
+    const int32_t to = sends ? partner : NOBODY, from = sends ? NOBODY : partner;
+    int32_t       rc = GRAFT_OK;
+
+    *fastest = INFINITY;
+    for (int i = 0; i < TRIES; i++) {
+        const double begin = gr_seconds();
+
+        GR_TRY(exchange(p, to, bytes, from, bytes, error));
+        GR_TRY(exchange(p, from, ANSWER, to, ANSWER, error));
+        *fastest = fmin(*fastest, gr_seconds() - begin);
+    }
+done:
+    return rc;
+}
+
+/* The line of least squares; an answer takes gamma, too. */
+static struct gr_pace fit(const double seconds[SIZES])
+{
+    double mean_bytes = 0, mean_seconds = 0, products = 0, squares = 0, theta;
+
+    for (int i = 0; i < SIZES; i++) {
+        mean_bytes += (double)size_of[i] / SIZES;
+        mean_seconds += seconds[i] / SIZES;
+    }
+    for (int i = 0; i < SIZES; i++) {
+        const double bytes = (double)size_of[i] - mean_bytes;
+
+        products += bytes * (seconds[i] - mean_seconds);
+        squares += bytes * bytes;
+    }
+    theta = fmax(products / squares, 0);
+    return (struct gr_pace){ .gamma = fmax(mean_seconds - theta * mean_bytes, 0) / 2, .theta = theta };
+}
+
+/* All pairs; the lower rank of each sends first. */
+static int32_t meet(struct probe *p, graft_error *error)
+{
+    const struct gr_comm *comm = p->comm;
+    int32_t               rc = GRAFT_OK;
+
+    for (int32_t round = 0; round < comm->n_ranks - 1 + comm->n_ranks % 2; round++) {
+        const int32_t partner = partner_in(comm, round);
+
+        for (int turn = 0; turn < 2; turn++) {
+            const int sends = (comm->rank < partner) == (turn == 0);
+            double    seconds[SIZES];
+
+            for (int i = 0; i < SIZES; i++) GR_TRY(there_and_back(p, partner, sends, size_of[i], &seconds[i], error));
+            if (sends && partner != NOBODY) p->mine[partner] = fit(seconds);
+        }
+    }
+done:
+    return rc;
+}
+
+/* Keep what this rank has measured, and on rank 0 what all have. */
+static int32_t keep(struct probe *p, graft_error *error)
+{
+    struct gr_comm *comm = p->comm;
+    const int64_t   bytes = comm->n_ranks * (int64_t)sizeof *p->mine;
+
+    for (int32_t q = 0; q < comm->n_ranks; q++) {
+        if (comm->rank != 0) comm->pace[q] = p->mine[q];
+        p->out_at[q + 1] = bytes;
+        p->in_at[q + 1] = comm->rank == 0 ? p->in_at[q] + bytes : 0;
+    }
+    return gr_comm_alltoallv(comm, p->mine, p->out_at, comm->pace, p->in_at, error);
+}
+
+int32_t gr_comm_pace(struct gr_comm *comm, graft_error *error)
+{
+    struct probe p;
+    int32_t      rc;
+
+    if (comm->pace != NULL) return GRAFT_OK;
+    rc = probe_init(&p, comm, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(meet(&p, error));
+    rc = keep(&p, error);
+done:
+    probe_fini(&p);
+    if (rc < 0) {
+        gr_free(comm->context, comm->pace);
+        comm->pace = NULL;
+    }
+    return rc;
+}

@@ -1,0 +1,64 @@
+/* What the calls of collective.h are made of: messages with frames to and from some ranks, and trees.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_CALLS_H
+#define GR_COMM_CALLS_H
+
+#include "comm/collective.h"
+#include "comm/frame.h"
+
+enum gr_call_kind {
+    GR_CALL_AGREE,
+    GR_CALL_ALLGATHER,
+    GR_CALL_ALLTOALL,
+    GR_CALL_ALLTOALLV,
+    GR_CALL_BROADCAST,
+    GR_CALL_MINIMUM,
+    GR_CALL_MAXIMUM,
+    GR_CALL_SUM,
+    GR_CALL_COMPARE,
+    GR_CALL_KINDS
+};
+
+/* A message of a call, to or from one rank. One without bytes is not sent: both sides know. */
+struct gr_message {
+    int32_t  peer;
+    uint64_t bytes;
+    void    *data;
+};
+
+struct gr_calls {
+    int64_t            number; /* of the call, the same on all ranks */
+    uint64_t           scratch_bytes;
+    void              *scratch;
+    struct gr_frame   *frame_in, *frame_out; /* [n_ranks] each */
+    struct gr_message *in, *out;             /* [n_ranks] each */
+    struct gr_request *requests;             /* [4 * n_ranks] */
+};
+
+enum { GR_SCRATCH_LEAST = 2048 };
+
+int32_t gr_calls_create(struct gr_comm *comm, graft_error *error);
+void    gr_calls_destroy(struct gr_comm *comm);
+
+/** Begin a call. \return OK; ERR_PEER if the comm is dead. */
+int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error);
+
+/** Have so many bytes at calls->scratch, in a call that all ranks are in. \return OK; ERR_PEER. */
+int32_t gr_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error);
+
+/** Append to calls->out or calls->in, unless it has no bytes. */
+void gr_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes);
+
+/** Send calls->out[n_out] and receive calls->in[n_in]. \return OK; ERR_PEER. */
+int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
+                          graft_error *error);
+
+/** Up a tree to rank 0: `combine` takes what came into `value`. \return OK; ERR_PEER. */
+int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,
+                        void (*combine)(void *value, const void *incoming, uint64_t bytes), graft_error *error);
+
+/** Down a tree from `root`. \return OK; ERR_PEER. */
+int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
+                        graft_error *error);
+
+#endif

@@ -1,0 +1,205 @@
+/* What all ranks do together: agreeing, gathering, exchanging, extrema.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "comm/calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct outcome {
+    int32_t code;
+    int32_t native_code;
+    int32_t rank;
+    int32_t reserved;
+    char    message[448];
+};
+
+_Static_assert(2 * sizeof(struct outcome) <= GR_SCRATCH_LEAST, "agreement allocates nothing");
+
+static void take_lowest_failure(void *value, const void *incoming, uint64_t bytes)
+{
+    struct outcome       *mine = value;
+    const struct outcome *other = incoming;
+
+    (void)bytes;
+    if (other->code < 0 && (mine->code >= 0 || other->rank < mine->rank)) *mine = *other;
+}
+
+int32_t gr_comm_agree(struct gr_comm *comm, int32_t outcome, graft_error *error)
+{
+    struct outcome *mine, *incoming;
+    int32_t         rc = GRAFT_OK;
+
+    if (comm->n_ranks == 1) return outcome;
+    GR_TRY(gr_calls_begin(comm, error));
+    mine = comm->calls->scratch;
+    incoming = mine + 1;
+    memset(mine, 0, sizeof *mine);
+    mine->rank = comm->rank;
+    if (outcome < 0) {
+        mine->code = outcome;
+        mine->native_code = error->native_code;
+        snprintf(mine->message, sizeof mine->message, "rank %d: %.430s", comm->rank, error->message);
+    }
+    GR_TRY(gr_calls_reduce(comm, GR_CALL_AGREE, mine, incoming, sizeof *mine, take_lowest_failure, error));
+    GR_TRY(gr_calls_spread(comm, GR_CALL_AGREE, 0, mine, sizeof *mine, error));
+    if (mine->code < 0) {
+        mine->message[sizeof mine->message - 1] = '\0';
+        rc = gr_fail_native(error, mine->code, mine->native_code, "%s", mine->message);
+        error->rank = mine->rank;
+    }
+done:
+    return rc;
+}
+
+int32_t gr_comm_barrier(struct gr_comm *comm, graft_error *error)
+{
+    return gr_comm_agree(comm, GRAFT_OK, error);
+}
+
+int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes, void *all, graft_error *error)
+{
+    struct gr_calls *c = comm->calls;
+    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    if (bytes > 0) memmove((char *)all + (uint64_t)comm->rank * bytes, mine, bytes);
+    for (int32_t p = 0; p < comm->n_ranks; p++) {
+        if (p == comm->rank) continue;
+        gr_calls_add(c->out, &n_out, p, mine, bytes);
+        gr_calls_add(c->in, &n_in, p, (char *)all + (uint64_t)p * bytes, bytes);
+    }
+    rc = gr_calls_exchange(comm, GR_CALL_ALLGATHER, n_out, n_in, error);
+done:
+    return rc;
+}
+
+int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error)
+{
+    struct gr_calls *c = comm->calls;
+    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    for (int32_t p = 0; p < comm->n_ranks; p++) {
+        const char *from = (const char *)out + (uint64_t)p * bytes;
+        char       *to = (char *)in + (uint64_t)p * bytes;
+
+        if (p == comm->rank && bytes > 0) memcpy(to, from, bytes);
+        if (p == comm->rank) continue;
+        gr_calls_add(c->out, &n_out, p, from, bytes);
+        gr_calls_add(c->in, &n_in, p, to, bytes);
+    }
+    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALL, n_out, n_in, error);
+done:
+    return rc;
+}
+
+int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
+                          const int64_t *in_start, graft_error *error)
+{
+    struct gr_calls *c = comm->calls;
+    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    for (int32_t p = 0; p < comm->n_ranks; p++) {
+        const uint64_t out_bytes = (uint64_t)(out_start[p + 1] - out_start[p]);
+
+        if (p != comm->rank) {
+            gr_calls_add(c->out, &n_out, p, (const char *)out + out_start[p], out_bytes);
+            gr_calls_add(c->in, &n_in, p, (char *)in + in_start[p], (uint64_t)(in_start[p + 1] - in_start[p]));
+        } else if (out_bytes > 0) {
+            memcpy((char *)in + in_start[p], (const char *)out + out_start[p], out_bytes);
+        }
+    }
+    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALLV, n_out, n_in, error);
+done:
+    return rc;
+}
+
+int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    rc = gr_calls_spread(comm, GR_CALL_BROADCAST, root, data, bytes, error);
+done:
+    return rc;
+}
+
+static void take_min(void *value, const void *incoming, uint64_t bytes)
+{
+    int64_t       *mine = value;
+    const int64_t *other = incoming;
+
+    for (uint64_t i = 0; i < bytes / sizeof *mine; i++)
+        if (other[i] < mine[i]) mine[i] = other[i];
+}
+
+static void take_max(void *value, const void *incoming, uint64_t bytes)
+{
+    int64_t       *mine = value;
+    const int64_t *other = incoming;
+
+    for (uint64_t i = 0; i < bytes / sizeof *mine; i++)
+        if (other[i] > mine[i]) mine[i] = other[i];
+}
+
+static int32_t extremum(struct gr_comm *comm, enum gr_call_kind kind, int64_t *values, int64_t count,
+                        void (*combine)(void *, const void *, uint64_t), graft_error *error)
+{
+    const uint64_t bytes = (uint64_t)count * sizeof *values;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    if (comm->n_ranks == 1) goto done;
+    GR_TRY(gr_calls_scratch(comm, bytes, error));
+    GR_TRY(gr_calls_reduce(comm, kind, values, comm->calls->scratch, bytes, combine, error));
+    GR_TRY(gr_calls_spread(comm, kind, 0, values, bytes, error));
+done:
+    return rc;
+}
+
+int32_t gr_comm_min(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error)
+{
+    return extremum(comm, GR_CALL_MINIMUM, values, count, take_min, error);
+}
+
+int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error)
+{
+    return extremum(comm, GR_CALL_MAXIMUM, values, count, take_max, error);
+}
+
+/* What a rank at work says; the others have nothing to say, and hear the largest. */
+enum { NOTHING, STILL_WORKS, IS_DONE };
+
+static int32_t tell(struct gr_beat *beat, int64_t what, graft_error *error)
+{
+    beat->last = gr_seconds();
+    return gr_comm_max(beat->comm, &what, 1, error);
+}
+
+/* Four times within the deadline of those who wait, but not more than once a second where that is long. */
+int32_t gr_beat(struct gr_beat *beat, graft_error *error)
+{
+    const double timeout = beat->comm->timeout, period = timeout < 4 ? timeout / 4 : 1;
+
+    if (gr_seconds() - beat->last < period) return GRAFT_OK;
+    return tell(beat, STILL_WORKS, error);
+}
+
+int32_t gr_beat_end(struct gr_beat *beat, graft_error *error)
+{
+    return tell(beat, IS_DONE, error);
+}
+
+int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)
+{
+    int64_t what = NOTHING;
+    int32_t rc = GRAFT_OK;
+
+    while (rc == GRAFT_OK && what != IS_DONE) {
+        what = NOTHING;
+        rc = gr_comm_max(comm, &what, 1, error);
+    }
+    return rc;
+}

@@ -1,0 +1,149 @@
+/* Whether all ranks are told the same.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/calls.h"
+
+#include "base/crc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SAME = -1, RELEASE = -2, SUBJECT = -3 };
+
+enum { TEXT = 80 };
+
+/* What a rank says of itself, and the first difference that was found below it in the tree. */
+struct record {
+    int32_t  rank;
+    int32_t  count;
+    int32_t  item; /* one of the above, or the item that differs, between: */
+    int32_t  rank_of[2];
+    uint32_t subject; /* CRC32C of the names */
+    char     release[32];
+    char     release_of[2][32];
+    uint64_t value[GR_COMPARE_MAX];
+    uint64_t value_of[2];
+    char     name[104]; /* of the item that differs, in the end */
+};
+
+_Static_assert(2 * sizeof(struct record) <= GR_SCRATCH_LEAST, "comparison allocates nothing");
+
+static void note_difference(struct record *a, const struct record *b, int32_t item, uint64_t value_a, uint64_t value_b)
+{
+    a->item = item;
+    a->rank_of[0] = a->rank;
+    a->rank_of[1] = b->rank;
+    a->value_of[0] = value_a;
+    a->value_of[1] = value_b;
+    memcpy(a->release_of[0], a->release, sizeof a->release);
+    memcpy(a->release_of[1], b->release, sizeof b->release);
+}
+
+static void take_difference(void *value, const void *incoming, uint64_t bytes)
+{
+    struct record       *a = value;
+    const struct record *b = incoming;
+
+    (void)bytes;
+    if (a->item == RELEASE || a->item == SUBJECT) return;
+    if (memcmp(a->release, b->release, sizeof a->release) != 0) {
+        note_difference(a, b, RELEASE, 0, 0);
+        return;
+    }
+    /* Before items: rank 0 knows the name of one by its own list. */
+    if (a->count != b->count || a->subject != b->subject) {
+        note_difference(a, b, SUBJECT, (uint64_t)a->count, (uint64_t)b->count);
+        return;
+    }
+    if (b->item == RELEASE || b->item == SUBJECT || (a->item == SAME && b->item != SAME)) {
+        a->item = b->item;
+        memcpy(a->rank_of, b->rank_of, sizeof a->rank_of);
+        memcpy(a->value_of, b->value_of, sizeof a->value_of);
+        memcpy(a->release_of, b->release_of, sizeof a->release_of);
+        return;
+    }
+    for (int32_t i = 0; i < a->count && a->item == SAME; i++)
+        if (a->value[i] != b->value[i]) note_difference(a, b, i, a->value[i], b->value[i]);
+}
+
+/* The texts of the item that differs, from the two ranks that differ in it. */
+static int32_t tell_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*said)[TEXT],
+                          graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int i = 0; i < 2; i++) {
+        if (snprintf(said[i], TEXT, "%s", text) >= TEXT) memcpy(said[i] + TEXT - 4, "...", 3);
+        GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], said[i], TEXT, error));
+    }
+done:
+    return rc;
+}
+
+static int32_t tell_values(struct gr_comm *comm, const struct record *r, const char *text, graft_error *error)
+{
+    const unsigned long long a = r->value_of[0], b = r->value_of[1];
+    char                     said[2][TEXT] = { "" };
+    int32_t                  rc = GRAFT_OK;
+
+    if (text == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d", r->name, a,
+                       a, r->rank_of[0], b, b, r->rank_of[1]);
+    GR_TRY(tell_texts(comm, r, text, said, error));
+    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %.100s is %s on rank %d, %s on rank %d", r->name, said[0],
+                 r->rank_of[0], said[1], r->rank_of[1]);
+done:
+    return rc;
+}
+
+/* What all ranks return, which know the same of it but for the texts. */
+static int32_t tell(struct gr_comm *comm, const struct record *r, const char *const *texts, graft_error *error)
+{
+    int32_t rc;
+
+    if (r->item == SAME) return GRAFT_OK;
+    if (r->item == RELEASE)
+        rc = gr_fail(error, GRAFT_ERR_VERSION,
+                     "rank %d runs release %.31s, rank %d release %.31s; all must run the same", r->rank_of[0],
+                     r->release_of[0], r->rank_of[1], r->release_of[1]);
+    else if (r->item == SUBJECT)
+        rc = gr_fail(error, GRAFT_ERR_ARG,
+                     "the ranks compare different things, %llu on rank %d and %llu on rank %d; all ranks must call the "
+                     "same",
+                     (unsigned long long)r->value_of[0], r->rank_of[0], (unsigned long long)r->value_of[1],
+                     r->rank_of[1]);
+    else rc = tell_values(comm, r, texts != NULL ? texts[r->item] : NULL, error);
+    if (rc != GRAFT_ERR_PEER) error->rank = r->rank_of[1];
+    return rc;
+}
+
+int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, const uint64_t *values,
+                              const char *const *texts, int32_t count, graft_error *error)
+{
+    struct record *mine, *incoming;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    if (comm->n_ranks == 1) goto done;
+    mine = comm->calls->scratch;
+    incoming = mine + 1;
+    memset(mine, 0, sizeof *mine);
+    mine->rank = comm->rank;
+    mine->count = count;
+    mine->item = SAME;
+    snprintf(mine->release, sizeof mine->release, "%s", GRAFT_RELEASE);
+    if (count > 0) memcpy(mine->value, values, (size_t)count * sizeof *values);
+    for (int32_t i = 0; i < count; i++) mine->subject = gr_crc(mine->subject, names[i], strlen(names[i]) + 1);
+    GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
+    if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
+    GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
+    rc = tell(comm, mine, texts, error);
+done:
+    return rc;
+}
+
+int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
+                        graft_error *error)
+{
+    return gr_comm_compare_texts(comm, names, values, NULL, count, error);
+}

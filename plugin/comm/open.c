@@ -1,0 +1,143 @@
+/* Transports from modules. A module of an MPI stands on the library of that MPI, so it is loaded only where the process
+ * has that one already, or has none and asks for one to be started: no process ever gets a second MPI by this.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/open.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MPI_MOST = 4, PATH_MOST = 512 };
+
+static const char *const family_title[] = { "Open MPI", "MPICH" };
+static const char *const family_module[] = { "openmpi", "mpich" };
+enum family { OPEN_MPI, MPICH, FAMILIES, NO_FAMILY = FAMILIES };
+
+/* The libraries of MPI that are loaded. */
+struct loaded {
+    int  count;
+    char path[MPI_MOST][PATH_MOST];
+};
+
+static int note_library(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    static const char *const stems[] = { "libmpi.so", "libmpich.so", "libmpi_abi.so" };
+    struct loaded           *loaded = arg;
+    const char              *file = info->dlpi_name != NULL ? strrchr(info->dlpi_name, '/') : NULL;
+
+    (void)bytes;
+    file = file != NULL ? file + 1 : info->dlpi_name;
+    for (int i = 0; file != NULL && i < 3 && loaded->count < MPI_MOST; i++) {
+        if (strncmp(file, stems[i], strlen(stems[i])) != 0) continue;
+        snprintf(loaded->path[loaded->count++], PATH_MOST, "%s", info->dlpi_name);
+    }
+    return 0;
+}
+
+/* Open MPI has this symbol; all else is taken for MPICH or one of those that keep its binary interface. */
+static enum family family_of(const char *path)
+{
+    void       *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    enum family family = MPICH;
+
+    if (library == NULL) return NO_FAMILY;
+    if (dlsym(library, "ompi_mpi_comm_world") != NULL) family = OPEN_MPI;
+    dlclose(library);
+    return family;
+}
+
+/* The family of the MPI of this process, NO_FAMILY if it has none. ERR_STATE if it has several, or one that no module
+ * can reach. */
+static int32_t find_mpi(enum family *family, struct loaded *loaded, graft_error *error)
+{
+    loaded->count = 0;
+    dl_iterate_phdr(note_library, loaded);
+    *family = loaded->count > 0 ? family_of(loaded->path[0]) : NO_FAMILY;
+    if (loaded->count > 1)
+        return gr_fail(error, GRAFT_ERR_STATE, "two MPIs are in this process, '%.150s' and '%.150s'; one can be used",
+                       loaded->path[0], loaded->path[1]);
+    if (loaded->count == 0 && dlsym(RTLD_DEFAULT, "MPI_Init") != NULL)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "MPI is a part of this program, where no module can reach it; compile adapters/mpi/graft_mpi.h "
+                       "into the program instead");
+    return GRAFT_OK;
+}
+
+/* The family whose launcher started this process, by the variables it leaves. */
+static enum family launcher(void)
+{
+    if (secure_getenv("OMPI_COMM_WORLD_SIZE") != NULL) return OPEN_MPI;
+    if (secure_getenv("PMI_SIZE") != NULL || secure_getenv("PMI_RANK") != NULL) return MPICH;
+    return NO_FAMILY;
+}
+
+static enum family family_named(const char *module)
+{
+    enum family family = 0;
+
+    while (family < FAMILIES && strcmp(module, family_module[family]) != 0) family++;
+    return family;
+}
+
+/* Whether the module of a family may be loaded, which brings the MPI itself. */
+static int32_t check_family(enum family wanted, int32_t start, graft_error *error)
+{
+    struct loaded loaded;
+    enum family   found;
+    const int32_t rc = find_mpi(&found, &loaded, error);
+
+    if (rc < 0) return rc;
+    if (found != NO_FAMILY && found != wanted)
+        return gr_fail(error, GRAFT_ERR_STATE, "this process has %s ('%.150s'), and transport module '%s' is for %s",
+                       family_title[found], loaded.path[0], family_module[wanted], family_title[wanted]);
+    if (found == NO_FAMILY && !start)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "this process has no MPI that has started, and transport module '%s' was not asked to start one",
+                       family_module[wanted]);
+    if (start && launcher() != NO_FAMILY && launcher() != wanted)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "this process was started by the launcher of %s, and transport module '%s' is for %s",
+                       family_title[launcher()], family_module[wanted], family_title[wanted]);
+    return GRAFT_OK;
+}
+
+static int32_t choose(int32_t start, const char **module, graft_error *error)
+{
+    struct loaded loaded;
+    enum family   family;
+    const int32_t rc = find_mpi(&family, &loaded, error);
+
+    if (rc < 0) return rc;
+    if (family == NO_FAMILY && start) family = launcher();
+    if (family == NO_FAMILY)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND,
+                       start ? "this process has no MPI, and no launcher of Open MPI or MPICH started it"
+                             : "this process has no MPI; start it, or ask for it to be started");
+    *module = family_module[family];
+    return GRAFT_OK;
+}
+
+int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
+                          graft_transport *transport, graft_error *error)
+{
+    const graft_transport_ops *ops;
+    struct gr_module          *found;
+    struct loaded              loaded;
+    enum family                family;
+    int32_t                    rc = GRAFT_OK;
+
+    if (strcmp(module, "auto") == 0) GR_TRY(choose(communicator->start, &module, error));
+    family = family_named(module);
+    if (family != NO_FAMILY) GR_TRY(check_family(family, communicator->start, error));
+    found = gr_module_find(context, "transport", module);
+    if (found == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no transport module '%.60s' here", module);
+    GR_TRY(gr_module_use(context, found, error));
+    /* The module may have brought another build of the MPI that was there. */
+    if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
+    ops = gr_module_transport(found->table);
+    rc = ops->open(&context->host, communicator, transport, error);
+done:
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* Transports from modules, and which MPI the process has.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_OPEN_H
+#define GR_COMM_OPEN_H
+
+#include "base/context.h"
+#include "graft_transport.h"
+
+/** As graft_transports.open(); all structs are ours. */
+int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
+                          graft_transport *transport, graft_error *error);
+
+#endif

@@ -1,0 +1,286 @@
+/* Ranks that are threads of one process: a mailbox for each, under a lock. Who comes second, sender or receiver, takes
+ * the request of the other from it and copies the bytes, without the lock; small messages do not wait for the receiver.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/threads.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { EAGER_BYTES = 1024 };
+enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* taken: its bytes are being copied by the other rank */
+
+/* A request; or a small message that is on its way by itself, and belongs to the receiver once he takes it. */
+struct graft_request {
+    graft_request  *next;
+    int32_t         peer; /* the other rank; of a message in a mailbox: where it comes from */
+    int32_t         tag;
+    int32_t         sends; /* 1: a send, 0: a receive */
+    int32_t         eager; /* 1: the bytes are in `copy`, and nobody waits for it */
+    _Atomic int32_t state;
+    uint64_t        bytes;
+    uint64_t        found; /* bytes of the message that came, if it has another length */
+    const void     *from;
+    void           *to;
+    char            copy[EAGER_BYTES];
+};
+
+struct queue {
+    graft_request *first, **end;
+};
+
+struct endpoint {
+    pthread_mutex_t lock;
+    struct queue    messages; /* that came and nobody has asked for yet; under the lock */
+    struct queue    receives; /* that were asked for and have not come; under the lock */
+    graft_request  *spare;    /* this and the next touched by the thread of this rank alone */
+    int32_t         is_over;  /* the ranks have parted */
+    int32_t         rank;
+    struct hub     *hub;
+};
+
+struct hub {
+    graft_host      host;
+    int32_t         n_ranks;
+    _Atomic int32_t open; /* endpoints that are not closed */
+    struct endpoint at[];
+};
+
+static void queue_init(struct queue *queue)
+{
+    queue->first = NULL;
+    queue->end = &queue->first;
+}
+
+static void queue_append(struct queue *queue, graft_request *request)
+{
+    request->next = NULL;
+    *queue->end = request;
+    queue->end = &request->next;
+}
+
+static void queue_unlink(struct queue *queue, graft_request **link)
+{
+    graft_request *request = *link;
+
+    *link = request->next;
+    if (queue->end == &request->next) queue->end = link;
+}
+
+/* Unlink and return the first one from or for a peer under a tag, or NULL. It is the caller's to fulfil. */
+static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
+{
+    for (graft_request **link = &queue->first; *link != NULL; link = &(*link)->next) {
+        graft_request *request = *link;
+
+        if (request->peer != peer || request->tag != tag) continue;
+        queue_unlink(queue, link);
+        atomic_store_explicit(&request->state, TAKEN, memory_order_relaxed);
+        return request;
+    }
+    return NULL;
+}
+
+static void recycle(struct endpoint *me, graft_request *request)
+{
+    request->next = me->spare;
+    me->spare = request;
+}
+
+static graft_request *take(struct endpoint *me, graft_error *error)
+{
+    graft_request *request = me->spare;
+
+    if (request != NULL) me->spare = request->next;
+    else request = gr_host_new(&me->hub->host, 1, sizeof *request, "a message", error);
+    return request;
+}
+
+static int32_t fill(struct endpoint *me, int32_t peer, int32_t tag, graft_request **request, graft_error *error)
+{
+    if (peer < 0 || peer >= me->hub->n_ranks || peer == me->rank || tag < 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank %d, tag %d, asked for by rank %d: there is none such", peer, tag,
+                       me->rank);
+    if (me->is_over)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "the ranks have parted after a failure; this transport is of no more use");
+    *request = take(me, error);
+    if (*request == NULL) return GRAFT_ERR_NOMEM;
+    (*request)->peer = peer;
+    (*request)->tag = tag;
+    (*request)->eager = 0;
+    atomic_store_explicit(&(*request)->state, WAITING, memory_order_relaxed);
+    return GRAFT_OK;
+}
+
+/* The bytes are there: the last that is done with the request of another thread, which may use it anew at once. */
+static void deliver(graft_request *receive, const void *data, uint64_t bytes)
+{
+    const int32_t state = bytes == receive->bytes ? DONE : WRONG_LENGTH;
+
+    receive->found = bytes;
+    if (state == DONE && bytes > 0) memcpy(receive->to, data, bytes);
+    atomic_store_explicit(&receive->state, state, memory_order_release);
+}
+
+static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                            graft_request **request, graft_error *error)
+{
+    struct endpoint *me = self, *peer;
+    graft_request   *mine = NULL, *receive, *message = NULL;
+    const int32_t    rc = fill(me, to, tag, &mine, error);
+
+    if (rc < 0) return rc;
+    if (bytes <= EAGER_BYTES && (message = take(me, error)) == NULL) {
+        recycle(me, mine);
+        return GRAFT_ERR_NOMEM;
+    }
+    mine->sends = 1;
+    mine->bytes = bytes;
+    mine->from = data;
+    mine->peer = me->rank;              /* as the receiver sees it */
+    mine->to = peer = &me->hub->at[to]; /* where give_up() finds it */
+    pthread_mutex_lock(&peer->lock);
+    receive = queue_take(&peer->receives, me->rank, tag);
+    if (receive == NULL && message != NULL) {
+        message->peer = me->rank;
+        message->tag = tag;
+        message->eager = 1;
+        message->bytes = bytes;
+        message->from = message->copy;
+        if (bytes > 0) memcpy(message->copy, data, bytes);
+        queue_append(&peer->messages, message);
+    } else if (receive == NULL) {
+        queue_append(&peer->messages, mine);
+    }
+    if (receive != NULL || message != NULL) atomic_store_explicit(&mine->state, DONE, memory_order_relaxed);
+    pthread_mutex_unlock(&peer->lock);
+    if (receive != NULL) deliver(receive, data, bytes);
+    if (receive != NULL && message != NULL) recycle(me, message);
+    *request = mine;
+    return GRAFT_OK;
+}
+
+static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
+                               graft_request **request, graft_error *error)
+{
+    struct endpoint *me = self;
+    graft_request   *mine = NULL, *message;
+    const int32_t    rc = fill(me, from, tag, &mine, error);
+
+    if (rc < 0) return rc;
+    mine->sends = 0;
+    mine->bytes = bytes;
+    mine->to = data;
+    pthread_mutex_lock(&me->lock);
+    message = queue_take(&me->messages, from, tag);
+    if (message == NULL) queue_append(&me->receives, mine);
+    pthread_mutex_unlock(&me->lock);
+    if (message != NULL) {
+        deliver(mine, message->from, message->bytes);
+        /* The sender has his request back with this. */
+        if (message->eager) recycle(me, message);
+        else atomic_store_explicit(&message->state, DONE, memory_order_release);
+    }
+    *request = mine;
+    return GRAFT_OK;
+}
+
+static int32_t threads_test(void *self, graft_request *request, int32_t *done, graft_error *error)
+{
+    const int32_t state = atomic_load_explicit(&request->state, memory_order_acquire);
+
+    *done = state == DONE;
+    if (state == WRONG_LENGTH)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "rank %d sent %llu bytes, expected %llu", request->peer,
+                       (unsigned long long)request->found, (unsigned long long)request->bytes);
+    if (*done) recycle(self, request);
+    return GRAFT_OK;
+}
+
+static int32_t threads_give_up(void *self, graft_request *request)
+{
+    struct endpoint *me = self, *box = request->sends ? request->to : me;
+    struct queue    *queue = request->sends ? &box->messages : &box->receives;
+
+    pthread_mutex_lock(&box->lock);
+    for (graft_request **link = &queue->first; *link != NULL; link = &(*link)->next) {
+        if (*link != request) continue;
+        queue_unlink(queue, link);
+        break;
+    }
+    pthread_mutex_unlock(&box->lock);
+    /* Behind this the memory is the caller's again. */
+    while (atomic_load_explicit(&request->state, memory_order_acquire) == TAKEN) sched_yield();
+    recycle(me, request);
+    return 1;
+}
+
+static void threads_abandon(void *self)
+{
+    ((struct endpoint *)self)->is_over = 1;
+}
+
+static void free_list(const graft_host *host, graft_request *request)
+{
+    while (request != NULL) {
+        graft_request *next = request->next;
+
+        gr_host_free(host, request);
+        request = next;
+    }
+}
+
+static void threads_close(void *self)
+{
+    struct hub      *hub = ((struct endpoint *)self)->hub;
+    const graft_host host = hub->host;
+
+    if (atomic_fetch_sub(&hub->open, 1) > 1) return;
+    for (int32_t i = 0; i < hub->n_ranks; i++) {
+        free_list(&host, hub->at[i].messages.first);
+        free_list(&host, hub->at[i].receives.first);
+        free_list(&host, hub->at[i].spare);
+        pthread_mutex_destroy(&hub->at[i].lock);
+    }
+    gr_host_free(&host, hub);
+}
+
+int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports, graft_error *error)
+{
+    struct hub *hub;
+
+    if (n_ranks < 1 || n_ranks > GR_RANK_THREADS_MAX)
+        return gr_fail(error, GRAFT_ERR_ARG, "n_ranks is %d, expected 1 to %d", n_ranks, (int)GR_RANK_THREADS_MAX);
+    hub = gr_host_new(host, 1, sizeof *hub + (uint64_t)n_ranks * sizeof hub->at[0], "ranks as threads", error);
+    if (hub == NULL) return GRAFT_ERR_NOMEM;
+    hub->host = *host;
+    hub->n_ranks = n_ranks;
+    atomic_init(&hub->open, n_ranks);
+    for (int32_t i = 0; i < n_ranks; i++) {
+        struct endpoint *at = &hub->at[i];
+
+        pthread_mutex_init(&at->lock, NULL);
+        queue_init(&at->messages);
+        queue_init(&at->receives);
+        at->rank = i;
+        at->hub = hub;
+        transports[i] = (graft_transport){ .size = sizeof transports[i],
+                                           .rank = i,
+                                           .n_ranks = n_ranks,
+                                           .tag_max = INT32_MAX,
+                                           .name = "threads",
+                                           .self = at,
+                                           .send = threads_send,
+                                           .receive = threads_receive,
+                                           .test = threads_test,
+                                           .give_up = threads_give_up,
+                                           .close = threads_close,
+                                           .abandon = threads_abandon };
+    }
+    return GRAFT_OK;
+}

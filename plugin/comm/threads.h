@@ -1,0 +1,15 @@
+/* Ranks that are threads of one process.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_THREADS_H
+#define GR_COMM_THREADS_H
+
+#include "graft_transport.h"
+
+enum { GR_RANK_THREADS_MAX = 4096 };
+
+/** Fill transports[0 .. n_ranks - 1]. `host`, which is complete, is copied; its allocator must live until the last
+ *  close(), which frees all. */
+int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports,
+                               graft_error *error);
+
+#endif

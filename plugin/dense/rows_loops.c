@@ -1,0 +1,158 @@
+/* The loops over the elements of rows, compiled once for each instruction set: ISA names the table.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dense/rows_loops.h"
+
+#include "base/draws.h"
+#include "base/dropout.h"
+
+#include <math.h>
+#include <string.h>
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* Bits of eight bytes that are 0 or 1. */
+static uint8_t pack(const uint8_t *flags)
+{
+    uint64_t word = 0;
+
+    for (int k = 0; k < 8; k++) word |= (uint64_t)flags[k] << 8 * k;
+    return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
+}
+
+/* h = dropout(ReLU(h)) of up to GR_DRAWS columns, with the bits of what gets through. A NaN passes, so that it shows
+ * in the loss. */
+static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begin, int count, float *h, uint8_t *bits)
+{
+    const float    scale = (float)gr_dropout_scale(r->threshold);
+    const uint16_t threshold = (uint16_t)r->threshold;
+    uint16_t       draws[GR_DRAWS];
+    uint8_t        through[GR_DRAWS] = { 0 };
+
+    if (threshold > 0) gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (count + 7) / 8, draws);
+    else memset(draws, 255, sizeof draws);
+    for (int j = 0; j < count; j++) through[j] = !(h[j] <= 0) & (draws[j] >= threshold);
+    for (int j = 0; j < count; j++) h[j] = through[j] ? h[j] * scale : 0;
+    for (int j = 0; j < count; j += 8) bits[j / 8] = pack(through + j);
+}
+
+static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t *bits)
+{
+    const int64_t vertex = gr_vertex(r->vertex, row);
+
+    for (int64_t j = 0; j < r->width; j += GR_DRAWS) {
+        const int64_t left = r->width - j;
+
+        activate_piece(r, vertex, j, (int)(left < GR_DRAWS ? left : GR_DRAWS), h + j, bits + j / 8);
+    }
+}
+
+/* Layer norm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. */
+static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float *out)
+{
+    float sum = 0, squares = 0, mean, rstd;
+
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < r->width; j++) sum += z[j];
+    mean = sum / (float)r->width;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t j = 0; j < r->width; j++) squares += (z[j] - mean) * (z[j] - mean);
+    rstd = 1 / sqrtf(squares / (float)r->width + 1e-5f);
+    for (int64_t j = 0; j < r->width; j++) out[j] = (z[j] - mean) * rstd * r->gain[j] + r->shift[j];
+    r->mean[row] = mean;
+    r->rstd[row] = rstd;
+}
+
+static void forward(const struct gr_rows *r, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        float *z = r->z + row * r->width, *h;
+
+        for (int64_t j = 0; j < r->width; j++) z[j] += r->bias[j];
+        if (r->h == NULL) continue;
+        h = r->h + row * r->width;
+        if (r->gain != NULL) norm_row(r, row, z, h);
+        else if (h != z) memcpy(h, z, (uint64_t)r->width * sizeof *h);
+        activate_row(r, row, h, r->bits + row * ((r->width + 7) / 8));
+    }
+}
+
+/* Eight bytes, not 0 where the bit is set. */
+static void unpack(uint8_t bits, uint8_t *flags)
+{
+    const uint64_t word = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+
+    for (int k = 0; k < 8; k++) flags[k] = (uint8_t)(word >> 8 * k);
+}
+
+static void activate_row_backward(const struct gr_rows *r, float *g, const uint8_t *bits)
+{
+    const float scale = (float)gr_dropout_scale(r->threshold);
+    uint8_t     through[GR_DRAWS];
+
+    for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
+        const int64_t count = r->width - begin < GR_DRAWS ? r->width - begin : GR_DRAWS;
+
+        for (int64_t j = 0; j < count; j += 8) unpack(bits[(begin + j) / 8], through + j);
+        for (int64_t j = 0; j < count; j++) g[begin + j] = through[j] ? g[begin + j] * scale : 0;
+    }
+}
+
+/* With x = (z - mean) rstd and y = gain x + shift: dz = rstd (u - mean(u) - x mean(u x)) for u = gain dy. */
+static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, double *gain, double *shift)
+{
+    const float *z = r->z + row * r->width;
+    const float  mean = r->mean[row], rstd = r->rstd[row], share = 1 / (float)r->width;
+    float        sum_u = 0, sum_ux = 0;
+
+    for (int64_t j = 0; j < r->width; j++) {
+        gain[j] += g[j] * ((z[j] - mean) * rstd);
+        shift[j] += g[j];
+    }
+#pragma omp simd reduction(+ : sum_u, sum_ux)
+    for (int64_t j = 0; j < r->width; j++) {
+        const float u = g[j] * r->gain[j];
+        sum_u += u;
+        sum_ux += u * ((z[j] - mean) * rstd);
+    }
+    for (int64_t j = 0; j < r->width; j++) {
+        const float x = (z[j] - mean) * rstd;
+        g[j] = rstd * (g[j] * r->gain[j] - sum_u * share - x * (sum_ux * share));
+    }
+}
+
+static void backward(const struct gr_rows *r, float *gradient, double *partial, int64_t begin, int64_t end)
+{
+    double *bias = partial, *gain = bias + r->width, *shift = gain + r->width;
+
+    memset(bias, 0, (uint64_t)(GR_PARTIALS * r->width) * sizeof *bias);
+    for (int64_t row = begin; row < end; row++) {
+        float *g = gradient + row * r->width;
+
+        if (r->h != NULL) activate_row_backward(r, g, r->bits + row * ((r->width + 7) / 8));
+        if (r->h != NULL && r->gain != NULL) norm_row_backward(r, row, g, gain, shift);
+        for (int64_t j = 0; j < r->width; j++) bias[j] += g[j];
+    }
+}
+
+static void drop_row(const struct gr_rows_drop *r, int64_t vertex, const float *x, float *out)
+{
+    const float    scale = (float)gr_dropout_scale(r->threshold);
+    const uint16_t threshold = (uint16_t)r->threshold;
+    uint16_t       draws[GR_DRAWS];
+
+    for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
+        const int64_t left = r->width - begin, count = left < GR_DRAWS ? left : GR_DRAWS;
+
+        gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (int)(count + 7) / 8, draws);
+        for (int64_t j = 0; j < count; j++) out[begin + j] = draws[j] >= threshold ? x[begin + j] * scale : 0;
+    }
+}
+
+static void drop(const struct gr_rows_drop *r, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++)
+        drop_row(r, gr_vertex(r->vertex, row), r->x + row * r->x_stride, r->out + row * r->width);
+}
+
+const struct gr_rows_loops JOIN(gr_rows_, ISA) = { forward, backward, drop };

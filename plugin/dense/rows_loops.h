@@ -1,0 +1,19 @@
+/* The loops of rows.c by instruction set.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_DENSE_ROWS_LOOPS_H
+#define GR_DENSE_ROWS_LOOPS_H
+
+#include "dense/rows.h"
+
+struct gr_rows_loops {
+    /** Rows begin .. end-1 of gr_rows_forward(). */
+    void (*forward)(const struct gr_rows *rows, int64_t begin, int64_t end);
+    /** And of gr_rows_backward(); partial receives their sums for bias, gain and shift. */
+    void (*backward)(const struct gr_rows *rows, float *gradient, double *partial, int64_t begin, int64_t end);
+    /** And of gr_rows_dropout(). */
+    void (*drop)(const struct gr_rows_drop *rows, int64_t begin, int64_t end);
+};
+
+extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512;
+
+#endif

@@ -1,0 +1,183 @@
+/* The partition of a whole graph, on rank 0.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/owner.h"
+#include "halo/wire.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "partition/metis.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* What an epoch is made of where nothing is known of the machine: seconds of a thread for an element of a sum over
+ * neighbours, and its operations of dense products in a second. */
+static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
+
+/* Each rank sends so many bytes to all others together, so many times. */
+enum { PROBE_BYTES = 1 << 20, PROBES = 4 };
+
+/* The structure of the graph: copies of what the host has in its slice, for messages may outlive a call that fails, and
+ * all of it on rank 0. */
+struct structure {
+    struct gr_root root;
+    int64_t       *end, *ends;           /* where rows end; rank 0: [n_vertices + 1], the first is 0 */
+    int32_t       *column, *columns;     /* of the entries */
+    uint8_t       *trained, *trains;     /* by vertex */
+    int32_t       *owner;                /* [n_vertices] on rank 0 */
+    int64_t        block;                /* bytes from one rank to another when the network is looked at */
+    char          *probe_out, *probe_in; /* [n_ranks * block] */
+};
+
+static int32_t structure_init(const graft_graph *g, const graft_slice *slice, struct structure *s, graft_error *error)
+{
+    const int64_t entries = g->share[g->comm->rank].n_entries;
+    int32_t       rc = GRAFT_OK;
+
+    *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
+    GR_TRY(gr_root_init(g, &s->root, error));
+    GR_TRY(GR_NEW(g->context, s->end, g->n_slice, error));
+    GR_TRY(GR_NEW(g->context, s->ends, gr_root_rows(g) + 1, error));
+    GR_TRY(GR_NEW(g->context, s->column, entries, error));
+    GR_TRY(GR_NEW(g->context, s->columns, gr_root_entries(g), error));
+    GR_TRY(GR_NEW(g->context, s->trained, g->n_slice, error));
+    GR_TRY(GR_NEW(g->context, s->trains, gr_root_rows(g), error));
+    GR_TRY(GR_NEW(g->context, s->owner, gr_root_rows(g), error));
+    GR_TRY(GR_NEW(g->context, s->probe_out, g->comm->n_ranks * s->block, error));
+    GR_TRY(GR_NEW(g->context, s->probe_in, g->comm->n_ranks * s->block, error));
+    for (int64_t i = 0; i < g->n_slice; i++) {
+        s->end[i] = slice->rows->row_ptr[i + 1];
+        s->trained[i] = slice->trained != NULL && slice->trained[i] != 0;
+    }
+    for (int64_t e = 0; e < entries; e++) s->column[e] = (int32_t)gr_csr_column(slice->rows, e);
+done:
+    return rc;
+}
+
+static void structure_fini(const graft_graph *g, struct structure *s)
+{
+    void *const blocks[] = { s->end,    s->ends,  s->column,    s->columns, s->trained,
+                             s->trains, s->owner, s->probe_out, s->probe_in };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->context, blocks[i]);
+    gr_root_fini(g, &s->root);
+}
+
+static int32_t gather(const graft_graph *g, struct structure *s, graft_error *error)
+{
+    int64_t before = 0;
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_root_gather(g, &s->root, sizeof *s->end, 0, s->end, s->ends + 1, error));
+    GR_TRY(gr_root_gather(g, &s->root, 0, sizeof *s->column, s->column, s->columns, error));
+    GR_TRY(gr_root_gather(g, &s->root, sizeof *s->trained, 0, s->trained, s->trains, error));
+    for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
+        for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
+        before += g->share[p].n_entries;
+    }
+done:
+    return rc;
+}
+
+/* The bytes that a rank sends in a second when all send to all: the best of a few times, for others may have been
+ * late, or have had other work. */
+static int32_t probe(const graft_graph *g, const struct structure *s, double *bytes_per_second, graft_error *error)
+{
+    double  fastest = INFINITY;
+    int32_t rc = GRAFT_OK;
+
+    for (int i = 0; i < PROBES; i++) {
+        double begin;
+
+        GR_TRY(gr_comm_barrier(g->comm, error));
+        begin = gr_seconds();
+        GR_TRY(gr_comm_alltoall(g->comm, s->probe_out, (uint64_t)s->block, s->probe_in, error));
+        fastest = fmin(fastest, gr_seconds() - begin);
+    }
+    *bytes_per_second = (double)(s->block * (g->comm->n_ranks - 1)) / fmax(fastest, 1e-9);
+done:
+    return rc;
+}
+
+/* Which rows are sent: gat needs each vertex of the halo as it is. The weighted cover, which may have some more, is
+ * taken for the one of the fewest rows. */
+static enum gr_rows rows_of(const graft_context *context)
+{
+    if (gr_option_is(context, GR_OPTION_MODEL, "gat") || gr_option_is(context, GR_OPTION_HALO_COVER, "post"))
+        return GR_ROWS_POST;
+    return gr_option_is(context, GR_OPTION_HALO_COVER, "pre") ? GR_ROWS_PRE : GR_ROWS_LEAST;
+}
+
+int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
+                      graft_error *error)
+{
+    const struct gr_wire_format format = gr_wire_format(context);
+    const int     gathers = !gr_option_is(context, GR_OPTION_MODEL, "mlp"), threads = gr_threads(context, 0);
+    const double  bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
+    const int32_t layers = (int32_t)gr_option_integer(context, GR_OPTION_LAYERS), hidden = layers > 1 ? layers - 1 : 1;
+    int64_t      *width = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    *cost = (struct gr_partition_cost){ .rows = rows_of(context) };
+    GR_TRY(GR_NEW(context, width, hidden, error));
+    GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, hidden, width, error));
+    for (int32_t i = 0; i < hidden; i++) {
+        const double w = (double)width[i], times = (double)layers / hidden;
+
+        cost->vertex += times * 6 * w * w / (OPERATIONS * threads);
+        if (!gathers) continue;
+        cost->entry += times * 2 * w * ELEMENT_SECONDS / threads;
+        cost->row += times * bytes * w / bytes_per_second;
+    }
+done:
+    gr_free(context, width);
+    return rc;
+}
+
+static int32_t keep_waiting(void *beat, graft_error *error)
+{
+    return gr_beat(beat, error);
+}
+
+/* What rank 0 does while the others wait. */
+static int32_t choose(graft_graph *g, struct structure *s, enum gr_partition_method method, double bytes_per_second,
+                      graft_error *error)
+{
+    const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, g->n_vertices, g->n_vertices, s->ends, s->columns, NULL };
+    const struct gr_slice      whole = { &rows, 0, s->trains };
+    struct gr_partition_choice choice;
+    struct gr_partition_cost   cost;
+    struct gr_beat             beat = { .comm = g->comm };
+    const struct gr_meanwhile  meanwhile = { keep_waiting, &beat };
+    graft_error                late = GRAFT_INIT(graft_error);
+    int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
+
+    if (rc == GRAFT_OK)
+        rc = gr_partition_choose(g->context, &whole, g->comm->n_ranks, method, &cost, &meanwhile, s->owner, &choice,
+                                 error);
+    if (rc == GRAFT_OK) {
+        snprintf(g->partition, sizeof g->partition, "%s, %s, with %.3g MB/s between ranks",
+                 gr_option_text(g->context, GR_OPTION_PARTITION), choice.why, bytes_per_second * 1e-6);
+        gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
+    }
+    if (rc == GRAFT_ERR_PEER || gr_beat_end(&beat, &late) == GRAFT_OK) return rc;
+    *error = late;
+    return GRAFT_ERR_PEER;
+}
+
+int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partition_method method, graft_error *error)
+{
+    struct structure s;
+    double           bytes_per_second = 0;
+    int32_t          rc = structure_init(g, slice, &s, error);
+
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(probe(g, &s, &bytes_per_second, error));
+    GR_TRY(gather(g, &s, error));
+    rc = g->comm->rank == 0 ? choose(g, &s, method, bytes_per_second, error) : gr_comm_attend(g->comm, error);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
+    rc = gr_root_scatter(g, &s.root, sizeof *g->owner, s.owner, g->owner, error);
+done:
+    structure_fini(g, &s);
+    return rc;
+}

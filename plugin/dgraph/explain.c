@@ -1,0 +1,83 @@
+/* What a graph is, rank by rank.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/graph.h"
+#include "base/text.h"
+
+#include <stdio.h>
+
+/* A number over its mean; 1 of nothing. */
+static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
+{
+    return total > 0 ? (double)number * n_ranks / (double)total : 1;
+}
+
+static graft_graph_info total(const graft_graph *g, const struct gr_share *share)
+{
+    graft_graph_info all = { .size = sizeof all, .rank = -1, .n_vertices = g->n_vertices };
+    int64_t          most_owned = 0, most_entries = 0;
+
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) {
+        const struct gr_share *s = &share[p];
+
+        all.n_slice += s->n_slice;
+        all.n_owned += s->n_owned;
+        all.n_entries += s->n_entries;
+        all.n_cut += s->n_cut;
+        all.n_halo += s->n_halo;
+        if (s->n_owned > most_owned) most_owned = s->n_owned;
+        if (s->n_entries > most_entries) most_entries = s->n_entries;
+    }
+    all.vertex_imbalance = imbalance(most_owned, all.n_owned, g->comm->n_ranks);
+    all.entry_imbalance = imbalance(most_entries, all.n_entries, g->comm->n_ranks);
+    return all;
+}
+
+int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_t rank, graft_graph_info *info,
+                      graft_error *error)
+{
+    const graft_graph_info all = total(g, share);
+    const struct gr_share *s;
+
+    if (rank < -1 || rank >= g->comm->n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, g->comm->n_ranks - 1);
+    *info = all;
+    if (rank < 0) return GRAFT_OK;
+    s = &share[rank];
+    info->rank = rank;
+    info->n_slice = s->n_slice;
+    info->n_owned = s->n_owned;
+    info->n_entries = s->n_entries;
+    info->n_cut = s->n_cut;
+    info->n_halo = s->n_halo;
+    info->vertex_imbalance = imbalance(s->n_owned, all.n_owned, g->comm->n_ranks);
+    info->entry_imbalance = imbalance(s->n_entries, all.n_entries, g->comm->n_ranks);
+    return GRAFT_OK;
+}
+
+static void line(struct gr_text *text, const char *name, const graft_graph_info *i)
+{
+    gr_text_add(text, "%-6s %12lld %14lld %14lld %12lld %8.3f %8.3f\n", name, (long long)i->n_owned,
+                (long long)i->n_entries, (long long)i->n_cut, (long long)i->n_halo, i->vertex_imbalance,
+                i->entry_imbalance);
+}
+
+void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)
+{
+    struct gr_text   t = { text, capacity };
+    graft_error      none = { .size = sizeof none };
+    graft_graph_info info = { .size = sizeof info };
+    char             name[16];
+
+    gr_text_add(&t, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
+                g->value_type != 0 ? "weighted" : "not weighted");
+    gr_text_add(&t, "partition: %s\n", g->partition);
+    gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "entries", "cut", "halo", "v/mean",
+                "e/mean");
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) {
+        gr_graph_info(g, share, p, &info, &none);
+        snprintf(name, sizeof name, "%d", p);
+        line(&t, name, &info);
+    }
+    gr_graph_info(g, share, -1, &info, &none);
+    line(&t, "all", &info);
+}

@@ -1,0 +1,356 @@
+/* Making a graph over ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/graph.h"
+#include "base/crc.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank says of its slice. */
+struct record {
+    int64_t n_vertices, first_row, n_rows, n_entries;
+    int32_t value_type;
+    int32_t has_owner;
+    char    partition[16];
+    int64_t partition_file; /* CRC32C of the option */
+};
+
+int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error)
+{
+    const graft_csr *rows = slice->rows;
+    int32_t          rc = GRAFT_OK;
+
+    if (slice->n_vertices < 0 || slice->first_row < 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "slice: n_vertices is %lld and first_row %lld; none can be negative",
+                       (long long)slice->n_vertices, (long long)slice->first_row);
+    if (rows == NULL) return GRAFT_OK;
+    GR_TRY(gr_csr_check(rows, "slice.rows", 0, gr_threads(context, 0), error));
+    if (rows->n_cols != slice->n_vertices || rows->n_rows > slice->n_vertices - slice->first_row)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "slice: the rows are %lld x %lld and begin at %lld; a graph of %lld vertices has columns 0 to "
+                       "%lld, and no more rows",
+                       (long long)rows->n_rows, (long long)rows->n_cols, (long long)slice->first_row,
+                       (long long)slice->n_vertices, (long long)slice->n_vertices - 1);
+done:
+    return rc;
+}
+
+static struct record record_of(const graft_context *context, const graft_slice *slice)
+{
+    const char   *file = gr_option_text(context, GR_OPTION_PARTITION_FILE);
+    struct record r = { .n_vertices = slice->n_vertices, .first_row = slice->first_row };
+
+    r.n_rows = slice->rows != NULL ? slice->rows->n_rows : 0;
+    r.n_entries = r.n_rows > 0 ? gr_csr_entries(slice->rows) : 0;
+    r.value_type = r.n_entries > 0 && slice->rows->values != NULL ? slice->rows->value_type : 0;
+    r.has_owner = slice->owner != NULL;
+    snprintf(r.partition, sizeof r.partition, "%s", gr_option_text(context, GR_OPTION_PARTITION));
+    r.partition_file = gr_crc(0, file, strlen(file));
+    return r;
+}
+
+/* Whether rank `p` says what rank `q`, the first one with such a thing, says. */
+static int32_t differ(const char *what, int32_t q, int64_t of_q, int32_t p, int64_t of_p, graft_error *error)
+{
+    if (of_p == of_q) return GRAFT_OK;
+    gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %s is %lld on rank %d, %lld on rank %d", what, (long long)of_q,
+            q, (long long)of_p, p);
+    error->rank = p;
+    return error->code;
+}
+
+/* Whether the slice of rank `p` begins where those before it end, and the last one at the end of the graph. */
+static int32_t check_begin(const struct record *r, int32_t p, int32_t n_ranks, int64_t end, graft_error *error)
+{
+    const int64_t last = r[p].first_row + r[p].n_rows;
+
+    if (r[p].first_row != end) {
+        gr_fail(error, GRAFT_ERR_ARG, "the slice of rank %d begins at row %lld, but those before it end at %lld: %s", p,
+                (long long)r[p].first_row, (long long)end,
+                r[p].first_row < end ? "they overlap" : "there is a hole between them");
+    } else if (p + 1 == n_ranks && last != r[p].n_vertices) {
+        gr_fail(error, GRAFT_ERR_ARG, "the slice of the last rank, %d, ends at row %lld of %lld", p, (long long)last,
+                (long long)r[p].n_vertices);
+    } else {
+        return GRAFT_OK;
+    }
+    error->rank = p;
+    return error->code;
+}
+
+/* All ranks look at the same records, so all find the same fault. A rank without rows may say that it begins anywhere,
+ * one without entries nothing of values. */
+static int32_t check_records(struct record *r, int32_t n_ranks, graft_error *error)
+{
+    int32_t rowed = -1, valued = -1, rc = GRAFT_OK;
+    int64_t end = 0;
+
+    for (int32_t p = 0; p < n_ranks; p++) {
+        GR_TRY(differ("n_vertices", 0, r[0].n_vertices, p, r[p].n_vertices, error));
+        if (strcmp(r[0].partition, r[p].partition) != 0) {
+            gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: option partition is %s on rank 0, %s on rank %d",
+                    r[0].partition, r[p].partition, p);
+            error->rank = p;
+            return error->code;
+        }
+        GR_TRY(differ("the checksum of option partition.file", 0, r[0].partition_file, p, r[p].partition_file, error));
+        if (r[p].n_rows == 0) r[p].first_row = end;
+        GR_TRY(check_begin(r, p, n_ranks, end, error));
+        end += r[p].n_rows;
+        if (r[p].n_rows > 0 && rowed < 0) rowed = p;
+        if (r[p].n_entries > 0 && valued < 0) valued = p;
+        if (r[p].n_rows > 0)
+            GR_TRY(differ("whether owners are given", rowed, r[rowed].has_owner, p, r[p].has_owner, error));
+        if (r[p].n_entries > 0)
+            GR_TRY(differ("the type of values", valued, r[valued].value_type, p, r[p].value_type, error));
+    }
+done:
+    return rc;
+}
+
+static int32_t allocate(graft_graph *g, const graft_slice *slice, struct record **records, graft_error *error)
+{
+    const graft_context *context = g->context;
+    const int64_t        n_ranks = g->comm->n_ranks;
+    int32_t              rc = GRAFT_OK;
+
+    g->n_vertices = slice->n_vertices;
+    g->n_slice = slice->rows != NULL ? slice->rows->n_rows : 0;
+    GR_TRY(GR_NEW(context, *records, n_ranks, error));
+    GR_TRY(GR_NEW(context, g->share, n_ranks, error));
+    GR_TRY(GR_NEW(context, g->first, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, g->sent_start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, g->received_start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, g->part.halo.start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, g->owner, g->n_slice, error));
+    GR_TRY(GR_NEW(context, g->sent, g->n_slice, error));
+done:
+    return rc;
+}
+
+/* Gather what all ranks say of their slices, and see whether these are one graph. */
+static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error *error)
+{
+    struct record *records = NULL, mine = record_of(g->context, slice);
+    const int32_t  n_ranks = g->comm->n_ranks;
+    int32_t        rc = allocate(g, slice, &records, error);
+
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
+    GR_TRY(check_records(records, n_ranks, error));
+    for (int32_t p = 0; p < n_ranks; p++) {
+        g->share[p].n_slice = records[p].n_rows;
+        g->share[p].n_entries = records[p].n_entries;
+        g->first[p + 1] = g->first[p] + records[p].n_rows;
+        if (records[p].n_entries > 0) g->value_type = records[p].value_type;
+        if (records[p].n_rows > 0 && records[p].has_owner) g->is_given = 1;
+    }
+done:
+    gr_free(g->context, records);
+    return rc;
+}
+
+/* Rows and entries that go from one rank to another. */
+struct amount {
+    int64_t rows, entries;
+};
+
+/* A row on its way: its entries follow in other messages. */
+struct row {
+    int64_t vertex, entries;
+};
+
+/* The rows of all ranks on their way to their owners. */
+struct parcel {
+    struct amount *to, *from;    /* [n_ranks] */
+    int64_t       *out, *in;     /* [n_ranks + 1] where the bytes for and of each rank begin */
+    struct row    *row, *row_in; /* by owner, and in the order of ranks */
+    int64_t       *col, *col_in; /* of their entries */
+    char          *value, *value_in;
+    int64_t       *row_ptr; /* of the owned rows */
+    int64_t        entries; /* that are sent, and: */
+    int64_t        entries_in;
+};
+
+static void parcel_fini(const struct gr_comm *comm, struct parcel *p)
+{
+    void *const blocks[] = { p->to,  p->from,   p->out,   p->in,       p->row,    p->row_in,
+                             p->col, p->col_in, p->value, p->value_in, p->row_ptr };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(comm->context, blocks[i]);
+    *p = (struct parcel){ 0 };
+}
+
+/* How much goes where, and in which place: by owner, and for one owner in the order of the slice. */
+static int32_t plan_parcel(graft_graph *g, const graft_slice *slice, struct parcel *p, graft_error *error)
+{
+    const int64_t n_ranks = g->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(g->context, p->to, n_ranks, error));
+    GR_TRY(GR_NEW(g->context, p->from, n_ranks, error));
+    GR_TRY(GR_NEW(g->context, p->out, n_ranks + 1, error));
+    GR_TRY(GR_NEW(g->context, p->in, n_ranks + 1, error));
+    for (int64_t i = 0; i < g->n_slice; i++) {
+        struct amount *to = &p->to[g->owner[i]];
+
+        g->sent[i] = to->rows++;
+        to->entries += slice->rows->row_ptr[i + 1] - slice->rows->row_ptr[i];
+    }
+    for (int64_t q = 0; q < n_ranks; q++) g->sent_start[q + 1] = g->sent_start[q] + p->to[q].rows;
+    for (int64_t i = 0; i < g->n_slice; i++) g->sent[i] += g->sent_start[g->owner[i]];
+    p->entries = g->n_slice > 0 ? gr_csr_entries(slice->rows) : 0;
+done:
+    return rc;
+}
+
+static int32_t allocate_parcel(graft_graph *g, struct parcel *p, graft_error *error)
+{
+    const int64_t bytes = (int64_t)gr_value_bytes(g->value_type);
+    int32_t       rc = GRAFT_OK;
+
+    for (int32_t q = 0; q < g->comm->n_ranks; q++) {
+        g->received_start[q + 1] = g->received_start[q] + p->from[q].rows;
+        p->entries_in += p->from[q].entries;
+    }
+    g->n_owned = g->received_start[g->comm->n_ranks];
+    if (g->n_owned > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would own %lld vertices, at most %d", (long long)g->n_owned,
+                       INT32_MAX);
+    GR_TRY(GR_NEW(g->context, g->vertex, g->n_owned, error));
+    GR_TRY(GR_NEW(g->context, p->row_ptr, g->n_owned + 1, error));
+    GR_TRY(GR_NEW(g->context, p->row, g->n_slice, error));
+    GR_TRY(GR_NEW(g->context, p->row_in, g->n_owned, error));
+    GR_TRY(GR_NEW(g->context, p->col, p->entries, error));
+    GR_TRY(GR_NEW(g->context, p->col_in, p->entries_in, error));
+    GR_TRY(GR_NEW(g->context, p->value, p->entries * bytes, error));
+    GR_TRY(GR_NEW(g->context, p->value_in, p->entries_in * bytes, error));
+done:
+    return rc;
+}
+
+/* Put the rows of the slice in the order in which they go. p->out counts entries here. */
+static void pack(const graft_graph *g, const graft_slice *slice, struct parcel *p)
+{
+    const uint64_t bytes = gr_value_bytes(g->value_type);
+
+    for (int32_t q = 0; q < g->comm->n_ranks; q++) p->out[q + 1] = p->out[q] + p->to[q].entries;
+    for (int64_t i = 0; i < g->n_slice; i++) {
+        const int64_t begin = slice->rows->row_ptr[i], end = slice->rows->row_ptr[i + 1];
+        const int64_t put = p->out[g->owner[i]] - begin;
+
+        p->row[g->sent[i]] = (struct row){ slice->first_row + i, end - begin };
+        for (int64_t e = begin; e < end; e++) p->col[put + e] = gr_csr_column(slice->rows, e);
+        if (bytes > 0 && begin < end)
+            memcpy(p->value + (uint64_t)(put + begin) * bytes,
+                   (const char *)slice->rows->values + (uint64_t)begin * bytes, (uint64_t)(end - begin) * bytes);
+        p->out[g->owner[i]] += end - begin;
+    }
+}
+
+/* Where the bytes for and of each rank begin, with so many for each row and each entry. */
+static void lay_out(const graft_graph *g, struct parcel *p, int64_t row_bytes, int64_t entry_bytes)
+{
+    p->out[0] = 0;
+    for (int32_t q = 0; q < g->comm->n_ranks; q++) {
+        p->out[q + 1] = p->out[q] + p->to[q].rows * row_bytes + p->to[q].entries * entry_bytes;
+        p->in[q + 1] = p->in[q] + p->from[q].rows * row_bytes + p->from[q].entries * entry_bytes;
+    }
+}
+
+/* Send the rows to their owners. They arrive in the order of vertices, for those of a slice come in order, and so do
+ * the slices. */
+static int32_t deliver(graft_graph *g, const graft_slice *slice, struct parcel *p, graft_error *error)
+{
+    const int64_t bytes = (int64_t)gr_value_bytes(g->value_type);
+    int32_t       rc = plan_parcel(g, slice, p, error);
+
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_alltoall(g->comm, p->to, sizeof *p->to, p->from, error));
+    rc = allocate_parcel(g, p, error);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    pack(g, slice, p);
+    lay_out(g, p, sizeof *p->row, 0);
+    GR_TRY(gr_comm_alltoallv(g->comm, p->row, p->out, p->row_in, p->in, error));
+    lay_out(g, p, 0, sizeof *p->col);
+    GR_TRY(gr_comm_alltoallv(g->comm, p->col, p->out, p->col_in, p->in, error));
+    lay_out(g, p, 0, bytes);
+    GR_TRY(gr_comm_alltoallv(g->comm, p->value, p->out, p->value_in, p->in, error));
+    for (int64_t i = 0; i < g->n_owned; i++) {
+        g->vertex[i] = p->row_in[i].vertex;
+        p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].entries;
+    }
+    gr_free(g->context, p->col);
+    gr_free(g->context, p->value);
+    p->col = NULL;
+    p->value = NULL;
+done:
+    return rc;
+}
+
+int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct gr_share *share, graft_error *error)
+{
+    struct gr_share mine = { .n_slice = g->n_slice, .n_owned = g->n_owned, .n_halo = part->halo.count };
+
+    mine.n_cut = gr_csr_entries(&part->remote);
+    mine.n_entries = gr_csr_entries(&part->local) + mine.n_cut;
+    return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
+}
+
+static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error *error)
+{
+    struct parcel   parcel = { 0 };
+    struct gr_names names = { 0 };
+    int32_t         rc = GRAFT_OK;
+
+    GR_TRY(join_slices(g, slice, error));
+    GR_TRY(gr_owner_find(g, slice, error));
+    GR_TRY(deliver(g, slice, &parcel, error));
+    GR_TRY(gr_names_find(g, parcel.col_in, parcel.entries_in, &names, error));
+    rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &names, error);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    rc = gr_graph_share(g, &g->part, g->share, error);
+done:
+    gr_names_fini(g->context, &names);
+    parcel_fini(g->comm, &parcel);
+    return rc;
+}
+
+int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const graft_slice *slice, graft_graph **graph,
+                        graft_error *error)
+{
+    graft_graph *made = NULL;
+    int32_t      rc = GR_NEW(context, made, 1, error);
+
+    if (rc == GRAFT_OK) {
+        made->context = context;
+        made->comm = comm;
+        made->references = 1;
+    }
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(distribute(made, slice, error));
+    *graph = made;
+    made = NULL;
+done:
+    gr_graph_destroy(made);
+    return rc;
+}
+
+void gr_graph_destroy(graft_graph *g)
+{
+    if (g == NULL || --g->references > 0) return;
+    gr_csr_fini(g->context, &g->local);
+    gr_csr_fini(g->context, &g->remote);
+    gr_free(g->context, g->part.halo.start);
+    gr_free(g->context, g->part.halo.place);
+    gr_free(g->context, g->share);
+    gr_free(g->context, g->first);
+    gr_free(g->context, g->owner);
+    gr_free(g->context, g->vertex);
+    gr_free(g->context, g->sent);
+    gr_free(g->context, g->sent_start);
+    gr_free(g->context, g->received_start);
+    gr_comm_destroy(g->own_comm);
+    gr_free(g->context, g);
+}

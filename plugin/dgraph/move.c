@@ -1,0 +1,133 @@
+/* Rows of bytes from the order of slices to that of owners, and back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/graph.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { STRIP_LEAST = 32, BUFFER_MOST = 32 << 20 };
+
+/* Rows go in strips of so many bytes, lest there be two more copies of all: as many as fit for the rank that has most
+ * rows, which all ranks know. */
+static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
+{
+    int64_t rows = 1, strip;
+
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) {
+        if (g->share[p].n_slice > rows) rows = g->share[p].n_slice;
+        if (g->share[p].n_owned > rows) rows = g->share[p].n_owned;
+    }
+    strip = BUFFER_MOST / rows < STRIP_LEAST ? STRIP_LEAST : BUFFER_MOST / rows;
+    return strip < row_bytes ? strip : row_bytes;
+}
+
+/* A strip on its way: packed as it is sent, and as it comes. */
+struct strip {
+    int64_t  bytes; /* of each row */
+    char    *out, *in;
+    int64_t *out_at, *in_at; /* [n_ranks + 1] */
+};
+
+static int32_t strip_init(const graft_graph *g, const graft_move *move, struct strip *s, graft_error *error)
+{
+    const int to_owners = move->direction == GRAFT_TO_OWNERS;
+    int32_t   rc = GRAFT_OK;
+
+    s->bytes = strip_bytes(g, move->row_bytes);
+    GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
+    GR_TRY(GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error));
+    GR_TRY(GR_NEW(g->context, s->out_at, g->comm->n_ranks + 1, error));
+    GR_TRY(GR_NEW(g->context, s->in_at, g->comm->n_ranks + 1, error));
+done:
+    return rc;
+}
+
+/* Move `bytes` of each row, from byte `at` on. Owned rows lie in the order of the ranks whose slices had them, so only
+ * those of the slice change places. */
+static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t at, int64_t bytes, struct strip *s,
+                          graft_error *error)
+{
+    const int      to_owners = move->direction == GRAFT_TO_OWNERS;
+    const int64_t *out = to_owners ? g->sent_start : g->received_start;
+    const int64_t *in = to_owners ? g->received_start : g->sent_start;
+    const int64_t  rows_out = out[g->comm->n_ranks], rows_in = in[g->comm->n_ranks];
+    int32_t        rc;
+
+    for (int64_t i = 0; i < rows_out; i++)
+        memcpy(s->out + (to_owners ? g->sent[i] : i) * bytes, (const char *)move->from + i * move->from_stride + at,
+               (uint64_t)bytes);
+    for (int32_t p = 0; p <= g->comm->n_ranks; p++) {
+        s->out_at[p] = out[p] * bytes;
+        s->in_at[p] = in[p] * bytes;
+    }
+    rc = gr_comm_alltoallv(g->comm, s->out, s->out_at, s->in, s->in_at, error);
+    for (int64_t i = 0; i < rows_in && rc == GRAFT_OK; i++)
+        memcpy((char *)move->to + i * move->to_stride + at, s->in + (to_owners ? i : g->sent[i]) * bytes,
+               (uint64_t)bytes);
+    return rc;
+}
+
+/* Whether `rows` rows of a stride can be where `data` says. */
+static int32_t check_rows(const graft_move *move, const void *data, int64_t stride, int64_t rows, const char *name,
+                          graft_error *error)
+{
+    int64_t bytes;
+
+    if (stride < move->row_bytes || __builtin_mul_overflow(stride, rows, &bytes))
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "move: %s_stride is %lld bytes; it should be %lld at least, and all rows not more than memory "
+                       "can be",
+                       name, (long long)stride, (long long)move->row_bytes);
+    if (data == NULL && rows > 0 && move->row_bytes > 0) return gr_fail(error, GRAFT_ERR_ARG, "move: %s is null", name);
+    return GRAFT_OK;
+}
+
+static int overlap(const graft_move *m, int64_t rows_from, int64_t rows_to)
+{
+    const uintptr_t from = (uintptr_t)m->from, to = (uintptr_t)m->to;
+
+    if (rows_from == 0 || rows_to == 0 || m->row_bytes == 0) return 0;
+    return from < to + (uintptr_t)((rows_to - 1) * m->to_stride + m->row_bytes) &&
+           to < from + (uintptr_t)((rows_from - 1) * m->from_stride + m->row_bytes);
+}
+
+static int32_t check(const graft_graph *g, const graft_move *m, graft_error *error)
+{
+    const int to_owners = m->direction == GRAFT_TO_OWNERS;
+    int32_t   rc = GRAFT_OK;
+
+    if (m->direction != GRAFT_TO_OWNERS && m->direction != GRAFT_TO_SLICES)
+        return gr_fail(error, GRAFT_ERR_ARG, "move: direction is %d, expected 1 (to owners) or 2 (to slices)",
+                       m->direction);
+    if (m->row_bytes < 0) return gr_fail(error, GRAFT_ERR_ARG, "move: row_bytes is %lld", (long long)m->row_bytes);
+    GR_TRY(check_rows(m, m->from, m->from_stride, to_owners ? g->n_slice : g->n_owned, "from", error));
+    GR_TRY(check_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
+    if (overlap(m, to_owners ? g->n_slice : g->n_owned, to_owners ? g->n_owned : g->n_slice))
+        return gr_fail(error, GRAFT_ERR_ARG, "move: from and to overlap in memory");
+done:
+    return rc;
+}
+
+int32_t gr_graph_move(graft_graph *g, const graft_move *move, graft_error *error)
+{
+    static const char *const names[] = { "direction of a move", "row_bytes of a move" };
+    const uint64_t           values[] = { (uint64_t)move->direction, (uint64_t)move->row_bytes };
+    struct strip             strip = { 0 };
+    int32_t                  rc = check(g, move, error);
+
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
+    rc = strip_init(g, move, &strip, error);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    for (int64_t at = 0; at < move->row_bytes; at += strip.bytes) {
+        const int64_t left = move->row_bytes - at;
+
+        GR_TRY(move_strip(g, move, at, left < strip.bytes ? left : strip.bytes, &strip, error));
+    }
+done:
+    gr_free(g->context, strip.out);
+    gr_free(g->context, strip.in);
+    gr_free(g->context, strip.out_at);
+    gr_free(g->context, strip.in_at);
+    return rc;
+}

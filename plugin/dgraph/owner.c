@@ -1,0 +1,105 @@
+/* Which rank owns which vertex.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/owner.h"
+#include "partition/metis.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_error *error)
+{
+    for (int64_t i = 0; i < graph->n_slice; i++) {
+        if (slice->owner[i] >= 0 && slice->owner[i] < graph->comm->n_ranks) continue;
+        return gr_fail(error, GRAFT_ERR_ARG, "vertex %lld shall be owned by rank %d, expected one of 0 to %d",
+                       (long long)(slice->first_row + i), slice->owner[i], graph->comm->n_ranks - 1);
+    }
+    memcpy(graph->owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
+    return GRAFT_OK;
+}
+
+static void own_blocks(const graft_graph *graph, const struct gr_slice *slice, int32_t *owner)
+{
+    int64_t before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
+
+    for (int32_t p = 0; p < graph->comm->n_ranks; p++) {
+        int64_t *const to[] = { total, before };
+
+        for (int i = 0; i < 1 + (p < graph->comm->rank); i++) {
+            to[i][GR_SHARE_VERTICES] += graph->share[p].n_slice;
+            to[i][GR_SHARE_ENTRIES] += graph->share[p].n_entries;
+        }
+    }
+    gr_partition_block(slice, before, total, graph->comm->n_ranks, owner);
+}
+
+struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice)
+{
+    static const int64_t   no_rows[1];
+    static const graft_csr nothing = { .size = sizeof nothing, .index_type = GRAFT_I32, .row_ptr = no_rows };
+
+    if (graph->n_slice == 0) return (struct gr_slice){ .rows = &nothing };
+    return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .trained = slice->trained };
+}
+
+/* By the method of option "partition", each rank by itself. Stream deals out each slice evenly, so that all together
+ * are even too. */
+static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const char *method, graft_error *error)
+{
+    const struct gr_slice rows = gr_owner_rows(graph, slice);
+    const int32_t         n_ranks = graph->comm->n_ranks;
+
+    if (graph->n_slice == 0) return GRAFT_OK;
+    if (strcmp(method, "stream") == 0) return gr_partition_stream(graph->context, &rows, n_ranks, graph->owner, error);
+    if (strcmp(method, "block") == 0) {
+        own_blocks(graph, &rows, graph->owner);
+    } else if (strcmp(method, "hash") == 0) {
+        gr_partition_hash(slice->first_row, graph->n_slice, n_ranks, graph->owner);
+    } else {
+        for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = graph->comm->rank;
+    }
+    return GRAFT_OK;
+}
+
+/* By option "partition". */
+static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
+{
+    const char *method = gr_option_text(graph->context, GR_OPTION_PARTITION);
+    const int   is_auto = gr_option_is(graph->context, GR_OPTION_PARTITION, "auto");
+    graft_error too_large = GRAFT_INIT(graft_error);
+    int64_t     entries = 0;
+    int32_t     rc = GRAFT_OK;
+
+    snprintf(graph->partition, sizeof graph->partition, "%s", method);
+    if ((is_auto || gr_option_is(graph->context, GR_OPTION_PARTITION, "metis")) && graph->comm->n_ranks > 1) {
+        for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_entries;
+        rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
+        if (rc == GRAFT_OK)
+            return gr_owner_choose(graph, slice, is_auto ? GR_PARTITION_AUTO : GR_PARTITION_METIS, error);
+        if (!is_auto) return gr_fail(error, rc, "%s", too_large.message); /* all ranks see the same */
+        snprintf(graph->partition, sizeof graph->partition, "auto: stream, slice by slice, for %.200s",
+                 too_large.message);
+        if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
+        method = "stream";
+    }
+    rc = own_alone(graph, slice, method, error);
+    return gr_comm_agree(graph->comm, rc, error);
+}
+
+int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
+{
+    const char              *file = gr_option_text(graph->context, GR_OPTION_PARTITION_FILE);
+    struct gr_graph_identity identity;
+    int32_t                  found = 0, rc = GRAFT_OK;
+
+    if (graph->is_given) {
+        snprintf(graph->partition, sizeof graph->partition, "by the host");
+        if (graph->n_slice > 0) rc = take_given(graph, slice, error);
+        return gr_comm_agree(graph->comm, rc, error);
+    }
+    if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
+    if (found) goto done;
+    GR_TRY(own_by_method(graph, slice, error));
+    if (file[0] != '\0') rc = gr_owner_save(graph, file, &identity, error);
+done:
+    return rc;
+}

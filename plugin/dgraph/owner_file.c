@@ -1,0 +1,92 @@
+/* Owners in a file that rank 0 reads and writes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/owner.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+
+/* The owners of all vertices on rank 0, and the way there. */
+struct all_owners {
+    struct gr_root root;
+    int32_t       *owner; /* [n_vertices] on rank 0 */
+    uint64_t      *print; /* [n_ranks] fingerprints of the slices */
+};
+
+static int32_t all_owners_init(const graft_graph *g, struct all_owners *all, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *all = (struct all_owners){ 0 };
+    GR_TRY(gr_root_init(g, &all->root, error));
+    GR_TRY(GR_NEW(g->context, all->owner, gr_root_rows(g), error));
+    GR_TRY(GR_NEW(g->context, all->print, g->comm->n_ranks, error));
+done:
+    return rc;
+}
+
+static void all_owners_fini(const graft_graph *g, struct all_owners *all)
+{
+    gr_root_fini(g, &all->root);
+    gr_free(g->context, all->owner);
+    gr_free(g->context, all->print);
+}
+
+static int32_t identify(const graft_graph *g, const graft_slice *slice, uint64_t *print,
+                        struct gr_graph_identity *identity, graft_error *error)
+{
+    const struct gr_slice rows = gr_owner_rows(g, slice);
+    const uint64_t        mine = g->n_slice > 0 ? gr_slice_fingerprint(&rows) : 0;
+    int32_t               rc = gr_comm_allgather(g->comm, &mine, sizeof mine, print, error);
+
+    *identity = (struct gr_graph_identity){ .n_vertices = g->n_vertices };
+    for (int32_t p = 0; p < g->comm->n_ranks && rc == GRAFT_OK; p++) {
+        identity->n_entries += g->share[p].n_entries;
+        identity->fingerprint += print[p];
+    }
+    return rc;
+}
+
+/* What rank 0 does: the file, or a place for it. */
+static int32_t look(const graft_graph *g, const char *path, const struct gr_graph_identity *identity, int32_t *owner,
+                    int32_t *found, graft_error *error)
+{
+    const int32_t rc = gr_owners_read(g->context, path, identity, g->comm->n_ranks, owner, error);
+
+    *found = rc == GRAFT_OK;
+    return rc == GRAFT_ERR_NOT_FOUND ? gr_owners_check_place(path, identity, g->comm->n_ranks, error) : rc;
+}
+
+int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path, struct gr_graph_identity *identity,
+                      int32_t *found, graft_error *error)
+{
+    struct all_owners all;
+    int32_t           rc = all_owners_init(g, &all, error);
+
+    *found = 0;
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(identify(g, slice, all.print, identity, error));
+    if (g->comm->rank == 0) rc = look(g, path, identity, all.owner, found, error);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
+    if (!*found) goto done;
+    GR_TRY(gr_root_scatter(g, &all.root, sizeof *g->owner, all.owner, g->owner, error));
+    snprintf(g->partition, sizeof g->partition, "from the file %.300s", path);
+done:
+    all_owners_fini(g, &all);
+    return rc;
+}
+
+int32_t gr_owner_save(const graft_graph *g, const char *path, const struct gr_graph_identity *identity,
+                      graft_error *error)
+{
+    struct all_owners all;
+    int32_t           rc = all_owners_init(g, &all, error);
+
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_root_gather(g, &all.root, sizeof *g->owner, 0, g->owner, all.owner, error));
+    if (g->comm->rank == 0) rc = gr_owners_write(path, identity, g->comm->n_ranks, all.owner, error);
+    rc = gr_comm_agree(g->comm, rc, error);
+done:
+    all_owners_fini(g, &all);
+    return rc;
+}

@@ -1,0 +1,192 @@
+/* Parts of a graph over ranks in another order, and of the first rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/part.h"
+#include "base/memory.h"
+#include "graph/order.h"
+
+#include <string.h>
+
+int32_t gr_made_part_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks, int64_t count,
+                          graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, made->halo_start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, made->halo_place, count, error));
+    made->part.halo = (struct gr_halo){ count, made->halo_start, made->halo_place };
+done:
+    return rc;
+}
+
+void gr_made_part_fini(const graft_context *context, struct gr_made_part *made)
+{
+    gr_csr_fini(context, &made->local);
+    gr_csr_fini(context, &made->remote);
+    gr_free(context, made->halo_start);
+    gr_free(context, made->halo_place);
+    *made = (struct gr_made_part){ 0 };
+}
+
+int64_t gr_made_part_bytes(const struct gr_made_part *made)
+{
+    return gr_csr_bytes(&made->local) + gr_csr_bytes(&made->remote) + gr_bytes(made->halo_start) +
+           gr_bytes(made->halo_place);
+}
+
+static int64_t copy_bytes(const graft_csr *csr)
+{
+    return gr_csr_copy_bytes(csr, csr->n_rows, gr_csr_entries(csr));
+}
+
+int64_t gr_part_reorder_bytes(const struct gr_part *part)
+{
+    const int64_t local = copy_bytes(&part->local), remote = copy_bytes(&part->remote);
+
+    return remote + (local > remote ? 2 * local : local + remote);
+}
+
+/* Columns of each row by rising number: a transpose comes sorted. */
+static int32_t sort_rows(const graft_context *context, struct gr_csr *csr, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int times = 0; times < 2; times++) {
+        struct gr_csr turned = { 0 };
+
+        GR_TRY(gr_csr_transpose(context, &csr->view, &turned, error));
+        gr_csr_fini(context, csr);
+        *csr = turned;
+    }
+done:
+    return rc;
+}
+
+/* The halo by owner and new place. name[s] is what vertex s of the old one is called there. */
+static int32_t sort_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
+                         const int32_t *new_place, int32_t *name, struct gr_made_part *made, graft_error *error)
+{
+    const int64_t most = (int64_t)INT32_MAX << 32;
+    int64_t      *keys = NULL; /* the place, and behind it the number in the old halo */
+    int32_t       rc = gr_made_part_halo(context, made, n_ranks, old->count, error);
+
+    GR_TRY(rc);
+    GR_TRY(GR_NEW(context, keys, old->count, error));
+    for (int64_t s = 0; s < old->count; s++) keys[s] = (int64_t)new_place[s] << 32 | s;
+    for (int32_t q = 0; q < n_ranks; q++) {
+        int64_t count = old->start[q + 1] - old->start[q];
+
+        made->halo_start[q + 1] = old->start[q + 1];
+        GR_TRY(gr_sort_unique(context, keys + old->start[q], most, &count, error));
+    }
+    for (int64_t s = 0; s < old->count; s++) {
+        made->halo_place[s] = (int32_t)(keys[s] >> 32);
+        name[(uint32_t)keys[s]] = (int32_t)s;
+    }
+done:
+    gr_free(context, keys);
+    return rc;
+}
+
+/* The rows of others' vertices in the order, under their new names. */
+static int32_t reorder_remote(const graft_context *context, const graft_csr *remote, const int64_t *order,
+                              const int32_t *name, struct gr_made_part *made, graft_error *error)
+{
+    struct gr_csr *csr = &made->remote;
+    int64_t        to = 0;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_csr_init(context, csr, remote, remote->n_rows, remote->n_cols, gr_csr_entries(remote), error));
+    for (int64_t i = 0; i < remote->n_rows; i++) {
+        for (int64_t e = remote->row_ptr[order[i]]; e < remote->row_ptr[order[i] + 1]; e++)
+            gr_csr_put(csr, to++, name[gr_csr_column(remote, e)], remote, e);
+        csr->row_ptr[i + 1] = to;
+    }
+    GR_TRY(sort_rows(context, csr, error));
+    made->part.remote = csr->view;
+done:
+    return rc;
+}
+
+/* Where vertex v goes: place[order[i]] = i, of 4 bytes, as others are told. */
+static int32_t places_of(const graft_context *context, const int64_t *order, int64_t n, int32_t **place,
+                         graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, *place, n, error));
+    for (int64_t i = 0; i < n; i++) (*place)[order[i]] = (int32_t)i;
+done:
+    return rc;
+}
+
+int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
+                        struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error)
+{
+    int32_t *place = NULL, *packed = NULL, *new_place = NULL, *name = NULL;
+    int32_t  rc = gr_order_apply(context, &part->local, order, &made->local, error);
+
+    if (rc == GRAFT_OK) rc = sort_rows(context, &made->local, error);
+    if (rc == GRAFT_OK) rc = places_of(context, order, part->local.n_rows, &place, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links->send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, new_place, part->halo.count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, name, part->halo.count, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    made->part.local = made->local.view;
+    GR_TRY(gr_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
+    rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, name, made, error);
+    if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, name, made, error);
+    rc = gr_comm_agree(comm, rc, error);
+done:
+    gr_free(context, place);
+    gr_free(comm->context, packed);
+    gr_free(comm->context, new_place);
+    gr_free(context, name);
+    return rc;
+}
+
+/* Those of the halo that are gathered from, in the order they have; name[s] is what they are called then. */
+static int32_t narrow_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks, int32_t *name,
+                           struct gr_made_part *made, graft_error *error)
+{
+    int64_t count = 0, to = 0;
+    int32_t rc = GRAFT_OK;
+
+    for (int64_t s = 0; s < old->count; s++) count += name[s] != 0;
+    GR_TRY(gr_made_part_halo(context, made, n_ranks, count, error));
+    for (int32_t q = 0; q < n_ranks; q++) {
+        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) {
+            if (name[s] == 0) continue;
+            made->halo_place[to] = old->place[s];
+            name[s] = (int32_t)to++;
+        }
+        made->halo_start[q + 1] = to;
+    }
+done:
+    return rc;
+}
+
+int32_t gr_part_first(const graft_context *context, const struct gr_part *part, int32_t n_ranks, int64_t n_rows,
+                      int64_t n_cols, struct gr_made_part *made, graft_error *error)
+{
+    const graft_csr *remote = &part->remote;
+    const int64_t    entries = remote->row_ptr[n_rows];
+    graft_csr        like = *remote;
+    int32_t         *name = NULL, *column, rc = GRAFT_OK;
+
+    like.values = NULL;
+    GR_TRY(GR_NEW(context, name, part->halo.count, error));
+    for (int64_t e = 0; e < entries; e++) name[gr_csr_column(remote, e)] = 1;
+    GR_TRY(narrow_halo(context, &part->halo, n_ranks, name, made, error));
+    GR_TRY(gr_csr_init(context, &made->remote, &like, n_rows, made->part.halo.count, entries, error));
+    column = made->remote.col_idx;
+    for (int64_t e = 0; e < entries; e++) column[e] = name[gr_csr_column(remote, e)];
+    memcpy(made->remote.row_ptr, remote->row_ptr, (uint64_t)(n_rows + 1) * sizeof *remote->row_ptr);
+    made->part.remote = made->remote.view;
+    made->part.remote.values = remote->values;
+    made->part.local = part->local;
+    made->part.local.n_rows = n_rows;
+    made->part.local.n_cols = n_cols;
+done:
+    gr_free(context, name);
+    return rc;
+}

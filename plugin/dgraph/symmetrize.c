@@ -1,0 +1,248 @@
+/* Every edge of a graph over ranks in both directions: the owner of a column is told of the rows that have it, and
+ * merges these entries with those that it has.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/part.h"
+#include "base/memory.h"
+
+/* The entries of others that lead to the vertices of this rank, and what they are made from. */
+struct back {
+    struct gr_links links;
+    struct gr_csr   turned;         /* the remote matrix transposed: what goes, by the rank that it goes to */
+    int64_t        *length;         /* [halo] entries of each row of it */
+    int64_t        *length_in;      /* [rows that come] likewise */
+    int64_t        *start;          /* [n_ranks + 1] entries that come, by rank */
+    int64_t        *out_at, *in_at; /* [n_ranks + 1] bytes */
+    int32_t        *column;         /* [entries that come] which vertex of the other rank has it in its row */
+    char           *value;
+};
+
+static void back_fini(const graft_context *context, struct gr_comm *comm, struct back *b)
+{
+    gr_links_fini(comm, &b->links);
+    gr_free(context, b->turned.row_ptr);
+    gr_free(comm->context, b->turned.col_idx);
+    gr_free(comm->context, b->turned.values);
+    gr_free(comm->context, b->length);
+    gr_free(comm->context, b->length_in);
+    gr_free(context, b->start);
+    gr_free(context, b->out_at);
+    gr_free(context, b->in_at);
+    gr_free(comm->context, b->column);
+    gr_free(comm->context, b->value);
+    *b = (struct back){ 0 };
+}
+
+static int64_t value_bytes(const graft_csr *csr)
+{
+    return csr->values != NULL ? (int64_t)gr_value_bytes(csr->value_type) : 0;
+}
+
+static int32_t turn(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct back *b,
+                    graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_csr_transpose(context, &part->remote, &b->turned, error));
+    GR_TRY(GR_NEW(context, b->length, part->halo.count, error));
+    GR_TRY(GR_NEW(context, b->start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, b->out_at, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, b->in_at, n_ranks + 1, error));
+    for (int64_t s = 0; s < part->halo.count; s++) b->length[s] = b->turned.row_ptr[s + 1] - b->turned.row_ptr[s];
+done:
+    return rc;
+}
+
+/* So many bytes of all entries, to where their columns are owned. */
+static int32_t send_entries(struct gr_comm *comm, const struct gr_halo *halo, struct back *b, const void *from,
+                            void *to, int64_t bytes, graft_error *error)
+{
+    for (int32_t q = 0; q <= comm->n_ranks; q++) {
+        b->out_at[q] = b->turned.row_ptr[halo->start[q]] * bytes;
+        b->in_at[q] = b->start[q] * bytes;
+    }
+    return gr_comm_alltoallv(comm, from, b->out_at, to, b->in_at, error);
+}
+
+static int32_t exchange(const graft_context *context, struct gr_comm *comm, const struct gr_part *part, struct back *b,
+                        graft_error *error)
+{
+    const int64_t  bytes = value_bytes(&part->remote);
+    const int64_t *rows = NULL;
+    int32_t        rc = turn(context, part, comm->n_ranks, b, error);
+
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_links_init(context, comm, &part->halo, &b->links, error));
+    rows = b->links.send_start;
+    GR_TRY(gr_comm_agree(comm, GR_NEW(context, b->length_in, rows[comm->n_ranks], error), error));
+    GR_TRY(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
+    for (int32_t q = 0; q < comm->n_ranks; q++) {
+        b->start[q + 1] = b->start[q];
+        for (int64_t i = rows[q]; i < rows[q + 1]; i++) b->start[q + 1] += b->length_in[i];
+    }
+    rc = GR_NEW(context, b->column, b->start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, b->start[comm->n_ranks] * bytes, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(send_entries(comm, &part->halo, b, b->turned.col_idx, b->column, sizeof *b->column, error));
+    if (bytes > 0) rc = send_entries(comm, &part->halo, b, b->turned.values, b->value, bytes, error);
+done:
+    return rc;
+}
+
+/* The vertices of others that this rank gathers from, and those that gather from it. */
+static int32_t join_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks, const struct back *b,
+                         struct gr_made_part *made, graft_error *error)
+{
+    int64_t *keys = NULL, *count = NULL, total = 0, put = 0;
+    int32_t  rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, keys, old->count + b->start[n_ranks], error));
+    GR_TRY(GR_NEW(context, count, n_ranks, error));
+    for (int32_t q = 0; q < n_ranks; q++) {
+        int64_t *const begin = keys + total;
+
+        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) begin[count[q]++] = old->place[s];
+        for (int64_t e = b->start[q]; e < b->start[q + 1]; e++) begin[count[q]++] = b->column[e];
+        GR_TRY(gr_sort_unique(context, begin, INT32_MAX, &count[q], error));
+        total += count[q];
+    }
+    if (total > INT32_MAX) {
+        rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                     "made symmetric, its rows gather from %lld vertices of other ranks, at most %d", (long long)total,
+                     INT32_MAX);
+        goto done;
+    }
+    GR_TRY(gr_made_part_halo(context, made, n_ranks, total, error));
+    for (int32_t q = 0; q < n_ranks; q++) made->halo_start[q + 1] = made->halo_start[q] + count[q];
+    for (; put < total; put++) made->halo_place[put] = (int32_t)keys[put];
+done:
+    gr_free(context, keys);
+    gr_free(context, count);
+    return rc;
+}
+
+/* The vertex of rank `q` at this place, among the halo; it is there. */
+static int64_t name_of(const struct gr_halo *halo, int32_t q, int32_t place)
+{
+    int64_t low = halo->start[q], high = halo->start[q + 1];
+
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (halo->place[middle] <= place) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* What came, as rows of this rank. It came by rank, and from each in the order of its vertices, so rows are sorted. */
+static int32_t gather_rows(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
+                           const struct back *b, const struct gr_halo *halo, struct gr_csr *rows, graft_error *error)
+{
+    const int64_t *sent = b->links.send_start;
+    graft_csr      like = part->remote;
+    int64_t       *next = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    if (like.values != NULL) like.values = b->value;
+    GR_TRY(gr_csr_init(context, rows, &like, like.n_rows, halo->count, b->start[n_ranks], error));
+    GR_TRY(GR_NEW(context, next, like.n_rows, error));
+    for (int64_t i = 0; i < sent[n_ranks]; i++) rows->row_ptr[b->links.place[i] + 1] += b->length_in[i];
+    for (int64_t v = 0; v < like.n_rows; v++) {
+        next[v] = rows->row_ptr[v];
+        rows->row_ptr[v + 1] += rows->row_ptr[v];
+    }
+    for (int32_t q = 0; q < n_ranks; q++) {
+        int64_t e = b->start[q];
+
+        for (int64_t i = sent[q]; i < sent[q + 1]; i++)
+            for (int64_t end = e + b->length_in[i]; e < end; e++)
+                gr_csr_put(rows, next[b->links.place[i]]++, name_of(halo, q, b->column[e]), &like, e);
+    }
+done:
+    gr_free(context, next);
+    return rc;
+}
+
+/* The entries that were there, sorted, under the names of the new halo. */
+static int32_t rename_rows(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
+                           const struct gr_csr *turned, const struct gr_halo *halo, struct gr_csr *rows,
+                           graft_error *error)
+{
+    int32_t *name = NULL, *column, rc = GRAFT_OK;
+
+    GR_TRY(gr_csr_transpose(context, &turned->view, rows, error));
+    GR_TRY(GR_NEW(context, name, old->count, error));
+    for (int32_t q = 0; q < n_ranks; q++)
+        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) name[s] = (int32_t)name_of(halo, q, old->place[s]);
+    column = rows->col_idx;
+    for (int64_t e = 0; e < gr_csr_entries(&rows->view); e++) column[e] = name[column[e]];
+    rows->view.n_cols = halo->count;
+done:
+    gr_free(context, name);
+    return rc;
+}
+
+static int32_t unite(const graft_context *context, const graft_csr *there, const graft_csr *back, struct gr_csr *both,
+                     graft_error *error)
+{
+    return gr_csr_union(context, there, back, gr_csr_union_entries(there, back), both, error);
+}
+
+static int32_t unite_remote(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct back *b,
+                            struct gr_made_part *made, graft_error *error)
+{
+    struct gr_csr there = { 0 }, came = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(join_halo(context, &part->halo, n_ranks, b, made, error));
+    GR_TRY(rename_rows(context, &part->halo, n_ranks, &b->turned, &made->part.halo, &there, error));
+    gr_csr_fini(context, &b->turned);
+    GR_TRY(gather_rows(context, part, n_ranks, b, &made->part.halo, &came, error));
+    GR_TRY(unite(context, &there.view, &came.view, &made->remote, error));
+    made->part.remote = made->remote.view;
+done:
+    gr_csr_fini(context, &there);
+    gr_csr_fini(context, &came);
+    return rc;
+}
+
+static int32_t unite_local(const graft_context *context, const graft_csr *local, struct gr_made_part *made,
+                           graft_error *error)
+{
+    struct gr_csr back = { 0 }, there = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_csr_transpose(context, local, &back, error));
+    GR_TRY(gr_csr_transpose(context, &back.view, &there, error)); /* for sorted rows */
+    GR_TRY(unite(context, &there.view, &back.view, &made->local, error));
+    made->part.local = made->local.view;
+done:
+    gr_csr_fini(context, &back);
+    gr_csr_fini(context, &there);
+    return rc;
+}
+
+int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
+                           struct gr_made_part *made, graft_error *error)
+{
+    struct back back = { 0 };
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(exchange(context, comm, part, &back, error));
+    rc = unite_remote(context, part, comm->n_ranks, &back, made, error);
+    back_fini(context, comm, &back);
+    if (rc == GRAFT_OK) rc = unite_local(context, &part->local, made, error);
+    rc = gr_comm_agree(comm, rc, error);
+done:
+    back_fini(context, comm, &back);
+    return rc;
+}
+
+int64_t gr_part_symmetrize_bytes(const struct gr_part *part)
+{
+    const graft_csr *local = &part->local, *remote = &part->remote;
+    const int64_t    one = gr_csr_copy_bytes(local, local->n_rows, gr_csr_entries(local));
+    const int64_t    cut = gr_csr_copy_bytes(remote, remote->n_rows, gr_csr_entries(remote));
+
+    return cut + (one > cut ? 3 * one : 3 * cut);
+}

@@ -1,0 +1,137 @@
+/* "graft.aggregate/1": reading and writing the host's structs, and the frame of each call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "spmm/plan.h"
+
+/* What this rank alone can say of its arguments: said when all ranks listen. */
+static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *theirs, graft_plan *const *plan,
+                              struct gr_plan_wish *wish, graft_error *error)
+{
+    graft_plan_args args = { .size = sizeof args };
+    int32_t         rc = GRAFT_OK;
+
+    if (plan == NULL) return gr_fail(error, GRAFT_ERR_ARG, "plan is null");
+    if (theirs != NULL) GR_TRY(gr_struct_read(&args, sizeof args, theirs, "args", error));
+    if (args.flags & ~GRAFT_PLAN_TRANSPOSED)
+        return gr_fail(error, GRAFT_ERR_ARG, "args: flags are 0x%x, of which some are unknown", args.flags);
+    if (args.width < 0) return gr_fail(error, GRAFT_ERR_ARG, "args: width is %lld", (long long)args.width);
+    if (args.layers < 0 || args.layers > INT32_MAX / 2)
+        return gr_fail(error, GRAFT_ERR_ARG, "args: layers is %d", args.layers);
+    if (args.dtype == 0) args.dtype = graph->value_type != 0 ? graph->value_type : GRAFT_F32;
+    if ((args.dtype != GRAFT_F32 && args.dtype != GRAFT_F64) ||
+        (graph->value_type != 0 && args.dtype != graph->value_type))
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "args: dtype is %d; expected GRAFT_F32 (1) or GRAFT_F64 (2), and that of the values of the "
+                       "graph if it has some (here %d)",
+                       args.dtype, graph->value_type);
+    *wish = (struct gr_plan_wish){ .transposed = (args.flags & GRAFT_PLAN_TRANSPOSED) != 0,
+                                   .width = args.width,
+                                   .dtype = args.dtype,
+                                   .layers = args.layers > 0 ? args.layers : 1,
+                                   .has_lanes = 1 };
+done:
+    return rc;
+}
+
+static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error)
+{
+    struct gr_call      call;
+    struct gr_plan_wish wish;
+    int32_t rc = gr_call_begin(&call, graph != NULL ? graph->context : NULL, GRAFT_AGGREGATE_ID " create", error);
+
+    if (graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
+    GR_TRY(rc);
+    rc = read_plan_args(graph, args, plan, &wish, &call.error);
+    GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
+    if (graph->comm->rank == 0) gr_wire_tell_idle(graph->context);
+    rc = gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+/* Begin a call on a plan, which may be NULL. */
+static int32_t begin(struct gr_call *call, const graft_plan *plan, const char *where, graft_error *error)
+{
+    const int32_t rc = gr_call_begin(call, plan != NULL ? plan->context : NULL, where, error);
+
+    return plan != NULL ? rc : gr_fail(&call->error, GRAFT_ERR_ARG, "plan is null");
+}
+
+static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    struct gr_call       call;
+    graft_aggregate_args ours;
+    graft_dense          x, out;
+    int32_t              rc = begin(&call, plan, GRAFT_AGGREGATE_ID " begin", error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
+    GR_TRY(gr_struct_read(&x, sizeof x, ours.x, "args.x", &call.error));
+    GR_TRY(gr_struct_read(&out, sizeof out, ours.out, "args.out", &call.error));
+    ours.x = &x;
+    ours.out = &out;
+    rc = gr_pass_begin(plan, &ours, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t plan_end(graft_plan *plan, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " end", error);
+
+    if (rc == GRAFT_OK) rc = gr_pass_end(plan, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t plan_adapt(graft_plan *plan, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " adapt", error);
+
+    if (rc == GRAFT_OK) rc = gr_plan_adapt(plan, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
+{
+    struct gr_call  call;
+    graft_plan_info ours;
+    int32_t         rc = begin(&call, plan, GRAFT_AGGREGATE_ID " info", error);
+
+    if (rc == GRAFT_OK) rc = gr_plan_info(plan, rank, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " explain", error);
+
+    if (rc == GRAFT_OK && (text == NULL || capacity == 0))
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+    if (rc == GRAFT_OK) gr_plan_explain(plan, text, capacity);
+    return gr_call_end(&call, rc);
+}
+
+static void plan_destroy(graft_plan *plan)
+{
+    struct gr_call call;
+
+    if (plan == NULL) return;
+    if (gr_call_begin(&call, plan->context, GRAFT_AGGREGATE_ID " destroy", NULL) == GRAFT_OK) gr_plan_destroy(plan);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+const graft_aggregate gr_interface_aggregate = {
+    .size = sizeof(graft_aggregate),
+    .create = plan_create,
+    .begin = plan_begin,
+    .end = plan_end,
+    .info = plan_info,
+    .explain = plan_explain,
+    .destroy = plan_destroy,
+    .adapt = plan_adapt,
+};

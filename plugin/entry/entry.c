@@ -1,0 +1,140 @@
+/* Negotiation, and the calls of the context.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "base/context.h"
+#include "dense/dense.h"
+#include "kernel/kernel.h"
+#include "kernel/simd/simd.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void api_close(graft_context *context)
+{
+    struct gr_call call;
+
+    if (context == NULL) return;
+    /* In a child process the memory is a copy and modules may hold locks of threads that are not there: leave it. */
+    if (gr_call_begin(&call, context, "graft close", NULL) == GRAFT_OK) gr_context_destroy(context);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+static const void *api_get_interface(graft_context *context, const char *id)
+{
+    (void)context;
+    if (id == NULL) return NULL;
+    if (strcmp(id, GRAFT_MXM_ID) == 0) return &gr_interface_mxm;
+    if (strcmp(id, GRAFT_EDGE_ID) == 0) return &gr_interface_edge;
+    if (strcmp(id, GRAFT_DATA_ID) == 0) return &gr_interface_data;
+    if (strcmp(id, GRAFT_TRAIN_ID) == 0) return &gr_interface_train;
+    if (strcmp(id, GRAFT_TRANSPORT_ID) == 0) return &gr_interface_transport;
+    if (strcmp(id, GRAFT_CODEC_ID) == 0) return &gr_interface_codec;
+    if (strcmp(id, GRAFT_GRAPH_ID) == 0) return &gr_interface_graph;
+    if (strcmp(id, GRAFT_AGGREGATE_ID) == 0) return &gr_interface_aggregate;
+    return NULL;
+}
+
+static int32_t api_set(graft_context *context, const char *key, const char *value, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, "graft set", error);
+
+    if (rc == GRAFT_OK && (key == NULL || value == NULL)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", key == NULL ? "key" : "value");
+    }
+    if (rc == GRAFT_OK && strcmp(key, "module.path") == 0) rc = gr_modules_scan(context, value, &call.error);
+    if (rc == GRAFT_OK) rc = gr_option_set(context, key, value, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t api_option_info(graft_context *context, int32_t index, graft_option *option, graft_error *error)
+{
+    struct gr_call call;
+    graft_option   ours = { .size = sizeof ours };
+    int32_t        rc = gr_call_begin(&call, context, "graft option_info", error);
+
+    if (rc == GRAFT_OK) rc = gr_option_describe(context, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(option, &ours, sizeof ours, "option", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t api_load_module(graft_context *context, const char *path, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, "graft load_module", error);
+
+    if (rc == GRAFT_OK) rc = gr_module_load(context, path, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t api_module_info(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error)
+{
+    struct gr_call     call;
+    graft_module_entry ours = { .size = sizeof ours };
+    int32_t            rc = gr_call_begin(&call, context, "graft module_info", error);
+
+    if (rc == GRAFT_OK) rc = gr_module_describe(context, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(entry, &ours, sizeof ours, "entry", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static const graft_api api_template = {
+    .size = sizeof(graft_api),
+    .abi = GRAFT_ABI_VERSION,
+    .version = GRAFT_RELEASE,
+    .close = api_close,
+    .get_interface = api_get_interface,
+    .set = api_set,
+    .option_info = api_option_info,
+    .load_module = api_load_module,
+    .module_info = api_module_info,
+};
+
+static int32_t negotiate(uint32_t abi_min, uint32_t abi_max, graft_error *error)
+{
+    if (abi_min > abi_max) {
+        return gr_fail(error, GRAFT_ERR_ARG, "abi_min is %u, more than abi_max, which is %u", abi_min, abi_max);
+    }
+    if (abi_min > GRAFT_ABI_VERSION || abi_max < GRAFT_ABI_VERSION) {
+        return gr_fail(error, GRAFT_ERR_VERSION,
+                       "the host drives versions %u to %u of the contract, this library (release %s) version %u only",
+                       abi_min, abi_max, GRAFT_RELEASE, GRAFT_ABI_VERSION);
+    }
+    return GRAFT_OK;
+}
+
+static int32_t open_context(const graft_host *host, graft_context **context, graft_error *error)
+{
+    int32_t        rc = GRAFT_OK;
+    graft_context *made = NULL;
+
+    GR_TRY(gr_context_create(host, &made, error));
+    for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
+    GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
+    GR_TRY(gr_module_register(made, &gr_dense_reference, error));
+    GR_TRY(gr_modules_scan(made, gr_option_text(made, GR_OPTION_MODULE_PATH), error));
+    made->api = api_template;
+    made->api.context = made;
+    *context = made;
+    made = NULL;
+done:
+    gr_context_destroy(made);
+    return rc;
+}
+
+int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
+                   graft_error *error)
+{
+    struct gr_call call = {
+        .error = { .size = sizeof call.error }, .out = error, .where = "graft_open", .saved_errno = errno
+    };
+    graft_context *context = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    if (api == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "api is null");
+    if (rc == GRAFT_OK) rc = negotiate(abi_min, abi_max, &call.error);
+    if (rc == GRAFT_OK) rc = open_context(host, &context, &call.error);
+    if (rc == GRAFT_OK) *api = &context->api;
+    return gr_call_end(&call, rc);
+}

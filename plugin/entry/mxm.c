@@ -1,0 +1,183 @@
+/* "graft.mxm/1": reading the host's structs, and the frame of each call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "graph/csr.h"
+#include "graph/order.h"
+#include "kernel/kernel.h"
+
+static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
+                                 graft_error *error)
+{
+    struct gr_call call;
+    graft_csr      ours;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_create", error);
+
+    if (rc == GRAFT_OK && matrix == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null");
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, csr, "csr", &call.error);
+    if (rc == GRAFT_OK) rc = gr_csr_check(&ours, "csr", trust, gr_threads(context, 0), &call.error);
+    if (rc == GRAFT_OK) rc = gr_matrix_create(context, &ours, matrix, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+/* A matrix that owns the arrays of csr, or csr freed. */
+static int32_t take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
+                        graft_error *error)
+{
+    if (rc == GRAFT_OK) rc = gr_matrix_create(context, &csr->view, matrix, error);
+    if (rc == GRAFT_OK) gr_matrix_adopt(*matrix);
+    else gr_csr_fini(context, csr);
+    return rc;
+}
+
+static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
+                                    graft_error *error)
+{
+    struct gr_call call;
+    struct gr_csr  csr = { 0 };
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_transpose", error);
+
+    if (rc == GRAFT_OK && (matrix == NULL || transpose == NULL)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix or transpose is null");
+    }
+    if (rc == GRAFT_OK) {
+        rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
+        rc = take_csr(context, &csr, rc, transpose, &call.error);
+    }
+    return gr_call_end(&call, rc);
+}
+
+/* A matrix that has an order, and what goes in or comes out. */
+static int32_t check_order(const graft_matrix *matrix, const void *first, const void *second, graft_error *error)
+{
+    if (matrix == NULL || first == NULL || second == NULL) return gr_fail(error, GRAFT_ERR_ARG, "an argument is null");
+    if (matrix->csr.n_rows == matrix->csr.n_cols) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "the matrix is %lld x %lld, but only a square one has an order",
+                   (long long)matrix->csr.n_rows, (long long)matrix->csr.n_cols);
+}
+
+static int32_t mxm_matrix_order(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
+                                graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_order", error);
+
+    if (rc == GRAFT_OK) rc = check_order(matrix, method, order, &call.error);
+    if (rc == GRAFT_OK) rc = gr_order_compute(context, &matrix->csr, method, order, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t mxm_matrix_permute(graft_context *context, const graft_matrix *matrix, const int64_t *order,
+                                  graft_matrix **permuted, graft_error *error)
+{
+    struct gr_call call;
+    struct gr_csr  csr = { 0 };
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_permute", error);
+
+    if (rc == GRAFT_OK) rc = check_order(matrix, order, permuted, &call.error);
+    if (rc == GRAFT_OK) {
+        rc = gr_order_apply(context, &matrix->csr, order, &csr, &call.error);
+        rc = take_csr(context, &csr, rc, permuted, &call.error);
+    }
+    return gr_call_end(&call, rc);
+}
+
+static void mxm_matrix_destroy(graft_context *context, graft_matrix *matrix)
+{
+    struct gr_call call;
+
+    if (gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_destroy", NULL) == GRAFT_OK) gr_matrix_destroy(matrix);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+/* The host's arguments as structs of ours. */
+struct args_copy {
+    graft_mxm_args args;
+    graft_dense    b, c;
+    graft_mask     mask;
+    graft_epilogue epilogue;
+    graft_dense    residual;
+};
+
+static int32_t read_args(const graft_context *context, const graft_mxm_args *theirs, struct args_copy *copy,
+                         graft_error *error)
+{
+    graft_mxm_args *args = &copy->args;
+    int32_t         rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
+    GR_TRY(gr_struct_read(&copy->b, sizeof copy->b, args->b, "args.b", error));
+    GR_TRY(gr_struct_read(&copy->c, sizeof copy->c, args->c, "args.c", error));
+    if (args->mask != NULL) GR_TRY(gr_struct_read(&copy->mask, sizeof copy->mask, args->mask, "args.mask", error));
+    if (args->epilogue != NULL) {
+        GR_TRY(gr_struct_read(&copy->epilogue, sizeof copy->epilogue, args->epilogue, "args.epilogue", error));
+        args->epilogue = &copy->epilogue;
+    }
+    if (args->epilogue != NULL && copy->epilogue.residual != NULL) {
+        GR_TRY(gr_struct_read(&copy->residual, sizeof copy->residual, copy->epilogue.residual, "residual", error));
+        copy->epilogue.residual = &copy->residual;
+    }
+    if (args->a == NULL) return gr_fail(error, GRAFT_ERR_ARG, "args.a is null");
+    if (args->a->context != context) return gr_fail(error, GRAFT_ERR_ARG, "args.a belongs to another context");
+    args->b = &copy->b;
+    args->c = &copy->c;
+    if (args->mask != NULL) args->mask = &copy->mask;
+    rc = gr_mxm_check(args, error);
+done:
+    return rc;
+}
+
+static int32_t mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
+{
+    struct gr_call   call;
+    struct args_copy copy;
+    int32_t          rc = gr_call_begin(&call, context, GRAFT_MXM_ID " run", error);
+
+    if (rc == GRAFT_OK) rc = read_args(context, args, &copy, &call.error);
+    if (rc == GRAFT_OK) rc = gr_mxm_run(context, &copy.args, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
+                           graft_error *error)
+{
+    struct gr_call   call;
+    struct args_copy copy;
+    int32_t          rc = gr_call_begin(&call, context, GRAFT_MXM_ID " explain", error);
+
+    if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+    }
+    if (rc == GRAFT_OK && args != NULL) rc = read_args(context, args, &copy, &call.error);
+    if (rc == GRAFT_OK) {
+        rc = gr_mxm_explain(context, args != NULL ? &copy.args : NULL, text, capacity, &call.error);
+    }
+    return gr_call_end(&call, rc);
+}
+
+static int32_t mxm_convert(graft_context *context, const graft_dense *from, const graft_dense *to, graft_error *error)
+{
+    struct gr_call call;
+    graft_dense    source, target;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " convert", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&source, sizeof source, from, "from", &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_read(&target, sizeof target, to, "to", &call.error);
+    if (rc == GRAFT_OK) rc = gr_dense_check(&source, "from", &call.error);
+    if (rc == GRAFT_OK) rc = gr_dense_check(&target, "to", &call.error);
+    if (rc == GRAFT_OK) rc = gr_dense_convert(&source, &target, gr_threads(context, 0), &call.error);
+    return gr_call_end(&call, rc);
+}
+
+const graft_mxm gr_interface_mxm = {
+    .size = sizeof(graft_mxm),
+    .matrix_create = mxm_matrix_create,
+    .matrix_transpose = mxm_matrix_transpose,
+    .matrix_order = mxm_matrix_order,
+    .matrix_permute = mxm_matrix_permute,
+    .matrix_bytes = gr_matrix_bytes,
+    .matrix_destroy = mxm_matrix_destroy,
+    .run = mxm_run,
+    .explain = mxm_explain,
+    .convert = mxm_convert,
+};

@@ -1,0 +1,216 @@
+/* "graft.data/1" and "graft.train/1": reading the host's structs, and the frame of each call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "io/data.h"
+#include "model/model.h"
+
+static int32_t data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
+
+    if (rc == GRAFT_OK) rc = gr_data_open(context, path, data, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                               graft_data **data, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open_slice", error);
+
+    if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, data, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static void data_close(graft_context *context, graft_data *data)
+{
+    struct gr_call call;
+
+    if (gr_call_begin(&call, context, GRAFT_DATA_ID " close", NULL) == GRAFT_OK) gr_data_close(context, data);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+const graft_data_interface gr_interface_data = {
+    .size = sizeof(graft_data_interface),
+    .open = data_open,
+    .view = gr_data_view,
+    .close = data_close,
+    .open_slice = data_open_slice,
+};
+
+/* Begin a call on a trainer, which may be NULL. */
+static int32_t begin(struct gr_call *call, const graft_trainer *trainer, const char *where, graft_error *error)
+{
+    const int32_t rc = gr_call_begin(call, trainer != NULL ? trainer->context : NULL, where, error);
+
+    if (trainer == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the trainer is null");
+    return rc;
+}
+
+static int32_t train_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+                            graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_TRAIN_ID " create", error);
+
+    if (rc == GRAFT_OK && trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "trainer is null");
+    if (rc == GRAFT_OK) rc = gr_trainer_create(context, dataset, trainer, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_error *error)
+{
+    struct gr_call call;
+    graft_epoch    ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " epoch", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(epoch, "epoch", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_epoch(trainer, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(epoch, &ours, sizeof ours, "epoch", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error)
+{
+    struct gr_call call;
+    graft_metrics  ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " evaluate", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(metrics, "metrics", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_evaluate(trainer, weights, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(metrics, &ours, sizeof ours, "metrics", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
+                             graft_error *error)
+{
+    struct gr_call call;
+    graft_dense    ours;
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " predict", error);
+
+    if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_predict(trainer, weights, labels, logits != NULL ? &ours : NULL, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours = { .size = sizeof ours };
+    int32_t          rc = begin(&call, trainer, GRAFT_TRAIN_ID " state_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_trainer_state_item(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours;
+    int32_t          rc = begin(&call, trainer, GRAFT_TRAIN_ID " state_set", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, item, "item", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_state_set(trainer, &ours, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " explain", error);
+
+    if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+    }
+    if (rc == GRAFT_OK) rc = gr_trainer_explain(trainer, text, capacity, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error)
+{
+    struct gr_call call;
+    graft_span     ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " span", error);
+
+    if (rc == GRAFT_OK) rc = gr_profile_span(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(span, &ours, sizeof ours, "span", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error)
+{
+    struct gr_call    call;
+    graft_ledger_item ours = { .size = sizeof ours };
+    int32_t           rc = begin(&call, trainer, GRAFT_TRAIN_ID " ledger_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_ledger_item(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    struct gr_call call;
+    graft_traffic  ours = { .size = sizeof ours };
+    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(traffic, "traffic", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic(trainer, rank, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(traffic, &ours, sizeof ours, "traffic", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                  graft_error *error)
+{
+    struct gr_call     call;
+    graft_traffic_item ours = { .size = sizeof ours };
+    int32_t            rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(item, "item", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic_item(trainer, rank, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                                  graft_error *error)
+{
+    struct gr_call     call;
+    graft_traffic_pair ours = { .size = sizeof ours };
+    int32_t            rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic_pair", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(pair, "pair", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_traffic_pair(trainer, peer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(pair, &ours, sizeof ours, "pair", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static void train_destroy(graft_trainer *trainer)
+{
+    struct gr_call call;
+
+    if (begin(&call, trainer, GRAFT_TRAIN_ID " destroy", NULL) == GRAFT_OK) gr_trainer_destroy(trainer);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+const graft_train gr_interface_train = {
+    .size = sizeof(graft_train),
+    .create = train_create,
+    .epoch = train_epoch,
+    .evaluate = train_evaluate,
+    .predict = train_predict,
+    .state_item = train_state_item,
+    .state_set = train_state_set,
+    .explain = train_explain,
+    .destroy = train_destroy,
+    .span = train_span,
+    .ledger_item = train_ledger_item,
+    .traffic = train_traffic,
+    .traffic_item = train_traffic_item,
+    .traffic_pair = train_traffic_pair,
+};

@@ -1,0 +1,19 @@
+/* Data sets from files: what stands behind "graft.data/1".
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_IO_DATA_H
+#define GR_IO_DATA_H
+
+#include "graft_data.h"
+#include "graft_transport.h"
+
+/** As open(). */
+int32_t gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error);
+
+/** As open_slice(); `path` and `data` may be NULL, of which all ranks are told. */
+int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                           graft_data **data, graft_error *error);
+
+const graft_dataset *gr_data_view(const graft_data *data);
+void                 gr_data_close(graft_context *context, graft_data *data);
+
+#endif

@@ -1,0 +1,123 @@
+/* Opening a data set: all of it, or this rank's slice of it, which is the same with one rank.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/contents.h"
+#include "io/mtx.h"
+
+/* How many bytes a vertex has beside its entries: in the files, on average, and for its row. */
+static double vertex_bytes(const struct gr_folder *folder, int64_t n)
+{
+    double bytes = sizeof(int64_t);
+
+    for (int i = GR_PART_FEATURES; i < GR_PART_COUNT; i++)
+        if (gr_folder_has(folder, i)) bytes += (double)folder->part[i].file.size / (double)(n > 0 ? n : 1);
+    return bytes;
+}
+
+/* The entries of our slice of the graph; which that is, we know then. */
+static int32_t read_entries(struct gr_reading *reading, struct gr_folder *folder, struct gr_coo *coo,
+                            graft_error *error)
+{
+    int32_t rc;
+
+    if (gr_folder_has(folder, GR_PART_EDGES))
+        rc = gr_edges_read(reading, &folder->part[GR_PART_EDGES], &folder->vertices, coo, error);
+    else rc = gr_mtx_read(reading, &folder->part[GR_PART_GRAPH].file, &folder->vertices, coo, error);
+    GR_TRY(rc);
+    GR_TRY(gr_reading_choose(reading, coo, vertex_bytes(folder, coo->n_rows), error));
+    rc = gr_reading_send(reading, coo, error);
+done:
+    return rc;
+}
+
+static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, graft_data *data, graft_error *error)
+{
+    const enum gr_part part = gr_folder_has(folder, GR_PART_EDGES) ? GR_PART_EDGES : GR_PART_GRAPH;
+    const char        *name = folder->part[part].file.name;
+    struct gr_coo      coo = { 0 };
+    int64_t            merged = 0;
+    int32_t            rc;
+
+    GR_TRY(read_entries(reading, folder, &coo, error));
+    rc = gr_csr_build(reading->context, &coo, name, &data->graph, &merged, error);
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    data->set.graph = &data->graph.view;
+    data->set.n_vertices = data->graph.view.n_cols;
+    data->set.n_slice = data->graph.view.n_rows;
+    data->set.first_vertex = reading->first[reading->comm->rank];
+    if (reading->comm->n_ranks > 1) data->set.flags = GRAFT_DATASET_SLICE;
+    if (merged > 0) {
+        gr_log(reading->context, GRAFT_LOG_INFO, "%s: merged %lld duplicate edge%s", name, (long long)merged,
+               merged == 1 ? "" : "s");
+    }
+done:
+    gr_coo_fini(reading->context, &coo);
+    return rc;
+}
+
+static int32_t read_folder(struct gr_reading *reading, const char *path, graft_data *data, graft_error *error)
+{
+    struct gr_folder folder = { 0 };
+    int32_t          rc = gr_folder_open(&folder, path, error);
+
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY(gr_folder_compare(&folder, reading->comm, error));
+    GR_TRY(read_graph(reading, &folder, data, error));
+    GR_TRY(gr_features_read(reading, &folder, data, error));
+    GR_TRY(gr_labels_read(reading, &folder, data, error));
+    GR_TRY(gr_split_read(reading, &folder, data, error));
+done:
+    gr_folder_close(&folder);
+    return rc;
+}
+
+static int32_t make(graft_context *context, const char *path, graft_data **data, graft_error *error)
+{
+    if (path == NULL || data == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
+    return GR_NEW(context, *data, 1, error);
+}
+
+int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+                           graft_data **data, graft_error *error)
+{
+    struct gr_reading reading = { 0 };
+    struct gr_comm   *comm = NULL;
+    graft_data       *made = NULL;
+    int32_t           rc;
+
+    GR_TRY(gr_comm_create(context, transport, gr_option_number(context, GR_OPTION_HALO_TIMEOUT), &comm, error));
+    rc = make(context, path, data != NULL ? &made : NULL, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_reading_init(&reading, comm, error));
+    made->set.size = sizeof made->set;
+    GR_TRY(read_folder(&reading, path, made, error));
+    *data = made;
+    made = NULL;
+done:
+    gr_data_close(context, made);
+    gr_reading_fini(&reading);
+    gr_comm_destroy(comm);
+    return rc;
+}
+
+int32_t gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
+{
+    return gr_data_open_slice(context, NULL, path, data, error);
+}
+
+const graft_dataset *gr_data_view(const graft_data *data)
+{
+    return data != NULL ? &data->set : NULL;
+}
+
+void gr_data_close(graft_context *context, graft_data *data)
+{
+    if (data == NULL) return;
+    gr_csr_fini(context, &data->graph);
+    gr_csr_fini(context, &data->sparse);
+    gr_free(context, data->dense.data);
+    gr_free(context, data->labels);
+    gr_free(context, data->targets);
+    gr_free(context, data->split);
+    gr_free(context, data);
+}

@@ -1,0 +1,74 @@
+/* The graph from edges.npy: two rows of vertices, 32 or 64 bits wide, taken in chunks and kept in 32. Each rank reads
+ * an equal range of both.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/contents.h"
+
+enum { CHUNK = 2048 };
+
+/* One end of the edges from `first` on. *largest rises to the largest vertex. */
+static int32_t read_row(const struct gr_part_file *part, int64_t row, int64_t first, int64_t count,
+                        const struct gr_vertices *vertices, int32_t *to, int64_t *largest, graft_error *error)
+{
+    const int64_t begin = row * part->npy.shape[1] + first, bytes = part->npy.item_bytes;
+    const int64_t limit = vertices->count >= 0 ? vertices->count : INT32_MAX;
+    union {
+        int32_t narrow[CHUNK];
+        int64_t wide[CHUNK];
+    } chunk;
+
+    for (int64_t done = 0; done < count; done += CHUNK) {
+        const int64_t n = count - done < CHUNK ? count - done : CHUNK;
+        const int32_t rc =
+            gr_file_read(&part->file, part->npy.offset + (begin + done) * bytes, &chunk, n * bytes, error);
+
+        if (rc < 0) return rc;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t vertex = part->npy.dtype == GRAFT_I32 ? chunk.narrow[i] : chunk.wide[i];
+
+            if (vertex < 0 || vertex >= limit) {
+                return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': edge %lld has %s %lld, expected 0 to %lld%s%s%s",
+                               part->file.name, (long long)(first + done + i), row == 0 ? "source" : "destination",
+                               (long long)vertex, (long long)(limit - 1), vertices->count >= 0 ? " as '" : "",
+                               vertices->count >= 0 ? vertices->said_by : "",
+                               vertices->count >= 0 ? "' has a row for each" : "");
+            }
+            to[done + i] = (int32_t)vertex;
+            if (vertex > *largest) *largest = vertex;
+        }
+    }
+    return GRAFT_OK;
+}
+
+static int32_t read_range(const struct gr_reading *reading, const struct gr_part_file *part,
+                          const struct gr_vertices *vertices, struct gr_coo *coo, int64_t *largest, graft_error *error)
+{
+    const int64_t first = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank);
+    const int64_t count = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank + 1) - first;
+    int32_t       rc;
+
+    GR_TRY(gr_coo_init(reading->context, coo, count, 0, error));
+    /* the destination gathers from the source */
+    GR_TRY(read_row(part, 0, first, count, vertices, coo->col, largest, error));
+    GR_TRY(read_row(part, 1, first, count, vertices, coo->row, largest, error));
+done:
+    return rc;
+}
+
+int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, struct gr_vertices *vertices,
+                      struct gr_coo *coo, graft_error *error)
+{
+    struct gr_coo made = { 0 };
+    int64_t       largest = -1;
+    int32_t       rc = read_range(reading, part, vertices, &made, &largest, error);
+
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY(gr_comm_max(reading->comm, &largest, 1, error));
+    if (vertices->count < 0)
+        GR_TRY(gr_comm_agree(reading->comm, gr_vertices_named(vertices, &part->file, largest + 1, error), error));
+    made.n_rows = made.n_cols = vertices->count;
+    *coo = made;
+    made = (struct gr_coo){ 0 };
+done:
+    gr_coo_fini(reading->context, &made);
+    return rc;
+}

@@ -1,0 +1,124 @@
+/* Features, dense or sparse. Every one must be finite.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/contents.h"
+
+#include <math.h>
+
+/* The first value that is not finite, or count. */
+static int64_t find_not_finite(const float *values, int64_t count)
+{
+    int64_t i = 0;
+
+    while (i < count && isfinite(values[i])) i++;
+    return i;
+}
+
+static int32_t read_dense(const graft_context *context, const struct gr_part_file *part, graft_data *data,
+                          graft_error *error)
+{
+    const int64_t first = data->set.first_vertex, n = data->set.n_slice, width = part->npy.shape[1];
+    float        *features = NULL;
+    int64_t       bad;
+    int32_t       rc;
+
+    GR_TRY(GR_NEW(context, features, n * width, error));
+    data->dense = (graft_dense){ sizeof data->dense, GRAFT_F32, n, width, width, features };
+    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, features, error));
+    bad = find_not_finite(features, n * width);
+    if (bad < n * width) {
+        rc =
+            gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
+                    part->file.name, (long long)(first + bad / width), (long long)(bad % width), (double)features[bad]);
+        goto done;
+    }
+    data->set.features = &data->dense;
+    data->set.n_features = width;
+done:
+    return rc;
+}
+
+/* That all row pointers begin at 0, end where the entries do, and do not fall on any rank, lets them be followed. */
+static int32_t check_pointers(const struct gr_folder *folder, const struct gr_csr *sparse, int64_t first,
+                              const char *name, graft_error *error)
+{
+    const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR], *indices = &folder->part[GR_PART_INDICES];
+    const int64_t              entries = indices->npy.count;
+    int64_t                    end;
+    int32_t                    rc = gr_npy_read(&indptr->file, &indptr->npy, indptr->npy.count - 1, 1, &end, error);
+
+    if (rc < 0) return rc;
+    if (end != entries) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' ends with %lld, expected the %lld entries of '%s'",
+                       indptr->file.name, (long long)end, (long long)entries, indices->file.name);
+    }
+    if (first == 0 && sparse->row_ptr[0] != 0) return gr_csr_check(&sparse->view, name, 1, 1, error);
+    return gr_csr_check_pointers(&sparse->view, name, first, error);
+}
+
+static int32_t read_pointers(const graft_context *context, const struct gr_folder *folder, graft_data *data,
+                             const char *name, graft_error *error)
+{
+    const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR];
+    const int64_t              n = data->set.n_slice, first = data->set.first_vertex;
+    struct gr_csr             *sparse = &data->sparse;
+    int32_t                    rc;
+
+    GR_TRY(GR_NEW(context, sparse->row_ptr, n + 1, error));
+    sparse->view = (graft_csr){ .size = sizeof sparse->view,
+                                .n_rows = n,
+                                .n_cols = folder->n_sparse_features,
+                                .index_type = GRAFT_I32,
+                                .value_type = GRAFT_F32,
+                                .row_ptr = sparse->row_ptr };
+    GR_TRY(gr_npy_read(&indptr->file, &indptr->npy, first, n + 1, sparse->row_ptr, error));
+    rc = check_pointers(folder, sparse, first, name, error);
+done:
+    return rc;
+}
+
+/* The entries that the row pointers of the slice go to. */
+static int32_t read_sparse(const graft_context *context, const struct gr_folder *folder, graft_data *data,
+                           const char *name, graft_error *error)
+{
+    const struct gr_part_file *indices = &folder->part[GR_PART_INDICES], *values = &folder->part[GR_PART_VALUES];
+    struct gr_csr             *sparse = &data->sparse;
+    const int64_t              n = data->set.n_slice, begin = sparse->row_ptr[0], count = sparse->row_ptr[n] - begin;
+    int32_t                   *col_idx;
+    float                     *value;
+    int32_t                    rc;
+
+    for (int64_t row = 0; row <= n; row++) sparse->row_ptr[row] -= begin;
+    GR_TRY(GR_NEW(context, col_idx, count, error));
+    sparse->view.col_idx = sparse->col_idx = col_idx;
+    GR_TRY(GR_NEW(context, value, count, error));
+    sparse->view.values = sparse->values = value;
+    GR_TRY(gr_npy_read(&indices->file, &indices->npy, begin, count, col_idx, error));
+    GR_TRY(gr_npy_read(&values->file, &values->npy, begin, count, value, error));
+    GR_TRY(gr_csr_check_entries(&sparse->view, name, data->set.first_vertex, begin, 1, error));
+    data->set.sparse_features = &sparse->view;
+    data->set.n_features = folder->n_sparse_features;
+done:
+    return rc;
+}
+
+int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                         graft_error *error)
+{
+    const graft_context *context = reading->context;
+    char                 name[GR_FILE_NAME];
+    int32_t              rc = GRAFT_OK;
+
+    if (gr_folder_has(folder, GR_PART_FEATURES)) {
+        rc = read_dense(context, &folder->part[GR_PART_FEATURES], data, error);
+        GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    }
+    if (gr_folder_has(folder, GR_PART_INDPTR)) {
+        gr_file_show(name, folder->path, "features_csr_*.npy");
+        rc = read_pointers(context, folder, data, name, error);
+        GR_TRY(gr_comm_agree(reading->comm, rc, error));
+        rc = read_sparse(context, folder, data, name, error);
+        GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    }
+done:
+    return rc;
+}

@@ -1,0 +1,261 @@
+/* The files of a data set that is a folder: which there are, what they may hold, and whether they fit one another.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/folder.h"
+
+#include "base/crc.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    const char        *name;
+    struct gr_npy_form form;
+} parts[GR_PART_COUNT] = {
+    [GR_PART_GRAPH] = { .name = "graph.mtx" },
+    [GR_PART_EDGES] = { "edges.npy", { "int32 or int64 [2, edges]", { GRAFT_I32, GRAFT_I64 }, { 2, 2 } } },
+    [GR_PART_FEATURES] = { "features.npy", { "float32 [n, features]", { GRAFT_F32 }, { 2 } } },
+    [GR_PART_INDPTR] = { "features_csr_indptr.npy", { "int64 [n + 1]", { GRAFT_I64 }, { 1 } } },
+    [GR_PART_INDICES] = { "features_csr_indices.npy", { "int32 [entries]", { GRAFT_I32 }, { 1 } } },
+    [GR_PART_VALUES] = { "features_csr_data.npy", { "float32 [entries]", { GRAFT_F32 }, { 1 } } },
+    [GR_PART_SHAPE] = { "features_csr_shape.npy", { "int64 [2]", { GRAFT_I64 }, { 1 } } },
+    [GR_PART_LABELS] = { "labels.npy", { "int32 [n] or uint8 [n, classes]", { GRAFT_I32, GRAFT_U8 }, { 1, 2 } } },
+    [GR_PART_SPLIT] = { "split.npy", { "uint8 [n]", { GRAFT_U8 }, { 1 } } },
+};
+
+/* A link that leads nowhere counts as there, so that a part is not passed over because a disk is missing. */
+static int is_there(int fd, const char *name)
+{
+    struct stat status;
+
+    return fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+static int32_t open_parts(struct gr_folder *folder, int fd, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+
+    for (int i = 0; i < GR_PART_COUNT; i++) {
+        int32_t rc;
+
+        if (!is_there(fd, parts[i].name)) continue;
+        gr_file_show(shown, folder->path, parts[i].name);
+        rc = gr_file_open(&folder->part[i].file, fd, parts[i].name, shown, error);
+        if (rc < 0) return rc;
+    }
+    return GRAFT_OK;
+}
+
+static int32_t check_presence(const struct gr_folder *folder, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+    int  sparse = 0, missing = 0;
+
+    gr_file_show(shown, folder->path, NULL);
+    if (!gr_folder_has(folder, GR_PART_EDGES) && !gr_folder_has(folder, GR_PART_GRAPH)) {
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "folder '%s' has no graph: neither edges.npy nor graph.mtx is in it",
+                       shown);
+    }
+    if (gr_folder_has(folder, GR_PART_EDGES) && gr_folder_has(folder, GR_PART_GRAPH)) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has two graphs, edges.npy and graph.mtx; expected one",
+                       shown);
+    }
+    for (int i = GR_PART_INDPTR; i <= GR_PART_SHAPE; i++) {
+        if (gr_folder_has(folder, i)) sparse = i;
+        else missing = i;
+    }
+    if (sparse && missing) {
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "folder '%s' has %s but no %s", shown, parts[sparse].name,
+                       parts[missing].name);
+    }
+    if (sparse && gr_folder_has(folder, GR_PART_FEATURES)) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has features twice, dense in %s and sparse in %s", shown,
+                       parts[GR_PART_FEATURES].name, parts[sparse].name);
+    }
+    return GRAFT_OK;
+}
+
+static int32_t read_headers(struct gr_folder *folder, graft_error *error)
+{
+    for (int i = 0; i < GR_PART_COUNT; i++) {
+        struct gr_part_file *part = &folder->part[i];
+        int32_t              rc;
+
+        if (i == GR_PART_GRAPH || part->file.fd < 0) continue;
+        rc = gr_npy_begin(&part->file, &parts[i].form, &part->npy, error);
+        if (rc < 0) return rc;
+    }
+    return GRAFT_OK;
+}
+
+/* The four files of sparse features: [n, d] of the shape against the lengths of the others. */
+static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
+{
+    const struct gr_part_file *shape = &folder->part[GR_PART_SHAPE];
+    const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR];
+    const struct gr_part_file *indices = &folder->part[GR_PART_INDICES], *values = &folder->part[GR_PART_VALUES];
+    int64_t                    n_d[2];
+    int32_t                    rc;
+
+    if (shape->npy.count != 2) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected 2: vertices and features",
+                       shape->file.name, (long long)shape->npy.count);
+    }
+    rc = gr_npy_read(&shape->file, &shape->npy, 0, 2, n_d, error);
+    if (rc < 0) return rc;
+    if (n_d[0] < 0 || n_d[0] != indptr->npy.count - 1) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected one more than the %lld rows of '%s'",
+                       indptr->file.name, (long long)indptr->npy.count, (long long)n_d[0], shape->file.name);
+    }
+    if (n_d[1] < 1 || n_d[1] > INT32_MAX) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' states %lld features, expected 1 to %d", shape->file.name,
+                       (long long)n_d[1], INT32_MAX);
+    }
+    if (indices->npy.count != values->npy.count) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, but '%s' has %lld", indices->file.name,
+                       (long long)indices->npy.count, values->file.name, (long long)values->npy.count);
+    }
+    folder->n_sparse_features = n_d[1];
+    return gr_vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
+}
+
+/* Features and labels have a row for every vertex, of some width. */
+static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_error *error)
+{
+    const struct gr_part_file *part = &folder->part[which];
+
+    if (!gr_folder_has(folder, which)) return GRAFT_OK;
+    if (part->npy.n_dims == 2 && (part->npy.shape[1] < 1 || part->npy.shape[1] > INT32_MAX)) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
+                       (long long)part->npy.shape[1], INT32_MAX);
+    }
+    return gr_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
+}
+
+static int32_t check_shapes(struct gr_folder *folder, graft_error *error)
+{
+    const struct gr_part_file *edges = &folder->part[GR_PART_EDGES];
+    int32_t                    rc = GRAFT_OK;
+
+    if (gr_folder_has(folder, GR_PART_EDGES) && edges->npy.shape[0] != 2) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld rows, expected 2: sources and destinations",
+                       edges->file.name, (long long)edges->npy.shape[0]);
+    }
+    GR_TRY(check_rows(folder, GR_PART_FEATURES, error));
+    if (gr_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
+    GR_TRY(check_rows(folder, GR_PART_LABELS, error));
+    GR_TRY(check_rows(folder, GR_PART_SPLIT, error));
+done:
+    return rc;
+}
+
+static int32_t open_folder(struct gr_folder *folder, int fd, graft_error *error)
+{
+    int32_t rc;
+
+    GR_TRY(open_parts(folder, fd, error));
+    GR_TRY(check_presence(folder, error));
+    GR_TRY(read_headers(folder, error));
+    GR_TRY(check_shapes(folder, error));
+done:
+    return rc;
+}
+
+static int32_t open_file(struct gr_folder *folder, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+
+    gr_file_show(shown, folder->path, NULL);
+    return gr_file_open(&folder->part[GR_PART_GRAPH].file, AT_FDCWD, folder->path, shown, error);
+}
+
+int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error)
+{
+    int     fd;
+    int32_t rc;
+
+    for (int i = 0; i < GR_PART_COUNT; i++) folder->part[i].file.fd = -1;
+    folder->path = path;
+    folder->vertices.count = -1;
+    do {
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0 && errno == ENOTDIR) return open_file(folder, error);
+    if (fd < 0) {
+        const int code = errno;
+
+        return gr_fail_native(error, code == ENOENT ? GRAFT_ERR_NOT_FOUND : GRAFT_ERR_IO, code,
+                              "data set '%.300s' cannot be opened: %s", path, gr_file_errno_text(code));
+    }
+    rc = open_folder(folder, fd, error);
+    close(fd);
+    return rc;
+}
+
+/* Of a file that is larger than so many blocks, as many are looked at, from its first bytes to its last. */
+enum { BLOCK = 1 << 16, BLOCKS = 17 };
+
+static int32_t digest(const struct gr_file *file, char *block, uint64_t *crc, graft_error *error)
+{
+    const int     whole = file->size <= BLOCKS * BLOCK;
+    const int64_t blocks = whole ? (file->size + BLOCK - 1) / BLOCK : BLOCKS;
+    uint32_t      sum = 0;
+    int32_t       rc = GRAFT_OK;
+
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t offset = whole ? i * BLOCK : i * (file->size - BLOCK) / (BLOCKS - 1);
+        const int64_t bytes = file->size - offset < BLOCK ? file->size - offset : BLOCK;
+
+        GR_TRY(gr_file_read(file, offset, block, bytes, error));
+        sum = gr_crc(sum, block, (uint64_t)bytes);
+    }
+    *crc = sum;
+done:
+    return rc;
+}
+
+static int32_t digest_all(const struct gr_folder *folder, const graft_context *context, uint64_t crc[GR_PART_COUNT],
+                          graft_error *error)
+{
+    char   *block = NULL;
+    int32_t rc;
+
+    GR_TRY(GR_NEW(context, block, BLOCK, error));
+    for (int i = 0; i < GR_PART_COUNT; i++)
+        if (gr_folder_has(folder, i)) GR_TRY(digest(&folder->part[i].file, block, &crc[i], error));
+done:
+    gr_free(context, block);
+    return rc;
+}
+
+int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error)
+{
+    char        names[2 * GR_PART_COUNT][64];
+    const char *name[2 * GR_PART_COUNT + 1];
+    uint64_t    value[2 * GR_PART_COUNT + 1] = { 0 };
+    int32_t     rc = GRAFT_OK;
+
+    if (comm->n_ranks == 1) return GRAFT_OK;
+    for (int i = 0; i < GR_PART_COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "the size of %s (none: 2^64 - 1)", parts[i].name);
+        snprintf(names[GR_PART_COUNT + i], sizeof names[0], "what is in %s (by CRC32C)", parts[i].name);
+        name[i] = names[i];
+        name[GR_PART_COUNT + 1 + i] = names[GR_PART_COUNT + i];
+        value[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
+    }
+    name[GR_PART_COUNT] = "the number of vertices";
+    value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
+    rc = digest_all(folder, comm->context, value + GR_PART_COUNT + 1, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    rc = gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
+done:
+    return rc;
+}
+
+void gr_folder_close(struct gr_folder *folder)
+{
+    for (int i = 0; i < GR_PART_COUNT; i++) gr_file_close(&folder->part[i].file);
+}

@@ -1,0 +1,94 @@
+/* What is to be learnt, and from which vertices: labels, targets, split.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/contents.h"
+
+enum { CLASSES_ALWAYS = 65536 };
+
+/* One class per vertex, or -1. There may be no more classes than vertices, or 65536: a file that holds something else
+ * by mistake must not lead to logits of gigabytes. */
+static int32_t read_labels(const graft_context *context, const struct gr_part_file *part, graft_data *data,
+                           graft_error *error)
+{
+    const int64_t first = data->set.first_vertex, n = data->set.n_slice, all = part->npy.count;
+    const int64_t limit = all > CLASSES_ALWAYS ? all : CLASSES_ALWAYS;
+    int64_t       largest = -1;
+    int32_t       rc;
+
+    GR_TRY(GR_NEW(context, data->labels, n, error));
+    GR_TRY(gr_npy_read(&part->file, &part->npy, first, n, data->labels, error));
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t label = data->labels[i];
+
+        if (label < -1 || label >= limit) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': vertex %lld has label %d, expected -1 (none) or 0 to %lld",
+                           part->file.name, (long long)(first + i), label, (long long)(limit - 1));
+        }
+        if (label > largest) largest = label;
+    }
+    data->set.labels = data->labels;
+    data->set.n_classes = largest + 1;
+done:
+    return rc;
+}
+
+/* Values of one byte, none above `high`, some for each vertex. */
+static int32_t read_bytes(const graft_context *context, const struct gr_part_file *part, const graft_data *data,
+                          int high, const char *expected, uint8_t **bytes, graft_error *error)
+{
+    const int64_t width = part->npy.n_dims == 2 ? part->npy.shape[1] : 1;
+    const int64_t first = data->set.first_vertex, count = data->set.n_slice * width;
+    uint8_t      *made = NULL;
+    int32_t       rc;
+
+    GR_TRY(GR_NEW(context, made, count, error));
+    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, count, made, error));
+    for (int64_t i = 0; i < count; i++) {
+        if (made[i] <= high) continue;
+        rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s': vertex %lld, column %lld is %d, expected %s", part->file.name,
+                     (long long)(first + i / width), (long long)(i % width), made[i], expected);
+        goto done;
+    }
+    *bytes = made;
+    made = NULL;
+done:
+    gr_free(context, made);
+    return rc;
+}
+
+static int32_t read_targets(const graft_context *context, const struct gr_part_file *part, graft_data *data,
+                            graft_error *error)
+{
+    const int32_t rc = read_bytes(context, part, data, 1, "0 or 1", &data->targets, error);
+
+    if (rc < 0) return rc;
+    data->set.targets = data->targets;
+    data->set.n_classes = part->npy.shape[1];
+    return GRAFT_OK;
+}
+
+int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                       graft_error *error)
+{
+    const struct gr_part_file *part = &folder->part[GR_PART_LABELS];
+    int32_t                    rc;
+
+    if (!gr_folder_has(folder, GR_PART_LABELS)) return GRAFT_OK;
+    if (part->npy.dtype == GRAFT_I32) rc = read_labels(reading->context, part, data, error);
+    else rc = read_targets(reading->context, part, data, error);
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    rc = gr_comm_max(reading->comm, &data->set.n_classes, 1, error);
+done:
+    return rc;
+}
+
+int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                      graft_error *error)
+{
+    int32_t rc;
+
+    if (!gr_folder_has(folder, GR_PART_SPLIT)) return GRAFT_OK;
+    rc = read_bytes(reading->context, &folder->part[GR_PART_SPLIT], data, GRAFT_SPLIT_TEST,
+                    "0 (none), 1 (training), 2 (validation) or 3 (test)", &data->split, error);
+    data->set.split = data->split;
+    return gr_comm_agree(reading->comm, rc, error);
+}

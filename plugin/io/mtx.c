@@ -1,0 +1,415 @@
+/* Reading Matrix Market files, field by field through one buffer, so that a line may be of any length. Numbers are
+ * parsed strictly and in the "C" locale, whatever the host's: only digits, sign, point and exponent make a number.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/mtx.h"
+
+#include "base/memory.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_BYTES = 1 << 16, FIELD_MAX = 128, AT_END = -1 };
+
+/* The file, or what a rank has of it, as a stream of characters. The first failure to read stays in rc, and ends the
+ * stream. */
+struct stream {
+    const struct gr_file *file;
+    graft_error          *error;
+    char                 *buffer;
+    int64_t               begin, end; /* of what is in the buffer and not taken yet */
+    int64_t               offset;     /* in the file, of what comes after the buffer */
+    int64_t               stop;       /* a line that begins behind this place is another rank's */
+    int64_t               line;
+    int32_t               rc;
+};
+
+struct header {
+    int     weighted, whole, symmetric; /* whole: values are integers */
+    int64_t n, entries;
+};
+
+static int peek(struct stream *stream)
+{
+    if (stream->begin == stream->end) {
+        int64_t bytes = stream->file->size - stream->offset;
+
+        if (bytes > BUFFER_BYTES) bytes = BUFFER_BYTES;
+        if (bytes == 0 || stream->rc < 0) return AT_END;
+        stream->rc = gr_file_read(stream->file, stream->offset, stream->buffer, bytes, stream->error);
+        if (stream->rc < 0) return AT_END;
+        stream->offset += bytes;
+        stream->begin = 0;
+        stream->end = bytes;
+    }
+    return (unsigned char)stream->buffer[stream->begin];
+}
+
+/* Where in the file the next character is. */
+static int64_t position(const struct stream *stream)
+{
+    return stream->offset - (stream->end - stream->begin);
+}
+
+static int is_blank(int c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static void skip_blanks(struct stream *stream)
+{
+    while (is_blank(peek(stream))) stream->begin++;
+}
+
+static int32_t fail(const struct stream *stream, const char *found, int64_t length, const char *expected)
+{
+    char quoted[GR_FILE_QUOTE];
+
+    if (stream->rc < 0) return stream->rc;
+    return gr_fail(stream->error, GRAFT_ERR_FORMAT, "'%s', line %lld: found '%s', expected %s", stream->file->name,
+                   (long long)stream->line, gr_file_quote(quoted, found, length), expected);
+}
+
+/* Go behind the end of the line, or to the end of the file. */
+static void skip_line(struct stream *stream)
+{
+    int c = peek(stream);
+
+    for (; c != '\n' && c != AT_END; c = peek(stream)) stream->begin++;
+    if (c == AT_END) return;
+    stream->begin++;
+    stream->line++;
+}
+
+/* At the begin of a line: go to the next that holds something, neither blank nor a comment. 0 if there is none. */
+static int next_line(struct stream *stream)
+{
+    while (position(stream) <= stream->stop) {
+        int c;
+
+        skip_blanks(stream);
+        c = peek(stream);
+        if (c == AT_END) return 0;
+        if (c != '%' && c != '\n') return 1;
+        skip_line(stream);
+    }
+    return 0;
+}
+
+/* The next field of the line, empty if there is none. */
+static int32_t take_field(struct stream *stream, char field[FIELD_MAX])
+{
+    int length = 0;
+
+    skip_blanks(stream);
+    for (int c = peek(stream); c != AT_END && c != '\n' && !is_blank(c); c = peek(stream)) {
+        if (length == FIELD_MAX - 1) return fail(stream, field, length, "a field of less than 128 characters");
+        field[length++] = (char)c;
+        stream->begin++;
+    }
+    field[length] = '\0';
+    return stream->rc;
+}
+
+static int32_t end_line(struct stream *stream, const char *expected)
+{
+    char    field[FIELD_MAX];
+    int32_t rc = take_field(stream, field);
+
+    if (rc < 0) return rc;
+    if (field[0] != '\0') return fail(stream, field, (int64_t)strlen(field), expected);
+    if (peek(stream) == '\n') {
+        stream->begin++;
+        stream->line++;
+    }
+    return stream->rc;
+}
+
+static int same_word(const char *a, const char *b)
+{
+    for (; *a != '\0' && *b != '\0'; a++, b++) {
+        if ((*a >= 'A' && *a <= 'Z' ? *a - 'A' + 'a' : *a) != *b) return 0;
+    }
+    return *a == *b;
+}
+
+/* The next field must be one of the words, which end with NULL; *which says which. */
+static int32_t take_word(struct stream *stream, const char *const *words, const char *expected, int *which)
+{
+    char    field[FIELD_MAX];
+    int32_t rc = take_field(stream, field);
+
+    if (rc < 0) return rc;
+    for (int i = 0; words[i] != NULL; i++) {
+        if (!same_word(field, words[i])) continue;
+        *which = i;
+        return GRAFT_OK;
+    }
+    return fail(stream, field, (int64_t)strlen(field), expected);
+}
+
+static int32_t read_banner(struct stream *stream, struct header *header)
+{
+    static const char *const magic[] = { "%%matrixmarket", NULL }, *const object[] = { "matrix", NULL };
+    static const char *const layout[] = { "coordinate", NULL };
+    static const char *const type[] = { "pattern", "real", "integer", NULL };
+    static const char *const symmetry[] = { "general", "symmetric", NULL };
+    int                      which = 0;
+    int32_t                  rc;
+
+    GR_TRY(take_word(stream, magic, "%%MatrixMarket at the beginning of the file", &which));
+    GR_TRY(take_word(stream, object, "matrix", &which));
+    GR_TRY(take_word(stream, layout, "coordinate: other layouts are not read", &which));
+    GR_TRY(take_word(stream, type, "real, integer or pattern: other values are not read", &which));
+    header->weighted = which > 0;
+    header->whole = which == 2;
+    GR_TRY(take_word(stream, symmetry, "general or symmetric: other symmetries are not read", &which));
+    header->symmetric = which == 1;
+    GR_TRY(end_line(stream, "nothing after the symmetry"));
+done:
+    return rc;
+}
+
+/* A whole number of digits only, from low to high; `what` it is, for the message. */
+static int32_t take_number(struct stream *stream, int64_t low, int64_t high, const char *what, int64_t *number)
+{
+    char    field[FIELD_MAX], expected[96];
+    int64_t value = 0;
+    int     bad = 0;
+    int32_t rc = take_field(stream, field);
+
+    if (rc < 0) return rc;
+    for (const char *c = field; *c != '\0'; c++) {
+        bad |= *c < '0' || *c > '9';
+        bad |= __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c - '0', &value);
+    }
+    if (bad || field[0] == '\0' || value < low || value > high) {
+        snprintf(expected, sizeof expected, "%s, from %lld to %lld", what, (long long)low, (long long)high);
+        return fail(stream, field, (int64_t)strlen(field), expected);
+    }
+    *number = value;
+    return GRAFT_OK;
+}
+
+/* The line of sizes. That many entries must be able to lie in the rest of the file: the shortest is "1 1\n", or
+ * "1 1 1\n", the last one without the end of its line. */
+static int32_t read_sizes(struct stream *stream, struct header *header)
+{
+    const int64_t entry_bytes = header->weighted ? 6 : 4;
+    int64_t       line, columns, rest;
+    int32_t       rc = GRAFT_OK;
+
+    if (!next_line(stream)) return fail(stream, "", 0, "the numbers of rows, columns and entries");
+    line = stream->line;
+    GR_TRY(take_number(stream, 0, INT64_MAX, "a number of rows", &header->n));
+    GR_TRY(take_number(stream, 0, INT64_MAX, "a number of columns", &columns));
+    GR_TRY(take_number(stream, 0, INT64_MAX, "a number of entries", &header->entries));
+    GR_TRY(end_line(stream, "three numbers: rows, columns, entries"));
+    if (header->n != columns) {
+        return gr_fail(stream->error, GRAFT_ERR_FORMAT, "'%s', line %lld: %lld rows, %lld columns, expected a square",
+                       stream->file->name, (long long)line, (long long)header->n, (long long)columns);
+    }
+    rest = stream->file->size - stream->offset + stream->end - stream->begin;
+    if (header->entries > (rest + 1) / entry_bytes) {
+        return gr_fail(stream->error, GRAFT_ERR_FORMAT,
+                       "'%s', line %lld: %lld entries are stated, the %lld bytes that follow hold at most %lld",
+                       stream->file->name, (long long)line, (long long)header->entries, (long long)rest,
+                       (long long)((rest + 1) / entry_bytes));
+    }
+done:
+    return rc;
+}
+
+static int32_t take_value(struct stream *stream, locale_t locale, int whole, float *value)
+{
+    const char *expected = whole ? "an integer that a float can be" : "a finite number that a float can be";
+    char        field[FIELD_MAX], *end;
+    double      number;
+    int32_t     rc = take_field(stream, field);
+
+    if (rc < 0) return rc;
+    number = strtod_l(field, &end, locale);
+    if (field[0] == '\0' || *end != '\0' || field[strspn(field, whole ? "0123456789+-" : "0123456789+-.eE")] != '\0' ||
+        !(fabs(number) <= FLT_MAX)) {
+        return fail(stream, field, (int64_t)strlen(field), expected);
+    }
+    *value = (float)number;
+    return GRAFT_OK;
+}
+
+static void add(struct gr_coo *coo, int64_t row, int64_t col, float value)
+{
+    coo->row[coo->count] = (int32_t)(row - 1);
+    coo->col[coo->count] = (int32_t)(col - 1);
+    if (coo->value != NULL) coo->value[coo->count] = value;
+    coo->count++;
+}
+
+static int32_t read_entry(struct stream *stream, const struct header *header, locale_t locale, struct gr_coo *coo)
+{
+    int64_t row, col;
+    float   value = 1;
+    int32_t rc;
+
+    GR_TRY(take_number(stream, 1, header->n, "a row", &row));
+    GR_TRY(take_number(stream, 1, header->n, "a column", &col));
+    if (header->weighted) GR_TRY(take_value(stream, locale, header->whole, &value));
+    GR_TRY(end_line(stream, header->weighted ? "three fields: row, column, value" : "two fields: row, column"));
+    add(coo, row, col, value);
+    if (header->symmetric && row != col) add(coo, col, row, value);
+done:
+    return rc;
+}
+
+static int32_t read_header(struct stream *stream, struct header *header)
+{
+    const int32_t rc = read_banner(stream, header);
+
+    return rc < 0 ? rc : read_sizes(stream, header);
+}
+
+/* Read entries until there are so many, or no more. *count receives how many, and one more if there are more, or if the
+ * next one is malformed. */
+static int32_t read_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
+                            int64_t *count)
+{
+    locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    int64_t  entry;
+    int32_t  rc = GRAFT_OK;
+
+    if (locale == (locale_t)0) return gr_fail(stream->error, GRAFT_ERR_NOMEM, "no memory for the \"C\" locale");
+    for (entry = 0; entry < most && rc == GRAFT_OK && next_line(stream); entry++)
+        rc = read_entry(stream, header, locale, coo);
+    *count = entry;
+    if (rc == GRAFT_OK) {
+        *count += next_line(stream);
+        rc = stream->rc;
+    }
+    freelocale(locale);
+    return rc;
+}
+
+/* Go to a place in the file, which is in this line. */
+static void go_to(struct stream *stream, int64_t place, int64_t line)
+{
+    stream->offset = place;
+    stream->begin = stream->end = 0;
+    stream->line = line;
+}
+
+/* How many lines end between two places. */
+static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, int64_t *lines)
+{
+    *lines = 0;
+    for (int64_t at = begin, bytes; at < end && stream->rc == GRAFT_OK; at += bytes) {
+        bytes = end - at < BUFFER_BYTES ? end - at : BUFFER_BYTES;
+        stream->rc = gr_file_read(stream->file, at, stream->buffer, bytes, stream->error);
+        for (int64_t i = 0; i < bytes; i++) *lines += stream->buffer[i] == '\n';
+    }
+    return stream->rc;
+}
+
+/* Put the stream at the first line of this rank. What is behind the header is cut into equal ranges of bytes; a line
+ * belongs to the range in which the end of the line before it lies, the first one to rank 0. The lines of the ranges
+ * before are counted, so that messages can tell their numbers. *most receives how many entries there may be. */
+static int32_t take_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                          int64_t *most)
+{
+    const int64_t behind = position(stream), bytes = stream->file->size - behind;
+    const int32_t rank = reading->comm->rank;
+    const int64_t begin = behind + gr_reading_share(reading, bytes, rank);
+    const int64_t end = behind + gr_reading_share(reading, bytes, rank + 1);
+    int64_t       lines, before, total;
+    int32_t       rc = GRAFT_OK;
+
+    *most = header->entries;
+    if (reading->comm->n_ranks == 1) return GRAFT_OK;
+    GR_TRY(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
+    GR_TRY(gr_reading_before(reading, lines, &before, &total, stream->error));
+    go_to(stream, begin, stream->line + before);
+    stream->stop = end;
+    if (rank > 0) skip_line(stream);
+    else lines++; /* the one right behind the header */
+    if (lines < *most) *most = lines;
+done:
+    return rc;
+}
+
+static int32_t fail_number(const struct stream *stream, const struct header *header, int64_t found)
+{
+    return gr_fail(stream->error, GRAFT_ERR_FORMAT, "'%s', line %lld: found %s after %lld of %lld entries",
+                   stream->file->name, (long long)stream->line,
+                   found < header->entries ? "the end of the file" : "one more line, expected the end of the file,",
+                   (long long)found, (long long)header->entries);
+}
+
+/* All ranks together must have as many entries as the header states. With fewer, the last rank is at the end of the
+ * file, and says so. With more, the rank that has the first too many goes back to find its line: what is on it is not
+ * looked at, so `rc`, of a line that is malformed, counts for nothing then. The lowest rank that failed has the first
+ * line of the file that is wrong. */
+static int32_t check_number(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                            const struct stream *start, int64_t count, int32_t rc, struct gr_coo *coo)
+{
+    int64_t       before, total, most;
+    const int32_t told = gr_reading_before(reading, count, &before, &total, stream->error);
+
+    if (told < 0) return told;
+    most = header->entries > before ? header->entries - before : 0;
+    if (count > most) {
+        coo->count = 0;
+        go_to(stream, position(start), start->line);
+        rc = read_entries(stream, header, most, coo, &count);
+        if (rc == GRAFT_OK) rc = fail_number(stream, header, header->entries);
+    } else if (rc == GRAFT_OK && total < header->entries && reading->comm->rank == reading->comm->n_ranks - 1) {
+        rc = fail_number(stream, header, total);
+    }
+    return gr_comm_agree(reading->comm, rc, stream->error);
+}
+
+static int32_t read_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                          struct gr_coo *coo)
+{
+    struct stream start;
+    int64_t       most, count = 0;
+    int32_t       rc, malformed;
+
+    GR_TRY(take_range(reading, stream, header, &most));
+    start = *stream;
+    rc = gr_coo_init(reading->context, coo, most * (1 + header->symmetric), header->weighted, stream->error);
+    coo->count = 0;
+    if (rc == GRAFT_OK) rc = read_entries(stream, header, most, coo, &count);
+    malformed = rc == GRAFT_ERR_FORMAT ? rc : GRAFT_OK;
+    GR_TRY(gr_comm_agree(reading->comm, malformed < 0 ? GRAFT_OK : rc, stream->error));
+    rc = check_number(reading, stream, header, &start, count, malformed, coo);
+done:
+    return rc;
+}
+
+int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
+                    struct gr_coo *coo, graft_error *error)
+{
+    static const char *const names[] = { "the number of vertices", "the number of entries", "values", "symmetry" };
+    struct stream            stream = { .file = file, .error = error, .stop = file->size, .line = 1 };
+    struct header            header = { 0 };
+    struct gr_coo            made = { 0 };
+    int32_t                  rc = GR_NEW(reading->context, stream.buffer, BUFFER_BYTES, error);
+
+    if (rc == GRAFT_OK) rc = read_header(&stream, &header);
+    if (rc == GRAFT_OK) rc = gr_vertices_named(vertices, file, header.n, error);
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY(gr_comm_compare(reading->comm, names,
+                           (const uint64_t[]){ (uint64_t)header.n, (uint64_t)header.entries, (uint64_t)header.weighted,
+                                               (uint64_t)header.symmetric },
+                           4, error));
+    GR_TRY(read_range(reading, &stream, &header, &made));
+    made.n_rows = made.n_cols = header.n;
+    *coo = made;
+    memset(&made, 0, sizeof made);
+done:
+    gr_coo_fini(reading->context, &made);
+    gr_free(reading->context, stream.buffer);
+    return rc;
+}

@@ -1,0 +1,192 @@
+/* Slices of the vertices, and entries on their way to them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "io/reading.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+int32_t gr_reading_init(struct gr_reading *reading, struct gr_comm *comm, graft_error *error)
+{
+    const int64_t n = comm->n_ranks + 1;
+    int32_t       rc;
+
+    *reading = (struct gr_reading){ .context = comm->context, .comm = comm };
+    GR_TRY(GR_NEW(comm->context, reading->first, n, error));
+    GR_TRY(GR_NEW(comm->context, reading->scratch, 4 * n, error));
+done:
+    return gr_comm_agree(comm, rc, error);
+}
+
+void gr_reading_fini(struct gr_reading *reading)
+{
+    if (reading->comm == NULL) return;
+    gr_free(reading->context, reading->first);
+    gr_free(reading->context, reading->scratch);
+}
+
+int64_t gr_reading_share(const struct gr_reading *reading, int64_t count, int32_t p)
+{
+    const int64_t each = count / reading->comm->n_ranks, rest = count % reading->comm->n_ranks;
+
+    return p * each + (p < rest ? p : rest);
+}
+
+int32_t gr_reading_before(const struct gr_reading *reading, int64_t mine, int64_t *before, int64_t *total,
+                          graft_error *error)
+{
+    const struct gr_comm *comm = reading->comm;
+    const int32_t         rc = gr_comm_allgather(reading->comm, &mine, sizeof mine, reading->scratch, error);
+
+    if (rc < 0) return rc;
+    *before = *total = 0;
+    for (int32_t p = 0; p < comm->n_ranks; p++) {
+        if (p < comm->rank) *before += reading->scratch[p];
+        *total += reading->scratch[p];
+    }
+    return GRAFT_OK;
+}
+
+/* Vertices are counted in blocks of equal numbers, so many for each rank: as long as the graph is no array here. */
+enum { BLOCKS_PER_RANK = 1024 };
+
+/* Give each rank the blocks whose middles lie in its share of the sum. */
+static void cut(struct gr_reading *reading, const double *bytes, int64_t n_blocks, int shift, int64_t n)
+{
+    const int32_t n_ranks = reading->comm->n_ranks;
+    double        total = 0, sum = 0;
+    int64_t       block = 0;
+
+    for (int64_t i = 0; i < n_blocks; i++) total += bytes[i];
+    for (int32_t p = 0; p < n_ranks; p++) {
+        while (block < n_blocks && sum + bytes[block] / 2 <= total / n_ranks * p) sum += bytes[block++];
+        reading->first[p] = block << shift < n ? block << shift : n;
+    }
+    reading->first[0] = 0;
+    reading->first[n_ranks] = n;
+}
+
+int32_t gr_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, double vertex_bytes, graft_error *error)
+{
+    struct gr_comm *comm = reading->comm;
+    const int64_t   n = coo->n_rows, most = (int64_t)BLOCKS_PER_RANK * comm->n_ranks;
+    const double    entry_bytes = coo->value != NULL ? 8 : 4;
+    double         *bytes = NULL;
+    int64_t         n_blocks;
+    int             shift = 0;
+    int32_t         rc;
+
+    reading->first[1] = n;
+    if (comm->n_ranks == 1) return GRAFT_OK;
+    while (n >> shift >= most) shift++;
+    n_blocks = (n + ((int64_t)1 << shift) - 1) >> shift;
+    rc = GR_NEW(reading->context, bytes, n_blocks, error);
+    if (rc == GRAFT_OK) rc = gr_comm_reserve(comm, (uint64_t)n_blocks * sizeof *bytes, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    for (int64_t i = 0; i < coo->count; i++) bytes[coo->row[i] >> shift] += entry_bytes;
+    GR_TRY(gr_comm_sum_f64(comm, bytes, n_blocks, error));
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const int64_t end = (i + 1) << shift < n ? (i + 1) << shift : n;
+
+        bytes[i] += vertex_bytes * (double)(end - (i << shift));
+    }
+    cut(reading, bytes, n_blocks, shift, n);
+done:
+    gr_free(comm->context, bytes);
+    return rc;
+}
+
+/* The last rank whose slice begins at this vertex or before. */
+static int32_t rank_of(const struct gr_reading *reading, int64_t vertex)
+{
+    int32_t low = 0, high = reading->comm->n_ranks;
+
+    while (high - low > 1) {
+        const int32_t middle = low + (high - low) / 2;
+
+        if (reading->first[middle] <= vertex) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Where in bytes what goes to each rank, and what comes from each, begins. All arrays have elements of four bytes. */
+struct routes {
+    int64_t *out, *in, *next;
+};
+
+static int32_t plan_routes(const struct gr_reading *reading, const struct gr_coo *coo, struct routes *routes,
+                           graft_error *error)
+{
+    const int32_t n_ranks = reading->comm->n_ranks;
+    int32_t       rc;
+
+    routes->out = reading->scratch;
+    routes->in = routes->out + n_ranks + 1;
+    routes->next = routes->in + n_ranks + 1;
+    memset(reading->scratch, 0, 3 * sizeof *routes->out * (size_t)(n_ranks + 1));
+    for (int64_t i = 0; i < coo->count; i++) routes->next[rank_of(reading, coo->row[i])] += 4;
+    rc = gr_comm_alltoall(reading->comm, routes->next, sizeof *routes->next, routes->in + 1, error);
+    if (rc < 0) return rc;
+    for (int32_t p = 0; p < n_ranks; p++) {
+        routes->out[p + 1] = routes->out[p] + routes->next[p];
+        routes->in[p + 1] += routes->in[p];
+    }
+    return GRAFT_OK;
+}
+
+/* One array of the entries, which lies at *array: sorted by where it goes, sent, and what came put in its place. */
+static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, const struct routes *routes,
+                          void **array, graft_error *error)
+{
+    struct gr_comm *comm = reading->comm;
+    int32_t        *sorted = NULL, *come = NULL;
+    int32_t         rc;
+
+    rc = GR_NEW(reading->context, sorted, coo->count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, come, routes->in[comm->n_ranks] / 4, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    memcpy(routes->next, routes->out, (size_t)comm->n_ranks * sizeof *routes->next);
+    for (int64_t i = 0; i < coo->count; i++) {
+        int64_t *next = &routes->next[rank_of(reading, coo->row[i])];
+
+        memcpy((char *)sorted + *next, (const char *)*array + 4 * i, 4);
+        *next += 4;
+    }
+    if (*array != coo->row) { /* the rows are asked until the last array has gone */
+        gr_free(reading->context, *array);
+        *array = NULL;
+    }
+    GR_TRY(gr_comm_alltoallv(comm, sorted, routes->out, come, routes->in, error));
+    gr_free(reading->context, *array);
+    *array = come;
+    come = NULL;
+done:
+    gr_free(comm->context, sorted);
+    gr_free(comm->context, come);
+    return rc;
+}
+
+int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_error *error)
+{
+    const struct gr_comm *comm = reading->comm;
+    const int64_t         first = reading->first[comm->rank];
+    void                 *row = coo->row, *col = coo->col, *value = coo->value;
+    struct routes         routes;
+    int32_t               rc = GRAFT_OK;
+
+    coo->first_row = first;
+    coo->n_rows = reading->first[comm->rank + 1] - first;
+    if (comm->n_ranks == 1) return GRAFT_OK;
+    GR_TRY(plan_routes(reading, coo, &routes, error));
+    if (value != NULL) GR_TRY(send_array(reading, coo, &routes, &value, error));
+    GR_TRY(send_array(reading, coo, &routes, &col, error));
+    GR_TRY(send_array(reading, coo, &routes, &row, error));
+    coo->count = routes.in[comm->n_ranks] / 4;
+done:
+    coo->row = row;
+    coo->col = col;
+    coo->value = value;
+    for (int64_t i = 0; rc == GRAFT_OK && i < coo->count; i++) coo->row[i] -= (int32_t)first;
+    return rc;
+}

@@ -1,0 +1,269 @@
+/* A program in a process of its own.
+ *
+ * Nothing of the host is changed: no handler, no mask of signals, no file that a child of somebody else would inherit.
+ * Its input and output are one socket, because writing to a socket whose other end is gone can be made to fail without
+ * a signal. The host gets SIGCHLD when the program ends, and may have collected it by itself before we do: then its
+ * exit code is not known, and what it wrote has to speak for it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/child.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BUFFER = 1 << 14, FIRST_FREE = 3, WAIT_MS = 2, MEANWHILE_MS = 20 };
+
+static void close_end(int *end)
+{
+    if (*end >= 0) close(*end);
+    *end = -1;
+}
+
+/* A host may have closed its standard files; what takes their numbers would be lost when those of the child are set. */
+static int32_t move_up(int *end)
+{
+    const int moved = *end >= FIRST_FREE ? *end : fcntl(*end, F_DUPFD_CLOEXEC, FIRST_FREE);
+
+    if (moved != *end) close(*end);
+    *end = moved;
+    return moved >= 0 ? GRAFT_OK : GRAFT_ERR_IO;
+}
+
+/* ends: socket here, socket there, pipe here, pipe there. */
+static int32_t open_ends(int ends[4], graft_error *error)
+{
+    int32_t rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 && pipe2(ends + 2, O_CLOEXEC) == 0
+                     ? GRAFT_OK
+                     : GRAFT_ERR_IO;
+
+    for (int i = 0; i < 4 && rc == GRAFT_OK; i++) rc = move_up(&ends[i]);
+    if (rc == GRAFT_OK && fcntl(ends[2], F_SETFL, O_NONBLOCK) < 0) rc = GRAFT_ERR_IO;
+    if (rc < 0) gr_fail_native(error, rc, errno, "there is no pipe to a program: errno %d", errno);
+    return rc;
+}
+
+/* Returns 0, or what went wrong as errno has it. */
+static int spawn(struct gr_child *child, int both, int said, const char *program)
+{
+    char *const                argv[] = { (char *)(uintptr_t)program, NULL };
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t          attributes;
+    sigset_t                   all, none;
+    int                        code = posix_spawn_file_actions_init(&files);
+
+    if (code != 0) return code;
+    code = posix_spawnattr_init(&attributes);
+    if (code == 0) {
+        sigfillset(&all);
+        sigemptyset(&none);
+        code = posix_spawn_file_actions_adddup2(&files, both, STDIN_FILENO);
+        if (code == 0) code = posix_spawn_file_actions_adddup2(&files, both, STDOUT_FILENO);
+        if (code == 0) code = posix_spawn_file_actions_adddup2(&files, said, STDERR_FILENO);
+        if (code == 0) code = posix_spawnattr_setsigdefault(&attributes, &all);
+        if (code == 0) code = posix_spawnattr_setsigmask(&attributes, &none);
+        if (code == 0) code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+        if (code == 0) code = posix_spawn(&child->pid, program, &files, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return code;
+}
+
+int32_t gr_child_start(struct gr_child *child, const char *program, double timeout, graft_error *error)
+{
+    int     ends[4] = { -1, -1, -1, -1 }, code;
+    int32_t rc;
+
+    *child = (struct gr_child){ .pid = -1, .both = -1, .said_end = -1, .timeout = timeout, .program = program };
+    child->deadline = gr_seconds() + timeout;
+    GR_TRY(open_ends(ends, error));
+    code = spawn(child, ends[1], ends[3], program);
+    if (code != 0) {
+        child->pid = -1;
+        rc = code == ENOMEM || code == EAGAIN ? GRAFT_ERR_IO : GRAFT_ERR_NOT_FOUND;
+        GR_TRY(gr_fail_native(error, rc, code, "the program '%.300s' cannot be run: %s", program,
+                              strerrordesc_np(code) != NULL ? strerrordesc_np(code) : "unknown error"));
+    }
+    child->both = ends[0];
+    child->said_end = ends[2];
+    ends[0] = ends[2] = -1;
+done:
+    for (int i = 0; i < 4; i++) close_end(&ends[i]);
+    return rc;
+}
+
+static int32_t fail(struct gr_child *child, const char *how, graft_error *error)
+{
+    const char *name = strrchr(child->program, '/');
+
+    while (child->said_length > 0 && child->said[child->said_length - 1] == ' ')
+        child->said[--child->said_length] = '\0';
+    name = name != NULL ? name + 1 : child->program;
+    return gr_fail(error, GRAFT_ERR_MODULE, "the program '%.60s' %s%s%s%s", name, how,
+                   child->said_length > 0 ? "; it said '" : "", child->said, child->said_length > 0 ? "'" : "");
+}
+
+/* Keep what it says, as long as there is room; the rest is read too, for it must not wait for us. */
+static void hear(struct gr_child *child)
+{
+    char          buffer[512];
+    const ssize_t count = read(child->said_end, buffer, sizeof buffer);
+
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (count <= 0) close_end(&child->said_end);
+    for (ssize_t i = 0; i < count && child->said_length + 1 < GR_CHILD_SAID; i++) {
+        const char c = buffer[i];
+        child->said[child->said_length++] = c >= ' ' && c <= '~' ? c : ' ';
+    }
+}
+
+/* Bytes on their way to the program. */
+struct outgoing {
+    gr_child_source source;
+    void           *arg;
+    char            buffer[BUFFER];
+    int64_t         at, count;
+    int             ended;
+};
+
+/* A program that stops reading has its reasons, which are known when it ends. */
+static void feed(struct gr_child *child, struct outgoing *out)
+{
+    ssize_t sent;
+
+    if (out->at == out->count) {
+        out->at = 0;
+        out->count = out->source(out->arg, out->buffer, BUFFER);
+        out->ended = out->count == 0;
+        if (out->ended) shutdown(child->both, SHUT_WR);
+        if (out->ended) return;
+    }
+    sent = send(child->both, out->buffer + out->at, (size_t)(out->count - out->at), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) out->at += sent;
+    else if (errno != EINTR && errno != EAGAIN) out->ended = 1;
+}
+
+/* What it writes; a byte more than there should be is found as well. Returns 1 at the end. */
+static int receive(struct gr_child *child, char *output, int64_t bytes, int64_t *have)
+{
+    char          more;
+    const int     is_full = *have == bytes;
+    const ssize_t count =
+        recv(child->both, is_full ? &more : output + *have, is_full ? 1 : (size_t)(bytes - *have), MSG_DONTWAIT);
+
+    if (count > 0) *have += count;
+    return count == 0 || *have > bytes || (count < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+static int milliseconds_left(const struct gr_child *child)
+{
+    const double left = (child->deadline - gr_seconds()) * 1000;
+
+    return left <= 0 ? 0 : left > 3600000 ? 3600000 : (int)left + 1;
+}
+
+static int32_t do_meanwhile(const struct gr_meanwhile *meanwhile, graft_error *error)
+{
+    return meanwhile != NULL ? meanwhile->call(meanwhile->arg, error) : GRAFT_OK;
+}
+
+/* Until it has closed its output. */
+static int32_t exchange(struct gr_child *child, struct outgoing *out, char *output, int64_t bytes, int64_t *have,
+                        const struct gr_meanwhile *meanwhile, graft_error *error)
+{
+    int     ended = 0;
+    int32_t rc = GRAFT_OK;
+
+    while (!ended) {
+        struct pollfd wait[2] = { { .fd = child->both, .events = (short)(POLLIN | (out->ended ? 0 : POLLOUT)) },
+                                  { .fd = child->said_end, .events = POLLIN } };
+        const int     left = milliseconds_left(child);
+
+        if (left == 0) {
+            char how[80];
+
+            snprintf(how, sizeof how, "has not ended after %.0f seconds (metis.timeout)", child->timeout);
+            return fail(child, how, error);
+        }
+        GR_TRY(do_meanwhile(meanwhile, error));
+        if (poll(wait, 2, meanwhile != NULL && left > MEANWHILE_MS ? MEANWHILE_MS : left) <= 0) continue;
+        if (wait[1].revents != 0) hear(child);
+        if (wait[0].revents & POLLOUT && !out->ended) feed(child, out);
+        if (wait[0].revents & (POLLIN | POLLHUP | POLLERR)) ended = receive(child, output, bytes, have);
+    }
+done:
+    return rc;
+}
+
+/* Collect it. *status receives what waitpid() has, 0 if somebody else has collected it, -1 at the deadline. */
+static int32_t collect(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    while (child->pid >= 0) {
+        const pid_t   got = waitpid(child->pid, status, WNOHANG);
+        struct pollfd wait = { .fd = child->said_end, .events = POLLIN };
+
+        if (got == child->pid || (got < 0 && errno == ECHILD)) {
+            child->pid = -1;
+            if (got < 0) *status = 0;
+        } else if (milliseconds_left(child) == 0) {
+            *status = -1;
+            break;
+        } else {
+            GR_TRY(do_meanwhile(meanwhile, error));
+            if (poll(&wait, 1, WAIT_MS) > 0) hear(child);
+        }
+    }
+done:
+    return rc;
+}
+
+int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
+                      const struct gr_meanwhile *meanwhile, graft_error *error)
+{
+    struct outgoing out = { .source = source, .arg = arg };
+    int64_t         have = 0;
+    char            how[120];
+    int32_t         rc = exchange(child, &out, output, bytes, &have, meanwhile, error);
+    int             status = 0;
+
+    if (rc < 0) return rc;
+    close_end(&child->both);
+    rc = collect(child, &status, meanwhile, error);
+    if (rc < 0) return rc;
+    if (child->said_end >= 0) hear(child);
+    if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (metis.timeout)", child->timeout);
+    else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
+    else if (WEXITSTATUS(status) != 0) snprintf(how, sizeof how, "failed with exit code %d", WEXITSTATUS(status));
+    else if (have > bytes) snprintf(how, sizeof how, "wrote more than %lld bytes", (long long)bytes);
+    else if (have < bytes)
+        snprintf(how, sizeof how, "wrote %lld bytes, expected %lld", (long long)have, (long long)bytes);
+    else return GRAFT_OK;
+    return fail(child, how, error);
+}
+
+/* Its number may belong to another process by now, if somebody else has collected it: so ask whether it is ours first.
+ */
+void gr_child_end(struct gr_child *child)
+{
+    siginfo_t info;
+
+    close_end(&child->both);
+    close_end(&child->said_end);
+    if (child->pid < 0) return;
+    if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        kill(child->pid, SIGKILL);
+        while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    }
+    child->pid = -1;
+}

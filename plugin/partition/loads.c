@@ -1,0 +1,152 @@
+/* Loads of parts, with a tournament over them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/loads.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t allowed_of(int64_t total, int32_t parts)
+{
+    const int64_t mean_up = (total + parts - 1) / parts, limit = (int64_t)(GR_PARTITION_LIMIT * (double)total / parts);
+    const int64_t allowed = limit > mean_up ? limit : mean_up;
+
+    return allowed > 0 ? allowed : 1;
+}
+
+static int is_less_full(const struct gr_loads *loads, int32_t a, int32_t b)
+{
+    return loads->level[a] < loads->level[b] || (loads->level[a] == loads->level[b] && a < b);
+}
+
+/* Of two nodes side by side, either perhaps without a part. */
+static int32_t less_full(const struct gr_loads *loads, int32_t a, int32_t b)
+{
+    if (a < 0 || b < 0) return a < 0 ? b : a;
+    return is_less_full(loads, a, b) ? a : b;
+}
+
+void gr_loads_clear(struct gr_loads *loads)
+{
+    const int64_t leaves = loads->leaves;
+
+    memset(loads->has, 0, (size_t)loads->parts * GR_SHARES * sizeof *loads->has);
+    memset(loads->level, 0, (size_t)loads->parts * sizeof *loads->level);
+    for (int64_t i = 0; i < leaves; i++) loads->winner[leaves + i] = i < loads->parts ? (int32_t)i : -1;
+    for (int64_t i = leaves - 1; i > 0; i--)
+        loads->winner[i] = less_full(loads, loads->winner[2 * i], loads->winner[2 * i + 1]);
+}
+
+int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, const int64_t total[GR_SHARES],
+                      int32_t parts, graft_error *error)
+{
+    int32_t rc;
+    int64_t leaves = 1;
+
+    memset(loads, 0, sizeof *loads);
+    while (leaves < parts) leaves *= 2;
+    loads->parts = parts;
+    loads->leaves = (int32_t)leaves;
+    for (int k = 0; k < GR_SHARES; k++) loads->allowed[k] = allowed_of(total[k], parts);
+    GR_TRY(GR_NEW(context, loads->has, (int64_t)parts * GR_SHARES, error));
+    GR_TRY(GR_NEW(context, loads->level, parts, error));
+    GR_TRY(GR_NEW(context, loads->winner, 2 * leaves, error));
+    GR_TRY(GR_NEW(context, loads->count, parts, error));
+    GR_TRY(GR_NEW(context, loads->touched, parts, error));
+    gr_loads_clear(loads);
+done:
+    if (rc < 0) gr_loads_fini(context, loads);
+    return rc;
+}
+
+void gr_loads_fini(const graft_context *context, struct gr_loads *loads)
+{
+    gr_free(context, loads->has);
+    gr_free(context, loads->level);
+    gr_free(context, loads->winner);
+    gr_free(context, loads->count);
+    gr_free(context, loads->touched);
+    memset(loads, 0, sizeof *loads);
+}
+
+static double share_of(const struct gr_loads *loads, int share, int64_t has)
+{
+    return (double)has / (double)loads->allowed[share];
+}
+
+double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
+{
+    const int64_t *has = loads->has + (int64_t)part * GR_SHARES;
+    double         level = 0;
+
+    for (int k = 0; k < GR_SHARES; k++)
+        if (weight[k] > 0) level = fmax(level, share_of(loads, k, has[k] + weight[k]));
+    return level;
+}
+
+void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
+{
+    int64_t *has = loads->has + (int64_t)part * GR_SHARES;
+    double   level = 0;
+
+    for (int k = 0; k < GR_SHARES; k++) {
+        has[k] += sign * weight[k];
+        level = fmax(level, share_of(loads, k, has[k]));
+    }
+    loads->level[part] = level;
+    for (int32_t i = (loads->leaves + part) / 2; i > 0; i /= 2)
+        loads->winner[i] = less_full(loads, loads->winner[2 * i], loads->winner[2 * i + 1]);
+}
+
+void gr_loads_move(struct gr_loads *loads, const int64_t weight[GR_SHARES], int32_t *owner, int32_t to)
+{
+    gr_loads_add(loads, *owner, weight, -1);
+    gr_loads_add(loads, to, weight, 1);
+    *owner = to;
+}
+
+int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES])
+{
+    int32_t best = loads->winner[1];
+
+    if (gr_loads_with(loads, best, weight) <= 1) return best;
+    for (int32_t part = 0; part < loads->parts; part++)
+        if (gr_loads_with(loads, part, weight) < gr_loads_with(loads, best, weight)) best = part;
+    return best;
+}
+
+/* Count the neighbours that each part has; returns how many parts have some. */
+static int32_t count_neighbours(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *mine)
+{
+    int32_t touched = 0;
+
+    for (int64_t e = slice->rows->row_ptr[row]; e < slice->rows->row_ptr[row + 1]; e++) {
+        const int64_t other = gr_csr_column(slice->rows, e) - slice->first;
+
+        if (other == row || other < 0 || other >= slice->rows->n_rows || mine[other] < 0) continue;
+        if (loads->count[mine[other]]++ == 0) loads->touched[touched++] = mine[other];
+    }
+    return touched;
+}
+
+int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
+                         const int64_t weight[GR_SHARES], const int32_t *mine)
+{
+    const int32_t touched = count_neighbours(loads, slice, row, mine);
+    int32_t       best = -1;
+    double        best_score = 0;
+
+    for (int32_t i = 0; i < touched; i++) {
+        const int32_t part = loads->touched[i];
+        const double  with = gr_loads_with(loads, part, weight), score = (double)loads->count[part] * (1 - with);
+
+        loads->count[part] = 0;
+        if (with > 1) continue;
+        if (best < 0 || score > best_score || (score == best_score && is_less_full(loads, part, best))) {
+            best = part;
+            best_score = score;
+        }
+    }
+    return best;
+}

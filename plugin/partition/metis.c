@@ -1,0 +1,170 @@
+/* What is said to the program, and what it says.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/metis.h"
+
+#include "base/memory.h"
+#include "draft/graft_partitioner.h"
+#include "partition/child.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char name[] = "graft-metis";
+
+/* Whether there is such a program; the path is left if so. */
+static int is_there(char *path, int64_t room, const char *folder, int length)
+{
+    return snprintf(path, (size_t)room, "%.*s/%s", length, folder, name) < room && access(path, X_OK) == 0;
+}
+
+int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error)
+{
+    const char *chosen = gr_option_text(context, GR_OPTION_METIS_PROGRAM), *folders = secure_getenv("PATH"), *slash;
+    Dl_info     info;
+
+    if (strcmp(chosen, "auto") != 0) {
+        if (snprintf(path, (size_t)room, "%s", chosen) < room && access(path, X_OK) == 0) return GRAFT_OK;
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no program '%.300s' (metis.program)", chosen);
+    }
+    if (dladdr((void *)(uintptr_t)&gr_metis_find, &info) != 0 && (slash = strrchr(info.dli_fname, '/')) != NULL &&
+        is_there(path, room, info.dli_fname, (int)(slash - info.dli_fname)))
+        return GRAFT_OK;
+    while (folders != NULL && *folders != '\0') {
+        const int length = (int)strcspn(folders, ":");
+
+        if (length > 0 && is_there(path, room, folders, length)) return GRAFT_OK;
+        folders += length + (folders[length] == ':');
+    }
+    return gr_fail(error, GRAFT_ERR_NOT_FOUND,
+                   "there is no program %s in the folder of the library or in those of PATH; option metis.program may "
+                   "say where it is",
+                   name);
+}
+
+/* What goes to the program, one section after the other. */
+enum section { HEAD, ROWS, COLUMNS, WEIGHTS, SECTIONS };
+
+struct words {
+    const struct gr_slice  *slice;
+    graft_partitioner_input head;
+    enum section            section;
+    int64_t                 at; /* in the section */
+};
+
+static int64_t section_length(const struct words *words)
+{
+    switch (words->section) {
+    case HEAD: return (int64_t)sizeof words->head / 8;
+    case ROWS: return words->head.n_vertices + 1;
+    case COLUMNS: return words->head.n_entries;
+    default: return words->head.n_vertices * GR_SHARES;
+    }
+}
+
+static int64_t word_of(const struct words *words)
+{
+    int64_t weight[GR_SHARES], word;
+
+    switch (words->section) {
+    case HEAD: memcpy(&word, (const char *)&words->head + words->at * 8, sizeof word); return word;
+    case ROWS: return words->slice->rows->row_ptr[words->at];
+    case COLUMNS: return gr_csr_column(words->slice->rows, words->at);
+    default: gr_slice_weigh(words->slice, words->at / GR_SHARES, weight); return weight[words->at % GR_SHARES];
+    }
+}
+
+static int64_t next_words(void *arg, char *to, int64_t room)
+{
+    struct words *words = arg;
+    int64_t       bytes = 0;
+
+    while (words->section < SECTIONS && bytes + 8 <= room) {
+        if (words->at < section_length(words)) {
+            const int64_t word = word_of(words);
+
+            memcpy(to + bytes, &word, sizeof word);
+            bytes += 8;
+            words->at++;
+        } else {
+            words->section++;
+            words->at = 0;
+        }
+    }
+    return bytes;
+}
+
+/* What the program answers. */
+struct answer {
+    graft_partitioner_output head;
+    int32_t                  owner[];
+};
+
+static int32_t check(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
+{
+    if (answer->head.magic != GRAFT_PARTITIONER_OUTPUT || answer->head.n_vertices != n)
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "the partition begins with %016llx for %lld vertices, expected %016llx for %lld (metis.program)",
+                       (unsigned long long)answer->head.magic, (long long)answer->head.n_vertices,
+                       (unsigned long long)GRAFT_PARTITIONER_OUTPUT, (long long)n);
+    for (int64_t v = 0; v < n; v++) {
+        if (answer->owner[v] >= 0 && answer->owner[v] < parts) continue;
+        return gr_fail(error, GRAFT_ERR_MODULE, "vertex %lld is in part %d, but parts go from 0 to %d (metis.program)",
+                       (long long)v, answer->owner[v], parts - 1);
+    }
+    return GRAFT_OK;
+}
+
+static int32_t ask(const graft_context *context, const struct gr_slice *slice, int32_t parts,
+                   const struct gr_meanwhile *meanwhile, char *answer, int64_t bytes, graft_error *error)
+{
+    struct words    words = { .slice = slice,
+                              .head = { .magic = GRAFT_PARTITIONER_INPUT,
+                                        .n_weights = GR_SHARES,
+                                        .n_parts = parts,
+                                        .n_vertices = slice->rows->n_rows,
+                                        .n_entries = gr_csr_entries(slice->rows) } };
+    struct gr_child child;
+    char            path[4096];
+    int32_t         rc;
+
+    rc = gr_metis_find(context, path, sizeof path, error);
+    if (rc < 0) return rc;
+    rc = gr_child_start(&child, path, gr_option_number(context, GR_OPTION_METIS_TIMEOUT), error);
+    if (rc < 0) return rc;
+    rc = gr_child_talk(&child, next_words, &words, answer, bytes, meanwhile, error);
+    gr_child_end(&child);
+    return rc;
+}
+
+int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_entries, graft_error *error)
+{
+    if (n_entries <= INT32_MAX && n_vertices < INT32_MAX) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                   "the graph has %lld vertices and %lld entries; METIS takes at most 2147483647 of each",
+                   (long long)n_vertices, (long long)n_entries);
+}
+
+int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,
+                           const struct gr_meanwhile *meanwhile, int32_t *owner, graft_error *error)
+{
+    const int64_t  n = slice->rows->n_rows, bytes = (int64_t)sizeof(struct answer) + n * 4;
+    struct answer *answer = NULL;
+    int64_t        moved;
+    int32_t        rc;
+
+    GR_TRY(gr_metis_check_size(n, gr_csr_entries(slice->rows), error));
+    answer = gr_new(context, bytes, 1, "answer of metis", error);
+    if (answer == NULL) return GRAFT_ERR_NOMEM;
+    GR_TRY(ask(context, slice, parts, meanwhile, (char *)answer, bytes, error));
+    GR_TRY(check(answer, n, parts, error));
+    GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
+    if (moved > 0)
+        gr_log(context, GRAFT_LOG_INFO, "partition by METIS: %lld vertices moved for balance", (long long)moved);
+    memcpy(owner, answer->owner, (size_t)n * sizeof *owner);
+done:
+    gr_free(context, answer);
+    return rc;
+}

@@ -1,0 +1,40 @@
+/* Partitions in files.
+ *
+ * A file has a head of 64 bytes and the owners, all in the order of bytes of x86-64 and aarch64:
+ *
+ *     uint64  "graftPF1"                      uint32  CRC32C of the file with zeros here
+ *     int32   parts                           int64   vertices, entries of the graph
+ *     uint64  fingerprint of its entries      int64   0, 0, 0
+ *     int32   owner[vertices], each from 0 to parts-1
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARTITION_OWNERS_H
+#define GR_PARTITION_OWNERS_H
+
+#include "base/context.h"
+
+/** What a graph is known by, however its rows are sliced: gr_slice_fingerprint() of partition/partition.h, summed. */
+struct gr_graph_identity {
+    int64_t  n_vertices, n_entries;
+    uint64_t fingerprint;
+};
+
+/** Write a partition. There is the whole file or, on failure, what was there before: it is written beside, and takes
+ *  its name when it is on the disk.
+ * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
+int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
+                        graft_error *error);
+
+/** Whether a partition could be written there, to be asked before it is made.
+ * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
+int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                              graft_error *error);
+
+/** Read a partition of this graph in so many parts.
+ * \param[out] owner  [n_vertices] As it was on failure.
+ * \return OK; ERR_NOT_FOUND; ERR_IO; ERR_NOMEM; ERR_FORMAT: no such file, cut short, too long, with a wrong bit, of
+ *         another graph or another number of parts, more parts than vertices, an owner out of range. */
+int32_t gr_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
+                       int32_t parts, int32_t *owner, graft_error *error);
+
+#endif

@@ -1,0 +1,55 @@
+/* Partitions that need no look at neighbours, and what they are made from.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/partition.h"
+
+#include "base/random.h"
+
+void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES])
+{
+    total[GR_SHARE_VERTICES] = slice->rows->n_rows;
+    total[GR_SHARE_ENTRIES] = gr_csr_entries(slice->rows);
+    total[GR_SHARE_TRAINED] = 0;
+    for (int64_t row = 0; slice->trained != NULL && row < slice->rows->n_rows; row++)
+        total[GR_SHARE_TRAINED] += slice->trained[row] != 0;
+}
+
+uint64_t gr_slice_fingerprint(const struct gr_slice *slice)
+{
+    uint64_t sum = 0;
+
+    for (int64_t row = 0; row < slice->rows->n_rows; row++) {
+        const uint64_t key = gr_random_key((uint64_t)(slice->first + row), GR_RANDOM_FINGERPRINT, 0, 0);
+
+        for (int64_t e = slice->rows->row_ptr[row]; e < slice->rows->row_ptr[row + 1]; e++)
+            sum += gr_random_key(key, GR_RANDOM_FINGERPRINT, (uint64_t)gr_csr_column(slice->rows, e), 0);
+    }
+    return sum;
+}
+
+/* Sums are whole numbers, so the share before a vertex is the same from whichever slice they were counted on. */
+void gr_partition_block(const struct gr_slice *slice, const int64_t before[GR_SHARES], const int64_t total[GR_SHARES],
+                        int32_t parts, int32_t *mine)
+{
+    const double n = (double)total[GR_SHARE_VERTICES], entries = (double)total[GR_SHARE_ENTRIES];
+
+    for (int64_t row = 0; row < slice->rows->n_rows; row++) {
+        const int64_t *ends = slice->rows->row_ptr + row;
+        const double   vertices = ((double)(before[GR_SHARE_VERTICES] + row) + 0.5) / n;
+        const int64_t  twice = 2 * before[GR_SHARE_ENTRIES] + ends[0] + ends[1];
+        const double   share = entries > 0 ? 0.5 * (vertices + 0.5 * (double)twice / entries) : vertices;
+        const int32_t  part = (int32_t)(share * parts);
+
+        mine[row] = part < parts ? part : parts - 1;
+    }
+}
+
+void gr_partition_hash(int64_t first, int64_t count, int32_t parts, int32_t *mine)
+{
+    const uint64_t key = gr_random_key(0, GR_RANDOM_PARTITION, 0, 0);
+    uint32_t       bits[4];
+
+    for (int64_t i = 0; i < count; i++) {
+        gr_random_block(key, (uint64_t)(first + i), 0, bits);
+        mine[i] = (int32_t)((uint64_t)bits[0] * (uint64_t)parts >> 32);
+    }
+}

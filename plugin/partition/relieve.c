@@ -1,0 +1,73 @@
+/* Balance: vertices leave parts that have too much of something.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/loads.h"
+
+/* Each move makes the excess less, so they end by themselves; after so many passes what is left is not worth more. */
+enum { PASSES = 8 };
+
+/* What a part would have over what is allowed, in units of that, if the vertex came (sign 1), left (-1), or neither. */
+static double excess_of(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
+{
+    double excess = 0;
+
+    for (int k = 0; k < GR_SHARES; k++) {
+        const int64_t over = loads->has[(int64_t)part * GR_SHARES + k] + sign * weight[k] - loads->allowed[k];
+
+        if (over > 0) excess += (double)over / (double)loads->allowed[k];
+    }
+    return excess;
+}
+
+static double gain_of_leaving(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
+{
+    return excess_of(loads, part, weight, 0) - excess_of(loads, part, weight, -1);
+}
+
+static double cost_of_coming(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
+{
+    return excess_of(loads, part, weight, 1) - excess_of(loads, part, weight, 0);
+}
+
+static int32_t cheapest(const struct gr_loads *loads, int32_t from, const int64_t weight[GR_SHARES])
+{
+    int32_t best = from;
+    double  best_cost = 0;
+
+    for (int32_t part = 0; part < loads->parts; part++) {
+        const double cost = cost_of_coming(loads, part, weight);
+
+        if (part == from || (best != from && cost >= best_cost)) continue;
+        best = part;
+        best_cost = cost;
+    }
+    return best;
+}
+
+/* One pass; returns how many vertices moved. Where the vertex fits nowhere, one with little of what is scarce may still
+ * change places with one that has little of something else, by two moves. */
+static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+{
+    int64_t weight[GR_SHARES], moves = 0;
+
+    for (int64_t row = 0; row < slice->rows->n_rows; row++) {
+        const int32_t from = mine[row];
+        int32_t       to;
+        double        gain;
+
+        if (loads->level[from] <= 1 || loads->has[(int64_t)from * GR_SHARES + GR_SHARE_VERTICES] == 1) continue;
+        gr_slice_weigh(slice, row, weight);
+        gain = gain_of_leaving(loads, from, weight);
+        if (gain <= 0) continue;
+        to = gr_loads_nearest(loads, slice, row, weight, mine);
+        if (to < 0 || to == from) to = cheapest(loads, from, weight);
+        if (to == from || cost_of_coming(loads, to, weight) >= gain) continue;
+        gr_loads_move(loads, weight, &mine[row], to);
+        moves++;
+    }
+    return moves;
+}
+
+void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+{
+    for (int pass = 0; pass < PASSES && relieve(loads, slice, mine) > 0; pass++) continue;
+}

@@ -1,0 +1,72 @@
+/* Making a partition good that came from elsewhere: owners in range, no empty part, balance.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/loads.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+static int is_part(int32_t owner, int32_t parts)
+{
+    return owner >= 0 && owner < parts;
+}
+
+/* Vertices that nobody owns go to the least full part, the others to where they are. */
+static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+{
+    int64_t weight[GR_SHARES];
+
+    for (int64_t row = 0; row < slice->rows->n_rows; row++) {
+        if (!is_part(mine[row], loads->parts)) mine[row] = -1;
+        if (mine[row] < 0) continue;
+        gr_slice_weigh(slice, row, weight);
+        gr_loads_add(loads, mine[row], weight, 1);
+    }
+    for (int64_t row = 0; row < slice->rows->n_rows; row++) {
+        if (mine[row] >= 0) continue;
+        gr_slice_weigh(slice, row, weight);
+        mine[row] = gr_loads_nearest(loads, slice, row, weight, mine);
+        if (mine[row] < 0) mine[row] = gr_loads_least(loads, weight);
+        gr_loads_add(loads, mine[row], weight, 1);
+    }
+}
+
+/* Each empty part gets a vertex of a part that has more than the mean. There is one as long as a part is empty, and
+ * those passed by never get more, so one pass is enough. */
+static void fill_empty(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+{
+    const int64_t n_rows = slice->rows->n_rows, mean = n_rows / loads->parts;
+    int64_t       weight[GR_SHARES];
+    int32_t       empty = 0;
+
+    for (int64_t row = 0; mean > 0 && row < n_rows; row++) {
+        while (empty < loads->parts && loads->has[(int64_t)empty * GR_SHARES + GR_SHARE_VERTICES] > 0) empty++;
+        if (empty == loads->parts) return;
+        if (loads->has[(int64_t)mine[row] * GR_SHARES + GR_SHARE_VERTICES] <= mean) continue;
+        gr_slice_weigh(slice, row, weight);
+        gr_loads_move(loads, weight, &mine[row], empty);
+    }
+}
+
+int32_t gr_partition_repair(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
+                            int64_t *moved, graft_error *error)
+{
+    const int64_t   n_rows = slice->rows->n_rows;
+    int64_t         total[GR_SHARES], changed = 0;
+    int32_t        *was = NULL, rc;
+    struct gr_loads loads = { 0 };
+
+    gr_slice_total(slice, total);
+    GR_TRY(GR_NEW(context, was, n_rows, error));
+    GR_TRY(gr_loads_init(context, &loads, total, parts, error));
+    memcpy(was, mine, (size_t)n_rows * sizeof *was);
+    place_all(&loads, slice, mine);
+    fill_empty(&loads, slice, mine);
+    gr_loads_relieve(&loads, slice, mine);
+    for (int64_t row = 0; row < n_rows; row++) changed += was[row] != mine[row];
+    *moved = changed;
+done:
+    gr_loads_fini(context, &loads);
+    gr_free(context, was);
+    return rc;
+}

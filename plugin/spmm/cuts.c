@@ -1,0 +1,176 @@
+/* The cut entries of a rank, pair by pair, and which rows serve them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "spmm/plan.h"
+#include "base/memory.h"
+#include "base/team.h"
+
+#include <string.h>
+
+void gr_cut_walk(struct gr_cuts *c)
+{
+    for (int32_t q = 0; q < c->n_ranks; q++) {
+        c->last_row[q] = -1;
+        c->target[q] = c->target_start[q] - 1;
+    }
+}
+
+struct gr_cut_edge gr_cut_step(struct gr_cuts *c, int64_t row, int64_t entry)
+{
+    const int64_t source = ((const int32_t *)c->part->remote.col_idx)[entry];
+    const int32_t q = c->owner[source];
+    const int     is_new = c->last_row[q] != row;
+
+    c->last_row[q] = row;
+    c->target[q] += is_new;
+    return (struct gr_cut_edge){ row, entry, source, c->target[q], q, is_new };
+}
+
+static int32_t allocate(const graft_context *context, struct gr_cuts *c, graft_error *error)
+{
+    const int64_t halo = c->part->halo.count;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, c->owner, halo, error));
+    GR_TRY(GR_NEW(context, c->source_in, halo, error));
+    GR_TRY(GR_NEW(context, c->edge_start, c->n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, c->target_start, c->n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, c->last_row, c->n_ranks, error));
+    GR_TRY(GR_NEW(context, c->target, c->n_ranks, error));
+    for (int32_t q = 0; q < c->n_ranks; q++)
+        for (int64_t i = c->part->halo.start[q]; i < c->part->halo.start[q + 1]; i++) c->owner[i] = q;
+done:
+    return rc;
+}
+
+static void count(struct gr_cuts *c)
+{
+    const graft_csr *remote = &c->part->remote;
+
+    gr_cut_walk(c);
+    for (int64_t row = 0; row < remote->n_rows; row++) {
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
+            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+
+            c->n_sources += !c->source_in[edge.source];
+            c->source_in[edge.source] = 1; /* until there are covers */
+            c->edge_start[edge.rank + 1]++;
+            c->target_start[edge.rank + 1] += edge.is_new;
+        }
+    }
+    for (int32_t q = 0; q < c->n_ranks; q++) {
+        c->edge_start[q + 1] += c->edge_start[q];
+        c->target_start[q + 1] += c->target_start[q];
+    }
+}
+
+/* Rows of a pair come in the order of the walk, so the end of a row is where its last entry was put. */
+static int32_t fill(const graft_context *context, struct gr_cuts *c, graft_error *error)
+{
+    const graft_csr *remote = &c->part->remote;
+    int64_t         *next = NULL;
+    int32_t          rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, next, c->n_ranks, error));
+    gr_cut_walk(c);
+    for (int64_t row = 0; row < remote->n_rows; row++) {
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
+            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+            const int32_t            q = edge.rank;
+
+            c->source[c->edge_start[q] + next[q]++] = (int32_t)(edge.source - c->part->halo.start[q]);
+            c->row_ptr[edge.target + q + 1] = next[q];
+        }
+    }
+done:
+    gr_free(context, next);
+    return rc;
+}
+
+static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32_t q, enum gr_cover_kind kind,
+                          graft_error *error)
+{
+    const int64_t       source = c->part->halo.start[q], target = c->target_start[q];
+    const struct gr_cut cut = { .n_targets = c->target_start[q + 1] - target,
+                                .n_sources = c->part->halo.start[q + 1] - source,
+                                .row_ptr = c->row_ptr + target + q,
+                                .source = c->source + c->edge_start[q],
+                                .source_price = kind == GR_COVER_WEIGHTED ? c->source_price + source : NULL,
+                                .target_price = kind == GR_COVER_WEIGHTED ? c->target_price + target : NULL };
+    int64_t             size;
+
+    return gr_cover_find(context, &cut, kind, c->source_in + source, c->target_in + target, &size, error);
+}
+
+/* The covers of all pairs, each by one thread. All that can fail is memory. */
+static int32_t cover_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind, graft_error *error)
+{
+    const int threads = gr_threads_worth(gr_threads(context, 0), c->edge_start[c->n_ranks]);
+    int32_t   failed = c->n_ranks;
+
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) reduction(min : failed) if (threads > 1)
+    for (int32_t q = 0; q < c->n_ranks; q++) {
+        graft_error own = { .size = sizeof own };
+
+        if (cover_pair(context, c, q, kind, &own) < 0 && q < failed) failed = q;
+    }
+    if (failed == c->n_ranks) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for the cover of %lld cut entries of rank %d",
+                   (long long)(c->edge_start[failed + 1] - c->edge_start[failed]), failed);
+}
+
+int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *c,
+                     graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *c = (struct gr_cuts){ .part = part, .n_ranks = n_ranks };
+    GR_TRY(allocate(context, c, error));
+    count(c);
+    rc = GR_NEW(context, c->target_in, c->target_start[n_ranks], error);
+done:
+    return rc;
+}
+
+static void free_cover_work(const graft_context *context, struct gr_cuts *c)
+{
+    gr_free(context, c->row_ptr);
+    gr_free(context, c->source);
+    gr_free(context, c->source_price);
+    gr_free(context, c->target_price);
+    c->row_ptr = NULL;
+    c->source = c->source_price = c->target_price = NULL;
+}
+
+/* Where no row loses anything all have one price, for which there is the faster way. */
+static enum gr_cover_kind kind_found(const struct gr_cover_choice *choice)
+{
+    const int is_one_price = choice->bits > GR_FEW_BITS || choice->lambda == 0;
+
+    return choice->kind == GR_COVER_WEIGHTED && is_one_price ? GR_COVER_HYBRID : choice->kind;
+}
+
+int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *c,
+                     graft_error *error)
+{
+    const enum gr_cover_kind kind = kind_found(choice);
+    int32_t                  rc = GRAFT_OK;
+
+    if (kind == GR_COVER_WEIGHTED) GR_TRY(gr_cuts_price(context, choice, c, error));
+    GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
+    GR_TRY(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
+    GR_TRY(fill(context, c, error));
+    GR_TRY(cover_pairs(context, c, kind, error));
+done:
+    free_cover_work(context, c);
+    return rc;
+}
+
+void gr_cuts_fini(const graft_context *context, struct gr_cuts *c)
+{
+    void *const blocks[] = { c->owner,     c->edge_start, c->target_start, c->source_in,
+                             c->target_in, c->last_row,   c->target };
+
+    free_cover_work(context, c);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
+    *c = (struct gr_cuts){ 0 };
+}

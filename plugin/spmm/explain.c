@@ -1,0 +1,102 @@
+/* What a plan does, rank by rank.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "spmm/plan.h"
+#include "base/text.h"
+
+#include <stdio.h>
+
+static void add(graft_plan_info *info, const struct gr_flow *flow)
+{
+    info->n_cut += flow->n_cut;
+    info->halo_rows += flow->in;
+    info->halo_rows_sent += flow->out;
+    info->halo_rows_raw += flow->raw;
+    info->halo_rows_if_post += flow->if_post;
+    info->halo_rows_if_pre += flow->if_pre;
+    info->messages += flow->messages_in;
+    info->bytes += flow->bytes;
+}
+
+static void add_lanes(graft_plan_info *info, const struct gr_lanes *lanes)
+{
+    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) {
+        const struct gr_lane *lane = &lanes->lane[i];
+
+        if (lane->expected_share > info->expected_share) info->expected_share = lane->expected_share;
+        if (lane->oldest > info->stale_epochs_max) info->stale_epochs_max = lane->oldest;
+    }
+}
+
+int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
+{
+    const int32_t n_ranks = plan->comm->n_ranks;
+
+    if (rank < -1 || rank >= n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, n_ranks - 1);
+    *info = (graft_plan_info){ .size = sizeof *info, .rank = rank };
+    for (int32_t p = 0; p < n_ranks; p++)
+        if (rank < 0 || rank == p) add(info, &plan->flow[p]);
+    if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
+    info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
+    info->passes = plan->passes;
+    info->bytes_sent = plan->sent.bytes;
+    info->bytes_raw = plan->sent.raw_bytes;
+    info->looked_at = plan->sent.looked_at;
+    info->nmse = plan->sent.nmse;
+    info->expected = plan->sent.expected;
+    add_lanes(info, &plan->lanes);
+    gr_wire_seconds(&plan->wire, &info->wait_seconds, &info->exchange_seconds);
+    gr_lanes_seconds(&plan->lanes, &info->wait_seconds, &info->exchange_seconds);
+    if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;
+    return GRAFT_OK;
+}
+
+static void line(struct gr_text *text, const char *name, const graft_plan_info *i)
+{
+    gr_text_add(text, "%-6s %12lld %12lld %12lld %12lld %12lld %12lld %8lld %10.1f\n", name, (long long)i->n_cut,
+                (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_raw,
+                (long long)i->halo_rows_if_post, (long long)i->halo_rows_if_pre, (long long)i->messages,
+                (double)i->bytes / 1e6);
+}
+
+/* What the asking rank sent, and what few bits lost of it. */
+static void sent_lines(struct gr_text *text, const graft_plan_info *i)
+{
+    gr_text_add(text, "%.3f MB of rows sent by this rank in all of them", (double)i->bytes_sent * 1e-6);
+    if (i->bytes_raw > 0)
+        gr_text_add(text, ", and %.3f MB as they are besides, in messages with a row that no code fits",
+                    (double)i->bytes_raw * 1e-6);
+    if (i->looked_at > 0)
+        gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld rows that were looked at",
+                    i->nmse / (double)i->looked_at, i->expected / (double)i->looked_at, (long long)i->looked_at);
+    if (i->expected_share > 0) gr_text_add(text, "; adaptive bits lose a share of %.3g, expected", i->expected_share);
+    if (i->stale_epochs_max > 0)
+        gr_text_add(text, "; rows were %lld epochs late at most", (long long)i->stale_epochs_max);
+    gr_text_add(text, "\n");
+}
+
+void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
+{
+    struct gr_text  t = { text, capacity };
+    graft_error     none = { .size = sizeof none };
+    graft_plan_info info;
+    char            name[16];
+
+    gr_text_add(&t, "rows that come to each rank in a pass, and go from it; halo.cover is %s",
+                gr_cover_name(plan->cover.kind));
+    if (plan->cover.kind == GR_COVER_WEIGHTED)
+        gr_text_add(&t, " for %d bits, halo.cover_lambda %g", plan->cover.bits, plan->cover.lambda);
+    gr_text_add(&t, "\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n", "rank", "cut", "rows", "sent", "raw", "if post",
+                "if pre", "messages", "MB");
+    for (int32_t p = 0; p < plan->comm->n_ranks; p++) {
+        gr_plan_info(plan, p, &info, &none);
+        snprintf(name, sizeof name, "%d", p);
+        line(&t, name, &info);
+    }
+    gr_plan_info(plan, -1, &info, &none);
+    line(&t, "all", &info);
+    if (info.passes == 0) return;
+    gr_text_add(&t, "%lld passes of this rank: %.3f s of exchange, %.3f s of them only waited, %.0f %% hidden\n",
+                (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);
+    sent_lines(&t, &info);
+}

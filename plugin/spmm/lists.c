@@ -1,0 +1,259 @@
+/* The matrices S and R of a plan, from the covers. Who receives rows decides on them, and tells their senders what
+ * they are made of.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "spmm/plan.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Rows, and the entries of S they are made of. */
+struct amount {
+    int64_t rows, entries;
+};
+
+/* The rows that come: by rank, of each the raw ones first. */
+struct lists {
+    graft_plan     *plan;
+    struct gr_cuts *cuts;
+    struct amount  *asked, *asking; /* [n_ranks] of each rank, and by each */
+    int64_t        *asked_start;    /* [n_ranks + 1] the entries that are asked of each */
+    int64_t        *out, *in;       /* [n_ranks + 1] bytes */
+    int32_t        *row_of_source;  /* [halo] that comes for it, if it is in the cover */
+    int32_t        *row_of_target;  /* [targets] likewise */
+    int32_t        *entries;        /* [rows that come] of each */
+    int64_t        *begin;          /* [rows that come + 1] of their entries in: */
+    int32_t        *place;          /* among the vertices of the other rank */
+    char           *value;
+    int64_t        *row_ptr;     /* [rows + 1] of R */
+    int32_t        *entries_out; /* [rows that go] */
+};
+
+static void lists_fini(const graft_context *context, struct lists *l)
+{
+    void *const blocks[] = { l->asked,         l->asking,        l->asked_start, l->out,   l->in,
+                             l->row_of_source, l->row_of_target, l->entries,     l->begin, l->place,
+                             l->value,         l->row_ptr,       l->entries_out };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
+}
+
+/* Number the rows that come. */
+static int32_t number_rows(struct lists *l, graft_error *error)
+{
+    struct gr_cuts *c = l->cuts;
+    struct gr_flow *flow = &l->plan->flow[l->plan->comm->rank];
+    int64_t        *start = l->plan->side[GR_SIDE_IN].start, rows = 0;
+
+    for (int64_t s = 0; s < c->part->halo.count; s++) flow->raw += c->source_in[s];
+    for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++) rows += c->target_in[t];
+    rows += flow->raw;
+    if (rows > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld rows would come to it, at most %d", (long long)rows,
+                       INT32_MAX);
+    rows = 0;
+    for (int32_t q = 0; q < c->n_ranks; q++) {
+        for (int64_t s = c->part->halo.start[q]; s < c->part->halo.start[q + 1]; s++)
+            if (c->source_in[s]) l->row_of_source[s] = (int32_t)rows++;
+        for (int64_t t = c->target_start[q]; t < c->target_start[q + 1]; t++)
+            if (c->target_in[t]) l->row_of_target[t] = (int32_t)rows++;
+        start[q + 1] = rows;
+    }
+    return GRAFT_OK;
+}
+
+/* Count the entries of the rows that come, and those of R. */
+static void count_entries(struct lists *l)
+{
+    struct gr_cuts  *c = l->cuts;
+    const graft_csr *remote = &c->part->remote;
+
+    for (int64_t s = 0; s < c->part->halo.count; s++)
+        if (c->source_in[s]) l->entries[l->row_of_source[s]] = 1;
+    gr_cut_walk(c);
+    for (int64_t row = 0; row < remote->n_rows; row++) {
+        l->row_ptr[row + 1] = l->row_ptr[row];
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
+            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+
+            if (c->source_in[edge.source]) l->row_ptr[row + 1]++;
+            else l->row_ptr[row + 1] += l->entries[l->row_of_target[edge.target]]++ == 0;
+        }
+    }
+}
+
+static int32_t count(struct lists *l, graft_error *error)
+{
+    const graft_context *context = l->plan->context;
+    const int32_t        n_ranks = l->plan->comm->n_ranks;
+    const int64_t       *start = l->plan->side[GR_SIDE_IN].start;
+    int32_t              rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, l->asked, n_ranks, error));
+    GR_TRY(GR_NEW(context, l->asking, n_ranks, error));
+    GR_TRY(GR_NEW(context, l->asked_start, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, l->out, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, l->in, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, l->row_of_source, l->cuts->part->halo.count, error));
+    GR_TRY(GR_NEW(context, l->row_of_target, l->cuts->target_start[n_ranks], error));
+    GR_TRY(GR_NEW(context, l->row_ptr, l->plan->part->local.n_rows + 1, error));
+    GR_TRY(number_rows(l, error));
+    GR_TRY(GR_NEW(context, l->entries, start[n_ranks], error));
+    GR_TRY(GR_NEW(context, l->begin, start[n_ranks] + 1, error));
+    count_entries(l);
+    for (int64_t r = 0; r < start[n_ranks]; r++) l->begin[r + 1] = l->begin[r] + l->entries[r];
+    for (int32_t q = 0; q < n_ranks; q++) {
+        l->asked_start[q + 1] = l->begin[start[q + 1]];
+        l->asked[q] = (struct amount){ start[q + 1] - start[q], l->asked_start[q + 1] - l->asked_start[q] };
+    }
+done:
+    return rc;
+}
+
+static void put_one(struct gr_csr *csr, int64_t entry, graft_dtype type)
+{
+    if (type == GRAFT_F32) ((float *)csr->values)[entry] = 1;
+    if (type == GRAFT_F64) ((double *)csr->values)[entry] = 1;
+}
+
+/* Ask for an entry of the row that comes for a target; what is left of its entries counts down. Returns whether it is
+ * the first of them. */
+static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
+{
+    const int32_t  row = l->row_of_target[edge->target];
+    const int64_t  put = l->begin[row + 1] - l->entries[row]--;
+    const uint64_t bytes = gr_value_bytes(l->plan->value_type);
+
+    l->place[put] = l->cuts->part->halo.place[edge->source];
+    if (bytes > 0)
+        memcpy(l->value + (uint64_t)put * bytes,
+               (const char *)l->cuts->part->remote.values + (uint64_t)edge->entry * bytes, bytes);
+    return put == l->begin[row];
+}
+
+/* Fill in R and what is asked for. */
+static void fill(struct lists *l, struct gr_csr *receive)
+{
+    struct gr_cuts   *c = l->cuts;
+    const graft_csr  *remote = &c->part->remote;
+    const graft_dtype type = l->plan->value_type;
+    int64_t           put = 0;
+
+    for (int64_t s = 0; s < c->part->halo.count; s++) {
+        const int32_t row = l->row_of_source[s];
+
+        if (!c->source_in[s]) continue;
+        l->place[l->begin[row]] = c->part->halo.place[s];
+        if (type == GRAFT_F32) ((float *)(void *)l->value)[l->begin[row]] = 1;
+        if (type == GRAFT_F64) ((double *)(void *)l->value)[l->begin[row]] = 1;
+    }
+    gr_cut_walk(c);
+    for (int64_t row = 0; row < remote->n_rows; row++) {
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
+            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+
+            if (c->source_in[edge.source]) {
+                gr_csr_put(receive, put++, l->row_of_source[edge.source], remote, e);
+            } else if (ask_entry(l, &edge)) {
+                ((int32_t *)receive->col_idx)[put] = l->row_of_target[edge.target];
+                put_one(receive, put++, type);
+            }
+        }
+    }
+}
+
+static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
+{
+    graft_plan      *plan = l->plan;
+    const int64_t    n = plan->part->local.n_rows, rows_in = plan->side[GR_SIDE_IN].start[plan->comm->n_ranks];
+    const int64_t    bytes = (int64_t)gr_value_bytes(plan->value_type);
+    const graft_csr *like = &plan->part->local;
+    int64_t         *start = plan->side[GR_SIDE_OUT].start, entries = 0;
+    int32_t          rc = GRAFT_OK;
+
+    for (int32_t q = 0; q < plan->comm->n_ranks; q++) {
+        start[q + 1] = start[q] + l->asking[q].rows;
+        entries += l->asking[q].entries;
+    }
+    if (start[plan->comm->n_ranks] > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld rows would be sent by it, at most %d",
+                       (long long)start[plan->comm->n_ranks], INT32_MAX);
+    GR_TRY(GR_NEW(plan->context, l->place, l->begin[rows_in], error));
+    GR_TRY(GR_NEW(plan->context, l->value, l->begin[rows_in] * bytes, error));
+    GR_TRY(GR_NEW(plan->context, l->entries_out, start[plan->comm->n_ranks], error));
+    GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols, entries, error));
+    GR_TRY(gr_csr_init(plan->context, receive, like, n, rows_in, l->row_ptr[n], error));
+    memcpy(receive->row_ptr, l->row_ptr, (uint64_t)(n + 1) * sizeof *l->row_ptr);
+done:
+    return rc;
+}
+
+/* What is asked of and by each rank, in bytes, where rows and entries have so many. */
+static void lay_out(struct lists *l, int64_t row_bytes, int64_t entry_bytes)
+{
+    for (int32_t q = 0; q < l->plan->comm->n_ranks; q++) {
+        l->out[q + 1] = l->out[q] + l->asked[q].rows * row_bytes + l->asked[q].entries * entry_bytes;
+        l->in[q + 1] = l->in[q] + l->asking[q].rows * row_bytes + l->asking[q].entries * entry_bytes;
+    }
+}
+
+/* Tell the ranks what their rows are made of, which is S for them. */
+static int32_t tell(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
+{
+    struct gr_comm *comm = l->plan->comm;
+    const int64_t   bytes = (int64_t)gr_value_bytes(l->plan->value_type);
+    int32_t         rc = GRAFT_OK;
+
+    lay_out(l, sizeof *l->entries, 0);
+    GR_TRY(gr_comm_alltoallv(comm, l->entries, l->out, l->entries_out, l->in, error));
+    for (int64_t r = 0; r < send->view.n_rows; r++) send->row_ptr[r + 1] = send->row_ptr[r] + l->entries_out[r];
+    fill(l, receive);
+    lay_out(l, 0, sizeof *l->place);
+    GR_TRY(gr_comm_alltoallv(comm, l->place, l->out, send->col_idx, l->in, error));
+    lay_out(l, 0, bytes);
+    if (bytes > 0) GR_TRY(gr_comm_alltoallv(comm, l->value, l->out, send->values, l->in, error));
+done:
+    return rc;
+}
+
+/* A matrix that owns the arrays of csr, which is empty then. */
+static int32_t wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+{
+    const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
+
+    if (rc < 0) return rc;
+    gr_matrix_adopt(*matrix);
+    *csr = (struct gr_csr){ 0 };
+    return GRAFT_OK;
+}
+
+int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
+{
+    struct lists  lists = { .plan = plan, .cuts = cuts };
+    struct gr_csr send = { 0 }, receive = { 0 };
+    int32_t       rc = count(&lists, error);
+
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY(gr_comm_alltoall(plan->comm, lists.asked, sizeof *lists.asked, lists.asking, error));
+    rc = allocate(&lists, &send, &receive, error);
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY(tell(&lists, &send, &receive, error));
+    rc = wrap(plan->context, &send, &plan->send, error);
+    if (rc == GRAFT_OK) rc = wrap(plan->context, &receive, &plan->receive, error);
+    rc = gr_comm_agree(plan->comm, rc, error);
+done:
+    gr_csr_fini(plan->context, &send);
+    gr_csr_fini(plan->context, &receive);
+    lists_fini(plan->context, &lists);
+    return rc;
+}
+
+int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
+                            graft_error *error)
+{
+    struct gr_csr csr = { 0 };
+    int32_t       rc = gr_csr_transpose(context, &matrix->csr, &csr, error);
+
+    if (rc == GRAFT_OK) rc = wrap(context, &csr, transpose, error);
+    gr_csr_fini(context, &csr);
+    return rc;
+}
