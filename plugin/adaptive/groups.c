@@ -1,8 +1,8 @@
 /* Groups of rows that matter about as much.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
-#include "dgraph/graph.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 #include <float.h>
 #include <math.h>

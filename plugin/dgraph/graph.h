@@ -12,28 +12,7 @@
 #include "comm/collective.h"
 #include "graft_graph.h"
 #include "graph/csr.h"
-
-/** Vertices of other ranks that the rows of this one gather from, each once: by owner, and then by place. */
-struct gr_halo {
-    int64_t  count;
-    int64_t *start; /* [n_ranks + 1] those of rank q are start[q] to start[q + 1] - 1 */
-    int32_t *place; /* [count] which of its owner's vertices each is */
-};
-
-/** What one rank has of a graph: all a plan is made from. Rows and columns of `local` are the owned vertices; of a part
- *  of the rows (part.h), the first of them. Entries of a row are in the order in which the host gave them, or by column
- *  where the graph was changed. */
-struct gr_part {
-    graft_csr      local;  /* int32 columns */
-    graft_csr      remote; /* [rows of local x halo.count] int32 columns */
-    struct gr_halo halo;
-};
-
-/** Rows that come to a rank and go from it in one exchange, forward, and their messages; the other way they go back. As
- *  all ranks know. */
-struct gr_flow {
-    int64_t n_cut, in, out, raw, if_post, if_pre, messages_in, messages_out, bytes;
-};
+#include "graph/part.h"
 
 /** What a rank has, as all ranks know. */
 struct gr_share {
@@ -106,10 +85,6 @@ void    gr_names_fini(const graft_context *context, struct gr_names *names);
  * \return OK; ERR_NOMEM. */
 int32_t gr_graph_split(graft_graph *graph, const int64_t *row_ptr, const int64_t *columns, const void *values,
                        const struct gr_names *names, graft_error *error);
-
-/** Sort keys from 0 to `most`, and drop the repeated ones: the first *count are what is left.
- * \return OK; ERR_NOMEM. */
-int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
 
 /** Move rows of bytes; see graft_graphs.move(). `move` is complete. Collective.
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "graph/order.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
 #ifndef GR_DGRAPH_PART_H
 #define GR_DGRAPH_PART_H
 
+#include "dgraph/graph.h"
 #include "halo/links.h"
 
 /** A part with arrays of its own; those that it has not are of the part that it was made from. Zeroed, it is empty. */

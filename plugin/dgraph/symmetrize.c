@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 /* The entries of others that lead to the vertices of this rank, and what they are made from. */
 struct back {

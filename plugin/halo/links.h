@@ -3,7 +3,14 @@
 #ifndef GR_HALO_LINKS_H
 #define GR_HALO_LINKS_H
 
-#include "dgraph/graph.h"
+#include "comm/collective.h"
+#include "graph/part.h"
+
+/** Rows that come to a rank and go from it in one exchange, forward, and their messages; the other way they go back. As
+ *  all ranks know. */
+struct gr_flow {
+    int64_t n_cut, in, out, raw, if_post, if_pre, messages_in, messages_out, bytes;
+};
 
 struct gr_links {
     const struct gr_halo *halo;

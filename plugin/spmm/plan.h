@@ -16,6 +16,7 @@
 
 #include "dgraph/graph.h"
 #include "halo/lane.h"
+#include "halo/links.h"
 #include "cover/cover.h"
 #include "graft_aggregate.h"
 #include "kernel/kernel.h"

@@ -1,0 +1,24 @@
+/* What one rank has of a graph over ranks: the rows of the vertices it owns, and its halo.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_GRAPH_PART_H
+#define GR_GRAPH_PART_H
+
+#include "graph/csr.h"
+
+/** Vertices of other ranks that the rows of this one gather from, each once: by owner, and then by place. */
+struct gr_halo {
+    int64_t  count;
+    int64_t *start; /* [n_ranks + 1] those of rank q are start[q] to start[q + 1] - 1 */
+    int32_t *place; /* [count] which of its owner's vertices each is */
+};
+
+/** What one rank has of a graph: all a plan is made from. Rows and columns of `local` are the owned vertices; of a part
+ *  of the rows (dgraph/part.h), the first of them. Entries of a row are in the order in which the host gave them, or by column
+ *  where the graph was changed. */
+struct gr_part {
+    graft_csr      local;  /* int32 columns */
+    graft_csr      remote; /* [rows of local x halo.count] int32 columns */
+    struct gr_halo halo;
+};
+
+#endif
