@@ -46,7 +46,7 @@ static int32_t make_graph(struct rank *r, const graft_api *api, const graft_grap
     rows.n_cols = N;
     rows.row_ptr = row_ptr;
     rows.col_idx = col_idx;
-    return graphs->create(api->context, &r->transport, &slice, graph, &r->error); /* all ranks come by here */
+    return graphs->create(api->context, &r->transport, &slice, graph, &r->error); /* collective */
 }
 
 /* One pass: begin() sends what others need, end() waits for what comes. */
