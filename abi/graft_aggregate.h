@@ -92,20 +92,15 @@ typedef struct graft_aggregate {
      *  of its column, which q sends as it is and p aggregates ("post"), or by a partial result for its row, which q
      *  aggregates ("pre"). Option "halo.cover": `hybrid` makes the rows from q to p a minimum vertex cover of these
      *  entries, as many as a maximum matching has pairs (Koenig 1931), below which no choice can go; of these covers
-     *  it is the one with the most raw rows. `pre` and `post` are for comparison. `weighted` makes them a vertex cover
-     *  of least price, by the bytes of rows and by what a mean over neighbours loses by them with option "halo.bits",
-     *  in shares that option "halo.cover_lambda" says; with 16 or 32 bits it is `hybrid`. With option "halo.file", set
-     *  on all ranks or on none, each rank takes its cover from the file of this name with ".RANK" behind it; a rank
-     *  that has none finds its cover, and writes the file when the plan is made.
+     *  it is the one with the most raw rows. `pre` and `post` are for comparison.
      *
      * \param[in]  graph  Lives on as long as its plans, destroyed or not.
      * \param[in]  args   Or NULL: as one that is zero but for its size.
      * \param[out] plan   Untouched on failure.
      * \return OK; ERR_ARG (null, unknown flags, dtype or width; values of another type than dtype; ranks that
      *         disagree); ERR_OPTION (halo.bytes_limit and halo.error_limit, or one of them without adaptive bits);
-     *         ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_FORMAT (halo.file: a
-     *         file that is damaged, or of another graph, partition, cover or rank); ERR_IO (one that cannot be read or
-     *         written); ERR_NOMEM; ERR_PEER. See graft_graphs for what ranks agree on.
+     *         ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_NOMEM; ERR_PEER. See graft_graphs
+     *         for what ranks agree on.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(); what stays and what is needed while it works are
      * together at most 64 bytes for each cut entry of the rank and 24 for each vertex it owns, without values, buffers
      * and what transposed passes need. Source: SuperGCN, Algorithm 2. Since 1. */

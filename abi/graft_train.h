@@ -63,11 +63,11 @@ GRAFT_EXTERN_C_BEGIN
 /* Over ranks (dataset.over, see graft_graph.h) each rank has the rows of the vertices that it owns, and all have the
  * same weights, bit for bit: gradients and losses are added up in the order of ranks. The results are those of one
  * process but for rounding, with the same draws of dropout and labels. Sums over neighbours go by a plan of
- * graft_aggregate.h, with options halo.cover and halo.file; gat needs all rows of its halo as they are. create(),
+ * graft_aggregate.h, with option halo.cover; gat needs all rows of its halo as they are. create(),
  * epoch(), evaluate() and predict() are collective: all ranks call them in the same order, and return the same status;
  * see graft_graphs. Options that make a model are the same on all ranks, memory.limit is of each rank. symmetrize adds
  * what is missing between ranks; an order is one of the vertices of each rank; with row_masks a step sends fewer rows
- * than an evaluation, and a layer that does fewer has a plan and a file of its own, FILE.RANK.LAYER. */
+ * than an evaluation, and a layer that does fewer has a plan of its own. */
 
 /** A model in training: weights, optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -139,7 +139,7 @@ typedef struct graft_train {
      *         that was chosen by name refuses with; ERR_NOMEM, also before more than memory.limit would be
      *         used: the message is the ledger. Over ranks also ERR_ARG (ranks
      *         that disagree; a graph of another context), ERR_UNSUPPORTED (made symmetric, a rank would gather from
-     *         more than 2147483647 vertices of others), ERR_FORMAT and ERR_IO (halo.file) and ERR_PEER.
+     *         more than 2147483647 vertices of others), and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if there is one, which the trainer
      * holds; null arguments and structs without a size are errors of this rank alone. Memory: all of it here, save what
      * kernels prepare; see explain(). Sparse features are copied, entries at one place added up, and stay sparse or are

@@ -47,12 +47,8 @@
     X(PARTITION, "partition", 0, "given|block|hash|stream|metis|auto", "given", "",                                    \
       "who owns the vertices of a graph over ranks: who has them in its slice, or by one of these methods")            \
     X(PARTITION_FILE, "partition.file", 0, "text", "", "", "file with the owners: read if it is there, else written")  \
-    X(HALO_COVER, "halo.cover", 0, "hybrid|pre|post|weighted", "hybrid", "",                                           \
-      "rows that ranks send: sums made by the sender (pre), raw rows (post), the fewest of both, or the cheapest")     \
-    X(HALO_COVER_LAMBDA, "halo.cover_lambda", 0, "number", "0.5", "0..1",                                              \
-      "of weighted covers, the share of what few bits lose in the price of a row; the rest are its bytes")             \
-    X(HALO_FILE, "halo.file", 0, "text", "", "",                                                                       \
-      "file in which each rank, its number behind the name, keeps which rows it receives, for the next run")           \
+    X(HALO_COVER, "halo.cover", 0, "hybrid|pre|post", "hybrid", "",                                                    \
+      "rows that ranks send: pre-aggregated rows (pre), raw rows (post), or the fewest of both (hybrid)")              \
     X(HALO_BITS, "halo.bits", 0, "32|16|8|4|2|1|adaptive", "32", "",                                                   \
       "of a number that ranks send one another; 32: as it is, 16: bfloat16; adaptive: 2, 4 or 8, row by row")          \
     X(HALO_BITS_BACKWARD, "halo.bits_backward", 0, "same|32|16|8|4|2|1|adaptive", "same", "", "the same of gradients") \

@@ -1,8 +1,7 @@
-/* Covers: all targets, all sources, as few of both as can be, or the cheapest of both.
+/* Covers: all targets, all sources, or as few of both as can be.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/cover.h"
 
-#include "cover/flow.h"
 #include "cover/matching.h"
 
 #include <string.h>
@@ -45,9 +44,9 @@ static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *m
 
 const char *gr_cover_name(int32_t kind)
 {
-    static const char *const names[] = { "hybrid", "pre", "post", "weighted" };
+    static const char *const names[] = { "hybrid", "pre", "post" };
 
-    return kind >= GR_COVER_HYBRID && kind <= GR_COVER_WEIGHTED ? names[kind] : "unknown";
+    return kind >= GR_COVER_HYBRID && kind <= GR_COVER_POST ? names[kind] : "unknown";
 }
 
 int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, enum gr_cover_kind kind,
@@ -56,7 +55,6 @@ int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, en
     struct gr_matching matching = { 0 };
     int32_t            rc = GRAFT_OK;
 
-    if (kind == GR_COVER_WEIGHTED) return gr_flow_cover(context, cut, source_in, target_in, size, error);
     if (kind == GR_COVER_HYBRID) GR_TRY(gr_matching_find(context, cut, &matching, error));
     memset(source_in, 0, (uint64_t)cut->n_sources);
     memset(target_in, 0, (uint64_t)cut->n_targets);

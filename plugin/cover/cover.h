@@ -1,7 +1,6 @@
 /* Which rows one rank sends to another: each cut edge is served by the raw row of its source, or by a partial sum for
  * its target, and the rows of both sorts together are as few as can be: a minimum vertex cover of the cut edges
- * (SuperGCN, section "Subgraph construction based on a hybrid of pre- and post-aggregation", Algorithm 2). Or they are
- * as cheap as can be, where each row has a price.
+ * (SuperGCN, section "Subgraph construction based on a hybrid of pre- and post-aggregation", Algorithm 2).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COVER_COVER_H
 #define GR_COVER_COVER_H
@@ -15,15 +14,12 @@ struct gr_cut {
     int64_t        n_targets, n_sources; /* at most INT32_MAX */
     const int64_t *row_ptr;              /* [n_targets + 1] from 0 */
     const int32_t *source;               /* [row_ptr[n_targets]] in any order; may repeat in a row */
-    int32_t       *source_price;         /* [n_sources] 1 or more; of WEIGHTED, which uses them up */
-    int32_t       *target_price;         /* [n_targets] likewise */
 };
 
 enum gr_cover_kind {
-    GR_COVER_HYBRID,  /* a minimum vertex cover */
-    GR_COVER_PRE,     /* every target that has an edge: the sender aggregates */
-    GR_COVER_POST,    /* every source that has an edge: the receiver aggregates */
-    GR_COVER_WEIGHTED /* a vertex cover of least price */
+    GR_COVER_HYBRID, /* a minimum vertex cover */
+    GR_COVER_PRE,    /* every target that has an edge: the sender aggregates */
+    GR_COVER_POST    /* every source that has an edge: the receiver aggregates */
 };
 
 /** As option halo.cover calls it; "unknown" of a kind that there is not. */
@@ -40,9 +36,6 @@ const char *gr_cover_name(int32_t kind);
  *  are often several covers of this size. This one has the most sources: those of any other minimum cover are among
  *  its sources. So it depends on the edges alone, and not on their order or on how the ends are numbered.
  *
- *  With GR_COVER_WEIGHTED, the prices of the members add up to the least that those of a cover can, and there too it is
- *  the cover with the most sources; with one price for all it is the hybrid one.
- *
  * \param[in]  cut        Trusted.
  * \param[out] source_in  [n_sources] 1 if the source is in the cover, else 0.
  * \param[out] target_in  [n_targets] The same of the targets.
@@ -50,10 +43,9 @@ const char *gr_cover_name(int32_t kind);
  * \return OK; ERR_NOMEM. Outputs stay as they were on failure.
  *
  *  May be called by several threads at once, each with outputs and an error of its own. Memory while it works, with E
- *  entries in T rows and S sources: 4 E + 4 T + 12 S + max(8 T + 8 S, 20 S) bytes and less than 2 KiB, for WEIGHTED
- *  8 E + 8 T + 20 S; none for PRE and POST. The cut itself and the outputs have 4 E + 9 T + S, and prices 4 T + 4 S, so
- *  all of it is at most 58 E while T and S are at most E. Time O(E sqrt(T + S)), in practice a small multiple of E; for
- *  WEIGHTED there is no such bound, and a greater multiple. No recursion. */
+ *  edges in T rows and S sources: 4 E + 4 T + 12 S + max(8 T + 8 S, 20 S) bytes and less than 2 KiB; none for PRE and
+ *  POST. The cut itself and the outputs have 4 E + 9 T + S. Time O(E sqrt(T + S)), in practice a small multiple of E.
+ *  No recursion. */
 int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, enum gr_cover_kind kind,
                       uint8_t *source_in, uint8_t *target_in, int64_t *size, graft_error *error);
 

@@ -1,9 +1,9 @@
 /* The partition of a whole graph, on rank 0.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dgraph/owner.h"
-#include "halo/wire.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "dgraph/owner.h"
+#include "halo/wire.h"
 #include "partition/metis.h"
 
 #include <math.h>
@@ -98,8 +98,7 @@ done:
     return rc;
 }
 
-/* Which rows are sent: gat needs each vertex of the halo as it is. The weighted cover, which may have some more, is
- * taken for the one of the fewest rows. */
+/* Which rows are sent: gat needs each vertex of the halo as it is. */
 static enum gr_rows rows_of(const graft_context *context)
 {
     if (gr_option_is(context, GR_OPTION_MODEL, "gat") || gr_option_is(context, GR_OPTION_HALO_COVER, "post"))

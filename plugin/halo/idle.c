@@ -33,7 +33,6 @@ void gr_wire_tell_idle(const graft_context *context)
     const int fewest = f.bits[GR_FORWARD] < f.bits[GR_BACKWARD] ? f.bits[GR_FORWARD] : f.bits[GR_BACKWARD];
     const int is_adaptive = f.adaptive[GR_FORWARD] || f.adaptive[GR_BACKWARD];
     const int is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
-    const int is_weighted = gr_option_is(context, GR_OPTION_HALO_COVER, "weighted");
     const int has_limit = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT) > 0 ||
                           gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT) > 0;
     const struct idle options[] = {
@@ -47,8 +46,6 @@ void gr_wire_tell_idle(const graft_context *context)
         { GR_OPTION_HALO_ADAPT_EVERY, is_adaptive, "neither halo.bits nor halo.bits_backward is adaptive" },
         { GR_OPTION_HALO_ADAPT_LAMBDA, is_adaptive && !has_limit,
           is_adaptive ? "a limit decides on bits" : "neither halo.bits nor halo.bits_backward is adaptive" },
-        { GR_OPTION_HALO_COVER_LAMBDA, is_weighted && f.bits[GR_FORWARD] <= 8,
-          is_weighted ? "with so many bits halo.cover=weighted is hybrid" : "halo.cover is not weighted" },
         { GR_OPTION_HALO_SYNC_EVERY, is_async, "halo.async is no" },
         { GR_OPTION_HALO_SMOOTHING, is_async, "halo.async is no" },
         { GR_OPTION_HALO_DRIFT_LIMIT, is_async, "halo.async is no" },

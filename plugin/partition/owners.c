@@ -2,12 +2,19 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/owners.h"
 
+#include "base/crc.h"
+#include "base/file.h"
 #include "base/memory.h"
-#include "partition/kept.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-static const char magic[GR_KEPT_MAGIC] = { 'g', 'r', 'a', 'f', 't', 'P', 'F', '1' };
+static const char magic[8] = { 'g', 'r', 'a', 'f', 't', 'P', 'F', '1' };
 
 struct head {
     char     magic[8];
@@ -17,7 +24,82 @@ struct head {
     uint64_t fingerprint;
     int64_t  reserved[3];
 };
-_Static_assert(sizeof(struct head) == GR_KEPT_HEAD, "the head of the file has no padding");
+_Static_assert(sizeof(struct head) == 64, "the head of the file has no padding");
+
+/* Of the file with zeros in the place of the CRC. */
+static uint32_t crc_of(struct head head, const int32_t *owner)
+{
+    head.crc = 0;
+    return gr_crc(gr_crc(0, &head, sizeof head), owner, (uint64_t)head.n_vertices * sizeof *owner);
+}
+
+/* 0, or -1 with errno. */
+static int write_bytes(int fd, int64_t offset, const void *from, int64_t bytes)
+{
+    for (int64_t done = 0; done < bytes;) {
+        const ssize_t more = pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
+
+        if (more < 0 && errno != EINTR) return -1;
+        if (more > 0) done += more;
+    }
+    return 0;
+}
+
+/* Writing more than the process may would end the host by a signal. */
+static int check_limit(int64_t bytes)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (rlim_t)bytes <= limit.rlim_cur)
+        return 0;
+    errno = EFBIG;
+    return -1;
+}
+
+static void folder_of(char folder[PATH_MAX], const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(folder, PATH_MAX, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+}
+
+/* After a crash the file has its name only if the folder is on the disk too. Some systems cannot sync a folder. */
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    int  fd;
+
+    folder_of(folder, path);
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+static int write_file(const char *path, const struct head *head, const int32_t *owner)
+{
+    const int64_t bytes = head->n_vertices * (int64_t)sizeof *owner;
+    int           fd, code;
+
+    unlink(path); /* of a process that died and had our number */
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    if (check_limit((int64_t)sizeof *head + bytes) == 0 && write_bytes(fd, 0, head, sizeof *head) == 0 &&
+        write_bytes(fd, sizeof *head, owner, bytes) == 0 && fsync(fd) == 0)
+        return close(fd);
+    code = errno;
+    close(fd);
+    errno = code;
+    return -1;
+}
+
+static int32_t cannot_write(const char *path, int code, graft_error *error)
+{
+    char shown[GR_FILE_NAME];
+
+    gr_file_show_path(shown, path);
+    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
+}
 
 static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
 {
@@ -36,17 +118,51 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
                          .n_vertices = graph->n_vertices,
                          .n_entries = graph->n_entries,
                          .fingerprint = graph->fingerprint };
+    char        beside[PATH_MAX];
+    int         code;
 
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
-    return gr_kept_write(path, &head, owner, graph->n_vertices * (int64_t)sizeof *owner, error);
+    head.crc = crc_of(head, owner);
+    errno = ENAMETOOLONG;
+    if (snprintf(beside, sizeof beside, "%s.%d.tmp", path, (int)getpid()) < (int)sizeof beside &&
+        write_file(beside, &head, owner) == 0 && rename(beside, path) == 0) {
+        sync_folder(path);
+        return GRAFT_OK;
+    }
+    code = errno;
+    if (code != ENAMETOOLONG) unlink(beside);
+    return cannot_write(path, code, error);
 }
 
 int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
                               graft_error *error)
 {
+    char folder[PATH_MAX];
+
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
-    return gr_kept_check_place(path, error);
+    folder_of(folder, path);
+    return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : cannot_write(path, errno, error);
+}
+
+/* gr_file_close() is due always. */
+static int32_t open_file(struct gr_file *file, const char *path, struct head *head, graft_error *error)
+{
+    char    shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];
+    int32_t rc = GRAFT_OK;
+
+    gr_file_show_path(shown, path);
+    GR_TRY(gr_file_open(file, AT_FDCWD, path, shown, error));
+    if (file->size < (int64_t)sizeof *head)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld bytes, and a partition has %d at least", file->name,
+                       (long long)file->size, (int)sizeof *head);
+    GR_TRY(gr_file_read(file, 0, head, sizeof *head, error));
+    if (memcmp(head->magic, magic, sizeof magic) != 0)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is not a partition: it begins with '%s', expected '%s'",
+                       file->name, gr_file_quote(quoted, head->magic, sizeof magic),
+                       gr_file_quote(expected, magic, sizeof magic));
+done:
+    return rc;
 }
 
 /* What the head says, before there is memory for the rest. */
@@ -59,6 +175,19 @@ static int32_t check_head(const struct gr_file *file, const struct head *head, g
                        "'%s' has %lld bytes, but is said to have the owners of %lld vertices, 64 bytes and 4 for each",
                        file->name, (long long)file->size, (long long)head->n_vertices);
     return GRAFT_OK;
+}
+
+static int32_t read_owners(const struct gr_file *file, const struct head *head, int32_t *owner, graft_error *error)
+{
+    const int64_t bytes = head->n_vertices * (int64_t)sizeof *owner;
+    uint32_t      found;
+    int32_t       rc = gr_file_read(file, sizeof *head, owner, bytes, error);
+
+    if (rc < 0) return rc;
+    found = crc_of(*head, owner);
+    if (found == head->crc) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is damaged: its CRC32C is %08x, expected %08x", file->name, found,
+                   head->crc);
 }
 
 static int32_t check_graph(const struct gr_file *file, const struct head *head, const struct gr_graph_identity *graph,
@@ -99,10 +228,10 @@ int32_t gr_owners_read(const graft_context *context, const char *path, const str
     struct head    head;
     int32_t       *read = NULL, rc;
 
-    GR_TRY(gr_kept_open(&file, path, "a partition", magic, &head, error));
+    GR_TRY(open_file(&file, path, &head, error));
     GR_TRY(check_head(&file, &head, error));
     GR_TRY(GR_NEW(context, read, head.n_vertices, error));
-    GR_TRY(gr_kept_read(&file, &head, read, error));
+    GR_TRY(read_owners(&file, &head, read, error));
     GR_TRY(check_graph(&file, &head, graph, parts, error));
     GR_TRY(check_owners(&file, &head, read, error));
     memcpy(owner, read, (size_t)head.n_vertices * sizeof *owner);

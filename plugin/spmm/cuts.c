@@ -1,8 +1,8 @@
 /* The cut entries of a rank, pair by pair, and which rows serve them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "spmm/plan.h"
 #include "base/memory.h"
 #include "base/team.h"
+#include "spmm/plan.h"
 
 #include <string.h>
 
@@ -93,9 +93,7 @@ static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32
     const struct gr_cut cut = { .n_targets = c->target_start[q + 1] - target,
                                 .n_sources = c->part->halo.start[q + 1] - source,
                                 .row_ptr = c->row_ptr + target + q,
-                                .source = c->source + c->edge_start[q],
-                                .source_price = kind == GR_COVER_WEIGHTED ? c->source_price + source : NULL,
-                                .target_price = kind == GR_COVER_WEIGHTED ? c->target_price + target : NULL };
+                                .source = c->source + c->edge_start[q] };
     int64_t             size;
 
     return gr_cover_find(context, &cut, kind, c->source_in + source, c->target_in + target, &size, error);
@@ -135,27 +133,14 @@ static void free_cover_work(const graft_context *context, struct gr_cuts *c)
 {
     gr_free(context, c->row_ptr);
     gr_free(context, c->source);
-    gr_free(context, c->source_price);
-    gr_free(context, c->target_price);
     c->row_ptr = NULL;
-    c->source = c->source_price = c->target_price = NULL;
+    c->source = NULL;
 }
 
-/* Where no row loses anything all have one price, for which there is the faster way. */
-static enum gr_cover_kind kind_found(const struct gr_cover_choice *choice)
+int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *c, graft_error *error)
 {
-    const int is_one_price = choice->bits > GR_FEW_BITS || choice->lambda == 0;
+    int32_t rc = GRAFT_OK;
 
-    return choice->kind == GR_COVER_WEIGHTED && is_one_price ? GR_COVER_HYBRID : choice->kind;
-}
-
-int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *c,
-                     graft_error *error)
-{
-    const enum gr_cover_kind kind = kind_found(choice);
-    int32_t                  rc = GRAFT_OK;
-
-    if (kind == GR_COVER_WEIGHTED) GR_TRY(gr_cuts_price(context, choice, c, error));
     GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
     GR_TRY(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
     GR_TRY(fill(context, c, error));

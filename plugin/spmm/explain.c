@@ -1,7 +1,7 @@
 /* What a plan does, rank by rank.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "spmm/plan.h"
 #include "base/text.h"
+#include "spmm/plan.h"
 
 #include <stdio.h>
 
@@ -83,9 +83,7 @@ void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
     char            name[16];
 
     gr_text_add(&t, "rows that come to each rank in a pass, and go from it; halo.cover is %s",
-                gr_cover_name(plan->cover.kind));
-    if (plan->cover.kind == GR_COVER_WEIGHTED)
-        gr_text_add(&t, " for %d bits, halo.cover_lambda %g", plan->cover.bits, plan->cover.lambda);
+                gr_cover_name((int32_t)plan->cover));
     gr_text_add(&t, "\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n", "rank", "cut", "rows", "sent", "raw", "if post",
                 "if pre", "messages", "MB");
     for (int32_t p = 0; p < plan->comm->n_ranks; p++) {

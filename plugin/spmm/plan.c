@@ -5,43 +5,21 @@
 #include "adaptive/adapt.h"
 #include "base/memory.h"
 
-#include <string.h>
-
-struct gr_cover_choice gr_cover_choice(const graft_context *context)
+enum gr_cover_kind gr_cover_choice(const graft_context *context)
 {
-    const struct gr_wire_format format = gr_wire_format(context);
-    struct gr_cover_choice      choice = { .kind = GR_COVER_HYBRID };
-
-    if (gr_option_is(context, GR_OPTION_HALO_COVER, "pre")) choice.kind = GR_COVER_PRE;
-    if (gr_option_is(context, GR_OPTION_HALO_COVER, "post")) choice.kind = GR_COVER_POST;
-    if (!gr_option_is(context, GR_OPTION_HALO_COVER, "weighted")) return choice;
-    choice.kind = GR_COVER_WEIGHTED;
-    choice.lambda = gr_option_number(context, GR_OPTION_HALO_COVER_LAMBDA);
-    choice.bits = format.adaptive[GR_FORWARD] ? 4 : format.bits[GR_FORWARD];
-    return choice;
-}
-
-static int keeps_covers(const graft_plan *plan)
-{
-    return !gr_option_is(plan->context, GR_OPTION_HALO_FILE, "");
+    if (gr_option_is(context, GR_OPTION_HALO_COVER, "pre")) return GR_COVER_PRE;
+    return gr_option_is(context, GR_OPTION_HALO_COVER, "post") ? GR_COVER_POST : GR_COVER_HYBRID;
 }
 
 static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    static const char *const names[] = {
-        "option halo.cover",     "option halo.cover_lambda", "whether option halo.file names one",
-        "GRAFT_PLAN_TRANSPOSED", "width of the plan",        "dtype of the plan",
-        "the type of values",    "layers of the plan"
-    };
-    const char *const texts[8] = { gr_option_text(plan->context, GR_OPTION_HALO_COVER),
-                                   gr_option_text(plan->context, GR_OPTION_HALO_COVER_LAMBDA) };
-    uint64_t          values[] = { (uint64_t)plan->cover.kind,   0,
-                                   (uint64_t)keeps_covers(plan), (uint64_t)wish->transposed,
-                                   (uint64_t)wish->width,        (uint64_t)wish->dtype,
-                                   (uint64_t)plan->value_type,   (uint64_t)wish->layers };
+    static const char *const names[] = { "option halo.cover", "GRAFT_PLAN_TRANSPOSED", "width of the plan",
+                                         "dtype of the plan", "the type of values",    "layers of the plan" };
+    const char *const        texts[6] = { gr_option_text(plan->context, GR_OPTION_HALO_COVER) };
+    const uint64_t           values[] = { (uint64_t)plan->cover, (uint64_t)wish->transposed, (uint64_t)wish->width,
+                                          (uint64_t)wish->dtype, (uint64_t)plan->value_type, (uint64_t)wish->layers };
 
-    memcpy(&values[1], &plan->cover.lambda, sizeof values[1]);
-    return gr_comm_compare_texts(plan->comm, names, values, texts, 8, error);
+    return gr_comm_compare_texts(plan->comm, names, values, texts, 6, error);
 }
 
 static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -183,19 +161,14 @@ static int32_t share_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_er
     return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);
 }
 
-/* What this rank alone has to do before the lists. *is_found: whether the covers are no file's. */
-static int32_t prepare(graft_plan *plan, const struct gr_plan_wish *wish, struct gr_cuts *cuts, int *is_found,
-                       graft_error *error)
+/* What this rank alone has to do before the lists. */
+static int32_t prepare(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     GR_TRY(allocate(plan, error));
     GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
-    cuts->masked_layer = wish->masked_layer;
-    rc = GRAFT_ERR_NOT_FOUND;
-    if (keeps_covers(plan)) rc = gr_cuts_read(plan->context, plan->comm->rank, &plan->cover, cuts, error);
-    *is_found = rc == GRAFT_ERR_NOT_FOUND;
-    if (*is_found) rc = gr_cuts_find(plan->context, &plan->cover, cuts, error);
+    rc = gr_cuts_find(plan->context, plan->cover, cuts, error);
 done:
     return rc;
 }
@@ -203,17 +176,14 @@ done:
 static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     struct gr_cuts cuts = { 0 };
-    int            is_found = 0;
-    int32_t        rc = prepare(plan, wish, &cuts, &is_found, error);
+    int32_t        rc = prepare(plan, &cuts, error);
 
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_lists_make(plan, &cuts, error));
     rc = complete(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_comm_agree(plan->comm, init_lanes(plan, wish, error), error));
-    GR_TRY(share_flow(plan, &cuts, error));
-    if (is_found && keeps_covers(plan)) rc = gr_cuts_write(plan->context, plan->comm->rank, &plan->cover, &cuts, error);
-    if (keeps_covers(plan)) rc = gr_comm_agree(plan->comm, rc, error);
+    rc = share_flow(plan, &cuts, error);
 done:
     gr_cuts_fini(plan->context, &cuts);
     return rc;

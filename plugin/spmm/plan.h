@@ -9,16 +9,15 @@
  *
  * plan.c   create, from cuts and lists      cuts.c   the cut entries pair by pair, and their covers
  * lists.c  S and R                          pass.c   begin, end
- * kept.c   covers in files                  price.c  what rows cost where covers are weighted
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SPMM_PLAN_H
 #define GR_SPMM_PLAN_H
 
+#include "cover/cover.h"
 #include "dgraph/graph.h"
+#include "graft_aggregate.h"
 #include "halo/lane.h"
 #include "halo/links.h"
-#include "cover/cover.h"
-#include "graft_aggregate.h"
 #include "kernel/kernel.h"
 
 /** The cut entries of a rank, parted by the rank q that has their columns. Targets are the rows that have such an
@@ -28,15 +27,12 @@
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
-    int32_t               masked_layer; /* see gr_plan_wish; in the name of a file */
     int64_t               n_sources;    /* vertices of the halo that have an entry */
     int32_t              *owner;        /* [halo] q of each vertex of the halo */
     int64_t              *edge_start;   /* [n_ranks + 1] */
     int64_t              *target_start; /* [n_ranks + 1] */
     int64_t              *row_ptr;      /* [targets + n_ranks] of q from target_start[q] + q on, from 0 */
     int32_t              *source;       /* [edges] among the halo of q */
-    int32_t              *source_price; /* [halo] of weighted covers, while they are found */
-    int32_t              *target_price; /* [targets] likewise */
     uint8_t              *source_in;    /* [halo] in the cover */
     uint8_t              *target_in;    /* [targets] */
     int64_t              *last_row;     /* [n_ranks] of the walk: the last row that has an entry of q, and: */
@@ -63,42 +59,11 @@ int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, i
                      graft_error *error);
 void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
-/** Numbers in more bits lose nothing that counts here. */
-enum { GR_FEW_BITS = 8 };
-
-/** Which covers, and of weighted ones what they go by; of others that is 0. */
-struct gr_cover_choice {
-    enum gr_cover_kind kind;
-    int32_t            bits;   /* of rows in forward passes; 4 where they are adaptive */
-    double             lambda; /* share of what few bits lose in the price of a row, 0 to 1; the rest are its bytes */
-};
-
-/** What the options say. */
-struct gr_cover_choice gr_cover_choice(const graft_context *context);
+/** As option halo.cover says. */
+enum gr_cover_kind gr_cover_choice(const graft_context *context);
 
 /** Find the covers. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_cuts_find(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
-                     graft_error *error);
-
-/** Find the prices of rows of weighted covers:
- *
- *      (1 - lambda) bytes / mean bytes + lambda loss / mean loss at 2 bits
- *
- *  with means over all rows that could come to this rank, raw or not, times what makes the dearest 2^30. All rows have
- *  the same bytes. See price.c for the loss. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_cuts_price(const graft_context *context, const struct gr_cover_choice *choice, struct gr_cuts *cuts,
-                      graft_error *error);
-
-/** Read them from the file of this rank, by option "halo.file", which is set. Every cut entry is covered then. Not
- *  collective.
- * \return OK; ERR_NOT_FOUND: there is none, and could be; ERR_IO; ERR_NOMEM; ERR_FORMAT: a file that is damaged, of
- *         another rank or number of ranks, covers of another choice, another graph or partition. */
-int32_t gr_cuts_read(const graft_context *context, int32_t rank, const struct gr_cover_choice *choice,
-                     struct gr_cuts *cuts, graft_error *error);
-
-/** Write that file, as gr_kept_write(). Not collective. \return OK; ERR_NOMEM; ERR_IO. */
-int32_t gr_cuts_write(const graft_context *context, int32_t rank, const struct gr_cover_choice *choice,
-                      const struct gr_cuts *cuts, graft_error *error);
+int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
 
 enum { GR_SIDE_OUT, GR_SIDE_IN, GR_SIDES };
 
@@ -120,34 +85,33 @@ struct gr_pass {
 };
 
 struct graft_plan {
-    graft_context         *context;
-    graft_graph           *graph; /* held, or NULL */
-    struct gr_comm        *comm;
-    const struct gr_part  *part;
-    graft_dtype            value_type;
-    struct gr_cover_choice cover;
-    struct gr_wire         wire; /* of passes that no lane has its own for */
-    struct gr_lanes        lanes;
-    struct gr_side         side[GR_SIDES];
-    int64_t                buffer_bytes[GR_SIDES];
-    graft_matrix          *local, *send, *receive; /* A_local, S, R */
-    graft_matrix          *local_transpose, *send_transpose, *receive_transpose;
-    int64_t                n_bare; /* rows whose only entries are those of others */
-    int32_t               *bare;   /* [n_bare] */
-    struct gr_flow        *flow;   /* [n_ranks] */
-    struct gr_pass         pass;
-    int64_t                passes;
-    struct gr_wire_sent    sent; /* in all passes, by this rank */
+    graft_context        *context;
+    graft_graph          *graph; /* held, or NULL */
+    struct gr_comm       *comm;
+    const struct gr_part *part;
+    graft_dtype           value_type;
+    enum gr_cover_kind    cover;
+    struct gr_wire        wire; /* of passes that no lane has its own for */
+    struct gr_lanes       lanes;
+    struct gr_side        side[GR_SIDES];
+    int64_t               buffer_bytes[GR_SIDES];
+    graft_matrix         *local, *send, *receive; /* A_local, S, R */
+    graft_matrix         *local_transpose, *send_transpose, *receive_transpose;
+    int64_t               n_bare; /* rows whose only entries are those of others */
+    int32_t              *bare;   /* [n_bare] */
+    struct gr_flow       *flow;   /* [n_ranks] */
+    struct gr_pass        pass;
+    int64_t               passes;
+    struct gr_wire_sent   sent; /* in all passes, by this rank */
 };
 
 /** What a plan is made for. */
 struct gr_plan_wish {
     int         transposed;
     int64_t     width;
-    graft_dtype dtype;        /* F32 or F64 */
-    int32_t     masked_layer; /* 1 + the layer of whose rows the part is; 0: of all rows */
-    int32_t     layers;       /* of the caller's, 1 at least */
-    int         has_lanes;    /* all of these get them now; else see gr_plan_add_lanes() */
+    graft_dtype dtype;     /* F32 or F64 */
+    int32_t     layers;    /* of the caller's, 1 at least */
+    int         has_lanes; /* all of these get them now; else see gr_plan_add_lanes() */
 };
 
 /** Make a plan. Collective.

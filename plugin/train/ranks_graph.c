@@ -175,12 +175,9 @@ done:
     return rc;
 }
 
-static int32_t make_plan(graft_trainer *t, const struct gr_part *part, int32_t masked_layer, graft_plan **plan,
-                         graft_error *error)
+static int32_t make_plan(graft_trainer *t, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
-    const struct gr_plan_wish wish = {
-        .transposed = 1, .dtype = GRAFT_F32, .masked_layer = masked_layer, .layers = t->config.n_layers
-    };
+    const struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .layers = t->config.n_layers };
 
     return gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error);
 }
@@ -200,7 +197,7 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
     if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
     GR_TRY(make_part(t, error));
     if (t->config.kind == GR_MODEL_GAT) return init_attention(t, error);
-    rc = make_plan(t, &r->part, 0, &r->plan, error);
+    rc = make_plan(t, &r->part, &r->plan, error);
 done:
     return rc;
 }
@@ -221,7 +218,7 @@ static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
     rc = gr_part_first(t->context, &t->ranks.part, t->over->comm->n_ranks, t->reach[l + 1], t->reach[l], &m->part,
                        error);
     GR_TRY(gr_ranks_agree(t, rc, error));
-    GR_TRY(make_plan(t, &m->part.part, 1 + l, &m->plan, error));
+    GR_TRY(make_plan(t, &m->part.part, &m->plan, error));
     t->layers[l].masked_plan = m->plan;
 done:
     return rc;

@@ -46,7 +46,6 @@ int32_t spread_setup(struct rank *r, const struct spread *s)
     TRY(gr_option_set(r->context, "threads", s->threads, &r->error));
     for (int i = 0; s->settings != NULL && s->settings[i] != NULL; i += 2)
         TRY(gr_option_set(r->context, s->settings[i], s->settings[i + 1], &r->error));
-    if (s->file[r->rank] != NULL) TRY(gr_option_set(r->context, "halo.file", s->file[r->rank], &r->error));
 done:
     return rc;
 }

@@ -62,19 +62,10 @@ int64_t oracle_matching_size(const struct oracle_bipartite *graph, int64_t absen
  *  the largest matching is smaller without it; all such together are in one, with the targets that then must be. */
 int64_t oracle_cover(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in);
 
-/** What the members of a cover cost, 1 or more. */
-struct oracle_prices {
-    const int32_t *source, *target; /* [n_sources], [n_targets] */
-};
-
-int64_t oracle_cover_price(const struct oracle_bipartite *graph, const struct oracle_prices *prices,
-                           const uint8_t *source_in, const uint8_t *target_in);
-
-/** The same as oracle_cover() by trying all sets of sources, of which there are less than 63; or with prices, unless
- *  these are NULL, the cheapest cover with the most sources, and its price. Also whether several such covers have so
- *  many sources. */
-int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, const struct oracle_prices *prices,
-                              uint8_t *source_in, uint8_t *target_in, int *several);
+/** The same as oracle_cover() by trying all sets of sources, of which there are less than 63. Also whether several such
+ *  covers have so many sources. */
+int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in,
+                              int *several);
 
 /* -- models ------------------------------------------------------------------------------------------------------ */
 

@@ -84,26 +84,15 @@ static int64_t choose(const struct oracle_bipartite *graph, int64_t choice, uint
     return sources;
 }
 
-int64_t oracle_cover_price(const struct oracle_bipartite *graph, const struct oracle_prices *prices,
-                           const uint8_t *source_in, const uint8_t *target_in)
-{
-    int64_t price = 0;
-
-    for (int64_t s = 0; s < graph->n_sources; s++) price += source_in[s] * (int64_t)prices->source[s];
-    for (int64_t t = 0; t < graph->n_targets; t++) price += target_in[t] * (int64_t)prices->target[t];
-    return price;
-}
-
-int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, const struct oracle_prices *prices,
-                              uint8_t *source_in, uint8_t *target_in, int *several)
+int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in,
+                              int *several)
 {
     int64_t best = 0, smallest = INT64_MAX, most = -1;
 
     for (int64_t choice = 0; choice < (int64_t)1 << graph->n_sources; choice++) {
         const int64_t sources = choose(graph, choice, source_in);
-        int64_t       size = sources + add_targets(graph, source_in, target_in);
+        const int64_t size = sources + add_targets(graph, source_in, target_in);
 
-        if (prices != NULL) size = oracle_cover_price(graph, prices, source_in, target_in);
         if (size == smallest && sources == most) *several = 1;
         if (size > smallest || (size == smallest && sources <= most)) continue;
         smallest = size;

@@ -230,12 +230,12 @@ static void test_cover(void)
            oracle_matching_size(&graph, 1) == 2,
        "largest matchings by hand");
     ok(oracle_cover(&graph, s, t) == 2 && s[0] && !s[1] && !s[2] && !t[0] && !t[1] && t[2], "cover by hand");
-    ok(oracle_cover_by_trial(&graph, NULL, s, t, &several) == 2 && s[0] && !s[1] && !s[2] && !t[0] && !t[1] && t[2] &&
+    ok(oracle_cover_by_trial(&graph, s, t, &several) == 2 && s[0] && !s[1] && !s[2] && !t[0] && !t[1] && t[2] &&
            !several,
        "cover by trial by hand");
     ok(oracle_cover(&square, s, t) == 2 && s[0] && s[1] && !t[0] && !t[1],
        "of covers that are as small, that of sources");
-    ok(oracle_cover_by_trial(&square, NULL, s, t, &several) == 2 && s[0] && s[1] && !t[0] && !t[1] && !several,
+    ok(oracle_cover_by_trial(&square, s, t, &several) == 2 && s[0] && s[1] && !t[0] && !t[1] && !several,
        "the same by trial");
 }
 

@@ -9,11 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDEST = 128, WEIGHTED = 3 };
+enum { WIDEST = 128, COVERS = 3 };
 
 static const char *const partitions[] = { "given", "block", "hash", "stream", "owners" };
-static const char *const covers[] = { "hybrid", "pre", "post", "weighted" };
-static const char *const lambdas[] = { "0", "0.3", "1" };
+static const char *const covers[] = { "hybrid", "pre", "post" };
 static const char *const slicings[] = { "even", "all on rank 0", "all on the last", "on every other" };
 
 /* A graph with matrices, made from a seed. */
@@ -162,10 +161,6 @@ static struct pair pair_of(const struct world *w, const int32_t *owner, int32_t 
     return pair;
 }
 
-/* Of weighted covers: bits that lose something, and none. */
-static const char       *few_bits[] = { "halo.bits", "2", "halo.cover_lambda", NULL, NULL };
-static const char *const one_price[] = { "halo.bits", "16", NULL };
-
 /* Whether as many rows go as should, and the counts say so. Returns what is wrong, or NULL. */
 static const char *check_rows(const struct world *w, const struct spread *s, int32_t n_ranks)
 {
@@ -178,8 +173,6 @@ static const char *check_rows(const struct world *w, const struct spread *s, int
             int64_t           want = s->cover[0] == 'h' ? pair.matching : pair.sources;
 
             if (s->cover[1] == 'r') want = pair.targets;
-            if (s->cover[0] == 'w') want = s->rows[q][p] >= pair.matching ? s->rows[q][p] : pair.matching;
-            if (s->settings == one_price) want = pair.matching;
             if (s->rows[q][p] != want || want > pair.sources + pair.targets)
                 return "a pair of ranks sends another number of rows than the cover has";
             rows += want;
@@ -235,7 +228,7 @@ static void add_passes(struct spread *s, const struct world *w, struct sample *s
             const int64_t width = widths[sample_below(sample, sizeof widths / sizeof *widths)];
 
             if ((!sum && flags & GRAFT_AGGREGATE_TRANSPOSE) || s->n_passes == PASSES_MOST) continue;
-            add_pass(s, w, semiring, flags | (s->settings != NULL ? GRAFT_AGGREGATE_EXACT : 0), width, 0);
+            add_pass(s, w, semiring, flags, width, 0);
         }
     }
 }
@@ -245,7 +238,7 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
 {
     const graft_dtype dtype = sample_below(sample, 3) == 0 ? GRAFT_F64 : GRAFT_F32;
     const int         weighted = (int)sample_below(sample, 2), partition = (int)sample_below(sample, 5);
-    const int         cover = (int)sample_below(sample, 5) % 4;
+    const int         cover = (int)sample_below(sample, 4) % COVERS;
     const int32_t     spared = (int32_t)sample_below(sample, n_ranks); /* owns nothing, with a choice of owners */
     static char       fault[300];
     struct world      w;
@@ -263,8 +256,6 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
     s.owner = partition == 4 ? w.owner : NULL;
     s.cover = covers[cover];
     s.reserved = sample_below(sample, 2) ? w.width : 0;
-    if (cover == WEIGHTED) few_bits[3] = lambdas[sample_below(sample, 3)];
-    if (cover == WEIGHTED) s.settings = sample_below(sample, 4) > 0 ? few_bits : one_price;
     add_passes(&s, &w, sample);
     snprintf(name, 256, "%d ranks, %lld vertices, %s, slices %s, partition %s, cover %s, %s", n_ranks, (long long)n,
              dtype == GRAFT_F64 ? "double" : "float", slicings[s.slicing], partitions[partition], s.cover,
@@ -357,15 +348,13 @@ static void test_memory(int32_t n_ranks, int weighted, int thin)
 
     world_init(&w, &sample, 4000, GRAFT_F32, weighted, 1);
     if (thin) make_thin(&w);
-    for (int i = 0; i <= WEIGHTED; i++) {
+    for (int i = 0; i < COVERS; i++) {
         struct spread s = spread_of(&w);
         const char   *words;
         int64_t       limit, cut;
 
         s.partition = "hash";
         s.cover = covers[i];
-        few_bits[3] = "0.5";
-        if (i == WEIGHTED) s.settings = few_bits;
         s.forward_only = s.weighs = 1;
         s.reserved = 0;
         words = run(&s, n_ranks);

@@ -61,7 +61,7 @@ struct input {
     graft_csr            rows;
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
-    const char          *partition, *cover, *lambda, *file;
+    const char          *partition, *cover, *file;
     const char          *async, *smoothing, *every, *limit;
     graft_plan_args      plan;
     graft_aggregate_args args;
@@ -83,7 +83,7 @@ static void input_init(struct input *in, int32_t rank)
 
     *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
     in->async = "no";
-    in->lambda = in->smoothing = in->every = in->limit = "0";
+    in->smoothing = in->every = in->limit = "0";
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
@@ -156,8 +156,6 @@ static int32_t dispute_body(struct rank *r)
     s.cover = in.cover;
     s.settings = (const char *const[]){ "partition.file",
                                         in.file,
-                                        "halo.cover_lambda",
-                                        in.lambda,
                                         "halo.async",
                                         in.async,
                                         "halo.smoothing",
@@ -246,11 +244,6 @@ CHANGE(other_exact, 1, in->args.flags = GRAFT_AGGREGATE_EXACT)
 CHANGE(no_pass, 1, in->stays_away = 1)
 CHANGE(gone, 1, in->leaves = 1)
 
-static void other_lambda(struct input *in)
-{
-    in->cover = "weighted", in->lambda = in->rank == 2 ? "0.25" : "0";
-}
-
 static void bad_owner(struct input *in)
 {
     in->slice.owner = in->owner;
@@ -272,7 +265,6 @@ static void test_disputes(void)
         { "a column out of range", bad_column, GRAFT_ERR_FORMAT, { "rank 1: ", "slice.rows" } },
         { "a slice that is none", null_slice, GRAFT_ERR_ARG, { "rank 2: ", "slice has size 0" } },
         { "another cover", other_cover, GRAFT_ERR_ARG, { "halo.cover is hybrid", "pre on rank 1" } },
-        { "another price", other_lambda, GRAFT_ERR_ARG, { "halo.cover_lambda is 0 on", "0.25 on rank 2" } },
         { "another kind of plan", other_flags, GRAFT_ERR_ARG, { "TRANSPOSED is 1", "on rank 2" } },
         { "another width of a plan", other_reserve, GRAFT_ERR_ARG, { "width of the plan is 0", "on rank 1" } },
         { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
@@ -586,7 +578,6 @@ int main(void)
     test_memory(3, 2, "block", "post", NULL);
     test_memory(2, 0, "stream", "hybrid", NULL);
     test_memory(3, 1, "hash", "hybrid", asynchronous);
-    test_memory(2, 1, "hash", "weighted", (const char *const[]){ "halo.bits", "2", NULL });
     test_memory(2, 0, "given", "post", asynchronous);
     test_frugal(NULL);
     test_frugal(asynchronous);

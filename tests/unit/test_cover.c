@@ -136,8 +136,7 @@ static void expect(struct cover *cover, const struct oracle_bipartite *cut)
     int several = 0;
 
     *cover = (struct cover){ oracle_new(cut->n_sources, 1), oracle_new(cut->n_targets, 1), 0, 0 };
-    if (cut->n_sources <= 12)
-        cover->size = oracle_cover_by_trial(cut, NULL, cover->source_in, cover->target_in, &several);
+    if (cut->n_sources <= 12) cover->size = oracle_cover_by_trial(cut, cover->source_in, cover->target_in, &several);
     else cover->size = oracle_cover(cut, cover->source_in, cover->target_in);
     cover->rc = several ? -1 : GRAFT_OK;
 }

@@ -508,41 +508,6 @@ static void test_sent(const char *model)
     }
 }
 
-/* Covers of all rows, and of those of the second layer in a step, are found once and then read. */
-static void test_files(void)
-{
-    char            folder[] = "/tmp/graft-covers-XXXXXX", more[256], path[64];
-    struct job     *job[2];
-    struct settings settings;
-    const char     *words = NULL;
-    int             files = 0;
-
-    if (mkdtemp(folder) == NULL) exit(2);
-    snprintf(more, sizeof more, "layers=2 dropout=0.2 order=rcm halo.file=%s/c", folder);
-    settings_init(&settings, "sage", "given", "hybrid", more);
-    for (int i = 0; i < 2; i++) {
-        struct sample sample = { 78 };
-
-        job[i] = calloc(1, sizeof *job[i]);
-        job_init(job[i], &sample, &(struct shape){ N, FEW });
-        job[i]->way = SLICES_EVEN;
-        if (words == NULL) words = run_case(job[i], RANKS, &settings);
-    }
-    for (int p = 0; p < RANKS; p++)
-        for (int l = -1; l < 2; l++) {
-            snprintf(path, sizeof path, l < 0 ? "%s/c.%d" : "%s/c.%d.%d", folder, p, l);
-            files += (unlink(path) == 0) == (l != 0); /* what the first layer gathers once is gathered for all rows */
-        }
-    ok(words == NULL && files == 3 * RANKS && rmdir(folder) == 0 &&
-           memcmp(job[0]->at, job[1]->at, sizeof job[0]->at[0].loss) == 0,
-       "covers of the layers are kept in files of their own");
-    if (words != NULL) diag("%s", words);
-    for (int i = 0; i < 2; i++) {
-        job_fini(job[i]);
-        free(job[i]);
-    }
-}
-
 int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "mlp" };
@@ -565,6 +530,5 @@ int main(void)
             }
         }
     for (int m = 0; m < 3; m++) test_sent(models[m]);
-    test_files();
     return done();
 }
