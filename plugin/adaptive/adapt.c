@@ -1,9 +1,10 @@
 /* From the ranges of rows to the bits that they go in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
+#include "adaptive/network.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "adaptive/network.h"
+#include "comm/route.h"
 #include "graph/csr.h"
 
 #include <stdio.h>
@@ -29,8 +30,7 @@ struct adapting {
     struct gr_assign_group   *groups;   /* of this rank, lane by lane */
     struct gr_assign_group   *all;      /* rank 0: of all ranks, lane by lane, and in a lane rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
-    int64_t                  *out_at;   /* [n_ranks + 1] bytes, and: */
-    int64_t                  *in_at;    /* [n_ranks + 1] */
+    struct gr_route           route;    /* of the groups of a lane, to rank 0 */
 };
 
 /* -- weights ------------------------------------------------------------------------------------------------------ */
@@ -68,11 +68,8 @@ static int32_t tell_weights(struct adapting *a, graft_error *error)
         struct gr_lane *lane = a->lane[l];
 
         if (lane->is_told) continue;
-        for (int32_t q = 0; q <= a->comm->n_ranks; q++) {
-            a->out_at[q] = lane->start[IN][q] * (int64_t)sizeof *lane->weight[IN];
-            a->in_at[q] = lane->start[OUT][q] * (int64_t)sizeof *lane->weight[OUT];
-        }
-        GR_TRY(gr_comm_alltoallv(a->comm, lane->weight[IN], a->out_at, lane->weight[OUT], a->in_at, error));
+        GR_TRY(gr_comm_alltoallv(a->comm, lane->weight[IN], lane->start[IN], lane->weight[OUT], lane->start[OUT],
+                                 sizeof *lane->weight[IN], error));
         lane->is_told = 1;
     }
 done:
@@ -84,8 +81,7 @@ done:
 static int32_t adapting_init(struct adapting *a, const struct gr_lanes *of, struct gr_lane *const *lanes,
                              int32_t n_lanes, graft_error *error)
 {
-    const int64_t n_ranks = of->comm->n_ranks;
-    int32_t       rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
     *a = (struct adapting){ .context = of->context, .comm = of->comm, .limits = of->limits };
     GR_TRY(GR_NEW(a->context, a->lane, n_lanes, error));
@@ -95,21 +91,20 @@ static int32_t adapting_init(struct adapting *a, const struct gr_lanes *of, stru
         if (lane != NULL && lane->is_adaptive && lane->exchanges > 0) a->lane[a->n++] = lane;
     }
     GR_TRY(GR_NEW(a->context, a->sums, a->n + 1, error));
-    GR_TRY(GR_NEW(a->context, a->counts, n_ranks * a->n, error));
+    GR_TRY(GR_NEW(a->context, a->counts, (int64_t)of->comm->n_ranks * a->n, error));
     GR_TRY(GR_NEW(a->context, a->first, a->n + 1, error));
     for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->lane[l]->rows[OUT];
     GR_TRY(GR_NEW(a->context, a->number, a->first[a->n], error));
-    GR_TRY(GR_NEW(a->context, a->out_at, n_ranks + 1, error));
-    rc = GR_NEW(a->context, a->in_at, n_ranks + 1, error);
+    rc = gr_route_init(&a->route, a->comm, error);
 done:
     return rc;
 }
 
 static void adapting_fini(struct adapting *a)
 {
-    void *const blocks[] = { a->lane,   a->sums, a->counts,   a->first,  a->number,
-                             a->groups, a->all,  a->channels, a->out_at, a->in_at };
+    void *const blocks[] = { a->lane, a->sums, a->counts, a->first, a->number, a->groups, a->all, a->channels };
 
+    gr_route_fini(&a->route);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(a->context, blocks[i]);
 }
 
@@ -190,12 +185,11 @@ static int32_t move_groups(struct adapting *a, int back, graft_error *error)
         struct gr_assign_group *all = rank == 0 ? a->all + groups_before(a, -1, l) : NULL;
 
         for (int32_t q = 0; q < a->comm->n_ranks; q++) {
-            a->out_at[q + 1] = groups_of(a, rank, l) * (int64_t)sizeof *mine;
-            a->in_at[q + 1] = rank == 0 ? a->in_at[q] + groups_of(a, q, l) * (int64_t)sizeof *all : 0;
+            a->route.out[q + 1] = groups_of(a, rank, l);
+            a->route.in[q + 1] = rank == 0 ? a->route.in[q] + groups_of(a, q, l) : 0;
         }
-        a->out_at[0] = a->in_at[0] = 0;
-        if (back) GR_TRY(gr_comm_alltoallv(a->comm, all, a->in_at, mine, a->out_at, error));
-        else GR_TRY(gr_comm_alltoallv(a->comm, mine, a->out_at, all, a->in_at, error));
+        if (back) GR_TRY(gr_route_return(&a->route, all, mine, sizeof *mine, error));
+        else GR_TRY(gr_route_send(&a->route, mine, all, sizeof *mine, error));
     }
 done:
     return rc;
@@ -333,7 +327,8 @@ static int32_t tell_bits(struct adapting *a, graft_error *error)
 
         gr_groups_spread(lane, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
                          a->number + a->first[l]);
-        GR_TRY(gr_comm_alltoallv(a->comm, lane->next[OUT], lane->start[OUT], lane->next[IN], lane->start[IN], error));
+        GR_TRY(gr_comm_alltoallv(a->comm, lane->next[OUT], lane->start[OUT], lane->next[IN], lane->start[IN],
+                                 sizeof *lane->next[OUT], error));
     }
 done:
     return rc;

@@ -67,7 +67,7 @@ static int32_t exchange(struct probe *p, int32_t to, int64_t bytes_out, int32_t 
         p->out_at[q + 1] = p->out_at[q] + (q == to ? bytes_out : 0);
         p->in_at[q + 1] = p->in_at[q] + (q == from ? bytes_in : 0);
     }
-    return gr_comm_alltoallv(p->comm, p->out, p->out_at, p->in, p->in_at, error);
+    return gr_comm_alltoallv(p->comm, p->out, p->out_at, p->in, p->in_at, 1, error);
 }
 
 /* The time of a message there and its answer back, as the sender sees it. */
@@ -140,7 +140,7 @@ static int32_t keep(struct probe *p, graft_error *error)
         p->out_at[q + 1] = bytes;
         p->in_at[q + 1] = comm->rank == 0 ? p->in_at[q] + bytes : 0;
     }
-    return gr_comm_alltoallv(comm, p->mine, p->out_at, comm->pace, p->in_at, error);
+    return gr_comm_alltoallv(comm, p->mine, p->out_at, comm->pace, p->in_at, 1, error);
 }
 
 int32_t gr_comm_pace(struct gr_comm *comm, graft_error *error)

@@ -95,21 +95,21 @@ done:
 }
 
 int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
-                          const int64_t *in_start, graft_error *error)
+                          const int64_t *in_start, int64_t item_bytes, graft_error *error)
 {
     struct gr_calls *c = comm->calls;
     int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++) {
-        const uint64_t out_bytes = (uint64_t)(out_start[p + 1] - out_start[p]);
+        const char    *from = (const char *)out + out_start[p] * item_bytes;
+        char          *to = (char *)in + in_start[p] * item_bytes;
+        const uint64_t out_bytes = (uint64_t)((out_start[p + 1] - out_start[p]) * item_bytes);
 
-        if (p != comm->rank) {
-            gr_calls_add(c->out, &n_out, p, (const char *)out + out_start[p], out_bytes);
-            gr_calls_add(c->in, &n_in, p, (char *)in + in_start[p], (uint64_t)(in_start[p + 1] - in_start[p]));
-        } else if (out_bytes > 0) {
-            memcpy((char *)in + in_start[p], (const char *)out + out_start[p], out_bytes);
-        }
+        if (p == comm->rank && out_bytes > 0) memcpy(to, from, out_bytes);
+        if (p == comm->rank) continue;
+        gr_calls_add(c->out, &n_out, p, from, out_bytes);
+        gr_calls_add(c->in, &n_in, p, to, (uint64_t)((in_start[p + 1] - in_start[p]) * item_bytes));
     }
     rc = gr_calls_exchange(comm, GR_CALL_ALLTOALLV, n_out, n_in, error);
 done:

@@ -19,10 +19,11 @@ int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes
 /** in[p] on rank r = out[r] on rank p, each of the same `bytes`: the way to exchange counts. \return OK; ERR_PEER. */
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error);
 
-/** The same with lengths that both sides know: bytes out_start[p] to out_start[p + 1] of `out` go to rank p, and those
- *  from it to the same places of `in` by in_start. Both have n_ranks + 1 entries. \return OK; ERR_PEER. */
+/** The same with counts that both sides know; see route.h. Items out_start[p] to out_start[p + 1] - 1 of `out`, of
+ *  `item_bytes` each, go to rank p, and the items from rank p to in_start[p] of `in` and behind. Both arrays of starts
+ *  have n_ranks + 1 elements. \return OK; ERR_PEER. */
 int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
-                          const int64_t *in_start, graft_error *error);
+                          const int64_t *in_start, int64_t item_bytes, graft_error *error);
 
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);

@@ -36,12 +36,12 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
     *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
     GR_TRY(gr_root_init(g, &s->root, error));
     GR_TRY(GR_NEW(g->context, s->end, g->n_slice, error));
-    GR_TRY(GR_NEW(g->context, s->ends, gr_root_rows(g) + 1, error));
+    GR_TRY(GR_NEW(g->context, s->ends, gr_route_n_in(&s->root.rows) + 1, error));
     GR_TRY(GR_NEW(g->context, s->column, entries, error));
-    GR_TRY(GR_NEW(g->context, s->columns, gr_root_entries(g), error));
+    GR_TRY(GR_NEW(g->context, s->columns, gr_route_n_in(&s->root.edges), error));
     GR_TRY(GR_NEW(g->context, s->trained, g->n_slice, error));
-    GR_TRY(GR_NEW(g->context, s->trains, gr_root_rows(g), error));
-    GR_TRY(GR_NEW(g->context, s->owner, gr_root_rows(g), error));
+    GR_TRY(GR_NEW(g->context, s->trains, gr_route_n_in(&s->root.rows), error));
+    GR_TRY(GR_NEW(g->context, s->owner, gr_route_n_in(&s->root.rows), error));
     GR_TRY(GR_NEW(g->context, s->probe_out, g->comm->n_ranks * s->block, error));
     GR_TRY(GR_NEW(g->context, s->probe_in, g->comm->n_ranks * s->block, error));
     for (int64_t i = 0; i < g->n_slice; i++) {
@@ -59,7 +59,7 @@ static void structure_fini(const graft_graph *g, struct structure *s)
                              s->trains, s->owner, s->probe_out, s->probe_in };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->context, blocks[i]);
-    gr_root_fini(g, &s->root);
+    gr_root_fini(&s->root);
 }
 
 static int32_t gather(const graft_graph *g, struct structure *s, graft_error *error)
@@ -67,9 +67,9 @@ static int32_t gather(const graft_graph *g, struct structure *s, graft_error *er
     int64_t before = 0;
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_root_gather(g, &s->root, sizeof *s->end, 0, s->end, s->ends + 1, error));
-    GR_TRY(gr_root_gather(g, &s->root, 0, sizeof *s->column, s->column, s->columns, error));
-    GR_TRY(gr_root_gather(g, &s->root, sizeof *s->trained, 0, s->trained, s->trains, error));
+    GR_TRY(gr_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
+    GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
+    GR_TRY(gr_route_send(&s->root.rows, s->trained, s->trains, sizeof *s->trained, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_entries;
@@ -175,7 +175,7 @@ int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partit
     rc = g->comm->rank == 0 ? choose(g, &s, method, bytes_per_second, error) : gr_comm_attend(g->comm, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
-    rc = gr_root_scatter(g, &s.root, sizeof *g->owner, s.owner, g->owner, error);
+    rc = gr_route_return(&s.root.rows, s.owner, g->owner, sizeof *g->owner, error);
 done:
     structure_fini(g, &s);
     return rc;

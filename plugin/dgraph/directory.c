@@ -1,8 +1,8 @@
 /* Where the vertices of columns live: asked of the ranks that had them in their slices.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dgraph/graph.h"
 #include "base/memory.h"
 #include "base/sort.h"
+#include "dgraph/graph.h"
 
 #include <string.h>
 
@@ -13,19 +13,17 @@ struct home {
 
 /* Questions about vertices that go from rank to rank, and answers back. */
 struct inquiry {
-    int64_t     *base;           /* [n_ranks] the place, at each owner, of the first vertex of this slice */
-    int64_t     *asked, *asking; /* [n_ranks] how many this rank asks of each, and each of this one */
-    int64_t     *out, *in;       /* [n_ranks + 1] where they begin, in vertices, and: */
-    int64_t     *out_at, *in_at; /* in bytes */
-    int64_t     *question;       /* of others */
-    struct home *answer, *known; /* to others, and by others */
+    struct gr_route route;          /* of the vertices asked about, to the ranks that had them in their slices */
+    int64_t        *base;           /* [n_ranks] the place, at each owner, of the first vertex of this slice */
+    int64_t        *question;       /* received */
+    struct home    *answer, *known; /* sent and received */
 };
 
 static void inquiry_fini(const graft_context *context, struct inquiry *q)
 {
-    void *const blocks[] = { q->base,   q->asked, q->asking,   q->out,    q->in,
-                             q->out_at, q->in_at, q->question, q->answer, q->known };
+    void *const blocks[] = { q->base, q->question, q->answer, q->known };
 
+    gr_route_fini(&q->route);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
 
@@ -54,42 +52,26 @@ done:
 
 static int32_t inquiry_init(const graft_graph *g, const struct gr_names *names, struct inquiry *q, graft_error *error)
 {
-    const int64_t n_ranks = g->comm->n_ranks;
-    int32_t       rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(g->context, q->base, n_ranks, error));
-    GR_TRY(GR_NEW(g->context, q->asked, n_ranks, error));
-    GR_TRY(GR_NEW(g->context, q->asking, n_ranks, error));
-    GR_TRY(GR_NEW(g->context, q->out, n_ranks + 1, error));
-    GR_TRY(GR_NEW(g->context, q->in, n_ranks + 1, error));
-    GR_TRY(GR_NEW(g->context, q->out_at, n_ranks + 1, error));
-    GR_TRY(GR_NEW(g->context, q->in_at, n_ranks + 1, error));
+    GR_TRY(gr_route_init(&q->route, g->comm, error));
+    GR_TRY(GR_NEW(g->context, q->base, g->comm->n_ranks, error));
     GR_TRY(GR_NEW(g->context, q->known, names->count, error));
     for (int64_t i = 0, p = 0; i < names->count; i++) {
         while (names->vertex[i] >= g->first[p + 1]) p++;
-        q->asked[p]++;
+        q->route.out[p + 1]++;
     }
 done:
     return rc;
 }
 
-static void lay_out(const graft_graph *g, struct inquiry *q, int64_t bytes)
-{
-    for (int32_t p = 0; p < g->comm->n_ranks; p++) {
-        q->out[p + 1] = q->out[p] + q->asked[p];
-        q->in[p + 1] = q->in[p] + q->asking[p];
-        q->out_at[p + 1] = q->out[p + 1] * bytes;
-        q->in_at[p + 1] = q->in[p + 1] * bytes;
-    }
-}
-
 static void answer(const graft_graph *g, struct inquiry *q)
 {
-    for (int64_t i = 0; i < q->in[g->comm->n_ranks]; i++) {
+    for (int64_t i = 0; i < gr_route_n_in(&q->route); i++) {
         const int64_t row = q->question[i] - g->first[g->comm->rank];
         const int32_t owner = g->owner[row];
 
-        q->answer[i] = (struct home){ owner, (int32_t)(q->base[owner] + g->sent[row] - g->sent_start[owner]) };
+        q->answer[i] = (struct home){ owner, (int32_t)(q->base[owner] + g->packed[row] - g->rows.out[owner]) };
     }
 }
 
@@ -97,16 +79,14 @@ static int32_t ask(const graft_graph *g, const struct gr_names *names, struct in
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_alltoall(g->comm, g->received_start, sizeof *q->base, q->base, error));
-    GR_TRY(gr_comm_alltoall(g->comm, q->asked, sizeof *q->asked, q->asking, error));
-    lay_out(g, q, sizeof *q->question);
-    rc = GR_NEW(g->context, q->question, q->in[g->comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_NEW(g->context, q->answer, q->in[g->comm->n_ranks], error);
+    GR_TRY(gr_comm_alltoall(g->comm, g->rows.in, sizeof *q->base, q->base, error));
+    GR_TRY(gr_route_plan(&q->route, error));
+    rc = GR_NEW(g->context, q->question, gr_route_n_in(&q->route), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(g->context, q->answer, gr_route_n_in(&q->route), error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_alltoallv(g->comm, names->vertex, q->out_at, q->question, q->in_at, error));
+    GR_TRY(gr_route_send(&q->route, names->vertex, q->question, sizeof *q->question, error));
     answer(g, q);
-    lay_out(g, q, sizeof *q->answer);
-    rc = gr_comm_alltoallv(g->comm, q->answer, q->in_at, q->known, q->out_at, error);
+    rc = gr_route_return(&q->route, q->answer, q->known, sizeof *q->answer, error);
 done:
     return rc;
 }

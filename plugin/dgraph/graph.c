@@ -120,11 +120,10 @@ static int32_t allocate(graft_graph *g, const graft_slice *slice, struct record 
     GR_TRY(GR_NEW(context, *records, n_ranks, error));
     GR_TRY(GR_NEW(context, g->share, n_ranks, error));
     GR_TRY(GR_NEW(context, g->first, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, g->sent_start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, g->received_start, n_ranks + 1, error));
+    GR_TRY(gr_route_init(&g->rows, g->comm, error));
     GR_TRY(GR_NEW(context, g->part.halo.start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, g->owner, g->n_slice, error));
-    GR_TRY(GR_NEW(context, g->sent, g->n_slice, error));
+    GR_TRY(GR_NEW(context, g->packed, g->n_slice, error));
 done:
     return rc;
 }
@@ -151,56 +150,39 @@ done:
     return rc;
 }
 
-/* Rows and entries that go from one rank to another. */
-struct amount {
-    int64_t rows, entries;
-};
-
-/* A row on its way: its entries follow in other messages. */
+/* A row in a message. Its edges follow in other messages. */
 struct row {
-    int64_t vertex, entries;
+    int64_t vertex, n_edges;
 };
 
-/* The rows of all ranks on their way to their owners. */
+/* The rows of all ranks on the way to their owners. */
 struct parcel {
-    struct amount *to, *from;    /* [n_ranks] */
-    int64_t       *out, *in;     /* [n_ranks + 1] where the bytes for and of each rank begin */
-    struct row    *row, *row_in; /* by owner, and in the order of ranks */
-    int64_t       *col, *col_in; /* of their entries */
-    char          *value, *value_in;
-    int64_t       *row_ptr; /* of the owned rows */
-    int64_t        entries; /* that are sent, and: */
-    int64_t        entries_in;
+    struct gr_route edges;
+    struct row     *row, *row_in; /* packed and received */
+    int64_t        *col, *col_in; /* of the edges */
+    char           *value, *value_in;
+    int64_t        *row_ptr; /* [n_owned + 1] */
 };
 
 static void parcel_fini(const struct gr_comm *comm, struct parcel *p)
 {
-    void *const blocks[] = { p->to,  p->from,   p->out,   p->in,       p->row,    p->row_in,
-                             p->col, p->col_in, p->value, p->value_in, p->row_ptr };
+    void *const blocks[] = { p->row, p->row_in, p->col, p->col_in, p->value, p->value_in, p->row_ptr };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(comm->context, blocks[i]);
+    gr_route_fini(&p->edges);
     *p = (struct parcel){ 0 };
 }
 
-/* How much goes where, and in which place: by owner, and for one owner in the order of the slice. */
-static int32_t plan_parcel(graft_graph *g, const graft_slice *slice, struct parcel *p, graft_error *error)
+/* Where each row goes, and its place among the packed ones. */
+static int32_t route_rows(graft_graph *g, graft_error *error)
 {
-    const int64_t n_ranks = g->comm->n_ranks;
-    int32_t       rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(g->context, p->to, n_ranks, error));
-    GR_TRY(GR_NEW(g->context, p->from, n_ranks, error));
-    GR_TRY(GR_NEW(g->context, p->out, n_ranks + 1, error));
-    GR_TRY(GR_NEW(g->context, p->in, n_ranks + 1, error));
-    for (int64_t i = 0; i < g->n_slice; i++) {
-        struct amount *to = &p->to[g->owner[i]];
-
-        g->sent[i] = to->rows++;
-        to->entries += slice->rows->row_ptr[i + 1] - slice->rows->row_ptr[i];
-    }
-    for (int64_t q = 0; q < n_ranks; q++) g->sent_start[q + 1] = g->sent_start[q] + p->to[q].rows;
-    for (int64_t i = 0; i < g->n_slice; i++) g->sent[i] += g->sent_start[g->owner[i]];
-    p->entries = g->n_slice > 0 ? gr_csr_entries(slice->rows) : 0;
+    for (int64_t i = 0; i < g->n_slice; i++) g->rows.out[g->owner[i] + 1]++;
+    GR_TRY(gr_route_plan(&g->rows, error));
+    for (int64_t i = 0; i < g->n_slice; i++) g->packed[i] = gr_route_take(&g->rows, g->owner[i], 1);
+    gr_route_rewind(&g->rows);
+    g->n_owned = gr_route_n_in(&g->rows);
 done:
     return rc;
 }
@@ -208,13 +190,9 @@ done:
 static int32_t allocate_parcel(graft_graph *g, struct parcel *p, graft_error *error)
 {
     const int64_t bytes = (int64_t)gr_value_bytes(g->value_type);
+    const int64_t n_out = gr_route_n_out(&p->edges), n_in = gr_route_n_in(&p->edges);
     int32_t       rc = GRAFT_OK;
 
-    for (int32_t q = 0; q < g->comm->n_ranks; q++) {
-        g->received_start[q + 1] = g->received_start[q] + p->from[q].rows;
-        p->entries_in += p->from[q].entries;
-    }
-    g->n_owned = g->received_start[g->comm->n_ranks];
     if (g->n_owned > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would own %lld vertices, at most %d", (long long)g->n_owned,
                        INT32_MAX);
@@ -222,64 +200,48 @@ static int32_t allocate_parcel(graft_graph *g, struct parcel *p, graft_error *er
     GR_TRY(GR_NEW(g->context, p->row_ptr, g->n_owned + 1, error));
     GR_TRY(GR_NEW(g->context, p->row, g->n_slice, error));
     GR_TRY(GR_NEW(g->context, p->row_in, g->n_owned, error));
-    GR_TRY(GR_NEW(g->context, p->col, p->entries, error));
-    GR_TRY(GR_NEW(g->context, p->col_in, p->entries_in, error));
-    GR_TRY(GR_NEW(g->context, p->value, p->entries * bytes, error));
-    GR_TRY(GR_NEW(g->context, p->value_in, p->entries_in * bytes, error));
+    GR_TRY(GR_NEW(g->context, p->col, n_out, error));
+    GR_TRY(GR_NEW(g->context, p->col_in, n_in, error));
+    GR_TRY(GR_NEW(g->context, p->value, n_out * bytes, error));
+    GR_TRY(GR_NEW(g->context, p->value_in, n_in * bytes, error));
 done:
     return rc;
 }
 
-/* Put the rows of the slice in the order in which they go. p->out counts entries here. */
-static void pack(const graft_graph *g, const graft_slice *slice, struct parcel *p)
+/* Columns are sent as int64: the index types of the ranks may differ. */
+static void pack_rows(const graft_graph *g, const graft_slice *slice, struct parcel *p)
 {
-    const uint64_t bytes = gr_value_bytes(g->value_type);
-
-    for (int32_t q = 0; q < g->comm->n_ranks; q++) p->out[q + 1] = p->out[q] + p->to[q].entries;
     for (int64_t i = 0; i < g->n_slice; i++) {
-        const int64_t begin = slice->rows->row_ptr[i], end = slice->rows->row_ptr[i + 1];
-        const int64_t put = p->out[g->owner[i]] - begin;
+        const int64_t begin = slice->rows->row_ptr[i], n_edges = slice->rows->row_ptr[i + 1] - begin;
+        int64_t      *col = p->col + gr_route_take(&p->edges, g->owner[i], n_edges);
 
-        p->row[g->sent[i]] = (struct row){ slice->first_row + i, end - begin };
-        for (int64_t e = begin; e < end; e++) p->col[put + e] = gr_csr_column(slice->rows, e);
-        if (bytes > 0 && begin < end)
-            memcpy(p->value + (uint64_t)(put + begin) * bytes,
-                   (const char *)slice->rows->values + (uint64_t)begin * bytes, (uint64_t)(end - begin) * bytes);
-        p->out[g->owner[i]] += end - begin;
+        p->row[g->packed[i]] = (struct row){ slice->first_row + i, n_edges };
+        for (int64_t e = 0; e < n_edges; e++) col[e] = gr_csr_column(slice->rows, begin + e);
     }
+    gr_route_rewind(&p->edges);
 }
 
-/* Where the bytes for and of each rank begin, with so many for each row and each entry. */
-static void lay_out(const graft_graph *g, struct parcel *p, int64_t row_bytes, int64_t entry_bytes)
+/* Send the rows to their owners. They arrive in the order of vertices: the slices are in the order of ranks, and the
+ * rows of a slice stay in order. */
+static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct parcel *p, graft_error *error)
 {
-    p->out[0] = 0;
-    for (int32_t q = 0; q < g->comm->n_ranks; q++) {
-        p->out[q + 1] = p->out[q] + p->to[q].rows * row_bytes + p->to[q].entries * entry_bytes;
-        p->in[q + 1] = p->in[q] + p->from[q].rows * row_bytes + p->from[q].entries * entry_bytes;
-    }
-}
-
-/* Send the rows to their owners. They arrive in the order of vertices, for those of a slice come in order, and so do
- * the slices. */
-static int32_t deliver(graft_graph *g, const graft_slice *slice, struct parcel *p, graft_error *error)
-{
-    const int64_t bytes = (int64_t)gr_value_bytes(g->value_type);
-    int32_t       rc = plan_parcel(g, slice, p, error);
+    const int64_t *row_ptr = slice->rows != NULL ? slice->rows->row_ptr : NULL;
+    int32_t        rc = gr_route_init(&p->edges, g->comm, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_alltoall(g->comm, p->to, sizeof *p->to, p->from, error));
+    GR_TRY(route_rows(g, error));
+    GR_TRY(gr_graph_route_edges(g, row_ptr, &p->edges, error));
     rc = allocate_parcel(g, p, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    pack(g, slice, p);
-    lay_out(g, p, sizeof *p->row, 0);
-    GR_TRY(gr_comm_alltoallv(g->comm, p->row, p->out, p->row_in, p->in, error));
-    lay_out(g, p, 0, sizeof *p->col);
-    GR_TRY(gr_comm_alltoallv(g->comm, p->col, p->out, p->col_in, p->in, error));
-    lay_out(g, p, 0, bytes);
-    GR_TRY(gr_comm_alltoallv(g->comm, p->value, p->out, p->value_in, p->in, error));
+    pack_rows(g, slice, p);
+    GR_TRY(gr_route_send(&g->rows, p->row, p->row_in, sizeof *p->row, error));
+    GR_TRY(gr_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
+    if (g->value_type != 0)
+        GR_TRY(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
+                                   (int64_t)gr_value_bytes(g->value_type), p->value, p->value_in, error));
     for (int64_t i = 0; i < g->n_owned; i++) {
         g->vertex[i] = p->row_in[i].vertex;
-        p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].entries;
+        p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].n_edges;
     }
     gr_free(g->context, p->col);
     gr_free(g->context, p->value);
@@ -306,8 +268,8 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
 
     GR_TRY(join_slices(g, slice, error));
     GR_TRY(gr_owner_find(g, slice, error));
-    GR_TRY(deliver(g, slice, &parcel, error));
-    GR_TRY(gr_names_find(g, parcel.col_in, parcel.entries_in, &names, error));
+    GR_TRY(deliver_rows(g, slice, &parcel, error));
+    GR_TRY(gr_names_find(g, parcel.col_in, gr_route_n_in(&parcel.edges), &names, error));
     rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &names, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     rc = gr_graph_share(g, &g->part, g->share, error);
@@ -348,9 +310,8 @@ void gr_graph_destroy(graft_graph *g)
     gr_free(g->context, g->first);
     gr_free(g->context, g->owner);
     gr_free(g->context, g->vertex);
-    gr_free(g->context, g->sent);
-    gr_free(g->context, g->sent_start);
-    gr_free(g->context, g->received_start);
+    gr_free(g->context, g->packed);
+    gr_route_fini(&g->rows);
     gr_comm_destroy(g->own_comm);
     gr_free(g->context, g);
 }

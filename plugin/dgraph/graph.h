@@ -9,7 +9,7 @@
 #ifndef GR_DGRAPH_GRAPH_H
 #define GR_DGRAPH_GRAPH_H
 
-#include "comm/collective.h"
+#include "comm/route.h"
 #include "graft_graph.h"
 #include "graph/csr.h"
 #include "graph/part.h"
@@ -32,9 +32,8 @@ struct graft_graph {
     int64_t         *first;            /* [n_ranks + 1] the first vertex of each slice */
     int32_t         *owner;            /* [n_slice] */
     int64_t         *vertex;           /* [n_owned] rising */
-    int64_t         *sent;             /* [n_slice] the place of each row of the slice in what goes to owners */
-    int64_t         *sent_start;       /* [n_ranks + 1] by owner */
-    int64_t         *received_start;   /* [n_ranks + 1] owned vertices by the rank that had them in its slice */
+    struct gr_route  rows;             /* from the slices to the owners, who receive them in the order of vertices */
+    int64_t         *packed;           /* [n_slice] the place of each row of the slice among the packed ones */
     struct gr_part   part;             /* views of: */
     struct gr_csr    local, remote;
     struct gr_share *share; /* [n_ranks] */
@@ -85,6 +84,18 @@ void    gr_names_fini(const graft_context *context, struct gr_names *names);
  * \return OK; ERR_NOMEM. */
 int32_t gr_graph_split(graft_graph *graph, const int64_t *row_ptr, const int64_t *columns, const void *values,
                        const struct gr_names *names, graft_error *error);
+
+/** The route of the edges of the rows of this slice to the owners of the rows. Collective. \return OK; ERR_PEER.
+ * \param[in,out] edges  From gr_route_init(). */
+int32_t gr_graph_route_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
+                             graft_error *error);
+
+/** Send `bytes` for each edge of the slice along this route. Collective. \return OK; ERR_PEER.
+ * \param[in]  elements  [edges of the slice] in the order of the slice
+ * \param      packed    [edges of the slice] buffer
+ * \param[out] received  [edges of the owned rows] in the order of vertices */
+int32_t gr_graph_send_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
+                            const void *elements, int64_t bytes, void *packed, void *received, graft_error *error);
 
 /** Move rows of bytes; see graft_graphs.move(). `move` is complete. Collective.
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */

@@ -1,7 +1,7 @@
 /* Rows of bytes from the order of slices to that of owners, and back.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dgraph/graph.h"
 #include "base/memory.h"
+#include "dgraph/graph.h"
 
 #include <string.h>
 
@@ -21,11 +21,10 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
     return strip < row_bytes ? strip : row_bytes;
 }
 
-/* A strip on its way: packed as it is sent, and as it comes. */
+/* A strip as it is packed, and as it is received. */
 struct strip {
-    int64_t  bytes; /* of each row */
-    char    *out, *in;
-    int64_t *out_at, *in_at; /* [n_ranks + 1] */
+    int64_t bytes; /* of each row */
+    char   *out, *in;
 };
 
 static int32_t strip_init(const graft_graph *g, const graft_move *move, struct strip *s, graft_error *error)
@@ -36,8 +35,6 @@ static int32_t strip_init(const graft_graph *g, const graft_move *move, struct s
     s->bytes = strip_bytes(g, move->row_bytes);
     GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
     GR_TRY(GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error));
-    GR_TRY(GR_NEW(g->context, s->out_at, g->comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(g->context, s->in_at, g->comm->n_ranks + 1, error));
 done:
     return rc;
 }
@@ -47,22 +44,17 @@ done:
 static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t at, int64_t bytes, struct strip *s,
                           graft_error *error)
 {
-    const int      to_owners = move->direction == GRAFT_TO_OWNERS;
-    const int64_t *out = to_owners ? g->sent_start : g->received_start;
-    const int64_t *in = to_owners ? g->received_start : g->sent_start;
-    const int64_t  rows_out = out[g->comm->n_ranks], rows_in = in[g->comm->n_ranks];
-    int32_t        rc;
+    const int     to_owners = move->direction == GRAFT_TO_OWNERS;
+    const int64_t rows_out = to_owners ? g->n_slice : g->n_owned, rows_in = to_owners ? g->n_owned : g->n_slice;
+    int32_t       rc;
 
     for (int64_t i = 0; i < rows_out; i++)
-        memcpy(s->out + (to_owners ? g->sent[i] : i) * bytes, (const char *)move->from + i * move->from_stride + at,
+        memcpy(s->out + (to_owners ? g->packed[i] : i) * bytes, (const char *)move->from + i * move->from_stride + at,
                (uint64_t)bytes);
-    for (int32_t p = 0; p <= g->comm->n_ranks; p++) {
-        s->out_at[p] = out[p] * bytes;
-        s->in_at[p] = in[p] * bytes;
-    }
-    rc = gr_comm_alltoallv(g->comm, s->out, s->out_at, s->in, s->in_at, error);
+    rc = to_owners ? gr_route_send(&g->rows, s->out, s->in, bytes, error)
+                   : gr_route_return(&g->rows, s->out, s->in, bytes, error);
     for (int64_t i = 0; i < rows_in && rc == GRAFT_OK; i++)
-        memcpy((char *)move->to + i * move->to_stride + at, s->in + (to_owners ? i : g->sent[i]) * bytes,
+        memcpy((char *)move->to + i * move->to_stride + at, s->in + (to_owners ? i : g->packed[i]) * bytes,
                (uint64_t)bytes);
     return rc;
 }
@@ -127,7 +119,25 @@ int32_t gr_graph_move(graft_graph *g, const graft_move *move, graft_error *error
 done:
     gr_free(g->context, strip.out);
     gr_free(g->context, strip.in);
-    gr_free(g->context, strip.out_at);
-    gr_free(g->context, strip.in_at);
     return rc;
+}
+
+int32_t gr_graph_route_edges(const graft_graph *g, const int64_t *row_ptr, struct gr_route *edges, graft_error *error)
+{
+    for (int64_t i = 0; i < g->n_slice; i++) edges->out[g->owner[i] + 1] += row_ptr[i + 1] - row_ptr[i];
+    return gr_route_plan(edges, error);
+}
+
+int32_t gr_graph_send_edges(const graft_graph *g, const int64_t *row_ptr, struct gr_route *edges, const void *elements,
+                            int64_t bytes, void *packed, void *received, graft_error *error)
+{
+    for (int64_t i = 0; i < g->n_slice; i++) {
+        const int64_t begin = row_ptr[i], count = row_ptr[i + 1] - begin;
+        const int64_t place = gr_route_take(edges, g->owner[i], count);
+
+        if (count > 0)
+            memcpy((char *)packed + place * bytes, (const char *)elements + begin * bytes, (uint64_t)(count * bytes));
+    }
+    gr_route_rewind(edges);
+    return gr_route_send(edges, packed, received, bytes, error);
 }

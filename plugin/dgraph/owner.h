@@ -10,8 +10,8 @@
 #define GR_DGRAPH_OWNER_H
 
 #include "dgraph/graph.h"
-#include "partition/owners.h"
 #include "partition/choose.h"
+#include "partition/owners.h"
 
 /** The rows of this rank with which of them are trained on. Without rows, those of nobody. */
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
@@ -39,24 +39,14 @@ int32_t gr_owner_load(graft_graph *graph, const graft_slice *slice, const char *
 int32_t gr_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
                       graft_error *error);
 
-/** Where bytes lie on their way between slices and rank 0, which has those of all in the order of vertices. */
+/** The routes from the slices to rank 0, which receives the rows and the edges of all in the order of vertices; other
+ *  ranks receive none. */
 struct gr_root {
-    int64_t *slice; /* [n_ranks + 1] on each rank: all of its bytes are for rank 0, or from it */
-    int64_t *whole; /* [n_ranks + 1] on rank 0, by slice; on others nothing */
+    struct gr_route rows, edges;
 };
 
-/** \return OK; ERR_NOMEM, on this rank alone. */
+/** Not collective. Zeroed before. \return OK; ERR_NOMEM. */
 int32_t gr_root_init(const graft_graph *graph, struct gr_root *root, graft_error *error);
-void    gr_root_fini(const graft_graph *graph, struct gr_root *root);
-
-/** How many vertices, or entries, rank 0 has room for: those of all slices; on other ranks none. */
-int64_t gr_root_rows(const graft_graph *graph);
-int64_t gr_root_entries(const graft_graph *graph);
-
-/** Collective: so many bytes for each row and each entry of the slices. \return OK; ERR_PEER. */
-int32_t gr_root_gather(const graft_graph *graph, struct gr_root *root, int64_t row_bytes, int64_t entry_bytes,
-                       const void *slice, void *whole, graft_error *error);
-int32_t gr_root_scatter(const graft_graph *graph, struct gr_root *root, int64_t row_bytes, const void *whole,
-                        void *slice, graft_error *error);
+void    gr_root_fini(struct gr_root *root);
 
 #endif

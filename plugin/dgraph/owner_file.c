@@ -1,7 +1,7 @@
 /* Owners in a file that rank 0 reads and writes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dgraph/owner.h"
 #include "base/memory.h"
+#include "dgraph/owner.h"
 
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static int32_t all_owners_init(const graft_graph *g, struct all_owners *all, gra
 
     *all = (struct all_owners){ 0 };
     GR_TRY(gr_root_init(g, &all->root, error));
-    GR_TRY(GR_NEW(g->context, all->owner, gr_root_rows(g), error));
+    GR_TRY(GR_NEW(g->context, all->owner, gr_route_n_in(&all->root.rows), error));
     GR_TRY(GR_NEW(g->context, all->print, g->comm->n_ranks, error));
 done:
     return rc;
@@ -26,7 +26,7 @@ done:
 
 static void all_owners_fini(const graft_graph *g, struct all_owners *all)
 {
-    gr_root_fini(g, &all->root);
+    gr_root_fini(&all->root);
     gr_free(g->context, all->owner);
     gr_free(g->context, all->print);
 }
@@ -69,7 +69,7 @@ int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
     if (!*found) goto done;
-    GR_TRY(gr_root_scatter(g, &all.root, sizeof *g->owner, all.owner, g->owner, error));
+    GR_TRY(gr_route_return(&all.root.rows, all.owner, g->owner, sizeof *g->owner, error));
     snprintf(g->partition, sizeof g->partition, "from the file %.300s", path);
 done:
     all_owners_fini(g, &all);
@@ -83,7 +83,7 @@ int32_t gr_owner_save(const graft_graph *g, const char *path, const struct gr_gr
     int32_t           rc = all_owners_init(g, &all, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_root_gather(g, &all.root, sizeof *g->owner, 0, g->owner, all.owner, error));
+    GR_TRY(gr_route_send(&all.root.rows, g->owner, all.owner, sizeof *g->owner, error));
     if (g->comm->rank == 0) rc = gr_owners_write(path, identity, g->comm->n_ranks, all.owner, error);
     rc = gr_comm_agree(g->comm, rc, error);
 done:

@@ -1,19 +1,18 @@
 /* Every edge of a graph over ranks in both directions: the owner of a column is told of the rows that have it, and
  * merges these entries with those that it has.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dgraph/part.h"
 #include "base/memory.h"
 #include "base/sort.h"
+#include "dgraph/part.h"
 
 /* The entries of others that lead to the vertices of this rank, and what they are made from. */
 struct back {
     struct gr_links links;
-    struct gr_csr   turned;         /* the remote matrix transposed: what goes, by the rank that it goes to */
-    int64_t        *length;         /* [halo] entries of each row of it */
-    int64_t        *length_in;      /* [rows that come] likewise */
-    int64_t        *start;          /* [n_ranks + 1] entries that come, by rank */
-    int64_t        *out_at, *in_at; /* [n_ranks + 1] bytes */
-    int32_t        *column;         /* [entries that come] which vertex of the other rank has it in its row */
+    struct gr_csr   turned;    /* the remote matrix transposed, whose rows are sent to the owners of their vertices */
+    int64_t        *length;    /* [halo] edges of each row of it */
+    int64_t        *length_in; /* [received rows] likewise */
+    struct gr_route edges;
+    int32_t        *column; /* [received edges] which vertex of the other rank has the edge in its row */
     char           *value;
 };
 
@@ -25,9 +24,7 @@ static void back_fini(const graft_context *context, struct gr_comm *comm, struct
     gr_free(comm->context, b->turned.values);
     gr_free(comm->context, b->length);
     gr_free(comm->context, b->length_in);
-    gr_free(context, b->start);
-    gr_free(context, b->out_at);
-    gr_free(context, b->in_at);
+    gr_route_fini(&b->edges);
     gr_free(comm->context, b->column);
     gr_free(comm->context, b->value);
     *b = (struct back){ 0 };
@@ -38,53 +35,38 @@ static int64_t value_bytes(const graft_csr *csr)
     return csr->values != NULL ? (int64_t)gr_value_bytes(csr->value_type) : 0;
 }
 
-static int32_t turn(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct back *b,
+static int32_t turn(const graft_context *context, struct gr_comm *comm, const struct gr_part *part, struct back *b,
                     graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const int64_t *const start = part->halo.start;
+    int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_csr_transpose(context, &part->remote, &b->turned, error));
     GR_TRY(GR_NEW(context, b->length, part->halo.count, error));
-    GR_TRY(GR_NEW(context, b->start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, b->out_at, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, b->in_at, n_ranks + 1, error));
+    GR_TRY(gr_route_init(&b->edges, comm, error));
     for (int64_t s = 0; s < part->halo.count; s++) b->length[s] = b->turned.row_ptr[s + 1] - b->turned.row_ptr[s];
+    for (int32_t q = 0; q < comm->n_ranks; q++)
+        b->edges.out[q + 1] = b->turned.row_ptr[start[q + 1]] - b->turned.row_ptr[start[q]];
 done:
     return rc;
-}
-
-/* So many bytes of all entries, to where their columns are owned. */
-static int32_t send_entries(struct gr_comm *comm, const struct gr_halo *halo, struct back *b, const void *from,
-                            void *to, int64_t bytes, graft_error *error)
-{
-    for (int32_t q = 0; q <= comm->n_ranks; q++) {
-        b->out_at[q] = b->turned.row_ptr[halo->start[q]] * bytes;
-        b->in_at[q] = b->start[q] * bytes;
-    }
-    return gr_comm_alltoallv(comm, from, b->out_at, to, b->in_at, error);
 }
 
 static int32_t exchange(const graft_context *context, struct gr_comm *comm, const struct gr_part *part, struct back *b,
                         graft_error *error)
 {
-    const int64_t  bytes = value_bytes(&part->remote);
-    const int64_t *rows = NULL;
-    int32_t        rc = turn(context, part, comm->n_ranks, b, error);
+    const int64_t bytes = value_bytes(&part->remote);
+    int32_t       rc = turn(context, comm, part, b, error);
 
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_links_init(context, comm, &part->halo, &b->links, error));
-    rows = b->links.send_start;
-    GR_TRY(gr_comm_agree(comm, GR_NEW(context, b->length_in, rows[comm->n_ranks], error), error));
-    GR_TRY(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
-    for (int32_t q = 0; q < comm->n_ranks; q++) {
-        b->start[q + 1] = b->start[q];
-        for (int64_t i = rows[q]; i < rows[q + 1]; i++) b->start[q + 1] += b->length_in[i];
-    }
-    rc = GR_NEW(context, b->column, b->start[comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, b->start[comm->n_ranks] * bytes, error);
+    GR_TRY(gr_route_plan(&b->edges, error));
+    rc = GR_NEW(context, b->length_in, b->links.send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, b->column, gr_route_n_in(&b->edges), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, gr_route_n_in(&b->edges) * bytes, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(send_entries(comm, &part->halo, b, b->turned.col_idx, b->column, sizeof *b->column, error));
-    if (bytes > 0) rc = send_entries(comm, &part->halo, b, b->turned.values, b->value, bytes, error);
+    GR_TRY(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
+    GR_TRY(gr_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
+    if (bytes > 0) rc = gr_route_send(&b->edges, b->turned.values, b->value, bytes, error);
 done:
     return rc;
 }
@@ -96,13 +78,13 @@ static int32_t join_halo(const graft_context *context, const struct gr_halo *old
     int64_t *keys = NULL, *count = NULL, total = 0, put = 0;
     int32_t  rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, keys, old->count + b->start[n_ranks], error));
+    GR_TRY(GR_NEW(context, keys, old->count + gr_route_n_in(&b->edges), error));
     GR_TRY(GR_NEW(context, count, n_ranks, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         int64_t *const begin = keys + total;
 
         for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) begin[count[q]++] = old->place[s];
-        for (int64_t e = b->start[q]; e < b->start[q + 1]; e++) begin[count[q]++] = b->column[e];
+        for (int64_t e = b->edges.in[q]; e < b->edges.in[q + 1]; e++) begin[count[q]++] = b->column[e];
         GR_TRY(gr_sort_unique(context, begin, INT32_MAX, &count[q], error));
         total += count[q];
     }
@@ -145,7 +127,7 @@ static int32_t gather_rows(const graft_context *context, const struct gr_part *p
     int32_t        rc = GRAFT_OK;
 
     if (like.values != NULL) like.values = b->value;
-    GR_TRY(gr_csr_init(context, rows, &like, like.n_rows, halo->count, b->start[n_ranks], error));
+    GR_TRY(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_route_n_in(&b->edges), error));
     GR_TRY(GR_NEW(context, next, like.n_rows, error));
     for (int64_t i = 0; i < sent[n_ranks]; i++) rows->row_ptr[b->links.place[i] + 1] += b->length_in[i];
     for (int64_t v = 0; v < like.n_rows; v++) {
@@ -153,7 +135,7 @@ static int32_t gather_rows(const graft_context *context, const struct gr_part *p
         rows->row_ptr[v + 1] += rows->row_ptr[v];
     }
     for (int32_t q = 0; q < n_ranks; q++) {
-        int64_t e = b->start[q];
+        int64_t e = b->edges.in[q];
 
         for (int64_t i = sent[q]; i < sent[q + 1]; i++)
             for (int64_t end = e + b->length_in[i]; e < end; e++)

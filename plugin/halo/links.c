@@ -11,20 +11,9 @@ static int32_t allocate(const graft_context *context, int32_t n_ranks, struct gr
     int32_t rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, l->send_start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, l->out_at, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, l->in_at, n_ranks + 1, error));
     rc = GR_NEW(context, *count, n_ranks, error);
 done:
     return rc;
-}
-
-/* Where the rows of each rank begin among those that go, and in the halo, in bytes. */
-static void lay_out(const struct gr_links *l, int32_t n_ranks, int64_t bytes, int64_t *sent_at, int64_t *halo_at)
-{
-    for (int32_t q = 0; q <= n_ranks; q++) {
-        sent_at[q] = l->send_start[q] * bytes;
-        halo_at[q] = l->halo->start[q] * bytes;
-    }
 }
 
 int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
@@ -50,8 +39,6 @@ void gr_links_fini(const struct gr_comm *comm, struct gr_links *l)
 {
     gr_free(comm->context, l->send_start);
     gr_free(comm->context, l->place);
-    gr_free(comm->context, l->out_at);
-    gr_free(comm->context, l->in_at);
     *l = (struct gr_links){ 0 };
 }
 
@@ -60,18 +47,16 @@ int32_t gr_links_ask(struct gr_links *l, struct gr_comm *comm, const void *owned
 {
     for (int64_t i = 0; i < l->send_start[comm->n_ranks]; i++)
         memcpy((char *)packed + i * bytes, (const char *)owned + l->place[i] * bytes, (uint64_t)bytes);
-    lay_out(l, comm->n_ranks, bytes, l->out_at, l->in_at);
-    return gr_comm_alltoallv(comm, packed, l->out_at, halo, l->in_at, error);
+    return gr_comm_alltoallv(comm, packed, l->send_start, halo, l->halo->start, bytes, error);
 }
 
 int32_t gr_links_tell(struct gr_links *l, struct gr_comm *comm, const void *halo, void *told, int64_t bytes,
                       graft_error *error)
 {
-    lay_out(l, comm->n_ranks, bytes, l->in_at, l->out_at);
-    return gr_comm_alltoallv(comm, halo, l->out_at, told, l->in_at, error);
+    return gr_comm_alltoallv(comm, halo, l->halo->start, told, l->send_start, bytes, error);
 }
 
 int64_t gr_links_bytes(const struct gr_links *l)
 {
-    return gr_bytes(l->send_start) + gr_bytes(l->place) + gr_bytes(l->out_at) + gr_bytes(l->in_at);
+    return gr_bytes(l->send_start) + gr_bytes(l->place);
 }

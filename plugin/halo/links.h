@@ -14,9 +14,8 @@ struct gr_flow {
 
 struct gr_links {
     const struct gr_halo *halo;
-    int64_t              *send_start;     /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
-    int32_t              *place;          /* [rows that go] which of the owned rows each is */
-    int64_t              *out_at, *in_at; /* [n_ranks + 1] bytes */
+    int64_t              *send_start; /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
+    int32_t              *place;      /* [rows that go] which of the owned rows each is */
 };
 
 /** Find out who needs which of our rows. Collective. `halo` must outlive it. On failure it may be in parts: the caller

@@ -13,7 +13,7 @@ int32_t gr_reading_init(struct gr_reading *reading, struct gr_comm *comm, graft_
 
     *reading = (struct gr_reading){ .context = comm->context, .comm = comm };
     GR_TRY(GR_NEW(comm->context, reading->first, n, error));
-    GR_TRY(GR_NEW(comm->context, reading->scratch, 4 * n, error));
+    GR_TRY(GR_NEW(comm->context, reading->scratch, n, error));
 done:
     return gr_comm_agree(comm, rc, error);
 }
@@ -110,80 +110,55 @@ static int32_t rank_of(const struct gr_reading *reading, int64_t vertex)
     return low;
 }
 
-/* Where in bytes what goes to each rank, and what comes from each, begins. All arrays have elements of four bytes. */
-struct routes {
-    int64_t *out, *in, *next;
-};
-
-static int32_t plan_routes(const struct gr_reading *reading, const struct gr_coo *coo, struct routes *routes,
-                           graft_error *error)
-{
-    const int32_t n_ranks = reading->comm->n_ranks;
-    int32_t       rc;
-
-    routes->out = reading->scratch;
-    routes->in = routes->out + n_ranks + 1;
-    routes->next = routes->in + n_ranks + 1;
-    memset(reading->scratch, 0, 3 * sizeof *routes->out * (size_t)(n_ranks + 1));
-    for (int64_t i = 0; i < coo->count; i++) routes->next[rank_of(reading, coo->row[i])] += 4;
-    rc = gr_comm_alltoall(reading->comm, routes->next, sizeof *routes->next, routes->in + 1, error);
-    if (rc < 0) return rc;
-    for (int32_t p = 0; p < n_ranks; p++) {
-        routes->out[p + 1] = routes->out[p] + routes->next[p];
-        routes->in[p + 1] += routes->in[p];
-    }
-    return GRAFT_OK;
-}
-
-/* One array of the entries, which lies at *array: sorted by where it goes, sent, and what came put in its place. */
-static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, const struct routes *routes,
+/* Send one array of the edges, of elements of four bytes, and put the received elements in its place. */
+static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, struct gr_route *route,
                           void **array, graft_error *error)
 {
     struct gr_comm *comm = reading->comm;
-    int32_t        *sorted = NULL, *come = NULL;
+    int32_t        *packed = NULL, *received = NULL;
     int32_t         rc;
 
-    rc = GR_NEW(reading->context, sorted, coo->count, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, come, routes->in[comm->n_ranks] / 4, error);
+    rc = GR_NEW(reading->context, packed, coo->count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_route_n_in(route), error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    memcpy(routes->next, routes->out, (size_t)comm->n_ranks * sizeof *routes->next);
-    for (int64_t i = 0; i < coo->count; i++) {
-        int64_t *next = &routes->next[rank_of(reading, coo->row[i])];
-
-        memcpy((char *)sorted + *next, (const char *)*array + 4 * i, 4);
-        *next += 4;
-    }
-    if (*array != coo->row) { /* the rows are asked until the last array has gone */
+    for (int64_t i = 0; i < coo->count; i++)
+        memcpy(packed + gr_route_take(route, rank_of(reading, coo->row[i]), 1), (const char *)*array + 4 * i, 4);
+    gr_route_rewind(route);
+    if (*array != coo->row) { /* the rows say where each edge goes until the last array is packed */
         gr_free(reading->context, *array);
         *array = NULL;
     }
-    GR_TRY(gr_comm_alltoallv(comm, sorted, routes->out, come, routes->in, error));
+    GR_TRY(gr_route_send(route, packed, received, sizeof *packed, error));
     gr_free(reading->context, *array);
-    *array = come;
-    come = NULL;
+    *array = received;
+    received = NULL;
 done:
-    gr_free(comm->context, sorted);
-    gr_free(comm->context, come);
+    gr_free(comm->context, packed);
+    gr_free(comm->context, received);
     return rc;
 }
 
 int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_error *error)
 {
-    const struct gr_comm *comm = reading->comm;
-    const int64_t         first = reading->first[comm->rank];
-    void                 *row = coo->row, *col = coo->col, *value = coo->value;
-    struct routes         routes;
-    int32_t               rc = GRAFT_OK;
+    struct gr_comm *comm = reading->comm;
+    const int64_t   first = reading->first[comm->rank];
+    void           *row = coo->row, *col = coo->col, *value = coo->value;
+    struct gr_route route = { 0 };
+    int32_t         rc = GRAFT_OK;
 
     coo->first_row = first;
     coo->n_rows = reading->first[comm->rank + 1] - first;
     if (comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY(plan_routes(reading, coo, &routes, error));
-    if (value != NULL) GR_TRY(send_array(reading, coo, &routes, &value, error));
-    GR_TRY(send_array(reading, coo, &routes, &col, error));
-    GR_TRY(send_array(reading, coo, &routes, &row, error));
-    coo->count = routes.in[comm->n_ranks] / 4;
+    rc = gr_route_init(&route, comm, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    for (int64_t i = 0; i < coo->count; i++) route.out[rank_of(reading, coo->row[i]) + 1]++;
+    GR_TRY(gr_route_plan(&route, error));
+    if (value != NULL) GR_TRY(send_array(reading, coo, &route, &value, error));
+    GR_TRY(send_array(reading, coo, &route, &col, error));
+    GR_TRY(send_array(reading, coo, &route, &row, error));
+    coo->count = gr_route_n_in(&route);
 done:
+    gr_route_fini(&route);
     coo->row = row;
     coo->col = col;
     coo->value = value;

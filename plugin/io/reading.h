@@ -4,14 +4,14 @@
 #ifndef GR_IO_READING_H
 #define GR_IO_READING_H
 
-#include "comm/collective.h"
+#include "comm/route.h"
 #include "graph/csr_build.h"
 
 struct gr_reading {
     const graft_context *context;
     struct gr_comm      *comm;
     int64_t             *first;   /* [n_ranks + 1] of each slice; the last is the number of vertices */
-    int64_t             *scratch; /* [4 * (n_ranks + 1)] */
+    int64_t             *scratch; /* [n_ranks + 1] */
 };
 
 /* All functions are called by all ranks, in the same order; with one rank they do next to nothing. Where they say so,

@@ -1,8 +1,8 @@
 /* The matrices S and R of a plan, from the covers. Who receives rows decides on them, and tells their senders what
  * they are made of.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "spmm/plan.h"
 #include "base/memory.h"
+#include "spmm/plan.h"
 
 #include <string.h>
 
@@ -16,8 +16,8 @@ struct lists {
     graft_plan     *plan;
     struct gr_cuts *cuts;
     struct amount  *asked, *asking; /* [n_ranks] of each rank, and by each */
-    int64_t        *asked_start;    /* [n_ranks + 1] the entries that are asked of each */
-    int64_t        *out, *in;       /* [n_ranks + 1] bytes */
+    int64_t        *asked_start;    /* [n_ranks + 1] the entries that are asked of each, and: */
+    int64_t        *asking_start;   /* [n_ranks + 1] by each */
     int32_t        *row_of_source;  /* [halo] that comes for it, if it is in the cover */
     int32_t        *row_of_target;  /* [targets] likewise */
     int32_t        *entries;        /* [rows that come] of each */
@@ -30,9 +30,8 @@ struct lists {
 
 static void lists_fini(const graft_context *context, struct lists *l)
 {
-    void *const blocks[] = { l->asked,         l->asking,        l->asked_start, l->out,   l->in,
-                             l->row_of_source, l->row_of_target, l->entries,     l->begin, l->place,
-                             l->value,         l->row_ptr,       l->entries_out };
+    void *const blocks[] = { l->asked,   l->asking, l->asked_start, l->asking_start, l->row_of_source, l->row_of_target,
+                             l->entries, l->begin,  l->place,       l->value,        l->row_ptr,       l->entries_out };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
@@ -91,8 +90,7 @@ static int32_t count(struct lists *l, graft_error *error)
     GR_TRY(GR_NEW(context, l->asked, n_ranks, error));
     GR_TRY(GR_NEW(context, l->asking, n_ranks, error));
     GR_TRY(GR_NEW(context, l->asked_start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, l->out, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, l->in, n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, l->asking_start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, l->row_of_source, l->cuts->part->halo.count, error));
     GR_TRY(GR_NEW(context, l->row_of_target, l->cuts->target_start[n_ranks], error));
     GR_TRY(GR_NEW(context, l->row_ptr, l->plan->part->local.n_rows + 1, error));
@@ -167,12 +165,12 @@ static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *rec
     const int64_t    n = plan->part->local.n_rows, rows_in = plan->side[GR_SIDE_IN].start[plan->comm->n_ranks];
     const int64_t    bytes = (int64_t)gr_value_bytes(plan->value_type);
     const graft_csr *like = &plan->part->local;
-    int64_t         *start = plan->side[GR_SIDE_OUT].start, entries = 0;
+    int64_t         *start = plan->side[GR_SIDE_OUT].start;
     int32_t          rc = GRAFT_OK;
 
     for (int32_t q = 0; q < plan->comm->n_ranks; q++) {
         start[q + 1] = start[q] + l->asking[q].rows;
-        entries += l->asking[q].entries;
+        l->asking_start[q + 1] = l->asking_start[q] + l->asking[q].entries;
     }
     if (start[plan->comm->n_ranks] > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld rows would be sent by it, at most %d",
@@ -180,20 +178,12 @@ static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *rec
     GR_TRY(GR_NEW(plan->context, l->place, l->begin[rows_in], error));
     GR_TRY(GR_NEW(plan->context, l->value, l->begin[rows_in] * bytes, error));
     GR_TRY(GR_NEW(plan->context, l->entries_out, start[plan->comm->n_ranks], error));
-    GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols, entries, error));
+    GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols,
+                       l->asking_start[plan->comm->n_ranks], error));
     GR_TRY(gr_csr_init(plan->context, receive, like, n, rows_in, l->row_ptr[n], error));
     memcpy(receive->row_ptr, l->row_ptr, (uint64_t)(n + 1) * sizeof *l->row_ptr);
 done:
     return rc;
-}
-
-/* What is asked of and by each rank, in bytes, where rows and entries have so many. */
-static void lay_out(struct lists *l, int64_t row_bytes, int64_t entry_bytes)
-{
-    for (int32_t q = 0; q < l->plan->comm->n_ranks; q++) {
-        l->out[q + 1] = l->out[q] + l->asked[q].rows * row_bytes + l->asked[q].entries * entry_bytes;
-        l->in[q + 1] = l->in[q] + l->asking[q].rows * row_bytes + l->asking[q].entries * entry_bytes;
-    }
 }
 
 /* Tell the ranks what their rows are made of, which is S for them. */
@@ -201,16 +191,15 @@ static int32_t tell(struct lists *l, struct gr_csr *send, struct gr_csr *receive
 {
     struct gr_comm *comm = l->plan->comm;
     const int64_t   bytes = (int64_t)gr_value_bytes(l->plan->value_type);
+    const int64_t  *out = l->asked_start, *in = l->asking_start;
     int32_t         rc = GRAFT_OK;
 
-    lay_out(l, sizeof *l->entries, 0);
-    GR_TRY(gr_comm_alltoallv(comm, l->entries, l->out, l->entries_out, l->in, error));
+    GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->side[GR_SIDE_IN].start, l->entries_out,
+                             l->plan->side[GR_SIDE_OUT].start, sizeof *l->entries, error));
     for (int64_t r = 0; r < send->view.n_rows; r++) send->row_ptr[r + 1] = send->row_ptr[r] + l->entries_out[r];
     fill(l, receive);
-    lay_out(l, 0, sizeof *l->place);
-    GR_TRY(gr_comm_alltoallv(comm, l->place, l->out, send->col_idx, l->in, error));
-    lay_out(l, 0, bytes);
-    if (bytes > 0) GR_TRY(gr_comm_alltoallv(comm, l->value, l->out, send->values, l->in, error));
+    GR_TRY(gr_comm_alltoallv(comm, l->place, out, send->col_idx, in, sizeof *l->place, error));
+    if (bytes > 0) GR_TRY(gr_comm_alltoallv(comm, l->value, out, send->values, in, bytes, error));
 done:
     return rc;
 }

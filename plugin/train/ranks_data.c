@@ -29,31 +29,12 @@ done:
     return rc;
 }
 
-/* The parts of a sparse slice, row by row in the order in which they go. */
+/* The rows of a sparse slice on the way to their owners. */
 struct parcel {
-    int64_t *length;         /* [n_slice], in bytes at last */
-    int64_t *row_at;         /* [n_slice + 1] where each row begins in what goes */
-    int64_t *out_at, *in_at; /* [n_ranks + 1] */
-    char    *out;
+    struct gr_route edges;
+    int64_t        *length; /* [n_slice] */
+    char           *packed;
 };
-
-/* The elements of so many bytes of all entries, to the owners of their rows. `in` has room for those that come. */
-static int32_t move_entries(graft_trainer *t, const graft_csr *rows, const char *elements, int64_t bytes,
-                            const int64_t *row_ptr, struct parcel *p, char *in, graft_error *error)
-{
-    const graft_graph *g = t->over;
-
-    for (int64_t i = 0; i < g->n_slice; i++) {
-        const int64_t begin = rows->row_ptr[i], count = rows->row_ptr[i + 1] - begin;
-
-        memcpy(p->out + p->row_at[g->sent[i]] * bytes, elements + begin * bytes, (uint64_t)(count * bytes));
-    }
-    for (int32_t q = 0; q <= g->comm->n_ranks; q++) {
-        p->out_at[q] = p->row_at[g->sent_start[q]] * bytes;
-        p->in_at[q] = row_ptr[g->received_start[q]] * bytes;
-    }
-    return gr_comm_alltoallv(g->comm, p->out, p->out_at, in, p->in_at, error);
-}
 
 static int32_t parcel_init(graft_trainer *t, const graft_csr *rows, struct parcel *p, graft_error *error)
 {
@@ -61,27 +42,19 @@ static int32_t parcel_init(graft_trainer *t, const graft_csr *rows, struct parce
     const int64_t      entries = g->n_slice > 0 ? gr_csr_entries(rows) : 0;
     int32_t            rc = GRAFT_OK;
 
+    GR_TRY(gr_route_init(&p->edges, g->comm, error));
     GR_TRY(GR_NEW(t->context, p->length, g->n_slice, error));
-    GR_TRY(GR_NEW(t->context, p->row_at, g->n_slice + 1, error));
-    GR_TRY(GR_NEW(t->context, p->out_at, g->comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(t->context, p->in_at, g->comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(t->context, p->out, entries * 8, error));
-    for (int64_t i = 0; i < g->n_slice; i++) {
-        p->length[i] = rows->row_ptr[i + 1] - rows->row_ptr[i];
-        p->row_at[g->sent[i] + 1] = p->length[i];
-    }
-    for (int64_t i = 0; i < g->n_slice; i++) p->row_at[i + 1] += p->row_at[i];
+    GR_TRY(GR_NEW(t->context, p->packed, entries * (int64_t)sizeof(int64_t), error));
+    for (int64_t i = 0; i < g->n_slice; i++) p->length[i] = rows->row_ptr[i + 1] - rows->row_ptr[i];
 done:
     return rc;
 }
 
 static void parcel_fini(const graft_trainer *t, struct parcel *p)
 {
+    gr_route_fini(&p->edges);
     gr_free(t->context, p->length);
-    gr_free(t->context, p->row_at);
-    gr_free(t->context, p->out_at);
-    gr_free(t->context, p->in_at);
-    gr_free(t->context, p->out);
+    gr_free(t->context, p->packed);
 }
 
 /* The sparse features of the slice become those of the owned vertices. */
@@ -113,13 +86,14 @@ static int32_t take_sparse(graft_trainer *t, graft_error *error)
     move.from = p.length;
     move.to = length;
     GR_TRY(gr_graph_move(t->over, &move, error));
+    GR_TRY(gr_graph_route_edges(g, s->row_ptr, &p.edges, error));
     for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
     col_idx = gr_ledger_new(t, GR_USE_FEATURES, row_ptr[g->n_owned] * index, 1, "columns of sparse features", error);
     if (valued && col_idx != NULL)
         values = gr_ledger_new(t, GR_USE_FEATURES, row_ptr[g->n_owned] * 4, 1, "values of sparse features", error);
     GR_TRY(gr_ranks_agree(t, col_idx == NULL || (valued && values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK, error));
-    GR_TRY(move_entries(t, s, s->col_idx, index, row_ptr, &p, col_idx, error));
-    if (valued) GR_TRY(move_entries(t, s, s->values, 4, row_ptr, &p, values, error));
+    GR_TRY(gr_graph_send_edges(g, s->row_ptr, &p.edges, s->col_idx, index, p.packed, col_idx, error));
+    if (valued) GR_TRY(gr_graph_send_edges(g, s->row_ptr, &p.edges, s->values, 4, p.packed, values, error));
     s->n_rows = g->n_owned;
     s->row_ptr = row_ptr;
     s->col_idx = col_idx;

@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../fuzz/data_files.h"
 #include "../tap.h"
-#include "io/data.h"
 #include "comm/collective.h"
 #include "graft_load.h"
 #include "graph/csr.h"
+#include "io/data.h"
 #include "mpi/graft_mpi.h"
 
 #include <unistd.h>
@@ -118,11 +118,11 @@ static int32_t talk(struct gr_comm *comm, graft_error *error)
     TRY(gr_comm_allgather(comm, &mine, sizeof mine, all, error));
     for (int32_t p = 0; p < n; p++) {
         if (all[p] != 1000 + p) return gr_fail(error, GRAFT_ERR_FORMAT, "a wrong item");
-        start[p + 1] = (p + 1) * (int64_t)(LARGE / n) * 4;
+        start[p + 1] = (p + 1) * (int64_t)(LARGE / n);
     }
     start[0] = 0;
     for (int i = 0; i < LARGE; i++) out[i] = comm->rank * LARGE + i;
-    TRY(gr_comm_alltoallv(comm, out, start, in, start, error));
+    TRY(gr_comm_alltoallv(comm, out, start, in, start, sizeof *out, error));
     for (int32_t p = 0; p < n; p++)
         for (int i = 0; i < LARGE / n; i++)
             if (in[p * (LARGE / n) + i] != p * LARGE + comm->rank * (LARGE / n) + i)

@@ -4,6 +4,7 @@
 #include "../exchange/ranks.h"
 #include "../tap.h"
 #include "base/clock.h"
+#include "comm/route.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -102,11 +103,46 @@ static int32_t check_alltoallv(struct rank *r)
         for (int64_t i = out_start[p]; i < out_start[p + 1]; i++)
             out[i] = (unsigned char)(r->rank * 31 + p * 7 + (i - out_start[p]));
     }
-    TRY(gr_comm_alltoallv(r->comm, out, out_start, in, in_start, &r->error));
+    TRY(gr_comm_alltoallv(r->comm, out, out_start, in, in_start, 1, &r->error));
     for (int32_t p = 0; p < r->n_ranks; p++)
         for (int64_t i = in_start[p]; i < in_start[p + 1]; i++)
             if (in[i] != (unsigned char)(p * 31 + r->rank * 7 + (i - in_start[p])))
                 return rank_blame(r, "alltoallv: byte %lld", (long long)i);
+    return rc;
+}
+
+/* Items for the ranks in no order: each is received in the order of its sender, and the answers return to their items. */
+static int32_t check_route(struct rank *r)
+{
+    enum { ITEMS = 300 };
+    int64_t         item[ITEMS], packed[ITEMS], received[ITEMS * RANKS_MOST], back[ITEMS], place[ITEMS];
+    struct gr_route route = { 0 };
+    int32_t         rc = gr_route_init(&route, r->comm, &r->error);
+
+    for (int64_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
+        item[i] = r->rank * 1000000 + i;
+        route.out[i * i % r->n_ranks + 1]++;
+    }
+    if (rc == GRAFT_OK) rc = gr_route_plan(&route, &r->error);
+    for (int64_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
+        place[i] = gr_route_take(&route, (int32_t)(i * i % r->n_ranks), 1);
+        packed[place[i]] = item[i];
+    }
+    if (rc == GRAFT_OK) gr_route_rewind(&route);
+    if (rc == GRAFT_OK) rc = gr_route_send(&route, packed, received, sizeof *packed, &r->error);
+    for (int32_t p = 0; p < r->n_ranks && rc == GRAFT_OK; p++) {
+        int64_t next = route.in[p];
+
+        for (int64_t i = 0; i < ITEMS; i++)
+            if (i * i % r->n_ranks == r->rank && received[next++] != p * 1000000 + i)
+                rank_blame(r, "route: item %lld of rank %d", (long long)i, p);
+        if (next != route.in[p + 1]) rank_blame(r, "route: %lld items of rank %d", (long long)route.in[p + 1], p);
+    }
+    for (int64_t i = 0; rc == GRAFT_OK && i < gr_route_n_in(&route); i++) received[i] = -received[i];
+    if (rc == GRAFT_OK) rc = gr_route_return(&route, received, back, sizeof *back, &r->error);
+    for (int64_t i = 0; i < ITEMS && rc == GRAFT_OK; i++)
+        if (back[place[i]] != -item[i]) rank_blame(r, "route: item %lld came back wrong", (long long)i);
+    gr_route_fini(&route);
     return rc;
 }
 
@@ -195,6 +231,7 @@ static int32_t everything(struct rank *r)
     }
     TRY(check_gathers(r));
     TRY(check_alltoallv(r));
+    TRY(check_route(r));
     TRY(check_extrema(r));
     TRY(check_agreement(r));
     TRY(check_comparison(r));

@@ -1,0 +1,59 @@
+/* Items packed according to their destination, and exchanged.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/route.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *route = (struct gr_route){ .comm = comm };
+    GR_TRY(GR_NEW(comm->context, route->out, comm->n_ranks + 1, error));
+    GR_TRY(GR_NEW(comm->context, route->in, comm->n_ranks + 1, error));
+done:
+    return rc;
+}
+
+void gr_route_fini(struct gr_route *route)
+{
+    if (route->comm == NULL) return;
+    gr_free(route->comm->context, route->out);
+    gr_free(route->comm->context, route->in);
+    *route = (struct gr_route){ 0 };
+}
+
+int32_t gr_route_plan(struct gr_route *route, graft_error *error)
+{
+    int64_t *const out = route->out, *const in = route->in;
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_comm_alltoall(route->comm, out + 1, sizeof *out, in + 1, error));
+    for (int32_t p = 0; p < route->comm->n_ranks; p++) {
+        out[p + 1] += out[p];
+        in[p + 1] += in[p];
+    }
+done:
+    return rc;
+}
+
+/* All items of a rank have been taken, so its start stands where the next rank's did. */
+void gr_route_rewind(struct gr_route *route)
+{
+    memmove(route->out + 1, route->out, (size_t)route->comm->n_ranks * sizeof *route->out);
+    route->out[0] = 0;
+}
+
+int32_t gr_route_send(const struct gr_route *route, const void *packed, void *received, int64_t item_bytes,
+                      graft_error *error)
+{
+    return gr_comm_alltoallv(route->comm, packed, route->out, received, route->in, item_bytes, error);
+}
+
+int32_t gr_route_return(const struct gr_route *route, const void *received, void *packed, int64_t item_bytes,
+                        graft_error *error)
+{
+    return gr_comm_alltoallv(route->comm, received, route->in, packed, route->out, item_bytes, error);
+}

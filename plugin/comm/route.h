@@ -1,0 +1,51 @@
+/* Items that every rank sends to some of the others: packed according to their destination, exchanged between all ranks
+ * at once, and sent back the same way.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_ROUTE_H
+#define GR_COMM_ROUTE_H
+
+#include "comm/collective.h"
+
+/** How many items go where. Zeroed, it is empty. */
+struct gr_route {
+    struct gr_comm *comm;
+    int64_t        *out; /* [n_ranks + 1] packed items out[p] to out[p + 1] - 1 are for rank p */
+    int64_t        *in;  /* [n_ranks + 1] received items in[p] to in[p + 1] - 1 are from rank p */
+};
+
+/** Make a route of no items. The caller then adds the number of items for each rank p to out[p + 1], and calls
+ *  gr_route_plan(). Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error *error);
+void    gr_route_fini(struct gr_route *route);
+
+/** Exchange the counts, and turn them into starts on both sides. Collective. \return OK; ERR_PEER. */
+int32_t gr_route_plan(struct gr_route *route, graft_error *error);
+
+/** The place of the next `count` items for rank `to` among the packed ones. When every item has its place,
+ *  gr_route_rewind() restores the starts. */
+static inline int64_t gr_route_take(struct gr_route *route, int32_t to, int64_t count)
+{
+    const int64_t place = route->out[to];
+
+    route->out[to] += count;
+    return place;
+}
+void gr_route_rewind(struct gr_route *route);
+
+/** How many items this rank sends, and how many it receives. */
+static inline int64_t gr_route_n_out(const struct gr_route *route)
+{
+    return route->out[route->comm->n_ranks];
+}
+static inline int64_t gr_route_n_in(const struct gr_route *route)
+{
+    return route->in[route->comm->n_ranks];
+}
+
+/** Exchange items of `item_bytes` each, from packed to received order, and back. Collective. \return OK; ERR_PEER. */
+int32_t gr_route_send(const struct gr_route *route, const void *packed, void *received, int64_t item_bytes,
+                      graft_error *error);
+int32_t gr_route_return(const struct gr_route *route, const void *received, void *packed, int64_t item_bytes,
+                        graft_error *error);
+
+#endif
