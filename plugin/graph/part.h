@@ -12,9 +12,9 @@ struct gr_halo {
     int32_t *place; /* [count] which of its owner's vertices each is */
 };
 
-/** What one rank has of a graph: all that a plan is made from. Rows and columns of `local` are the owned vertices, or the
- *  first of them if the part was made from the first rows; see dgraph/part.h. The edges of a row are in the order of the
- *  host, or sorted by column if the part was made from another one. */
+/** What one rank has of a graph: all that a plan is made from. Rows and columns of `local` are the owned vertices, or
+ *  the first of them if the part was made from the first rows; see dgraph/part.h. The edges of a row are in the order
+ *  of the host, or sorted by column if the part was made from another one. */
 struct gr_part {
     graft_csr      local;  /* int32 columns */
     graft_csr      remote; /* [rows of local x halo.count] int32 columns */

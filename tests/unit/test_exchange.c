@@ -111,7 +111,7 @@ static int32_t check_alltoallv(struct rank *r)
     return rc;
 }
 
-/* Items for the ranks in no order: each is received in the order of its sender, and the answers return to their items. */
+/* Items for the ranks in no order: each rank receives its own in the order of their senders, and the answers return. */
 static int32_t check_route(struct rank *r)
 {
     enum { ITEMS = 300 };
