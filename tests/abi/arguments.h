@@ -3,9 +3,9 @@
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
-#include "../oracle/sample.h"
-#include "../tap.h"
-#include "child.h"
+#include "harness/child.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 #include "watch.h"
 
 #include <math.h>

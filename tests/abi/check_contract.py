@@ -6,9 +6,8 @@ import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-import headers  # noqa: E402
-import tap  # noqa: E402
+import headers
+import tap
 
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
 # What others fill for the library; their calls are described by the struct, and have no status of the library.

@@ -5,10 +5,9 @@ twice and makes one of every struct in it, as C11, C17 and C++17 by gcc and clan
 import os
 import sys
 
-sys.dont_write_bytecode = True
-import compilers  # noqa: E402
-import headers  # noqa: E402
-import tap  # noqa: E402
+import compilers
+import headers
+import tap
 
 
 def host_source(header):

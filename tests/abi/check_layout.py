@@ -11,10 +11,9 @@ import shutil
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-import compilers  # noqa: E402
-import headers  # noqa: E402
-import tap  # noqa: E402
+import compilers
+import headers
+import tap
 
 FOOT = """
 int main(void) {

@@ -8,9 +8,7 @@ import re
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
-import tap  # noqa: E402
+import tap
 
 # What ends, interrupts, or redirects the host, prints, or changes what belongs to the whole process.
 FORBIDDEN = """

@@ -3,7 +3,7 @@
 #ifndef COMMA_LOCALE_H
 #define COMMA_LOCALE_H
 
-#include "../fuzz/data_files.h"
+#include "fuzz/data_files.h"
 
 #include <locale.h>
 #include <sys/stat.h>

@@ -6,8 +6,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
-import sources  # noqa: E402
+import sources
 
 STRUCT = re.compile(r"typedef struct (\w+) \{\n(.*?)\n\} (\w+);", re.DOTALL)
 COMMENT_OR_DECLARATION = re.compile(r"/\*(?P<comment>.*?)\*/|(?P<declaration>[^;/]+);", re.DOTALL)

@@ -4,8 +4,8 @@
 #ifndef SCENARIO_H
 #define SCENARIO_H
 
-#include "../fuzz/data_files.h"
-#include "../oracle/sample.h"
+#include "fuzz/data_files.h"
+#include "oracle/sample.h"
 #include "watch.h"
 
 enum scene_set { SCENE_DENSE, SCENE_SPARSE, SCENE_TARGETS, SCENE_SETS };

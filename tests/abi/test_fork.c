@@ -1,7 +1,7 @@
 /* After fork(): in the child every call says so, at once; a context of its own works; the parent goes on.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
-#include "child.h"
+#include "harness/child.h"
+#include "harness/tap.h"
 #include "scenario.h"
 
 static struct strict_host host;

@@ -1,8 +1,8 @@
 /* What a library must leave alone: before and after every call the state of the process is compared, in several kinds
  * of host.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
 #include "comma_locale.h"
+#include "harness/tap.h"
 #include "scenario.h"
 
 #include <fcntl.h>

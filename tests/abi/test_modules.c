@@ -1,8 +1,8 @@
 /* Modules, good and bad: whatever lies in a folder that is searched, or is named by the host, the library says in words
  * what is wrong with it and goes on. Each module is tried in a process of its own.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
-#include "child.h"
+#include "harness/child.h"
+#include "harness/tap.h"
 #include "scenario.h"
 
 #include <sys/stat.h>

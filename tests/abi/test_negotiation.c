@@ -1,7 +1,7 @@
 /* graft_open(): versions that meet and do not, hosts and errors of every size, interfaces, and the header-only loader.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
-#include "strict_host.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
 
 #include "graft.h"
 #include "graft_load.h"

@@ -1,7 +1,7 @@
 /* Options: the list of them, what each takes and refuses, the nearest name, the environment, and locales with a comma.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
 #include "comma_locale.h"
+#include "harness/tap.h"
 #include "watch.h"
 
 #include <ctype.h>

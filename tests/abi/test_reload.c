@@ -1,6 +1,6 @@
 /* A host without OpenMP that loads, uses and unloads the library many times; and two contexts at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
+#include "harness/tap.h"
 #include "scenario.h"
 
 #include "graft_load.h"

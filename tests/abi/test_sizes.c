@@ -1,8 +1,8 @@
 /* The size rule, both ways: structs of a newer host, whose tails the library does not know, and of an older one, whose
  * tails are not there.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 #include "watch.h"
 
 #include <math.h>

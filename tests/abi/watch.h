@@ -6,7 +6,7 @@
 #define WATCH_H
 
 #include "graft.h"
-#include "strict_host.h"
+#include "harness/strict_host.h"
 
 struct watch {
     struct strict_host *host; /* NULL: no memory is watched */

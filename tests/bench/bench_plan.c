@@ -1,8 +1,8 @@
 /* How long a graph over ranks and the plan of a product with it take to make, and in how much memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/spread.h"
 #include "bench.h"
 #include "graph.h"
+#include "harness/spread.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,11 +6,9 @@ import re
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, os.pardir, "unit"))
-from train_host import TIMEOUT, base, data, program  # noqa: E402
-from tap import done, ok  # noqa: E402
+from train_host import TIMEOUT, base, data, program
+from tap import done, ok
 
 SKIPPED = 77
 

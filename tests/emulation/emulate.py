@@ -12,10 +12,8 @@ import shutil
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, os.pardir, "style"))
-import tap  # noqa: E402
+import tap
 
 CROSS_FILE = os.path.join(HERE, "aarch64.ini")
 PACKAGES = "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user"

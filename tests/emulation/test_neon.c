@@ -1,8 +1,8 @@
 /* What kernel simd says of itself on a processor that has NEON.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/product.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/product.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 

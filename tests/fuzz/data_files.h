@@ -58,8 +58,8 @@ __attribute__((unused)) static void folder_destroy(const struct data_folder *fol
     files_check(rmdir(folder->path) == 0, folder->path);
 }
 
-__attribute__((unused)) static void
-write_file(const struct data_folder *folder, const char *name, const void *bytes, size_t count)
+__attribute__((unused)) static void write_file(const struct data_folder *folder, const char *name, const void *bytes,
+                                               size_t count)
 {
     FILE *file = fopen(folder_path(folder, name), "wb");
 

@@ -3,8 +3,8 @@
 #ifndef DATA_HOST_H
 #define DATA_HOST_H
 
-#include "../tap.h"
 #include "data_ranks.h"
+#include "harness/tap.h"
 
 static struct memory memory = MEMORY_INIT;
 

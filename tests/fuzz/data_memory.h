@@ -15,10 +15,7 @@ struct memory {
     const char     *cut_path; /* NULL: fail */
 };
 #define UNUSED __attribute__((unused))
-#define MEMORY_INIT                                                                                                    \
-    {                                                                                                                  \
-        .act_at = -1, .too_large = (uint64_t)1 << 30                                                                   \
-    }
+#define MEMORY_INIT { .act_at = -1, .too_large = (uint64_t)1 << 30 }
 
 static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
 {

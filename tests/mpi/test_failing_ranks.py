@@ -12,12 +12,10 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
 launcher, mpi = sys.argv[1:3]
 del sys.argv[1:3]
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "unit"))
-from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, read_safetensors, run  # noqa: E402
-from tap import done, ok  # noqa: E402
+from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, read_safetensors, run
+from tap import done, ok
 
 RANKS, DEADLINE = 3, 2
 # The deadline, what ranks take to agree on who missed it, and to part; and a busy machine.

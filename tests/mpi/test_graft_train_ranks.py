@@ -8,12 +8,10 @@ import random
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
 launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "unit"))
-from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy  # noqa: E402
-from tap import done, ok, skip  # noqa: E402
+from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy
+from tap import done, ok, skip
 
 TRAINED = [*MODEL, "epochs=12", "dropout=0.3", "threads=1", "halo.timeout=30"]
 

@@ -2,11 +2,11 @@
  * one from the library. Every call of MPI passes through this file, which sees to it that the communicators of the host
  * are left alone and that nothing is left behind.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../fuzz/data_files.h"
-#include "../tap.h"
 #include "comm/collective.h"
+#include "fuzz/data_files.h"
 #include "graft_load.h"
 #include "graph/csr.h"
+#include "harness/tap.h"
 #include "io/data.h"
 #include "mpi/graft_mpi.h"
 

@@ -1,9 +1,9 @@
 /* A host without any MPI code: "test_start LAUNCHER N", where LAUNCHER is "openmpi", "mpich" or "none" and N the ranks
  * that it started. The library starts MPI on request, and ends it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
 #include "graft_load.h"
 #include "graft_transport.h"
+#include "harness/tap.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
  * comes out is one JSON object on standard output, losses by epoch and weights by name, so that test_agree.py can
  * hold it against what other ranks come to.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
+#include "harness/hosts.h"
 
 #include "graft_data.h"
 #include "graft_load.h"

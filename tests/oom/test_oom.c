@@ -2,8 +2,8 @@
  * call says so, leaves its outputs alone and gives back what it took; made again, it succeeds; after close nothing is
  * left.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../abi/scenario.h"
-#include "../tap.h"
+#include "abi/scenario.h"
+#include "harness/tap.h"
 
 enum { MOST = 5000 };
 

@@ -3,7 +3,7 @@
 #include "oracle.h"
 #include "sample.h"
 
-#include "../tap.h"
+#include "harness/tap.h"
 
 #include <math.h>
 #include <string.h>

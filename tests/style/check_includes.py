@@ -5,9 +5,8 @@ import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-import sources  # noqa: E402
-import tap  # noqa: E402
+import sources
+import tap
 
 # What a file of a part may include of our own; the first pattern that matches the file counts.
 # Of the plugin, what each room may include beside abi/, base/ and itself.

@@ -6,9 +6,8 @@ import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-import sources  # noqa: E402
-import tap  # noqa: E402
+import sources
+import tap
 
 MAX_COLUMNS, MAX_LINES, MAX_ABI_LINES, MAX_BODY = 120, 600, 250, 100
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)

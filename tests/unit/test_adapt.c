@@ -2,8 +2,8 @@
  * sides of a pass have the same bits, limits are kept by what is sent and lost, the balance is the best there is; and
  * whatever is wrong all ranks say.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/adapting.h"
-#include "../tap.h"
+#include "harness/adapting.h"
+#include "harness/tap.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Graphs over ranks and their passes against plain loops over the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/spread.h"
-#include "../oracle/bipartite.h"
-#include "../oracle/oracle.h"
-#include "../tap.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
+#include "oracle/bipartite.h"
+#include "oracle/oracle.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Graphs over ranks when something is wrong: ranks that disagree, memory that one of them has not, and transports with
  * faults. All ranks come back with one answer, and nothing is left behind.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/fault_runs.h"
-#include "../exchange/spread.h"
-#include "../oracle/oracle.h"
-#include "../tap.h"
 #include "halo/halo.h"
+#include "harness/fault_runs.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* The choice of bits against an exact solver (glpsol, of GLPK) and, where there are few groups, against all choices
  * there are.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
-#include "base/error.h"
 #include "adaptive/assign.h"
+#include "base/error.h"
 #include "graft_load.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* Asynchronous passes, against an oracle that knows nothing of messages: with plain loops it keeps what each pass of a
  * layer and direction had, and what the next one has to use of that for the columns of other ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/spread.h"
-#include "../oracle/oracle.h"
-#include "../tap.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
 
 #include <math.h>
 #include <string.h>

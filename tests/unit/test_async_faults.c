@@ -2,10 +2,10 @@
  * and messages on their way, a rank whose frames or rows are false though their CRCs are right, numbers that no code
  * fits. All ranks come back with one answer.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/fault_runs.h"
-#include "../exchange/spread.h"
-#include "../oracle/oracle.h"
-#include "../tap.h"
+#include "harness/fault_runs.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
 
 #include "base/crc.h"
 
@@ -217,12 +217,12 @@ static void test_falsehoods(void)
     static const char *const eight[] = { "halo.async", "yes", "halo.bits", "8", NULL };
     static const char *const whole[] = { "halo.async", "yes", NULL };
     const struct falsehood   falsehoods[] = {
-          { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 says bits 4", "expected 2" } },
-          { "an infinite scale", NO_SCALE, { two, 0, 0, 0 }, { "message from rank 1", "a scale that no row has" } },
-          { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 says bits 4", "expected 2" } },
-          { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
-          { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
-          { "no number, as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
+        { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 says bits 4", "expected 2" } },
+        { "an infinite scale", NO_SCALE, { two, 0, 0, 0 }, { "message from rank 1", "a scale that no row has" } },
+        { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 says bits 4", "expected 2" } },
+        { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
+        { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
+        { "no number, as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
     };
     static struct ranks ranks;
 

@@ -1,6 +1,6 @@
 /* What a container may still take, from control groups that are made up.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
+#include "harness/tap.h"
 
 #include "base/available.h"
 

@@ -2,8 +2,8 @@
  * without bias, with the error of the theory, the same for any number of threads and instruction set; and what fits no
  * code is told, not sent.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "codec/codec.h"
 #include "graft_load.h"

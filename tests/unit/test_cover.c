@@ -1,10 +1,10 @@
 /* Minimum vertex covers of cut edges: small ones against the oracle, large ones by a certificate, which is a matching
  * of the same size; and what the folder promises of memory, threads and the stack.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../abi/strict_host.h"
-#include "../oracle/bipartite.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
+#include "oracle/bipartite.h"
+#include "oracle/sample.h"
 
 #include "cover/cover.h"
 #include "cover/matching.h"

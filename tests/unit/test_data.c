@@ -1,7 +1,7 @@
 /* graft.data/1, folders of .npy files: what good ones come out as, what every kind of bad one gets, memory that runs
  * out, and the data sets of GRAFT_TEST_DATA.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../fuzz/data_host.h"
+#include "fuzz/data_host.h"
 
 #include <math.h>
 #include <sys/stat.h>

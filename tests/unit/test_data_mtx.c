@@ -1,6 +1,6 @@
 /* graft.data/1, Matrix Market files: what good ones come out as, and what every kind of bad one gets.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../fuzz/data_host.h"
+#include "fuzz/data_host.h"
 
 #include <locale.h>
 

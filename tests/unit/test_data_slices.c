@@ -1,7 +1,7 @@
 /* graft.data/1 open_slice: what is special to ranks. That slices put together are what open() gives, and that all that
  * is refused is refused by all, unit/test_data and unit/test_data_mtx check with every file they have.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../fuzz/data_host.h"
+#include "fuzz/data_host.h"
 
 #include "graft_train.h"
 

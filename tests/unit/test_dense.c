@@ -1,8 +1,8 @@
 /* Dense modules, each by its own contract: products against sums in double, of floats and of bfloat16.
  * Arguments: files of modules.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../abi/strict_host.h"
-#include "../tap.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
 
 #include "graft_module.h"
 

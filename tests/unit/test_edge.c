@@ -1,9 +1,9 @@
 /* graft.edge/1: every operator against the oracle, in place, on several threads, and what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/oracle.h"
-#include "../oracle/product.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/product.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 

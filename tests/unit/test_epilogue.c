@@ -5,9 +5,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"
+#include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
-#include "tap.h"
 
 #include <math.h>
 

@@ -15,10 +15,8 @@ import tempfile
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.dont_write_bytecode = True
-sys.path[:0] = [os.path.join(HERE, os.pardir, "style"), os.path.join(HERE, os.pardir, "abi")]
-import compilers  # noqa: E402
-import tap  # noqa: E402
+import compilers
+import tap
 
 TIMEOUT = 120
 

@@ -1,10 +1,10 @@
 /* Ranks that talk: the transport of threads, and what all ranks do together against plain
  * loops over what each has put in.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/ranks.h"
-#include "../tap.h"
 #include "base/clock.h"
 #include "comm/route.h"
+#include "harness/ranks.h"
+#include "harness/tap.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -2,10 +2,10 @@
  * turn. Either all results are right, or all ranks that live return the same error within the deadline; never a wrong
  * number, never a hang. Many such runs go on at once, for most of their time they wait.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/fault_runs.h"
-#include "../tap.h"
 #include "base/memory.h"
 #include "comm/frame.h"
+#include "harness/fault_runs.h"
+#include "harness/tap.h"
 
 #include <signal.h>
 #include <string.h>

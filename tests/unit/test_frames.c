@@ -1,11 +1,11 @@
 /* What is sent: the checks of bytes, frames, and rows that are sealed and checked in pieces.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/faulty.h"
-#include "../exchange/ranks.h"
-#include "../tap.h"
 #include "base/clock.h"
 #include "base/crc.h"
 #include "halo/exchange.h"
+#include "harness/faulty.h"
+#include "harness/ranks.h"
+#include "harness/tap.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* graft.train/1 against the oracle: gradients of every weight of every model, losses, steps of the optimisers,
  * predictions and accuracies.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/training.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/training.h"
 
 #include "graft_load.h"
 

@@ -15,11 +15,10 @@ import sys
 import termios
 import time
 
-sys.dont_write_bytecode = True
-from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,  # noqa: E402
+from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,
                         labels, make_dataset, n_edges, program, read_safetensors, refused, run, split,
                         write_npy)
-from tap import done, ok, skip  # noqa: E402
+from tap import done, ok, skip
 
 
 def read_npy(path):

@@ -8,9 +8,8 @@ import re
 import shutil
 import sys
 
-sys.dont_write_bytecode = True
-from train_host import MODEL, N, N_CLASSES, N_FEATURES, base, data, refused, run, write_npy  # noqa: E402
-from tap import done, ok, skip  # noqa: E402
+from train_host import MODEL, N, N_CLASSES, N_FEATURES, base, data, refused, run, write_npy
+from tap import done, ok, skip
 
 
 def test_ledger():

@@ -2,10 +2,10 @@
  * mask, descriptor and accumulator. This host has GraphBLAS for itself: it begins it before Graft is loaded, has
  * settings that are not the usual ones, and ends it when Graft has gone.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/oracle.h"
-#include "../oracle/product.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/product.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 

@@ -2,10 +2,10 @@
  * to. That gradients are right is for test_gradient, and that ranks come to the same for test_train_ranks. What no
  * public function tells is read from the trainer itself.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
-#include "../oracle/oracle.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 #include "model/model.h"

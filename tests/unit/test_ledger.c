@@ -1,7 +1,7 @@
 /* The ledger of a trainer against an allocator that counts: what create() keeps is the sum of the items, before and
  * after training, and the least memory.limit that is taken is what create() needs at its peak.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
+#include "harness/tap.h"
 
 #include "graft_load.h"
 #include "graft_train.h"

@@ -1,9 +1,9 @@
 /* Partition by another program: programs that behave badly, hosts that collect children themselves, and graft-metis on
  * graphs of many kinds and on input that is wrong: test_metis PARTITIONER [GRAFT-METIS].
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../abi/strict_host.h"
-#include "../partition/graphs.h"
-#include "../tap.h"
+#include "harness/graphs.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
 
 #include "base/clock.h"
 #include "draft/graft_partitioner.h"

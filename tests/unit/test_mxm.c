@@ -1,9 +1,9 @@
 /* graft.mxm/1: every kernel against the oracle, threads, transposes, what is refused, and what explain says.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/oracle.h"
-#include "../oracle/product.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/product.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 

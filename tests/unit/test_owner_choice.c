@@ -1,10 +1,10 @@
 /* Owners that ranks find together, by METIS, by the best method, and in files: they are those of one process with the
  * whole graph, and what goes wrong on rank 0 is said by all: test_owner_choice PARTITIONER [GRAFT-METIS].
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/fault_runs.h"
-#include "../exchange/spread.h"
-#include "../partition/graphs.h"
-#include "../tap.h"
+#include "harness/fault_runs.h"
+#include "harness/graphs.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
 
 #include "dgraph/owner.h"
 #include "partition/metis.h"

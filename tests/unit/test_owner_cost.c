@@ -1,9 +1,9 @@
 /* What `auto` weighs partitions by: the options of what is to be trained, and the network as it is found to be:
  * test_owner_cost PARTITIONER.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/spread.h"
-#include "../partition/graphs.h"
-#include "../tap.h"
+#include "harness/graphs.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
 
 #include "dgraph/owner.h"
 

@@ -1,7 +1,7 @@
 /* Partitions in files: what is written is read, and every wrong file is refused with a sentence.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../abi/strict_host.h"
-#include "../tap.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
 
 #include "base/crc.h"
 #include "partition/owners.h"

@@ -1,9 +1,9 @@
 /* Partitions: every method on graphs of many kinds, whole and in slices, bad partitions repaired, and what partitions
  * cost against plain counts.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../abi/strict_host.h"
-#include "../partition/graphs.h"
-#include "../tap.h"
+#include "harness/graphs.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Option recompute changes what a trainer keeps and nothing that it computes: losses, weights with their moments, and
  * predictions are the same bits as without, which test_gradient compares with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 #include "graft_train.h"

@@ -1,8 +1,8 @@
 /* Option sparse_input: what "auto" chooses, that dense features are left alone, and steps of the same bits for any
  * number of threads. That either choice gives the right gradients is for test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 #include "graft_train.h"

@@ -1,9 +1,9 @@
 /* Ranks as threads: who copies a large message holds up nobody else, and a message is not given up under his hands. To
  * have a copy last as long as the test wants, it goes to a page that cannot be written until the test lets it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../tap.h"
 #include "base/clock.h"
 #include "comm/threads.h"
+#include "harness/tap.h"
 
 #include <pthread.h>
 #include <signal.h>

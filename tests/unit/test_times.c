@@ -1,7 +1,7 @@
 /* When each thread worked: `times` of a product, by every kernel, and the spans of a trainer made of them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 #include "graft_mxm.h"

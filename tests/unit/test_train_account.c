@@ -1,9 +1,9 @@
 /* What a trainer over ranks says of its work: bytes by layer, direction and pair of ranks, against those that a
  * transport was given to send; what few bits lost of them, and how late they were.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/counting.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/counting.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft_codec.h"
 

@@ -2,9 +2,9 @@
  * nearly as well; ranks stay the same, limits hold for what a transport is given in an epoch, and those that cannot be
  * met are said by all ranks, which can go on. And what is measured and predicted has 32 bits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 

@@ -1,10 +1,10 @@
 /* Asynchronous epochs of the trainer: with halo.sync_every=1 they have the bits of synchronous ones; else those of a
  * straight-line implementation that keeps the rows of the epoch before; and what they do not depend on.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
-#include "../oracle/oracle.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
 
 #include <math.h>
 #include <string.h>

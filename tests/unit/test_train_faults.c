@@ -1,9 +1,9 @@
 /* What goes wrong in training over ranks is the same error on all of them, in time: ranks that disagree, bad input on
  * one of them, no memory at any allocation, a kernel that fails, a rank that stops or calls something else.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include <math.h>
 #include <string.h>

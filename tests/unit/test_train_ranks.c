@@ -2,9 +2,9 @@
  * way the data set is sliced, parted and exchanged; and all ranks have the same bits. That one process is right
  * is for test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/hosts.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft_load.h"
 

@@ -1,8 +1,8 @@
 /* Spans of time of a trainer over ranks: phases and their parts, which must add up.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/counting.h"
-#include "../oracle/sample.h"
-#include "../tap.h"
+#include "harness/counting.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 /* Passes whose rows travel in few bits: what comes out is near what comes out without, as near as the code allows; rows
  * that no code fits arrive as they are; and ranks that speak of other bits, or frames that do, are found out.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../exchange/spread.h"
-#include "../oracle/oracle.h"
-#include "../tap.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef PARTITION_GRAPHS_H
 #define PARTITION_GRAPHS_H
 
-#include "../oracle/oracle.h"
-#include "../oracle/sample.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
 #include "partition/partition.h"
 
 /** A square matrix by rows that owns its arrays; columns are int32 or int64. */

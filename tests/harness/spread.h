@@ -4,9 +4,9 @@
 #ifndef SPREAD_H
 #define SPREAD_H
 
-#include "../oracle/sample.h"
 #include "entry/entry.h"
-#include "ranks.h"
+#include "harness/ranks.h"
+#include "oracle/sample.h"
 #include "spmm/plan.h"
 
 enum slicing { SLICE_EVEN, SLICE_FIRST, SLICE_LAST, SLICE_ODD, SLICINGS };

@@ -1,6 +1,6 @@
 /* Ranks as threads of the test.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ranks.h"
+#include "harness/ranks.h"
 
 #include "base/clock.h"
 #include "comm/threads.h"

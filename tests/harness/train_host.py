@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "style"))
-from tap import ok  # noqa: E402
+from tap import ok
 
 N_CLASSES, N_EACH, N_FEATURES = 3, 100, 8
 N = N_CLASSES * N_EACH

@@ -1,6 +1,6 @@
 /* Runs with one fault each.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "fault_runs.h"
+#include "harness/fault_runs.h"
 
 #include <pthread.h>
 #include <stdio.h>

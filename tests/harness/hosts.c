@@ -1,6 +1,6 @@
 /* Hosts of ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "hosts.h"
+#include "harness/hosts.h"
 
 #include "graft_load.h"
 

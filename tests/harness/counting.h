@@ -4,7 +4,7 @@
 #ifndef COUNTING_H
 #define COUNTING_H
 
-#include "hosts.h"
+#include "harness/hosts.h"
 
 enum { COUNTED_LAYERS = 3, COUNTED_ITEMS = 2 * COUNTED_LAYERS };
 

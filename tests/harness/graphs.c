@@ -1,6 +1,6 @@
 /* Graphs to cut, and plain counts.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graphs.h"
+#include "harness/graphs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

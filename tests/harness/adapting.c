@@ -1,10 +1,10 @@
 /* Adaptive bits, for tests.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "adapting.h"
+#include "harness/adapting.h"
 
-#include "../oracle/oracle.h"
-#include "halo/halo.h"
 #include "base/option.h"
+#include "halo/halo.h"
+#include "oracle/oracle.h"
 
 #include <math.h>
 #include <stdio.h>

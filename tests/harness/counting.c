@@ -1,6 +1,6 @@
 /* Messages, counted.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "counting.h"
+#include "harness/counting.h"
 
 #include "comm/calls.h"
 

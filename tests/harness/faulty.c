@@ -1,6 +1,6 @@
 /* A transport with faults.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "faulty.h"
+#include "harness/faulty.h"
 
 #include "comm/comm.h"
 

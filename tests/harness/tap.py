@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test Anything Protocol for checks written in Python; tests/tap.h is the same for C."""
+"""Test Anything Protocol for checks written in Python; tap.h is the same for C."""
 import sys
 
 _count = 0

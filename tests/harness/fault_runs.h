@@ -5,8 +5,8 @@
 #ifndef FAULT_RUNS_H
 #define FAULT_RUNS_H
 
-#include "faulty.h"
-#include "ranks.h"
+#include "harness/faulty.h"
+#include "harness/ranks.h"
 
 #define RUN_TIMEOUT 1.0 /* seconds that ranks wait for one another */
 

@@ -6,7 +6,7 @@
 
 #include "adaptive/adapt.h"
 #include "adaptive/network.h"
-#include "spread.h"
+#include "harness/spread.h"
 
 enum { WIDTH = 24, LAYERS = 2, LANES = 2 * LAYERS };
 

@@ -1,6 +1,6 @@
 /* Graphs over ranks, for tests.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "spread.h"
+#include "harness/spread.h"
 
 #include "base/option.h"
 #include "kernel/simd/simd.h"

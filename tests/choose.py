@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests to run: meson introspect --tests BUILD | choose.py SUITE [NAME...]. Prints their names; an empty SUITE
+means every suite, no NAME every test. A NAME may leave out its folder."""
+import difflib
+import json
+import sys
+
+
+def suite_of(test):
+    return test["suite"][0].split(":")[-1]
+
+
+def main():
+    suite, *wanted = sys.argv[1:]
+    tests = [test["name"] for test in json.load(sys.stdin) if suite in ("", suite_of(test))]
+    chosen = [] if wanted else tests
+    for name in wanted:
+        found = [test for test in tests if name in (test, test.split("/")[-1])]
+        if not found:
+            names = tests if len(tests) <= 50 else difflib.get_close_matches(name, tests, 8, 0.3) + ["..."]
+            sys.exit(f"there is no test '{name}' {'in suite ' + suite if suite else 'in any suite'}; "
+                     f"there are {', '.join(names)}")
+        chosen += found
+    print(" ".join(chosen))
+
+
+if __name__ == "__main__":
+    main()
