@@ -11,7 +11,7 @@
     (((ptr) = gr_new((context), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
 
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
-/** Or keep it, where a library may still write: see gr_comm_keep(). */
+/** Or keep it, where a library may still write: see gr_endpoint_cancel(). */
 void  gr_free(const graft_context *context, void *memory);
 
 /** What a block of `count` elements takes of the host. */

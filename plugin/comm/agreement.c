@@ -1,69 +1,72 @@
-/* Agreement on what went wrong.
+/* How all ranks stop together.
  *
- * A rank that stops sends its verdict to all others; who hears one stops as well, and answers with his own. When a rank
- * has heard all, or waited its grace, the lowest rank that had a complaint of its own chooses what is to be said, and
- * sends it to all as the conclusion, which each takes over: so also a rank that slept through all of it says the same
- * when it wakes. If that one is silent too, each chooses for itself, by the same rule.
+ * A rank that stops sends a notice with its reason to all others. A rank that receives one stops as well, and answers
+ * with its own notice. When a rank has a notice of every other, or its grace period is over, the lowest rank that failed
+ * or timed out chooses the sentence that all will return, and sends it as a second notice. Every rank accepts the first
+ * such sentence, so a rank that was suspended meanwhile returns the same one later. If no sentence arrives within a
+ * second grace period, each rank chooses for itself by the same rule.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/agreement.h"
 
 #include "base/clock.h"
 #include "base/crc.h"
 #include "base/memory.h"
+#include "comm/endpoint.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const uint32_t MAGIC = 0x56417247u; /* "GrAV" */
+static const uint32_t NOTICE_MAGIC = 0x56417247u; /* "GrAV" */
 
-/* A control message. Any transport takes one of this size without the receiver's help. */
-struct note {
+/* A control message. Every transport delivers one of this size without the receiver's help. */
+struct notice {
     uint32_t magic;
-    uint32_t crc; /* of the rest */
-    int32_t  kind;
+    uint32_t crc;  /* of the fields below */
+    int32_t  kind; /* enum gr_stop */
     int32_t  code;
     int32_t  native_code;
-    int32_t  blamed; /* verdict: the rank waited for, or -1; conclusion: the rank at fault */
+    int32_t  blamed; /* the rank waited for, or -1; of an agreement, the rank at fault */
     int32_t  reserved[2];
     char     sentence[448];
 };
 
+_Static_assert(sizeof(struct notice) == 480, "a notice has no padding: all of it is in the CRC");
+
 struct peer {
     graft_request *receive;
-    graft_request *send[2]; /* of the verdict and the conclusion */
-    int32_t        is_heard;
-    struct note    arriving;
-    struct note    verdict;
+    graft_request *send[2]; /* of the reason and of the agreement */
+    int32_t        has_stopped;
+    struct notice  arriving;
+    struct notice  reason; /* if it has stopped */
 };
 
-struct gr_control {
-    int32_t     is_agreed;
-    struct note mine;
-    struct note conclusion;
-    struct note agreed;
-    struct peer peer[];
+struct gr_agreement {
+    int32_t       is_agreed;
+    struct notice reason;   /* of this rank */
+    struct notice proposal; /* of this rank, if it chooses */
+    struct notice agreed;
+    struct peer   peer[];
 };
 
-_Static_assert(sizeof(struct note) == 480, "a note has no padding: all of it is in the CRC");
-
-static uint32_t crc_of(const struct note *note)
+static uint32_t crc_of(const struct notice *notice)
 {
-    return gr_crc(0, &note->kind, sizeof *note - offsetof(struct note, kind));
+    return gr_crc(0, &notice->kind, sizeof *notice - offsetof(struct notice, kind));
 }
 
-static void write_note(struct note *note, int32_t kind, int32_t blamed, const graft_error *error)
+static void write_notice(struct notice *notice, int32_t kind, int32_t blamed, const graft_error *error)
 {
-    memset(note, 0, sizeof *note);
-    note->magic = MAGIC;
-    note->kind = kind;
-    note->code = error->code;
-    note->native_code = error->native_code;
-    note->blamed = blamed;
-    snprintf(note->sentence, sizeof note->sentence, "%s", error->message);
-    note->crc = crc_of(note);
+    memset(notice, 0, sizeof *notice);
+    notice->magic = NOTICE_MAGIC;
+    notice->kind = kind;
+    notice->code = error->code;
+    notice->native_code = error->native_code;
+    notice->blamed = blamed;
+    snprintf(notice->sentence, sizeof notice->sentence, "%s", error->message);
+    notice->crc = crc_of(notice);
 }
 
-static double grace(double timeout)
+/* How long a rank waits for notices, in seconds. */
+static double grace_period(double timeout)
 {
     return timeout < 20 ? timeout / 2 : 10;
 }
@@ -71,64 +74,68 @@ static double grace(double timeout)
 static void open_receive(struct gr_comm *comm, int32_t rank)
 {
     const graft_transport *t = &comm->transport;
-    struct peer           *peer = &comm->control->peer[rank];
+    struct peer           *peer = &comm->agreement->peer[rank];
     graft_error            ignored = { .size = sizeof ignored };
 
     if (t->receive(t->self, rank, GR_TAG_CONTROL, &peer->arriving, sizeof peer->arriving, &peer->receive, &ignored) < 0)
         peer->receive = NULL;
 }
 
-static void take_over(struct gr_comm *comm, int32_t rank)
+static void accept_notice(struct gr_comm *comm, int32_t rank)
 {
-    struct peer *peer = &comm->control->peer[rank];
-    struct note *note = &peer->arriving;
+    struct peer   *peer = &comm->agreement->peer[rank];
+    struct notice *notice = &peer->arriving;
 
-    /* One that is damaged still says that something is wrong. */
-    if (note->magic != MAGIC || note->crc != crc_of(note)) {
-        *note = (struct note){ .kind = GR_HEARD, .blamed = -1 };
+    /* A damaged notice still says that its rank has stopped. */
+    if (notice->magic != NOTICE_MAGIC || notice->crc != crc_of(notice)) {
+        *notice = (struct notice){ .kind = GR_STOP_NOTIFIED, .blamed = -1 };
     }
-    note->sentence[sizeof note->sentence - 1] = '\0';
-    if (note->kind == GR_CONCLUSION) {
-        if (!comm->control->is_agreed) comm->control->agreed = *note;
-        comm->control->is_agreed = 1;
+    notice->sentence[sizeof notice->sentence - 1] = '\0';
+    if (notice->kind == GR_STOP_AGREED) {
+        if (!comm->agreement->is_agreed) comm->agreement->agreed = *notice;
+        comm->agreement->is_agreed = 1;
         return;
     }
-    peer->verdict = *note;
-    peer->is_heard = 1;
+    peer->reason = *notice;
+    peer->has_stopped = 1;
     open_receive(comm, rank);
 }
 
-/* Take what has come. */
-static void listen(struct gr_comm *comm)
+static void cancel(struct gr_comm *comm, graft_request **request)
+{
+    if (*request != NULL) gr_endpoint_cancel(comm, *request);
+    *request = NULL;
+}
+
+static void receive_notices(struct gr_comm *comm)
 {
     const graft_transport *t = &comm->transport;
 
     for (int32_t i = 0; i < comm->n_ranks; i++) {
-        struct peer *peer = &comm->control->peer[i];
+        struct peer *peer = &comm->agreement->peer[i];
         graft_error  ignored = { .size = sizeof ignored };
         int32_t      done = 0;
 
         if (peer->receive == NULL) continue;
         if (t->test(t->self, peer->receive, &done, &ignored) < 0) {
-            if (!t->give_up(t->self, peer->receive)) gr_comm_keep(comm);
-            peer->receive = NULL;
+            cancel(comm, &peer->receive);
         } else if (done) {
             peer->receive = NULL;
-            take_over(comm, i);
+            accept_notice(comm, i);
         }
     }
 }
 
-int32_t gr_control_create(struct gr_comm *comm, graft_error *error)
+int32_t gr_agreement_create(struct gr_comm *comm, graft_error *error)
 {
     const graft_transport *t = &comm->transport;
-    const uint64_t         bytes = sizeof *comm->control + (uint64_t)comm->n_ranks * sizeof comm->control->peer[0];
+    const uint64_t         bytes = sizeof *comm->agreement + (uint64_t)comm->n_ranks * sizeof comm->agreement->peer[0];
     int32_t                rc = GRAFT_OK;
 
-    comm->control = gr_new(comm->context, 1, bytes, "control messages", error);
-    if (comm->control == NULL) return GRAFT_ERR_NOMEM;
+    comm->agreement = gr_new(comm->context, 1, bytes, "notices of ranks", error);
+    if (comm->agreement == NULL) return GRAFT_ERR_NOMEM;
     for (int32_t i = 0; i < comm->n_ranks && rc == GRAFT_OK; i++) {
-        struct peer *peer = &comm->control->peer[i];
+        struct peer *peer = &comm->agreement->peer[i];
 
         if (i == comm->rank) continue;
         rc = t->receive(t->self, i, GR_TAG_CONTROL, &peer->arriving, sizeof peer->arriving, &peer->receive, error);
@@ -137,200 +144,196 @@ int32_t gr_control_create(struct gr_comm *comm, graft_error *error)
     return rc;
 }
 
-static void give_up(struct gr_comm *comm, graft_request **request)
+void gr_agreement_destroy(struct gr_comm *comm)
 {
-    if (*request != NULL && !comm->transport.give_up(comm->transport.self, *request)) gr_comm_keep(comm);
-    *request = NULL;
-}
-
-void gr_control_destroy(struct gr_comm *comm)
-{
-    if (comm->control == NULL) return;
+    if (comm->agreement == NULL) return;
     for (int32_t i = 0; i < comm->n_ranks; i++) {
-        struct peer *peer = &comm->control->peer[i];
+        struct peer *peer = &comm->agreement->peer[i];
 
-        give_up(comm, &peer->receive);
-        give_up(comm, &peer->send[0]);
-        give_up(comm, &peer->send[1]);
+        cancel(comm, &peer->receive);
+        cancel(comm, &peer->send[0]);
+        cancel(comm, &peer->send[1]);
     }
-    gr_free(comm->context, comm->control);
-    comm->control = NULL;
+    gr_free(comm->context, comm->agreement);
+    comm->agreement = NULL;
 }
 
-static int anyone_heard(const struct gr_comm *comm)
+static int any_stopped(const struct gr_comm *comm)
 {
     for (int32_t i = 0; i < comm->n_ranks; i++)
-        if (comm->control->peer[i].is_heard) return 1;
-    return comm->control->is_agreed;
+        if (comm->agreement->peer[i].has_stopped) return 1;
+    return comm->agreement->is_agreed;
 }
 
-int gr_control_heard(struct gr_comm *comm)
+int gr_agreement_has_notice(struct gr_comm *comm)
 {
-    listen(comm);
-    return anyone_heard(comm);
+    receive_notices(comm);
+    return any_stopped(comm);
 }
 
-static int all_heard(const struct gr_comm *comm)
+static int all_stopped(const struct gr_comm *comm)
 {
     for (int32_t i = 0; i < comm->n_ranks; i++)
-        if (i != comm->rank && !comm->control->peer[i].is_heard) return 0;
+        if (i != comm->rank && !comm->agreement->peer[i].has_stopped) return 0;
     return 1;
 }
 
-static void tell_all(struct gr_comm *comm, int which, const struct note *note)
+static void notify_all(struct gr_comm *comm, int which, const struct notice *notice)
 {
     const graft_transport *t = &comm->transport;
     graft_error            ignored = { .size = sizeof ignored };
 
     for (int32_t i = 0; i < comm->n_ranks; i++) {
-        graft_request **send = &comm->control->peer[i].send[which];
+        graft_request **send = &comm->agreement->peer[i].send[which];
 
         if (i == comm->rank) continue;
-        if (t->send(t->self, i, GR_TAG_CONTROL, note, sizeof *note, send, &ignored) < 0) *send = NULL;
+        if (t->send(t->self, i, GR_TAG_CONTROL, notice, sizeof *notice, send, &ignored) < 0) *send = NULL;
     }
 }
 
-/* What a rank has said, or NULL. */
-static const struct note *verdict_of(const struct gr_comm *comm, int32_t rank)
+/* Why a rank stopped, or NULL if that is not known. */
+static const struct notice *reason_of(const struct gr_comm *comm, int32_t rank)
 {
-    if (rank == comm->rank) return &comm->control->mine;
-    return comm->control->peer[rank].is_heard ? &comm->control->peer[rank].verdict : NULL;
+    if (rank == comm->rank) return &comm->agreement->reason;
+    return comm->agreement->peer[rank].has_stopped ? &comm->agreement->peer[rank].reason : NULL;
 }
 
-/* The lowest rank that has this to complain of, or -1. */
-static int32_t lowest(const struct gr_comm *comm, enum gr_complaint complaint)
+/* The lowest rank that stopped for this reason, or -1. */
+static int32_t lowest_rank(const struct gr_comm *comm, enum gr_stop why)
 {
     for (int32_t i = 0; i < comm->n_ranks; i++) {
-        const struct note *note = verdict_of(comm, i);
+        const struct notice *notice = reason_of(comm, i);
 
-        if (note != NULL && note->kind == (int32_t)complaint) return i;
+        if (notice != NULL && notice->kind == (int32_t)why) return i;
     }
     return -1;
 }
 
-static int32_t leader(const struct gr_comm *comm)
+/* The rank that chooses the sentence, or -1. */
+static int32_t leader_of(const struct gr_comm *comm)
 {
-    const int32_t failed = lowest(comm, GR_FAILED), late = lowest(comm, GR_TIMEOUT);
+    const int32_t failed = lowest_rank(comm, GR_STOP_FAILED), late = lowest_rank(comm, GR_STOP_TIMEOUT);
 
     if (failed < 0 || late < 0) return failed < 0 ? late : failed;
     return failed < late ? failed : late;
 }
 
-/* Who is to blame for the wait of `reporter`: whom he waits for, or whom that one waits for, and so on to the first who
- * says nothing, or waits for nobody. In a circle, the first. *witness is the one who waits for him. */
-static int32_t culprit(const struct gr_comm *comm, int32_t reporter, int32_t *witness)
+/* The rank at fault for the time-out of rank `reporter`: the chain of awaited ranks is followed from `reporter` to the
+ * first rank that sent no notice or waited for none. If the chain is a circle, the rank that `reporter` waited for.
+ * *witness is the rank that waited for the rank at fault. */
+static int32_t rank_at_fault(const struct gr_comm *comm, int32_t reporter, int32_t *witness)
 {
     int32_t at = reporter;
 
     *witness = reporter;
     for (int32_t steps = 0; steps < comm->n_ranks; steps++) {
-        const struct note *note = verdict_of(comm, at);
+        const struct notice *notice = reason_of(comm, at);
 
-        if (note == NULL || note->blamed < 0 || note->blamed >= comm->n_ranks) return at;
+        if (notice == NULL || notice->blamed < 0 || notice->blamed >= comm->n_ranks) return at;
         *witness = at;
-        at = note->blamed;
+        at = notice->blamed;
     }
     *witness = reporter;
-    return verdict_of(comm, reporter)->blamed;
+    return reason_of(comm, reporter)->blamed;
 }
 
-/* The sentence for all. */
-static void choose(const struct gr_comm *comm, struct note *note)
+/* The sentence that all ranks will return. */
+static void write_proposal(const struct gr_comm *comm, struct notice *notice)
 {
-    const int32_t failed = lowest(comm, GR_FAILED), late = lowest(comm, GR_TIMEOUT);
+    const int32_t failed = lowest_rank(comm, GR_STOP_FAILED), late = lowest_rank(comm, GR_STOP_TIMEOUT);
     graft_error   error = { .size = sizeof error };
     int32_t       fault, witness;
 
     if (failed >= 0) {
-        const struct note *verdict = verdict_of(comm, failed);
+        const struct notice *reason = reason_of(comm, failed);
 
         fault = failed;
-        gr_fail_native(&error, verdict->code, verdict->native_code, "rank %d: %.420s", failed, verdict->sentence);
+        gr_fail_native(&error, reason->code, reason->native_code, "rank %d: %.420s", failed, reason->sentence);
     } else if (late >= 0) {
-        fault = culprit(comm, late, &witness);
+        fault = rank_at_fault(comm, late, &witness);
         gr_fail(&error, GRAFT_ERR_PEER, "rank %d did not answer: rank %d waited %.3g s for a message from it", fault,
                 witness, comm->timeout);
     } else {
         fault = 0;
-        while (fault < comm->n_ranks - 1 && verdict_of(comm, fault) != NULL) fault++;
-        gr_fail(&error, GRAFT_ERR_PEER, "a rank failed, perhaps rank %d, and could not say why", fault);
+        while (fault < comm->n_ranks - 1 && reason_of(comm, fault) != NULL) fault++;
+        gr_fail(&error, GRAFT_ERR_PEER, "a rank failed, perhaps rank %d, and sent no reason", fault);
     }
-    write_note(note, GR_CONCLUSION, fault, &error);
+    write_notice(notice, GR_STOP_AGREED, fault, &error);
 }
 
-static void agree(struct gr_comm *comm)
+static void reach_agreement(struct gr_comm *comm)
 {
-    struct gr_control *control = comm->control;
-    const double       patience = grace(comm->timeout), begin = gr_seconds();
-    struct gr_rest     rest = { 0 };
+    struct gr_agreement *agreement = comm->agreement;
+    const double         grace = grace_period(comm->timeout), begin = gr_seconds();
+    struct gr_rest       rest = { 0 };
 
     for (;; gr_rest(&rest)) {
         const double waited = gr_seconds() - begin;
 
-        listen(comm);
-        if (control->is_agreed) return;
-        if (!all_heard(comm) && waited <= patience) continue;
-        if (leader(comm) == comm->rank || waited > 2 * patience) break;
+        receive_notices(comm);
+        if (agreement->is_agreed) return;
+        if (!all_stopped(comm) && waited <= grace) continue;
+        if (leader_of(comm) == comm->rank || waited > 2 * grace) break;
     }
-    choose(comm, &control->conclusion);
-    control->agreed = control->conclusion;
-    control->is_agreed = 1;
-    tell_all(comm, 1, &control->conclusion);
+    write_proposal(comm, &agreement->proposal);
+    agreement->agreed = agreement->proposal;
+    agreement->is_agreed = 1;
+    notify_all(comm, 1, &agreement->proposal);
 }
 
-/* Let our own messages leave. */
-static void flush(struct gr_comm *comm)
+/* Wait until the notices of this rank are sent. */
+static void flush_notices(struct gr_comm *comm)
 {
     const graft_transport *t = &comm->transport;
-    const double           end = gr_seconds() + grace(comm->timeout);
+    const double           end = gr_seconds() + grace_period(comm->timeout);
     struct gr_rest         rest = { 0 };
     int32_t                left = 1;
 
     for (; left > 0 && gr_seconds() < end; gr_rest(&rest)) {
         left = 0;
         for (int32_t i = 0; i < 2 * comm->n_ranks; i++) {
-            graft_request **send = &comm->control->peer[i / 2].send[i % 2];
+            graft_request **send = &comm->agreement->peer[i / 2].send[i % 2];
             graft_error     ignored = { .size = sizeof ignored };
             int32_t         done = 0;
 
             if (*send == NULL) continue;
-            if (t->test(t->self, *send, &done, &ignored) < 0) give_up(comm, send);
+            if (t->test(t->self, *send, &done, &ignored) < 0) cancel(comm, send);
             else if (done) *send = NULL;
             else left++;
         }
     }
 }
 
-int32_t gr_control_stop(struct gr_comm *comm, enum gr_complaint complaint, int32_t blamed, graft_error *error)
+int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error)
 {
-    struct gr_control *control = comm->control;
+    struct gr_agreement *agreement = comm->agreement;
 
-    if (gr_control_heard(comm)) complaint = GR_HEARD;
-    if (complaint == GR_HEARD) gr_fail(error, GRAFT_ERR_PEER, "it heard that another rank failed");
-    gr_comm_give_up(comm);
-    write_note(&control->mine, (int32_t)complaint, blamed, error);
-    tell_all(comm, 0, &control->mine);
-    agree(comm);
-    flush(comm);
+    if (gr_agreement_has_notice(comm)) why = GR_STOP_NOTIFIED;
+    if (why == GR_STOP_NOTIFIED) gr_fail(error, GRAFT_ERR_PEER, "another rank failed");
+    gr_endpoint_cancel_all(comm);
+    write_notice(&agreement->reason, (int32_t)why, awaited, error);
+    notify_all(comm, 0, &agreement->reason);
+    reach_agreement(comm);
+    flush_notices(comm);
     comm->dead = GRAFT_ERR_PEER;
     comm->cause.size = sizeof comm->cause;
-    gr_fail_native(&comm->cause, GRAFT_ERR_PEER, control->agreed.native_code, "%s", control->agreed.sentence);
-    comm->cause.rank = control->agreed.blamed;
+    gr_fail_native(&comm->cause, GRAFT_ERR_PEER, agreement->agreed.native_code, "%s", agreement->agreed.sentence);
+    comm->cause.rank = agreement->agreed.blamed;
     if (comm->transport.abandon != NULL) comm->transport.abandon(comm->transport.self);
-    gr_control_destroy(comm);
+    gr_agreement_destroy(comm);
     *error = comm->cause;
     return GRAFT_ERR_PEER;
 }
 
-int32_t gr_control_announce(const graft_transport *t, double timeout, graft_error *error)
+int32_t gr_agreement_announce(const graft_transport *t, double timeout, graft_error *error)
 {
-    const double end = gr_seconds() + grace(timeout);
-    struct note  note[2];
-    graft_error  prefixed = *error;
+    const double  end = gr_seconds() + grace_period(timeout);
+    struct notice notice[2];
+    graft_error   prefixed = *error;
 
     snprintf(prefixed.message, sizeof prefixed.message, "rank %d: %.420s", t->rank, error->message);
-    write_note(&note[0], GR_FAILED, -1, error);
-    write_note(&note[1], GR_CONCLUSION, t->rank, &prefixed);
+    write_notice(&notice[0], GR_STOP_FAILED, -1, error);
+    write_notice(&notice[1], GR_STOP_AGREED, t->rank, &prefixed);
     for (int32_t i = 0; i < 2 * t->n_ranks; i++) {
         graft_error    ignored = { .size = sizeof ignored };
         graft_request *request = NULL;
@@ -338,14 +341,14 @@ int32_t gr_control_announce(const graft_transport *t, double timeout, graft_erro
         int32_t        done = 0, rc;
 
         if (i / 2 == t->rank) continue;
-        rc = t->send(t->self, i / 2, GR_TAG_CONTROL, &note[i % 2], sizeof note[0], &request, &ignored);
+        rc = t->send(t->self, i / 2, GR_TAG_CONTROL, &notice[i % 2], sizeof notice[0], &request, &ignored);
         if (rc < 0) continue;
         for (; rc == GRAFT_OK && !done && gr_seconds() < end; gr_rest(&rest))
             rc = t->test(t->self, request, &done, &ignored);
-        /* One that has not left by now reads what will be in this place, and fails its CRC. */
+        /* A notice that is still unsent reads this stack later, and fails its CRC at the receiver. */
         if (!done) t->give_up(t->self, request);
     }
-    /* What the others answer stays unread, and would be taken for news by another comm. */
+    /* The answers of the others stay unread: another comm of this transport would take them for notices. */
     if (t->abandon != NULL) t->abandon(t->self);
     prefixed.code = GRAFT_ERR_PEER;
     prefixed.rank = t->rank;

@@ -1,0 +1,95 @@
+/* Making a comm, and sharing it between the objects of a context.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "comm/agreement.h"
+#include "comm/calls.h"
+#include "comm/endpoint.h"
+
+enum { TAG_MAX_LEAST = 1023 };
+
+static int32_t transport_read(graft_transport *ours, const graft_transport *theirs, graft_error *error)
+{
+    const int32_t rc = gr_struct_read(ours, sizeof *ours, theirs, "transport", error);
+
+    if (rc < 0) return rc;
+    if (ours->n_ranks < 1 || ours->rank < 0 || ours->rank >= ours->n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "transport: rank is %d and n_ranks is %d, expected a rank from 0 to n_ranks - 1", ours->rank,
+                       ours->n_ranks);
+    if (ours->tag_max < TAG_MAX_LEAST)
+        return gr_fail(error, GRAFT_ERR_ARG, "transport: tag_max is %d, expected at least %d", ours->tag_max,
+                       TAG_MAX_LEAST);
+    if (!ours->send || !ours->receive || !ours->test || !ours->give_up)
+        return gr_fail(error, GRAFT_ERR_ARG, "transport: one of send, receive, test and give_up is null");
+    return GRAFT_OK;
+}
+
+static int32_t make_comm(graft_context *context, const graft_transport *transport, double timeout,
+                         struct gr_comm **comm, graft_error *error)
+{
+    int32_t         rc = GRAFT_OK;
+    struct gr_comm *made;
+
+    GR_TRY(GR_NEW(context, made, 1, error));
+    made->context = context;
+    made->uses = 1;
+    made->next = context->comms;
+    context->comms = made;
+    made->transport = *transport;
+    made->rank = transport->rank;
+    made->n_ranks = transport->n_ranks;
+    made->timeout = timeout;
+    GR_TRY(gr_calls_create(made, error));
+    GR_TRY(gr_agreement_create(made, error));
+    *comm = made;
+    made = NULL;
+done:
+    gr_comm_destroy(made);
+    return rc;
+}
+
+/* Comms of one rank are never shared. */
+static struct gr_comm *find_comm(const graft_context *context, const graft_transport *transport)
+{
+    struct gr_comm *comm = context->comms;
+
+    while (comm != NULL && (transport->n_ranks == 1 || comm->transport.self != transport->self)) comm = comm->next;
+    return comm;
+}
+
+int32_t gr_comm_create(graft_context *context, const graft_transport *transport, double timeout, struct gr_comm **comm,
+                       graft_error *error)
+{
+    int32_t         rc = GRAFT_OK;
+    graft_transport ours = { .n_ranks = 1, .tag_max = INT32_MAX };
+    struct gr_comm *made = NULL;
+
+    if (transport != NULL) GR_TRY(transport_read(&ours, transport, error));
+    made = find_comm(context, &ours);
+    if (made != NULL) made->uses++;
+    else rc = make_comm(context, &ours, timeout, &made, error);
+    if (rc < 0 && ours.n_ranks > 1) rc = gr_agreement_announce(&ours, timeout, error);
+    GR_TRY(rc);
+    made->timeout = timeout;
+    GR_TRY(gr_comm_compare(made, NULL, NULL, 0, error));
+    *comm = made;
+    made = NULL;
+done:
+    gr_comm_destroy(made);
+    return rc;
+}
+
+void gr_comm_destroy(struct gr_comm *comm)
+{
+    struct gr_comm **link;
+
+    if (comm == NULL || --comm->uses > 0) return;
+    for (link = &comm->context->comms; *link != comm; link = &(*link)->next) continue;
+    *link = comm->next;
+    gr_endpoint_cancel_all(comm);
+    gr_agreement_destroy(comm);
+    gr_calls_destroy(comm);
+    gr_free(comm->context, comm->pace);
+    if (comm->is_unsafe) comm->context->keeps--;
+    gr_free(comm->context, comm);
+}

@@ -1,0 +1,35 @@
+/* Requests of the transport: begin, test, cancel. What fails is reported to the caller and decided above: agreement.h
+ * decides how ranks stop, comm.h how long they wait.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_ENDPOINT_H
+#define GR_COMM_ENDPOINT_H
+
+#include "comm/comm.h"
+
+/** Begin to send or receive, and add the request to the pending ones of the comm.
+ *  \return OK; what the transport returns, with its code in `error` too. */
+int32_t gr_endpoint_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void *data, uint64_t bytes,
+                         struct gr_request *request, graft_error *error);
+int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
+                            struct gr_request *request, graft_error *error);
+
+/** Test each request once; *left receives how many are pending.
+ *  \return OK; what the transport returns, with its code in `error` too. */
+int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
+                         graft_error *error);
+
+/** Cancel a request of the transport. If the transport may still touch the memory of the message, nobody knows which
+ *  blocks these are: then no memory of the context is freed until the comm is destroyed, and what would have been freed
+ *  is kept for the life of the process. Memory of messages is therefore freed before the comm. */
+void gr_endpoint_cancel(struct gr_comm *comm, graft_request *handle);
+
+/** Cancel all pending requests. The other ranks will wait for these messages. */
+void gr_endpoint_cancel_all(struct gr_comm *comm);
+
+/** Short rests in a loop that polls: the first turns do nothing, then other threads get their turn, then it sleeps. */
+struct gr_rest {
+    int32_t turns;
+};
+void gr_rest(struct gr_rest *rest);
+
+#endif
