@@ -1,4 +1,4 @@
-/* Messages with frames to and from some ranks, and trees.
+/* Framed messages to and from some ranks, and trees.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 
@@ -74,21 +74,21 @@ static struct gr_frame frame_of(const struct gr_comm *comm, enum gr_call_kind ki
                               .bytes = bytes };
 }
 
-/* As gr_frame_check(), but in words for the case that ranks have lost one another. */
-static int32_t check(const struct gr_comm *comm, const struct gr_frame *found, const struct gr_frame *expected,
+/* As gr_frame_check(), with a message of its own for ranks that make different calls. */
+static int32_t check_call(const struct gr_comm *comm, const struct gr_frame *found, const struct gr_frame *expected,
                      graft_error *error)
 {
     if (found->magic == GR_FRAME_MAGIC && found->channel == GR_TAG_COLLECTIVE && found->layer >= 0 &&
         found->layer < GR_CALL_KINDS && (found->layer != expected->layer || found->epoch != expected->epoch)) {
         return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "rank %d is in call %lld, %s, and rank %d in call %lld, %s; all ranks must call the same",
+                       "rank %d makes call %lld, %s, and rank %d makes call %lld, %s; all ranks must make the same calls",
                        expected->from, (long long)found->epoch, call_name[found->layer], comm->rank,
                        (long long)expected->epoch, call_name[expected->layer]);
     }
     return gr_frame_check(found, expected, error);
 }
 
-static int32_t post(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in, graft_error *error)
+static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in, graft_error *error)
 {
     struct gr_calls   *c = comm->calls;
     struct gr_request *request = c->requests, *header = request;
@@ -120,12 +120,12 @@ int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t 
     struct gr_calls *c = comm->calls;
     int32_t          rc = GRAFT_OK;
 
-    GR_TRY(post(comm, kind, n_out, n_in, error));
+    GR_TRY(post_messages(comm, kind, n_out, n_in, error));
     GR_TRY(gr_comm_wait(comm, c->requests, n_in, error));
     for (int32_t i = 0; i < n_in; i++) {
         const struct gr_frame expected = frame_of(comm, kind, c->in[i].peer, c->in[i].bytes);
 
-        if (check(comm, &c->frame_in[i], &expected, error) < 0) return gr_comm_fail(comm, error);
+        if (check_call(comm, &c->frame_in[i], &expected, error) < 0) return gr_comm_fail(comm, error);
     }
     GR_TRY(gr_comm_wait(comm, c->requests, 2 * (int64_t)n_in + 2 * (int64_t)n_out, error));
     for (int32_t i = 0; i < n_in; i++)

@@ -1,4 +1,4 @@
-/* What the calls of collective.h are made of: messages with frames to and from some ranks, and trees.
+/* Parts of the collective calls: framed messages to and from some ranks, and trees.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_CALLS_H
 #define GR_COMM_CALLS_H
@@ -19,7 +19,7 @@ enum gr_call_kind {
     GR_CALL_KINDS
 };
 
-/* A message of a call, to or from one rank. One without bytes is not sent: both sides know. */
+/* A message of a call, to or from one rank. A message of no bytes is not sent; both sides know that. */
 struct gr_message {
     int32_t  peer;
     uint64_t bytes;
@@ -27,7 +27,7 @@ struct gr_message {
 };
 
 struct gr_calls {
-    int64_t            number; /* of the call, the same on all ranks */
+    int64_t            number; /* of the current call, the same on all ranks */
     uint64_t           scratch_bytes;
     void              *scratch;
     struct gr_frame   *frame_in, *frame_out; /* [n_ranks] each */
@@ -40,24 +40,24 @@ enum { GR_SCRATCH_LEAST = 2048 };
 int32_t gr_calls_create(struct gr_comm *comm, graft_error *error);
 void    gr_calls_destroy(struct gr_comm *comm);
 
-/** Begin a call. \return OK; ERR_PEER if the comm is dead. */
+/** Begin the next call. \return OK; ERR_PEER if the comm is dead. */
 int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error);
 
-/** Have so many bytes at calls->scratch, in a call that all ranks are in. \return OK; ERR_PEER. */
+/** Make calls->scratch hold at least `bytes`, within a call. \return OK; ERR_PEER (also if there is no memory). */
 int32_t gr_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error);
 
-/** Append to calls->out or calls->in, unless it has no bytes. */
+/** Append a message to calls->out or calls->in, unless it has no bytes. */
 void gr_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes);
 
 /** Send calls->out[n_out] and receive calls->in[n_in]. \return OK; ERR_PEER. */
 int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
                           graft_error *error);
 
-/** Up a tree to rank 0: `combine` takes what came into `value`. \return OK; ERR_PEER. */
+/** Reduce along a tree to rank 0: `combine` merges a received value into `value`. \return OK; ERR_PEER. */
 int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,
                         void (*combine)(void *value, const void *incoming, uint64_t bytes), graft_error *error);
 
-/** Down a tree from `root`. \return OK; ERR_PEER. */
+/** Broadcast along a tree from `root`. \return OK; ERR_PEER. */
 int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
                         graft_error *error);
 

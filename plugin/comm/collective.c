@@ -1,4 +1,4 @@
-/* What all ranks do together: agreeing, gathering, exchanging, extrema.
+/* Collective calls: agreement, gathers, exchanges, extrema, heartbeats.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/calls.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct outcome {
+struct status {
     int32_t code;
     int32_t native_code;
     int32_t rank;
@@ -14,30 +14,30 @@ struct outcome {
     char    message[448];
 };
 
-_Static_assert(2 * sizeof(struct outcome) <= GR_SCRATCH_LEAST, "agreement allocates nothing");
+_Static_assert(2 * sizeof(struct status) <= GR_SCRATCH_LEAST, "gr_comm_agree() allocates nothing");
 
 static void take_lowest_failure(void *value, const void *incoming, uint64_t bytes)
 {
-    struct outcome       *mine = value;
-    const struct outcome *other = incoming;
+    struct status       *mine = value;
+    const struct status *other = incoming;
 
     (void)bytes;
     if (other->code < 0 && (mine->code >= 0 || other->rank < mine->rank)) *mine = *other;
 }
 
-int32_t gr_comm_agree(struct gr_comm *comm, int32_t outcome, graft_error *error)
+int32_t gr_comm_agree(struct gr_comm *comm, int32_t status, graft_error *error)
 {
-    struct outcome *mine, *incoming;
+    struct status *mine, *incoming;
     int32_t         rc = GRAFT_OK;
 
-    if (comm->n_ranks == 1) return outcome;
+    if (comm->n_ranks == 1) return status;
     GR_TRY(gr_calls_begin(comm, error));
     mine = comm->calls->scratch;
     incoming = mine + 1;
     memset(mine, 0, sizeof *mine);
     mine->rank = comm->rank;
-    if (outcome < 0) {
-        mine->code = outcome;
+    if (status < 0) {
+        mine->code = status;
         mine->native_code = error->native_code;
         snprintf(mine->message, sizeof mine->message, "rank %d: %.430s", comm->rank, error->message);
     }
@@ -169,37 +169,37 @@ int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_
     return extremum(comm, GR_CALL_MAXIMUM, values, count, take_max, error);
 }
 
-/* What a rank at work says; the others have nothing to say, and hear the largest. */
-enum { NOTHING, STILL_WORKS, IS_DONE };
+/* A heartbeat is a maximum over all ranks: those that wait pass WAITING. */
+enum { WAITING, STILL_WORKS, IS_DONE };
 
-static int32_t tell(struct gr_beat *beat, int64_t what, graft_error *error)
+static int32_t send_heartbeat(struct gr_heartbeat *heartbeat, int64_t state, graft_error *error)
 {
-    beat->last = gr_seconds();
-    return gr_comm_max(beat->comm, &what, 1, error);
+    heartbeat->last = gr_seconds();
+    return gr_comm_max(heartbeat->comm, &state, 1, error);
 }
 
-/* Four times within the deadline of those who wait, but not more than once a second where that is long. */
-int32_t gr_beat(struct gr_beat *beat, graft_error *error)
+/* Four heartbeats within the deadline, but at most one in a second. */
+int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error)
 {
-    const double timeout = beat->comm->timeout, period = timeout < 4 ? timeout / 4 : 1;
+    const double timeout = heartbeat->comm->timeout, period = timeout < 4 ? timeout / 4 : 1;
 
-    if (gr_seconds() - beat->last < period) return GRAFT_OK;
-    return tell(beat, STILL_WORKS, error);
+    if (gr_seconds() - heartbeat->last < period) return GRAFT_OK;
+    return send_heartbeat(heartbeat, STILL_WORKS, error);
 }
 
-int32_t gr_beat_end(struct gr_beat *beat, graft_error *error)
+int32_t gr_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error)
 {
-    return tell(beat, IS_DONE, error);
+    return send_heartbeat(heartbeat, IS_DONE, error);
 }
 
 int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)
 {
-    int64_t what = NOTHING;
+    int64_t state = WAITING;
     int32_t rc = GRAFT_OK;
 
-    while (rc == GRAFT_OK && what != IS_DONE) {
-        what = NOTHING;
-        rc = gr_comm_max(comm, &what, 1, error);
+    while (rc == GRAFT_OK && state != IS_DONE) {
+        state = WAITING;
+        rc = gr_comm_max(comm, &state, 1, error);
     }
     return rc;
 }

@@ -1,22 +1,22 @@
-/* What all ranks do together, made of messages with frames: each is called by all ranks, in the same order. A rank that
- * is in another call than the others is found out and named. After ERR_PEER outputs may have been written.
+/* Collective calls, made of framed messages: all ranks make the same calls in the same order. A rank that makes another
+ * call than the others is detected and named. After ERR_PEER outputs may have been written.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_COLLECTIVE_H
 #define GR_COMM_COLLECTIVE_H
 
 #include "comm/comm.h"
 
-/** Make one of the outcomes of all ranks: each gives its own, `rc` and, if that is a failure, `error`. All return the
- *  status of the lowest rank that failed, with its sentence and its rank in `error`, or OK. The comm lives on. */
+/** Agree on one status: each rank passes its own `rc` and, if that is a failure, `error`. All return the status of the
+ *  lowest rank that failed, with its sentence and its rank in `error`, or OK. The comm stays alive. */
 int32_t gr_comm_agree(struct gr_comm *comm, int32_t rc, graft_error *error);
 
-/** Return when all ranks are here. \return OK; ERR_PEER. */
+/** Return when all ranks have called. \return OK; ERR_PEER. */
 int32_t gr_comm_barrier(struct gr_comm *comm, graft_error *error);
 
-/** all[rank] = mine, each of the same `bytes`. \return OK; ERR_PEER. */
+/** all[p] = `mine` of rank p, all of the same `bytes`. \return OK; ERR_PEER. */
 int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes, void *all, graft_error *error);
 
-/** in[p] on rank r = out[r] on rank p, each of the same `bytes`: the way to exchange counts. \return OK; ERR_PEER. */
+/** in[p] on rank r = out[r] on rank p, all of the same `bytes`: for example counts. \return OK; ERR_PEER. */
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error);
 
 /** The same with counts that both sides know; see route.h. Items out_start[p] to out_start[p + 1] - 1 of `out`, of
@@ -28,41 +28,41 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);
 
-/** What one rank does alone may take longer than the others wait. They call gr_comm_attend(); it calls gr_beat() as
- *  often as it likes, which tells them from time to time that it still works and sees that they are all there, and
- *  gr_beat_end() when it does not any more. So each wait keeps the deadline of the comm: a rank that dies at work, or
- *  while others are, is found out as in any other call. \return OK; ERR_PEER. */
-struct gr_beat {
+/** Heartbeats of one rank whose work takes longer than the deadline of the comm. This rank calls gr_heartbeat() as often
+ *  as it likes, which sends a heartbeat to the others from time to time, and gr_heartbeat_end() when its work is done.
+ *  The others call gr_comm_attend(), which returns then. A rank that fails meanwhile, at work or waiting, is detected by
+ *  the deadline of the comm like in any other call. \return OK; ERR_PEER. */
+struct gr_heartbeat {
     struct gr_comm *comm;
-    double          last; /* by gr_seconds(); 0 at first */
+    double          last; /* time of gr_seconds(); 0 at first */
 };
-int32_t gr_beat(struct gr_beat *beat, graft_error *error);
-int32_t gr_beat_end(struct gr_beat *beat, graft_error *error);
+int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error);
+int32_t gr_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error);
 int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error);
 
-/** Element by element over all ranks. \return OK; ERR_PEER. */
+/** The minimum and the maximum of each element over all ranks. \return OK; ERR_PEER. */
 int32_t gr_comm_min(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 
-/** The sum over all ranks, in the order of ranks and in double; the same bits on all of them, and in every run.
- *  \return OK; ERR_PEER. Allocates nothing after gr_comm_reserve(). */
+/** The sum over all ranks, added in the order of ranks and in double: the same bits on all ranks and in every run.
+ *  Allocates nothing after gr_comm_reserve(). \return OK; ERR_PEER. */
 int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graft_error *error);
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error);
 
-/** Have the memory for sums, minima and maxima of up to so many bytes. Not collective. \return OK; ERR_NOMEM. */
+/** Allocate the memory for sums, minima and maxima of up to `bytes`. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_comm_reserve(struct gr_comm *comm, uint64_t bytes, graft_error *error);
 
 enum { GR_COMPARE_MAX = 40 };
 
-/** Whether all ranks have the same release, the same number of items and the same values.
+/** Check that all ranks run the same release and pass the same number of items with the same names and values.
  *  \param[in] names  Of the items, for the message.
- *  \return OK; ERR_VERSION (releases); ERR_ARG: which item differs, and two ranks with their values; the same on all
- *          ranks, and the comm lives on; ERR_PEER. */
+ *  \return OK; ERR_VERSION (releases differ); ERR_ARG (items differ: the message has the name of the first such item,
+ *          two ranks and their values): the same on all ranks, and the comm stays alive; ERR_PEER. */
 int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
                         graft_error *error);
 
-/** The same of values that are not for the reader as they are: the message shows the texts of the two ranks.
- *  \param[in] texts  Of the items; NULL for one that is a number. */
+/** The same for values that are checksums or codes: the message has the texts of the two ranks instead.
+ *  \param[in] texts  Of the items; NULL for an item that is a number. */
 int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, const uint64_t *values,
                               const char *const *texts, int32_t count, graft_error *error);
 

@@ -1,4 +1,4 @@
-/* Whether all ranks are told the same.
+/* Whether all ranks pass the same values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 
@@ -11,21 +11,21 @@ enum { SAME = -1, RELEASE = -2, SUBJECT = -3 };
 
 enum { TEXT = 80 };
 
-/* What a rank says of itself, and the first difference that was found below it in the tree. */
+/* The items of a rank, and the first difference that was found below it in the tree. */
 struct record {
     int32_t  rank;
     int32_t  count;
-    int32_t  item; /* one of the above, or the item that differs, between: */
+    int32_t  item; /* one of the above, or the item that differs between the two ranks of: */
     int32_t  rank_of[2];
     uint32_t subject; /* CRC32C of the names */
     char     release[32];
     char     release_of[2][32];
     uint64_t value[GR_COMPARE_MAX];
     uint64_t value_of[2];
-    char     name[104]; /* of the item that differs, in the end */
+    char     name[104]; /* of the item that differs, from rank 0 */
 };
 
-_Static_assert(2 * sizeof(struct record) <= GR_SCRATCH_LEAST, "comparison allocates nothing");
+_Static_assert(2 * sizeof(struct record) <= GR_SCRATCH_LEAST, "gr_comm_compare() allocates nothing");
 
 static void note_difference(struct record *a, const struct record *b, int32_t item, uint64_t value_a, uint64_t value_b)
 {
@@ -49,7 +49,7 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
         note_difference(a, b, RELEASE, 0, 0);
         return;
     }
-    /* Before items: rank 0 knows the name of one by its own list. */
+    /* This is checked before the items, because rank 0 looks up the name of an item in its own list. */
     if (a->count != b->count || a->subject != b->subject) {
         note_difference(a, b, SUBJECT, (uint64_t)a->count, (uint64_t)b->count);
         return;
@@ -65,39 +65,39 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
         if (a->value[i] != b->value[i]) note_difference(a, b, i, a->value[i], b->value[i]);
 }
 
-/* The texts of the item that differs, from the two ranks that differ in it. */
-static int32_t tell_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*said)[TEXT],
+/* Broadcast the texts of the item from the two ranks that differ in it. */
+static int32_t spread_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*shown)[TEXT],
                           graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     for (int i = 0; i < 2; i++) {
-        if (snprintf(said[i], TEXT, "%s", text) >= TEXT) memcpy(said[i] + TEXT - 4, "...", 3);
-        GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], said[i], TEXT, error));
+        if (snprintf(shown[i], TEXT, "%s", text) >= TEXT) memcpy(shown[i] + TEXT - 4, "...", 3);
+        GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], shown[i], TEXT, error));
     }
 done:
     return rc;
 }
 
-static int32_t tell_values(struct gr_comm *comm, const struct record *r, const char *text, graft_error *error)
+static int32_t report_values(struct gr_comm *comm, const struct record *r, const char *text, graft_error *error)
 {
     const unsigned long long a = r->value_of[0], b = r->value_of[1];
-    char                     said[2][TEXT] = { "" };
+    char                     shown[2][TEXT] = { "" };
     int32_t                  rc = GRAFT_OK;
 
     if (text == NULL)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d", r->name, a,
                        a, r->rank_of[0], b, b, r->rank_of[1]);
-    GR_TRY(tell_texts(comm, r, text, said, error));
-    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %.100s is %s on rank %d, %s on rank %d", r->name, said[0],
-                 r->rank_of[0], said[1], r->rank_of[1]);
+    GR_TRY(spread_texts(comm, r, text, shown, error));
+    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %.100s is %s on rank %d, %s on rank %d", r->name, shown[0],
+                 r->rank_of[0], shown[1], r->rank_of[1]);
 done:
     return rc;
 }
 
-/* What all ranks return, which know the same of it but for the texts. */
-static int32_t tell(struct gr_comm *comm, const struct record *r, const char *const *texts, graft_error *error)
+/* The error that all ranks return: they have the same record, but for the texts. */
+static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *const *texts, graft_error *error)
 {
     int32_t rc;
 
@@ -108,11 +108,11 @@ static int32_t tell(struct gr_comm *comm, const struct record *r, const char *co
                      r->release_of[0], r->rank_of[1], r->release_of[1]);
     else if (r->item == SUBJECT)
         rc = gr_fail(error, GRAFT_ERR_ARG,
-                     "the ranks compare different things, %llu on rank %d and %llu on rank %d; all ranks must call the "
-                     "same",
+                     "the ranks compare different items, %llu on rank %d and %llu on rank %d; all ranks must make the "
+                     "same calls",
                      (unsigned long long)r->value_of[0], r->rank_of[0], (unsigned long long)r->value_of[1],
                      r->rank_of[1]);
-    else rc = tell_values(comm, r, texts != NULL ? texts[r->item] : NULL, error);
+    else rc = report_values(comm, r, texts != NULL ? texts[r->item] : NULL, error);
     if (rc != GRAFT_ERR_PEER) error->rank = r->rank_of[1];
     return rc;
 }
@@ -137,7 +137,7 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
     if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
     GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
-    rc = tell(comm, mine, texts, error);
+    rc = report_difference(comm, mine, texts, error);
 done:
     return rc;
 }

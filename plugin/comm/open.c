@@ -1,5 +1,5 @@
-/* Transports from modules. A module of an MPI stands on the library of that MPI, so it is loaded only where the process
- * has that one already, or has none and asks for one to be started: no process ever gets a second MPI by this.
+/* Transports from modules. The module of an MPI is linked with the library of that MPI. It is loaded only if the process
+ * has this MPI already, or has none and asks for one to be started, so that no process ever gets a second MPI.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/open.h"
 
@@ -15,7 +15,7 @@ static const char *const family_title[] = { "Open MPI", "MPICH" };
 static const char *const family_module[] = { "openmpi", "mpich" };
 enum family { OPEN_MPI, MPICH, FAMILIES, NO_FAMILY = FAMILIES };
 
-/* The libraries of MPI that are loaded. */
+/* The MPI libraries that are loaded. */
 struct loaded {
     int  count;
     char path[MPI_MOST][PATH_MOST];
@@ -36,7 +36,7 @@ static int note_library(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 0;
 }
 
-/* Open MPI has this symbol; all else is taken for MPICH or one of those that keep its binary interface. */
+/* Open MPI has this symbol; every other MPI is taken for MPICH or one with the same binary interface. */
 static enum family family_of(const char *path)
 {
     void       *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
@@ -48,24 +48,24 @@ static enum family family_of(const char *path)
     return family;
 }
 
-/* The family of the MPI of this process, NO_FAMILY if it has none. ERR_STATE if it has several, or one that no module
- * can reach. */
+/* The family of the MPI of this process; NO_FAMILY if there is none. ERR_STATE if there are several, or one that no
+ * module can reach. */
 static int32_t find_mpi(enum family *family, struct loaded *loaded, graft_error *error)
 {
     loaded->count = 0;
     dl_iterate_phdr(note_library, loaded);
     *family = loaded->count > 0 ? family_of(loaded->path[0]) : NO_FAMILY;
     if (loaded->count > 1)
-        return gr_fail(error, GRAFT_ERR_STATE, "two MPIs are in this process, '%.150s' and '%.150s'; one can be used",
+        return gr_fail(error, GRAFT_ERR_STATE, "this process has two MPIs, '%.150s' and '%.150s'; expected one",
                        loaded->path[0], loaded->path[1]);
     if (loaded->count == 0 && dlsym(RTLD_DEFAULT, "MPI_Init") != NULL)
         return gr_fail(error, GRAFT_ERR_STATE,
-                       "MPI is a part of this program, where no module can reach it; compile adapters/mpi/graft_mpi.h "
-                       "into the program instead");
+                       "MPI is linked statically into this program, where no module can reach it; compile "
+                       "adapters/mpi/graft_mpi.h into the program instead");
     return GRAFT_OK;
 }
 
-/* The family whose launcher started this process, by the variables it leaves. */
+/* The family whose launcher started this process, from the environment variables that it sets. */
 static enum family launcher(void)
 {
     if (secure_getenv("OMPI_COMM_WORLD_SIZE") != NULL) return OPEN_MPI;
@@ -81,7 +81,7 @@ static enum family family_named(const char *module)
     return family;
 }
 
-/* Whether the module of a family may be loaded, which brings the MPI itself. */
+/* Whether the module of a family may be loaded, which loads the MPI library too. */
 static int32_t check_family(enum family wanted, int32_t start, graft_error *error)
 {
     struct loaded loaded;
@@ -94,7 +94,7 @@ static int32_t check_family(enum family wanted, int32_t start, graft_error *erro
                        family_title[found], loaded.path[0], family_module[wanted], family_title[wanted]);
     if (found == NO_FAMILY && !start)
         return gr_fail(error, GRAFT_ERR_STATE,
-                       "this process has no MPI that has started, and transport module '%s' was not asked to start one",
+                       "this process has not started MPI, and transport module '%s' was not asked to start it",
                        family_module[wanted]);
     if (start && launcher() != NO_FAMILY && launcher() != wanted)
         return gr_fail(error, GRAFT_ERR_STATE,
@@ -103,7 +103,7 @@ static int32_t check_family(enum family wanted, int32_t start, graft_error *erro
     return GRAFT_OK;
 }
 
-static int32_t choose(int32_t start, const char **module, graft_error *error)
+static int32_t choose_module(int32_t start, const char **module, graft_error *error)
 {
     struct loaded loaded;
     enum family   family;
@@ -128,13 +128,13 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     enum family                family;
     int32_t                    rc = GRAFT_OK;
 
-    if (strcmp(module, "auto") == 0) GR_TRY(choose(communicator->start, &module, error));
+    if (strcmp(module, "auto") == 0) GR_TRY(choose_module(communicator->start, &module, error));
     family = family_named(module);
     if (family != NO_FAMILY) GR_TRY(check_family(family, communicator->start, error));
     found = gr_module_find(context, "transport", module);
-    if (found == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no transport module '%.60s' here", module);
+    if (found == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no transport module '%.60s'", module);
     GR_TRY(gr_module_use(context, found, error));
-    /* The module may have brought another build of the MPI that was there. */
+    /* The module may have loaded another build of the MPI. */
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
     ops = gr_module_transport(found->table);
     rc = ops->open(&context->host, communicator, transport, error);

@@ -1,4 +1,4 @@
-/* Transports from modules, and which MPI the process has.
+/* Transports from modules, and the MPI that the process has.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_OPEN_H
 #define GR_COMM_OPEN_H
@@ -6,7 +6,7 @@
 #include "base/context.h"
 #include "graft_transport.h"
 
-/** As graft_transports.open(); all structs are ours. */
+/** As graft_transports.open(), with structs of this library's sizes. */
 int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
                           graft_transport *transport, graft_error *error);
 

@@ -1,8 +1,8 @@
-/* Sums over ranks that do not depend on who comes first.
+/* Sums over ranks that do not depend on the order of arrival.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 
-/* The first of the elements that rank `p` adds up. */
+/* The first element that rank `p` adds up. */
 static int64_t segment(const struct gr_comm *comm, int64_t count, int32_t p)
 {
     const int64_t each = count / comm->n_ranks, rest = count % comm->n_ranks;
@@ -10,7 +10,7 @@ static int64_t segment(const struct gr_comm *comm, int64_t count, int32_t p)
     return p * each + (p < rest ? p : rest);
 }
 
-/* Where in the scratch lies what rank `p` sent of our segment, which has `length` elements. */
+/* The place in the scratch of the elements that rank `p` sends for this rank's segment, of `length` elements. */
 static int64_t slot(const struct gr_comm *comm, int32_t p, int64_t length)
 {
     return (p < comm->rank ? p : p - 1) * length;
@@ -44,8 +44,8 @@ static void add_f64(const struct gr_comm *comm, void *mine, int64_t length)
     }
 }
 
-/* Each rank adds up one segment of the elements, and sends it to all. */
-static int32_t sum(struct gr_comm *comm, char *values, int64_t count, uint64_t element,
+/* Each rank adds up one segment of the elements, and sends the sums to all. */
+static int32_t sum_elements(struct gr_comm *comm, char *values, int64_t count, uint64_t element,
                    void (*add)(const struct gr_comm *comm, void *mine, int64_t length), graft_error *error)
 {
     struct gr_calls *c = comm->calls;
@@ -81,10 +81,10 @@ done:
 
 int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graft_error *error)
 {
-    return sum(comm, (char *)values, count, sizeof *values, add_f32, error);
+    return sum_elements(comm, (char *)values, count, sizeof *values, add_f32, error);
 }
 
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error)
 {
-    return sum(comm, (char *)values, count, sizeof *values, add_f64, error);
+    return sum_elements(comm, (char *)values, count, sizeof *values, add_f64, error);
 }

@@ -1,5 +1,6 @@
-/* Ranks that are threads of one process: a mailbox for each, under a lock. Who comes second, sender or receiver, takes
- * the request of the other from it and copies the bytes, without the lock; small messages do not wait for the receiver.
+/* Ranks that are threads of one process: each has a mailbox under a lock. The sender or the receiver, whichever comes
+ * second, takes the request of the other from the mailbox, and copies the bytes without the lock. Small messages do not
+ * wait for the receiver.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/threads.h"
 
@@ -12,18 +13,18 @@
 #include <string.h>
 
 enum { EAGER_BYTES = 1024 };
-enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* taken: its bytes are being copied by the other rank */
+enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* TAKEN: the other rank is copying the bytes */
 
-/* A request; or a small message that is on its way by itself, and belongs to the receiver once he takes it. */
+/* A request; or the copy of a small message, which belongs to the receiver as soon as the receiver takes it. */
 struct graft_request {
     graft_request  *next;
-    int32_t         peer; /* the other rank; of a message in a mailbox: where it comes from */
+    int32_t         peer; /* the other rank; of a message in a mailbox, its sender */
     int32_t         tag;
     int32_t         sends; /* 1: a send, 0: a receive */
-    int32_t         eager; /* 1: the bytes are in `copy`, and nobody waits for it */
+    int32_t         eager; /* 1: the bytes are in `copy`, and no rank waits for it */
     _Atomic int32_t state;
     uint64_t        bytes;
-    uint64_t        found; /* bytes of the message that came, if it has another length */
+    uint64_t        found; /* bytes of the received message, if it has another length */
     const void     *from;
     void           *to;
     char            copy[EAGER_BYTES];
@@ -35,10 +36,10 @@ struct queue {
 
 struct endpoint {
     pthread_mutex_t lock;
-    struct queue    messages; /* that came and nobody has asked for yet; under the lock */
-    struct queue    receives; /* that were asked for and have not come; under the lock */
-    graft_request  *spare;    /* this and the next touched by the thread of this rank alone */
-    int32_t         is_over;  /* the ranks have parted */
+    struct queue    messages; /* without a receive yet; under the lock */
+    struct queue    receives; /* without a message yet; under the lock */
+    graft_request  *spare;    /* this and the next one are used by the thread of this rank alone */
+    int32_t         is_over;  /* abandon() was called */
     int32_t         rank;
     struct hub     *hub;
 };
@@ -71,7 +72,7 @@ static void queue_unlink(struct queue *queue, graft_request **link)
     if (queue->end == &request->next) queue->end = link;
 }
 
-/* Unlink and return the first one from or for a peer under a tag, or NULL. It is the caller's to fulfil. */
+/* Unlink and return the first request from or for a peer with a tag, or NULL. The caller completes it. */
 static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
 {
     for (graft_request **link = &queue->first; *link != NULL; link = &(*link)->next) {
@@ -103,11 +104,12 @@ static graft_request *take(struct endpoint *me, graft_error *error)
 static int32_t fill(struct endpoint *me, int32_t peer, int32_t tag, graft_request **request, graft_error *error)
 {
     if (peer < 0 || peer >= me->hub->n_ranks || peer == me->rank || tag < 0)
-        return gr_fail(error, GRAFT_ERR_ARG, "rank %d, tag %d, asked for by rank %d: there is none such", peer, tag,
-                       me->rank);
+        return gr_fail(error, GRAFT_ERR_ARG, "transport of threads: peer is %d and tag %d on rank %d of %d; expected another rank and a tag of at "
+                       "least 0", peer, tag,
+                       me->rank, me->hub->n_ranks);
     if (me->is_over)
         return gr_fail(error, GRAFT_ERR_STATE,
-                       "the ranks have parted after a failure; this transport is of no more use");
+                       "the ranks stopped after a failure; this transport cannot be used again");
     *request = take(me, error);
     if (*request == NULL) return GRAFT_ERR_NOMEM;
     (*request)->peer = peer;
@@ -117,7 +119,7 @@ static int32_t fill(struct endpoint *me, int32_t peer, int32_t tag, graft_reques
     return GRAFT_OK;
 }
 
-/* The bytes are there: the last that is done with the request of another thread, which may use it anew at once. */
+/* Complete a receive. This is the last access to the request, for its thread may reuse it at once. */
 static void deliver(graft_request *receive, const void *data, uint64_t bytes)
 {
     const int32_t state = bytes == receive->bytes ? DONE : WRONG_LENGTH;
@@ -142,8 +144,8 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
     mine->sends = 1;
     mine->bytes = bytes;
     mine->from = data;
-    mine->peer = me->rank;              /* as the receiver sees it */
-    mine->to = peer = &me->hub->at[to]; /* where give_up() finds it */
+    mine->peer = me->rank;              /* from the view of the receiver */
+    mine->to = peer = &me->hub->at[to]; /* where cancel() finds it */
     pthread_mutex_lock(&peer->lock);
     receive = queue_take(&peer->receives, me->rank, tag);
     if (receive == NULL && message != NULL) {
@@ -182,7 +184,7 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     pthread_mutex_unlock(&me->lock);
     if (message != NULL) {
         deliver(mine, message->from, message->bytes);
-        /* The sender has his request back with this. */
+        /* From here on the request is the sender's again. */
         if (message->eager) recycle(me, message);
         else atomic_store_explicit(&message->state, DONE, memory_order_release);
     }
@@ -214,7 +216,7 @@ static int32_t threads_give_up(void *self, graft_request *request)
         break;
     }
     pthread_mutex_unlock(&box->lock);
-    /* Behind this the memory is the caller's again. */
+    /* After this loop the memory is the caller's again. */
     while (atomic_load_explicit(&request->state, memory_order_acquire) == TAKEN) sched_yield();
     recycle(me, request);
     return 1;
