@@ -28,7 +28,7 @@ typedef struct graft_transport {
     /** Begin to send `bytes`, 0 or more, to another rank; never waits for it. Messages from one rank to another under
      *  one tag arrive in the order in which they were begun. `data` must stay as it is until test() says done. Messages
      *  of up to 1024 bytes must get through although the other rank never asks for them before this one ends.
-     *  \param[out] request  Until test() says done, or give_up().
+     *  \param[out] request  Until test() says done, or cancel().
      *  \return OK; ERR_ARG (no such rank or tag); ERR_NOMEM; ERR_STATE (the library behind it has ended, or
      *          abandon() was called); ERR_MODULE (the message tells what that library said). */
     int32_t (*send)(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
@@ -40,19 +40,19 @@ typedef struct graft_transport {
 
     /** Let messages move, and see whether one has. \param[out] done 1: it has, and the request is gone; else 0.
      *  \return OK; ERR_FORMAT (a message of another length came: found and expected in the text), ERR_STATE or
-     *          ERR_MODULE: the request is of no use any more, and is there until give_up(). */
+     *          ERR_MODULE: the request is of no use any more, and is there until cancel(). */
     int32_t (*test)(void *self, graft_request *request, int32_t *done, graft_error *error);
 
     /** Forget a request, which is gone then. Does not wait.
      *  \return 1 if its bytes are touched no more; 0 if they may be, now or later, so that they must stay where they
      *          are for the life of the process. */
-    int32_t (*give_up)(void *self, graft_request *request);
+    int32_t (*cancel)(void *self, graft_request *request);
 
     /** Free it; no request is left. May be called after the library behind it has ended. */
     void (*close)(void *self);
 
     /** Or NULL. The ranks have parted after a failure: messages may be on their way that nobody will receive. Only
-     *  give_up() and close() are of use then, send() and receive() answer ERR_STATE. What tells these messages from
+     *  cancel() and close() are of use then, send() and receive() answer ERR_STATE. What tells these messages from
      *  those of others must not be used again. */
     void (*abandon)(void *self);
 } graft_transport;

@@ -135,7 +135,7 @@ GRAFT_MPI_INLINE int graft_mpi_withdraw(graft_mpi_request *r)
     return left == 0;
 }
 
-GRAFT_MPI_INLINE int32_t graft_mpi_give_up(void *self, graft_request *request)
+GRAFT_MPI_INLINE int32_t graft_mpi_cancel(void *self, graft_request *request)
 {
     graft_mpi         *m = (graft_mpi *)self;
     graft_mpi_request *r = (graft_mpi_request *)(void *)request;
@@ -171,7 +171,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag
         graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, in == NULL ? "MPI_Isend failed" : "MPI_Irecv failed");
         m->is_abandoned = 1;
         r->chunk[i] = MPI_REQUEST_NULL;
-        graft_mpi_give_up(m, (graft_request *)(void *)r);
+        graft_mpi_cancel(m, (graft_request *)(void *)r);
         return GRAFT_ERR_MODULE;
     }
     *request = (graft_request *)(void *)r;
@@ -342,7 +342,7 @@ GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
     out->send = graft_mpi_send;
     out->receive = graft_mpi_receive;
     out->test = graft_mpi_test;
-    out->give_up = graft_mpi_give_up;
+    out->cancel = graft_mpi_cancel;
     out->close = graft_mpi_close;
     out->abandon = graft_mpi_abandon;
 }

@@ -153,7 +153,7 @@ static int32_t await(struct ranks *ranks, int32_t peer, graft_request *request, 
         if (!done && turn > 1000) nanosleep(&rest, NULL);
         else if (!done) sched_yield();
     }
-    if (rc < 0) t->give_up(t->self, request);
+    if (rc < 0) t->cancel(t->self, request);
     if (rc < 0) ranks->has_parted = 1;
     return rc;
 }

@@ -1,10 +1,10 @@
 /* How all ranks stop together.
  *
- * A rank that stops sends a notice with its reason to all others. A rank that receives one stops as well, and answers
- * with its own notice. When a rank has a notice of every other, or its grace period is over, the lowest rank that failed
- * or timed out chooses the sentence that all will return, and sends it as a second notice. Every rank accepts the first
- * such sentence, so a rank that was suspended meanwhile returns the same one later. If no sentence arrives within a
- * second grace period, each rank chooses for itself by the same rule.
+ * A rank that stops sends a notice with its reason to all others. A rank that receives a notice stops as well, and
+ * answers with its own. The lowest rank that failed or timed out waits for the notices of all others, or until its
+ * grace period is over. Then it chooses the sentence that all will return, and sends it as a second notice. Every rank
+ * accepts the first such sentence, so a rank that was suspended meanwhile returns the same one later. If no sentence
+ * arrives within a second grace period, each rank chooses for itself by the same rule.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/agreement.h"
 
@@ -346,7 +346,7 @@ int32_t gr_agreement_announce(const graft_transport *t, double timeout, graft_er
         for (; rc == GRAFT_OK && !done && gr_seconds() < end; gr_rest(&rest))
             rc = t->test(t->self, request, &done, &ignored);
         /* A notice that is still unsent reads this stack later, and fails its CRC at the receiver. */
-        if (!done) t->give_up(t->self, request);
+        if (!done) t->cancel(t->self, request);
     }
     /* The answers of the others stay unread: another comm of this transport would take them for notices. */
     if (t->abandon != NULL) t->abandon(t->self);

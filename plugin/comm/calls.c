@@ -76,19 +76,21 @@ static struct gr_frame frame_of(const struct gr_comm *comm, enum gr_call_kind ki
 
 /* As gr_frame_check(), with a message of its own for ranks that make different calls. */
 static int32_t check_call(const struct gr_comm *comm, const struct gr_frame *found, const struct gr_frame *expected,
-                     graft_error *error)
+                          graft_error *error)
 {
     if (found->magic == GR_FRAME_MAGIC && found->channel == GR_TAG_COLLECTIVE && found->layer >= 0 &&
         found->layer < GR_CALL_KINDS && (found->layer != expected->layer || found->epoch != expected->epoch)) {
         return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "rank %d makes call %lld, %s, and rank %d makes call %lld, %s; all ranks must make the same calls",
+                       "rank %d makes call %lld, %s, and rank %d makes call %lld, %s; all ranks must make the "
+                       "same calls",
                        expected->from, (long long)found->epoch, call_name[found->layer], comm->rank,
                        (long long)expected->epoch, call_name[expected->layer]);
     }
     return gr_frame_check(found, expected, error);
 }
 
-static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in, graft_error *error)
+static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
+                             graft_error *error)
 {
     struct gr_calls   *c = comm->calls;
     struct gr_request *request = c->requests, *header = request;

@@ -28,7 +28,7 @@ static void take_lowest_failure(void *value, const void *incoming, uint64_t byte
 int32_t gr_comm_agree(struct gr_comm *comm, int32_t status, graft_error *error)
 {
     struct status *mine, *incoming;
-    int32_t         rc = GRAFT_OK;
+    int32_t        rc = GRAFT_OK;
 
     if (comm->n_ranks == 1) return status;
     GR_TRY(gr_calls_begin(comm, error));

@@ -28,10 +28,10 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);
 
-/** Heartbeats of one rank whose work takes longer than the deadline of the comm. This rank calls gr_heartbeat() as often
- *  as it likes, which sends a heartbeat to the others from time to time, and gr_heartbeat_end() when its work is done.
- *  The others call gr_comm_attend(), which returns then. A rank that fails meanwhile, at work or waiting, is detected by
- *  the deadline of the comm like in any other call. \return OK; ERR_PEER. */
+/** Heartbeats of one rank whose work takes longer than the deadline of the comm. This rank calls gr_heartbeat() as
+ *  often as it likes, which sends a heartbeat to the others from time to time, and gr_heartbeat_end() when its work is
+ *  done. The others call gr_comm_attend(), which returns then. A rank that fails meanwhile, at work or waiting, is
+ *  detected by the deadline of the comm like in any other call. \return OK; ERR_PEER. */
 struct gr_heartbeat {
     struct gr_comm *comm;
     double          last; /* time of gr_seconds(); 0 at first */

@@ -67,7 +67,7 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
 
 /* Broadcast the texts of the item from the two ranks that differ in it. */
 static int32_t spread_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*shown)[TEXT],
-                          graft_error *error)
+                            graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -97,7 +97,8 @@ done:
 }
 
 /* The error that all ranks return: they have the same record, but for the texts. */
-static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *const *texts, graft_error *error)
+static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *const *texts,
+                                 graft_error *error)
 {
     int32_t rc;
 

@@ -19,8 +19,8 @@ static int32_t transport_read(graft_transport *ours, const graft_transport *thei
     if (ours->tag_max < TAG_MAX_LEAST)
         return gr_fail(error, GRAFT_ERR_ARG, "transport: tag_max is %d, expected at least %d", ours->tag_max,
                        TAG_MAX_LEAST);
-    if (!ours->send || !ours->receive || !ours->test || !ours->give_up)
-        return gr_fail(error, GRAFT_ERR_ARG, "transport: one of send, receive, test and give_up is null");
+    if (!ours->send || !ours->receive || !ours->test || !ours->cancel)
+        return gr_fail(error, GRAFT_ERR_ARG, "transport: one of send, receive, test and cancel is null");
     return GRAFT_OK;
 }
 

@@ -83,7 +83,7 @@ int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int6
 
 void gr_endpoint_cancel(struct gr_comm *comm, graft_request *handle)
 {
-    if (comm->transport.give_up(comm->transport.self, handle)) return;
+    if (comm->transport.cancel(comm->transport.self, handle)) return;
     if (!comm->is_unsafe) comm->context->keeps++;
     comm->is_unsafe = 1;
 }

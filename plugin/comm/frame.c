@@ -33,7 +33,7 @@ void gr_frame_seal(struct gr_frame *frame, const void *payload)
 }
 
 static int32_t report_field(const struct gr_frame *expected, const char *what, int64_t found, int64_t wanted,
-                       graft_error *error)
+                            graft_error *error)
 {
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "the message from rank %d has %s %lld, expected %lld (epoch %lld, layer %d, %s)", expected->from,

@@ -46,7 +46,7 @@ static void add_f64(const struct gr_comm *comm, void *mine, int64_t length)
 
 /* Each rank adds up one segment of the elements, and sends the sums to all. */
 static int32_t sum_elements(struct gr_comm *comm, char *values, int64_t count, uint64_t element,
-                   void (*add)(const struct gr_comm *comm, void *mine, int64_t length), graft_error *error)
+                            void (*add)(const struct gr_comm *comm, void *mine, int64_t length), graft_error *error)
 {
     struct gr_calls *c = comm->calls;
     const int64_t    first = segment(comm, count, comm->rank);

@@ -34,7 +34,7 @@ struct queue {
     graft_request *first, **end;
 };
 
-struct endpoint {
+struct mailbox {
     pthread_mutex_t lock;
     struct queue    messages; /* without a receive yet; under the lock */
     struct queue    receives; /* without a message yet; under the lock */
@@ -48,7 +48,7 @@ struct hub {
     graft_host      host;
     int32_t         n_ranks;
     _Atomic int32_t open; /* endpoints that are not closed */
-    struct endpoint at[];
+    struct mailbox  at[];
 };
 
 static void queue_init(struct queue *queue)
@@ -86,13 +86,13 @@ static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
     return NULL;
 }
 
-static void recycle(struct endpoint *me, graft_request *request)
+static void recycle(struct mailbox *me, graft_request *request)
 {
     request->next = me->spare;
     me->spare = request;
 }
 
-static graft_request *take(struct endpoint *me, graft_error *error)
+static graft_request *take(struct mailbox *me, graft_error *error)
 {
     graft_request *request = me->spare;
 
@@ -101,12 +101,14 @@ static graft_request *take(struct endpoint *me, graft_error *error)
     return request;
 }
 
-static int32_t fill(struct endpoint *me, int32_t peer, int32_t tag, graft_request **request, graft_error *error)
+static int32_t fill(struct mailbox *me, int32_t peer, int32_t tag, graft_request **request, graft_error *error)
 {
     if (peer < 0 || peer >= me->hub->n_ranks || peer == me->rank || tag < 0)
-        return gr_fail(error, GRAFT_ERR_ARG, "transport of threads: peer is %d and tag %d on rank %d of %d; expected another rank and a tag of at "
-                       "least 0", peer, tag,
-                       me->rank, me->hub->n_ranks);
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "transport of threads: peer is %d and tag %d on rank %d of %d; expected another rank and a tag of at "
+            "least 0",
+            peer, tag, me->rank, me->hub->n_ranks);
     if (me->is_over)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "the ranks stopped after a failure; this transport cannot be used again");
@@ -132,9 +134,9 @@ static void deliver(graft_request *receive, const void *data, uint64_t bytes)
 static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                             graft_request **request, graft_error *error)
 {
-    struct endpoint *me = self, *peer;
-    graft_request   *mine = NULL, *receive, *message = NULL;
-    const int32_t    rc = fill(me, to, tag, &mine, error);
+    struct mailbox *me = self, *peer;
+    graft_request  *mine = NULL, *receive, *message = NULL;
+    const int32_t   rc = fill(me, to, tag, &mine, error);
 
     if (rc < 0) return rc;
     if (bytes <= EAGER_BYTES && (message = take(me, error)) == NULL) {
@@ -170,9 +172,9 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
 static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
                                graft_request **request, graft_error *error)
 {
-    struct endpoint *me = self;
-    graft_request   *mine = NULL, *message;
-    const int32_t    rc = fill(me, from, tag, &mine, error);
+    struct mailbox *me = self;
+    graft_request  *mine = NULL, *message;
+    const int32_t   rc = fill(me, from, tag, &mine, error);
 
     if (rc < 0) return rc;
     mine->sends = 0;
@@ -204,10 +206,10 @@ static int32_t threads_test(void *self, graft_request *request, int32_t *done, g
     return GRAFT_OK;
 }
 
-static int32_t threads_give_up(void *self, graft_request *request)
+static int32_t threads_cancel(void *self, graft_request *request)
 {
-    struct endpoint *me = self, *box = request->sends ? request->to : me;
-    struct queue    *queue = request->sends ? &box->messages : &box->receives;
+    struct mailbox *me = self, *box = request->sends ? request->to : me;
+    struct queue   *queue = request->sends ? &box->messages : &box->receives;
 
     pthread_mutex_lock(&box->lock);
     for (graft_request **link = &queue->first; *link != NULL; link = &(*link)->next) {
@@ -224,7 +226,7 @@ static int32_t threads_give_up(void *self, graft_request *request)
 
 static void threads_abandon(void *self)
 {
-    ((struct endpoint *)self)->is_over = 1;
+    ((struct mailbox *)self)->is_over = 1;
 }
 
 static void free_list(const graft_host *host, graft_request *request)
@@ -239,7 +241,7 @@ static void free_list(const graft_host *host, graft_request *request)
 
 static void threads_close(void *self)
 {
-    struct hub      *hub = ((struct endpoint *)self)->hub;
+    struct hub      *hub = ((struct mailbox *)self)->hub;
     const graft_host host = hub->host;
 
     if (atomic_fetch_sub(&hub->open, 1) > 1) return;
@@ -264,7 +266,7 @@ int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_tr
     hub->n_ranks = n_ranks;
     atomic_init(&hub->open, n_ranks);
     for (int32_t i = 0; i < n_ranks; i++) {
-        struct endpoint *at = &hub->at[i];
+        struct mailbox *at = &hub->at[i];
 
         pthread_mutex_init(&at->lock, NULL);
         queue_init(&at->messages);
@@ -280,7 +282,7 @@ int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_tr
                                            .send = threads_send,
                                            .receive = threads_receive,
                                            .test = threads_test,
-                                           .give_up = threads_give_up,
+                                           .cancel = threads_cancel,
                                            .close = threads_close,
                                            .abandon = threads_abandon };
     }

@@ -132,9 +132,9 @@ done:
     return rc;
 }
 
-static int32_t keep_waiting(void *beat, graft_error *error)
+static int32_t send_heartbeat(void *heartbeat, graft_error *error)
 {
-    return gr_beat(beat, error);
+    return gr_heartbeat(heartbeat, error);
 }
 
 /* What rank 0 does while the others wait. */
@@ -145,8 +145,8 @@ static int32_t choose(graft_graph *g, struct structure *s, enum gr_partition_met
     const struct gr_slice      whole = { &rows, 0, s->trains };
     struct gr_partition_choice choice;
     struct gr_partition_cost   cost;
-    struct gr_beat             beat = { .comm = g->comm };
-    const struct gr_meanwhile  meanwhile = { keep_waiting, &beat };
+    struct gr_heartbeat        heartbeat = { .comm = g->comm };
+    const struct gr_meanwhile  meanwhile = { send_heartbeat, &heartbeat };
     graft_error                late = GRAFT_INIT(graft_error);
     int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
 
@@ -158,7 +158,7 @@ static int32_t choose(graft_graph *g, struct structure *s, enum gr_partition_met
                  gr_option_text(g->context, GR_OPTION_PARTITION), choice.why, bytes_per_second * 1e-6);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
-    if (rc == GRAFT_ERR_PEER || gr_beat_end(&beat, &late) == GRAFT_OK) return rc;
+    if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(&heartbeat, &late) == GRAFT_OK) return rc;
     *error = late;
     return GRAFT_ERR_PEER;
 }

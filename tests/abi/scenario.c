@@ -372,7 +372,7 @@ static int32_t pass_message(graft_transport *ranks, char *data, char *copy, uint
 
     TRY(ranks[0].send(ranks[0].self, 1, 7, data, bytes, &sent, error));
     rc = ranks[1].receive(ranks[1].self, 0, 7, copy, bytes, &received, error);
-    if (rc < 0 && ranks[0].give_up(ranks[0].self, sent) != 1) watch_blame("a message is out of hand");
+    if (rc < 0 && ranks[0].cancel(ranks[0].self, sent) != 1) watch_blame("a message is out of hand");
     TRY(rc);
     TRY(ranks[1].test(ranks[1].self, received, &done, error));
     if (!done) watch_blame("a message of %llu bytes did not arrive", (unsigned long long)bytes);

@@ -115,10 +115,10 @@ static int32_t faulty_test(void *self, graft_request *request, int32_t *done, gr
     return rc;
 }
 
-static int32_t faulty_give_up(void *self, graft_request *request)
+static int32_t faulty_cancel(void *self, graft_request *request)
 {
     struct faulty *f = self;
-    const int32_t  rc = request->inner != NULL ? f->inner.give_up(f->inner.self, request->inner) : 1;
+    const int32_t  rc = request->inner != NULL ? f->inner.cancel(f->inner.self, request->inner) : 1;
 
     release(request);
     return rc && !f->keeps;
@@ -146,7 +146,7 @@ graft_transport faulty_wrap(struct faulty *faulty)
     wrapped.send = faulty_send;
     wrapped.receive = faulty_receive;
     wrapped.test = faulty_test;
-    wrapped.give_up = faulty_give_up;
+    wrapped.cancel = faulty_cancel;
     wrapped.close = faulty_close;
     wrapped.abandon = faulty_abandon;
     return wrapped;

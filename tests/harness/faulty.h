@@ -28,7 +28,7 @@ struct faulty {
     int64_t         calls;   /* sends and receives so far */
     int32_t         is_hit;  /* 1: the fault has been in effect */
     int32_t         is_dead;
-    int32_t         keeps;   /* 1: of a message that is given up it says that memory may still be touched */
+    int32_t         keeps;   /* 1: it says of a cancelled message that its memory may still be touched */
     int64_t         hold;    /* what comes has arrived when it was tested for so many times; control messages at once */
     int64_t         tests;   /* of messages, so far, and: */
     int64_t         listens; /* of control messages */

@@ -162,7 +162,7 @@ static int32_t pass(graft_transport *t, uint64_t bytes, uint64_t expected, graft
         rc = t->test(t->self, request[0], &done[0], error);
         if (rc == GRAFT_OK) continue;
         while (!done[1]) TRY(t->test(t->self, request[1], &done[1], error));
-        t->give_up(t->self, request[0]);
+        t->cancel(t->self, request[0]);
         return error->code;
     }
     for (uint64_t i = 0; i < bytes; i++)
@@ -305,7 +305,7 @@ static void test_end(graft_error *error)
     MPI_Finalize();
     later = t.send(t.self, (t.rank + 1) % t.n_ranks, 5, &byte, 1, &another, error);
     if (request != NULL && t.test(t.self, request, &done, error) != GRAFT_ERR_STATE) rc = -1;
-    if (request != NULL && t.give_up(t.self, request) != 1) rc = -1;
+    if (request != NULL && t.cancel(t.self, request) != 1) rc = -1;
     t.close(t.self);
     if (rank > 0) return;
     ok(rc == GRAFT_OK && later == GRAFT_ERR_STATE, "after MPI_Finalize() calls say that it has ended");

@@ -212,7 +212,7 @@ static int32_t check_comparison(struct rank *r)
 
             values[2] = (uint64_t)r->rank;
             rc = gr_comm_compare(r->comm, r->rank == odd ? others : names, values, mine, &r->error);
-            if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "all ranks must call the same") == NULL)
+            if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "all ranks must make the same calls") == NULL)
                 rank_blame(r, "another call gave %d: %s", rc, r->error.message);
         }
     }
@@ -297,8 +297,9 @@ static int32_t share(struct rank *r)
     gr_comm_destroy(r->comm);
     r->comm = NULL;
     rc = gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
-    return rc == GRAFT_ERR_PEER && strstr(r->error.message, "parted") != NULL ? GRAFT_OK
-                                                                              : rank_blame(r, "it was had again");
+    return rc == GRAFT_ERR_PEER && strstr(r->error.message, "cannot be used again") != NULL
+               ? GRAFT_OK
+               : rank_blame(r, "it was had again");
 }
 
 static void test_share(void)
@@ -352,10 +353,10 @@ enum work { WORKS_ON, FALLS_SILENT, LOSES_A_RANK, MISSES_A_RANK };
 
 static int32_t at_work(struct rank *r)
 {
-    const enum work *work = r->all->arg;
-    struct gr_beat   beat = { 0 };
-    double           end;
-    int32_t          rc;
+    const enum work    *work = r->all->arg;
+    struct gr_heartbeat heartbeat = { 0 };
+    double              end;
+    int32_t             rc;
 
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     if (r->rank != 1) {
@@ -363,13 +364,13 @@ static int32_t at_work(struct rank *r)
         if (*work == MISSES_A_RANK && r->rank == 3) usleep((useconds_t)(2.5e6 * r->all->timeout));
         return gr_comm_attend(r->comm, &r->error);
     }
-    beat.comm = r->comm;
+    heartbeat.comm = r->comm;
     for (end = gr_seconds() + 3 * r->all->timeout; gr_seconds() < end; usleep(1000))
-        if (*work != FALLS_SILENT) TRY(gr_beat(&beat, &r->error));
-    return gr_beat_end(&beat, &r->error);
+        if (*work != FALLS_SILENT) TRY(gr_heartbeat(&heartbeat, &r->error));
+    return gr_heartbeat_end(&heartbeat, &r->error);
 }
 
-static int32_t beats(struct rank *r)
+static int32_t send_heartbeats(struct rank *r)
 {
     int32_t rc = at_work(r);
 
@@ -377,14 +378,14 @@ static int32_t beats(struct rank *r)
     return rc < 0 ? rc : gr_comm_agree(r->comm, rc, &r->error);
 }
 
-static void test_beats(int32_t n_ranks, enum work work, const char *words)
+static void test_heartbeats(int32_t n_ranks, enum work work, const char *words)
 {
     static struct ranks ranks;
     const int32_t       status = work == WORKS_ON ? GRAFT_OK : GRAFT_ERR_PEER;
     const char         *fault;
     int                 good = 1;
 
-    ranks_init(&ranks, n_ranks, 0.5, beats, &work);
+    ranks_init(&ranks, n_ranks, 0.5, send_heartbeats, &work);
     ranks_run(&ranks);
     for (int32_t i = 0; i < n_ranks; i++) {
         const struct rank *r = &ranks.at[i];
@@ -457,7 +458,7 @@ static int32_t make_again(struct rank *r)
     begin = gr_seconds();
     if (gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &again) != GRAFT_ERR_PEER)
         rank_blame(r, "a comm was made after a failure");
-    if (strstr(again.message, "parted") == NULL) rank_blame(r, "the second try says: %s", again.message);
+    if (strstr(again.message, "cannot be used again") == NULL) rank_blame(r, "the second try says: %s", again.message);
     if (gr_seconds() - begin > 0.5) rank_blame(r, "the second try took %.1f s", gr_seconds() - begin);
     return rc;
 }
@@ -497,13 +498,13 @@ int main(void)
     test_alone();
     test_collectives();
     test_share();
-    test_lost(0, "all ranks must call the same");
+    test_lost(0, "all ranks must make the same calls");
     test_lost(1, ", expected ");
-    test_beats(2, WORKS_ON, "");
-    test_beats(7, WORKS_ON, "");
-    test_beats(4, FALLS_SILENT, "rank 1 did not answer");
-    test_beats(5, LOSES_A_RANK, "rank 2: out of luck");
-    test_beats(4, MISSES_A_RANK, "rank 3 did not answer");
+    test_heartbeats(2, WORKS_ON, "");
+    test_heartbeats(7, WORKS_ON, "");
+    test_heartbeats(4, FALLS_SILENT, "rank 1 did not answer");
+    test_heartbeats(5, LOSES_A_RANK, "rank 2: out of luck");
+    test_heartbeats(4, MISSES_A_RANK, "rank 3 did not answer");
     test_memory();
     test_again(0);
     test_again(1);

@@ -102,14 +102,14 @@ static void test_others(void)
     ok(memcmp(page, sent, BYTES) == 0 && !atomic_load(&waited_in_vain), "as it was sent");
 }
 
-static void test_give_up(void)
+static void test_cancel(void)
 {
     graft_request *request;
     pthread_t      thread;
 
     request = begin_copy(&thread);
     atomic_store(&may_go_on, 1);
-    ok(ranks[0].give_up(ranks[0].self, request) == 1 && atomic_load(&copied) && memcmp(page, sent, BYTES) == 0,
+    ok(ranks[0].cancel(ranks[0].self, request) == 1 && atomic_load(&copied) && memcmp(page, sent, BYTES) == 0,
        "one that is given up while it is copied is copied first");
     pthread_join(thread, NULL);
 }
@@ -143,7 +143,7 @@ int main(void)
     sigaction(SIGSEGV, &action, NULL);
     if (page == MAP_FAILED || gr_rank_threads_create(&host, RANKS, ranks, &error) < 0) exit(2);
     test_others();
-    test_give_up();
+    test_cancel();
     for (int i = 0; i < RANKS; i++) ranks[i].close(ranks[i].self);
     munmap(page, page_bytes);
     return done();
