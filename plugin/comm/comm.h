@@ -1,4 +1,4 @@
-/* Ranks over a transport: messages whose every wait has a deadline, and one agreement of all ranks when something fails.
+/* Ranks over a transport: messages whose every wait has a deadline, and one agreement of all ranks when a rank fails.
  *
  * All ranks make the same collective calls in the same order. When one rank fails inside such a call, or has waited too
  * long, it notifies all others. The ranks that still run agree on one sentence and on the rank at fault, and each

@@ -1,5 +1,5 @@
-/* Transports from modules. The module of an MPI is linked with the library of that MPI. It is loaded only if the process
- * has this MPI already, or has none and asks for one to be started, so that no process ever gets a second MPI.
+/* Transports from modules. The module of an MPI is linked with the library of that MPI. It is loaded only if the
+ * process has this MPI already, or has none and asks for one to be started, so that no process ever gets a second MPI.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/open.h"
 
