@@ -1,5 +1,4 @@
-/* What a trainer of graft_train.h can be asked about its own work: where the time went, what memory is for, what ranks
- * send one another.
+/* Reports of a trainer of graft_train.h about its own work: time, memory, and messages between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_ACCOUNT_H
 #define GRAFT_ACCOUNT_H
@@ -8,102 +7,106 @@
 
 GRAFT_EXTERN_C_BEGIN
 
-/** Which pass a span belongs to; predict() is an evaluation too. */
+/** The pass that a span belongs to; predict() counts as an evaluation. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
 
-/** A stretch of time: a phase, as the thread of the caller saw it, from before its team began to after all had ended;
- *  or, in those that follow it, first its parts, if it exchanges rows with other ranks, and then the share that one
- *  thread of the team had in it. Phases follow one another, and so do the parts of one, which are all of it: of
- *  what "attention" gathers the first two are in one phase, and "local" and what follows in the next. A thread that had
- *  no share has no span, nor have those of modules that do not say when their threads work ("graphblas"). */
+/** An interval of time. There are three kinds:
+ *
+ *      a phase    (thread 0, part 0): the calling thread, from before a thread team starts until all of it has ended
+ *      a part     (thread 0, part 1): follows its phase if that exchanges rows with other ranks
+ *      a share    (thread > 0): follows the parts; the work of one thread of the team in the phase
+ *
+ *  Phases do not overlap. The parts of a phase cover all of it, except for "attention", whose gather has its first two
+ *  parts in one phase and "local" and the rest in the next one. A thread without work has no share, and neither have
+ *  threads of modules that do not report times ("graphblas"). */
 typedef struct graft_span {
     uint32_t    size;
-    int32_t     layer;  /**< -1: of none */
-    int32_t     pass;   /**< GRAFT_PASS_... */
-    int32_t     thread; /**< 0: the phase, or a part; from 1 on: the share of this thread, of which 1 is the caller's */
-    const char *phase;  /**< "aggregate"; "update": products with weights, and the pass over rows where it follows one;
-                            "rows": that pass (bias, norm, ReLU, dropout) by itself; "attention"; "loss"; "optimizer";
-                            "labels": the choice of those that are input (label_rate), with the sum of their number;
-                            over ranks "reduce": the sums of losses and gradients, and "adapt": the choice of adaptive
-                            bits. Of a part: "pack": rows for others are made, sealed and sent; "local": what needs no
-                            others; "wait"; "unpack": rows of others are checked and added. Static */
-    int64_t     epoch;  /**< epochs behind when it was recorded */
+    int32_t     layer;      /**< -1: of no layer */
+    int32_t     pass;       /**< GRAFT_PASS_... */
+    int32_t     thread;     /**< 0: a phase or a part; n > 0: the share of thread n, of which 1 is the calling thread */
+    const char *phase;      /**< static. A phase is "aggregate"; "update": products with weights, and the row operations
+                            fused with them; "rows": row operations alone (bias, norm, ReLU, dropout); "attention";
+                            "loss"; "optimizer"; "labels": the draw of labels that are input (label_rate) and the sum
+                            of their number; over ranks "reduce": sums of losses and gradients, and "adapt": the
+                            choice of adaptive bits. A part is "pack": rows are aggregated, encoded and sent; "local":
+                            work that needs no other rank; "wait"; "unpack": received rows are checked and added */
+    int64_t     epoch;      /**< epochs completed when the span was recorded */
     double      begin, end; /**< seconds since create() */
-    double      bytes;      /**< that were asked for, each time they were; 0 where it was not counted */
-    double      flops;      /**< likewise; both 0 in a part and in the share of a thread */
-    double      waited;     /**< seconds between begin and end in which the thread waited: in a share for anything, in a
-                                 phase and in its parts for the rows of other ranks */
-    int32_t     threads;    /**< that the trainer could use */
-    int32_t     part;       /**< 1: a part of the phase before it, whose time is counted there */
+    double      bytes;      /**< bytes requested from memory, each access counted; 0 where not counted */
+    double      flops;      /**< floating-point operations; both are 0 in a part and in a share */
+    double      waited;     /**< seconds of waiting between begin and end: in a share for anything, in a phase and its
+                                 parts for rows of other ranks */
+    int32_t     threads;    /**< the number of threads that the trainer could use */
+    int32_t     part;       /**< 1: a part of the phase before it, whose time includes it */
 } graft_span;
 
-/** One thing that a trainer uses memory for. */
+/** The memory of a trainer for one purpose. */
 typedef struct graft_ledger_item {
     uint32_t    size;
     uint32_t    reserved;
-    const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients",
+    const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients" or
                             "messages"; static */
-    const char *help;  /**< what that is, a line; static */
-    int64_t     bytes; /**< beside the arrays of the data set */
+    const char *help;  /**< one line of description; static */
+    int64_t     bytes; /**< in addition to the arrays of the data set */
 } graft_ledger_item;
 
-/** What messages of a trainer over ranks bring to one rank, or to all together. Rows are those of one sum over
- *  neighbours in one direction, for all vertices; a step may do with fewer (row_masks), and its bytes are those. */
+/** Messages of a trainer over ranks, received by one rank or by all. Rows are those of one aggregation in one direction
+ *  over all vertices; a step may exchange fewer (row_masks), and its bytes count those. */
 typedef struct graft_traffic {
     uint32_t size;
-    int32_t  rank;                 /**< -1: all */
-    int64_t  cut_edges;            /**< entries whose column has another owner than their row, after symmetrize */
-    int64_t  halo_rows;            /**< that come to the rank; 0 for mlp */
+    int32_t  rank;                 /**< -1: all ranks */
+    int64_t  cut_edges;            /**< edges whose vertices have different owners, after symmetrize */
+    int64_t  halo_rows;            /**< rows that the rank receives; 0 for mlp */
     int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
-    int64_t  halo_bytes_per_epoch; /**< of rows in all layers and both directions of the last step; what is
-                                        aggregated once (reuse_input) counts in the step that does it */
-    int64_t  halo_bytes_if_post;
-    double   wait_seconds;     /**< in which this rank did nothing but wait for rows, since create() */
-    double   exchange_seconds; /**< from the first send to the last arrival, likewise */
-    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds; 0 before there was an exchange */
-    int64_t  stale_epochs_max; /**< of the oldest rows that a step used since create(), how many epochs before; the same
-                                    on all ranks. 0 without halo.async */
-    int64_t  epochs_waited;    /**< steps since create() that used rows of their own, with halo.async; likewise */
+    int64_t  halo_bytes_per_epoch; /**< bytes of rows in all layers and both directions of the last step; a constant
+                                        aggregate (reuse_input) counts in the step that computes it */
+    int64_t  halo_bytes_if_post;   /**< the same with raw rows only */
+    double   wait_seconds;         /**< seconds since create() in which this rank only waited for rows */
+    double   exchange_seconds;     /**< seconds since create() from the first send to the last receive of exchanges */
+    double   overlap_fraction;     /**< 1 - wait_seconds / exchange_seconds; 0 before the first exchange */
+    int64_t  stale_epochs_max; /**< the largest staleness of rows used by a step since create(), in epochs; the same on
+                                    all ranks; 0 without halo.staleness */
+    int64_t  epochs_waited;    /**< synchronous steps since create() with halo.staleness; the same on all ranks */
 } graft_traffic;
 
 /** What one layer exchanged in the last step, in one direction. */
 typedef struct graft_traffic_item {
     uint32_t size;
-    int32_t  rank; /**< -1: all, where what comes and what goes is the same */
+    int32_t  rank; /**< -1: all ranks, for which received and sent counts are equal */
     int32_t  layer;
-    int32_t  pass;      /**< GRAFT_PASS_FORWARD: rows go to those that gather them; _BACKWARD: gradients go back */
-    int64_t  exchanges; /**< in the step: 0, 1, or with recompute 2 */
-    int64_t  rows;      /**< that came to the rank, in all of these */
-    int64_t  rows_sent; /**< that went from it */
-    int64_t  bytes;     /**< of the rows that came. Each message has 64 bytes more, its frame */
+    int32_t  pass;      /**< GRAFT_PASS_FORWARD: rows go to the ranks that gather them; _BACKWARD: their gradients */
+    int64_t  exchanges; /**< in the step: 0, 1, or 2 with recompute */
+    int64_t  rows;      /**< received rows, in all of these exchanges */
+    int64_t  rows_sent; /**< sent rows */
+    int64_t  bytes;     /**< of the received rows with their parameters; each message has a frame of 64 bytes more */
     int64_t  bytes_sent;
-    int64_t  messages; /**< in which they came */
+    int64_t  messages; /**< received */
     int64_t  messages_sent;
-    int64_t  looked_at; /**< rows that the asking rank sent in few bits since create() and that option "halo.error"
-                             looked at. This and what follows: of the asking rank, else 0. */
-    double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2, for what came of each */
-    double   expected;  /**< of these by the theory of the code; see graft_codec_error */
-    int64_t  rows_by_bits[6];  /**< rows_sent by the bits of their elements: [i] in 2^i, [5] as they are */
-    int32_t  code;             /**< GRAFT_CODEC_... of rows in 8 bits or fewer, of the last step that sent such; or 0 */
-    int32_t  rounding;         /**< GRAFT_ROUND_... of these: it says what is expected */
-    int64_t  stale_epochs;     /**< of the rows that the last step used, how many epochs before they are of: 0 without
-                                   halo.async */
-    int64_t  stale_epochs_max; /**< likewise, of the steps since create() */
-    double   expected_share;   /**< what adaptive bits, as they are now, are expected to lose in a step: the share of
-                                    weight |x|^2 of the rows of all ranks that halo.error_limit limits; else 0 */
+    int64_t  looked_at;       /**< quantized rows that the calling rank sent since create() and that option "halo.error"
+                             sampled. This and the following fields are 0 for other ranks */
+    double   nmse;            /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
+    double   expected;        /**< the theoretical expectation of nmse; see graft_codec_error */
+    int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
+    int32_t  code;            /**< GRAFT_CODEC_... of rows in 8 bits or fewer in the last step that sent such, or 0 */
+    int32_t  rounding;        /**< GRAFT_ROUND_... of these rows */
+    int64_t  stale_epochs;    /**< staleness of the rows that the last step used, in epochs; 0 without
+                                    halo.staleness */
+    int64_t  stale_epochs_max; /**< the largest since create() */
+    double   expected_share;   /**< the expected relative error of a step with the current adaptive bits, weighted, over
+                                    the rows of all ranks, as halo.budget=error limits it; else 0 */
 } graft_traffic_item;
 
-/** What one layer sent from the asking rank to another in one direction. */
+/** What one layer sent from the calling rank to another in one direction. */
 typedef struct graft_traffic_pair {
     uint32_t size;
-    int32_t  peer; /**< that it went to */
+    int32_t  peer; /**< the receiving rank */
     int32_t  layer;
-    int32_t  pass;      /**< as graft_traffic_item */
+    int32_t  pass;      /**< as in graft_traffic_item */
     int64_t  rows;      /**< in the last step */
-    int64_t  bytes;     /**< of these, with their parameters, without the 64 of a frame */
-    int64_t  rows_raw;  /**< of these, those that went as they are besides, since one in the message fit no code (see
-                             halo.nonfinite); these bytes are in bytes_raw, and in no other count */
-    int64_t  looked_at; /**< this and what follows: since create(), of rows in few bits; see graft_traffic_item */
+    int64_t  bytes;     /**< of these rows with their parameters, without frames */
+    int64_t  rows_raw;  /**< of these rows, those that were also sent unquantized, because a row of their message has
+                             no code (see halo.nonfinite); their bytes count only in bytes_raw */
+    int64_t  looked_at; /**< sampled quantized rows since create(); this, nmse and expected as in graft_traffic_item */
     double   nmse;
     double   expected;
     int64_t  bytes_raw; /**< in the last step */

@@ -1,5 +1,5 @@
-/* "graft.aggregate/1": the product of the matrix of a graph over ranks with one row for each vertex, in which every
- * rank gives the rows of the vertices it owns, and gets those.
+/* "graft.aggregate/1": the product of the adjacency matrix of a distributed graph with one row per vertex. Every rank
+ * passes the rows of the vertices that it owns, and receives the results of these vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_AGGREGATE_H
 #define GRAFT_AGGREGATE_H
@@ -11,173 +11,168 @@ GRAFT_EXTERN_C_BEGIN
 
 #define GRAFT_AGGREGATE_ID "graft.aggregate/1"
 
-/** Which rows go from rank to rank, and the matrices that make them and take them. */
+/** The rows that ranks send to each other, and the matrices that aggregate sent and received rows. */
 typedef struct graft_plan graft_plan;
 
 enum {
-    GRAFT_PLAN_TRANSPOSED = 1u /**< have what passes with GRAFT_AGGREGATE_TRANSPOSE need, too: as much memory again */
+    GRAFT_PLAN_TRANSPOSED = 1u /**< also prepare for passes with GRAFT_AGGREGATE_TRANSPOSE: twice the memory */
 };
 
-/** How a plan is made. All fields are the same on all ranks. */
+/** Parameters of a plan. All fields are the same on all ranks. */
 typedef struct graft_plan_args {
     uint32_t    size;
     uint32_t    flags;  /**< GRAFT_PLAN_... */
-    int64_t     width;  /**< columns of the widest pass that is to allocate nothing. 0: buffers are made at first use */
-    graft_dtype dtype;  /**< of its elements, GRAFT_F32 or GRAFT_F64; 0: as the values of the graph, else GRAFT_F32 */
-    int32_t     layers; /**< with halo.async or adaptive halo.bits, passes have `layer` below it; 0: 1. Of each layer
-                             rows and messages of both directions are kept, of the width of its passes. */
+    int64_t     width;  /**< columns of the widest pass for which buffers are allocated now; 0: at first use */
+    graft_dtype dtype;  /**< type of the elements, GRAFT_F32 or GRAFT_F64; 0: that of the graph's values, or F32 */
+    int32_t     layers; /**< with halo.staleness or adaptive bits the number of layers, 0 meaning 1: passes have a
+                             `layer` below it. For each layer and direction received rows and messages are stored */
 } graft_plan_args;
 
 enum {
-    GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< with the transpose of A: the backward pass */
-    GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= what comes, with the first operation of the semiring */
-    GRAFT_AGGREGATE_EXACT = 4u,      /**< rows travel as they are, whatever option "halo.bits" says, and APART */
-    GRAFT_AGGREGATE_APART = 8u, /**< no step of its layer: it uses its own rows, whatever option "halo.async" says, and
-                                     all of them in as many bits; steps do not notice it */
-    GRAFT_AGGREGATE_WAIT = 16u  /**< a step that uses its own rows, whatever option "halo.async" says */
+    GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< use the transpose of A, for the backward pass */
+    GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= result, with the first operation of the semiring */
+    GRAFT_AGGREGATE_EXACT = 4u,      /**< send rows unquantized whatever option "halo.codec" says; implies APART */
+    GRAFT_AGGREGATE_APART = 8u, /**< not a training step of its layer: it uses current rows, all with the same number of
+                                     bits, and neither reads nor changes stored rows */
+    GRAFT_AGGREGATE_WAIT = 16u  /**< a training step that uses current rows whatever option "halo.staleness" says */
 };
 
-/** One pass; see begin(). What stands above `threads` is the same on all ranks: messages tell it, and one that tells
- *  something else ends in ERR_PEER. */
+/** One pass; see begin(). The fields before `threads` are the same on all ranks: frames carry them, and a difference
+ *  ends in ERR_PEER. */
 typedef struct graft_aggregate_args {
     uint32_t           size;
     graft_semiring     semiring;
     uint32_t           flags; /**< GRAFT_AGGREGATE_... */
-    int32_t            layer; /**< of the caller's counting; in the frames of messages with `epoch`, where it finds out
-                                   that ranks have lost one another */
+    int32_t            layer; /**< numbered by the caller; frames carry it and `epoch` to detect ranks that are out of
+                                   step */
     int64_t            epoch;
-    int32_t            threads; /**< at most so many; 0: as the option "threads" says */
+    int32_t            threads; /**< at most this many; 0: option "threads" */
     uint32_t           reserved;
-    const graft_dense *x;         /**< [n_owned x w]; the struct for the call, the elements until end() */
-    const graft_dense *out;       /**< [n_owned x w] of the type of x; likewise. Must not overlap x. */
+    const graft_dense *x;         /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
+    const graft_dense *out;       /**< [n_owned x w] of the type of x, borrowed likewise. Must not overlap x. */
     const void        *row_scale; /**< [n_owned] of that type, or NULL; borrowed until end(). Sums only. */
     double            *times;     /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
 } graft_aggregate_args;
 
-/** What a plan does, on one rank or on all. Rows are those of one pass in one direction; they are the same in the
- *  other. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes, where option "halo.bits" is 32;
- *  else rows have as many as graft_codec.row_bytes() says, and `bytes_sent` has what it came to. */
+/** Counts of a plan, for one rank or for all. Rows are those of one pass in one direction; both directions have the
+ *  same number. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
+ *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. */
 typedef struct graft_plan_info {
     uint32_t size;
     int32_t  rank;              /**< -1: all ranks */
-    int64_t  n_cut;             /**< entries that are served by messages to the rank */
-    int64_t  halo_rows;         /**< rows that come to the rank */
-    int64_t  halo_rows_sent;    /**< rows that it sends; all: halo_rows */
-    int64_t  halo_rows_raw;     /**< of halo_rows, rows of vertices as they are; the others are partial results */
-    int64_t  halo_rows_if_post; /**< halo_rows, if none were partial results; with halo.cover = post */
-    int64_t  halo_rows_if_pre;  /**< if all were; with halo.cover = pre */
-    int64_t  messages;          /**< ranks from which rows come; all: the sum */
-    int64_t  bytes;  /**< that the plan holds beside the graph, without what kernels prepared; of others as made */
-    int64_t  passes; /**< that have ended. This and what follows: of the asking rank, else 0. */
-    double   wait_seconds;     /**< in which end() did nothing but wait, in all passes */
-    double   exchange_seconds; /**< from the first send in begin() until all messages were there, in all passes */
-    double   overlap_fraction; /**< 1 - wait_seconds / exchange_seconds: the share of the exchange that other work
-                                     hid; 0 before there was one */
-    int64_t  bytes_sent;       /**< of rows in all passes, with parameters, without the 64 of a message */
-    int64_t  bytes_raw; /**< beside these, of rows that went once more as they are, since one in their message fit no
-                              code (see "halo.nonfinite") */
-    int64_t  looked_at; /**< rows that went in few bits and that option "halo.error" looked at */
-    double   nmse;      /**< sum over these of |x - x'|^2 / |x|^2 */
-    double   expected;  /**< of these by the theory of the code; see graft_codec_error */
-    double   expected_share;   /**< of all layers and directions the largest share of weight |x|^2 of the rows of all
-                                    ranks that adaptive bits, as they are now, are expected to lose; else 0 */
-    int64_t  stale_epochs_max; /**< of the oldest rows that a pass used, how many epochs before; see "halo.async" */
+    int64_t  n_cut;             /**< cut edges whose row the rank owns */
+    int64_t  halo_rows;         /**< rows that the rank receives */
+    int64_t  halo_rows_sent;    /**< rows that it sends; all ranks: halo_rows */
+    int64_t  halo_rows_raw;     /**< raw (post-aggregated) rows among halo_rows; the others are partial sums */
+    int64_t  halo_rows_if_post; /**< halo_rows with halo.cover = post: raw rows only */
+    int64_t  halo_rows_if_pre;  /**< halo_rows with halo.cover = pre: partial sums only */
+    int64_t  messages;          /**< ranks from which it receives rows; all ranks: the sum */
+    int64_t  bytes;             /**< memory of the plan beside the graph, without what kernels prepared; of other ranks
+                                     as of create() */
+    int64_t  passes;            /**< completed passes. This and the following fields are 0 for other ranks */
+    double   wait_seconds;      /**< in which end() only waited, in all passes */
+    double   exchange_seconds;  /**< from the first send in begin() until all messages have arrived, in all passes */
+    double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of communication hidden behind other
+                                     work; 0 before the first exchange */
+    int64_t  bytes_sent;        /**< of rows in all passes, with parameters, without frames */
+    int64_t  bytes_raw;         /**< in addition, of rows that were also sent unquantized, because a row of their
+                                     message has no code (see "halo.nonfinite") */
+    int64_t  looked_at;         /**< quantized rows that option "halo.error" sampled */
+    double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */
+    double   expected;          /**< the theoretical expectation of nmse; see graft_codec_error */
+    double   expected_share;    /**< the largest expected relative error of all layers and directions with the current
+                                     adaptive bits, as halo.budget=error limits it; else 0 */
+    int64_t  stale_epochs_max;  /**< the largest staleness of rows that a pass used, in epochs */
 } graft_plan_info;
 
 typedef struct graft_aggregate {
     uint32_t size;
     uint32_t reserved;
 
-    /** Make a plan. An entry of the matrix whose column belongs to rank q and whose row to rank p is served by the row
-     *  of its column, which q sends as it is and p aggregates ("post"), or by a partial result for its row, which q
-     *  aggregates ("pre"). Option "halo.cover": `hybrid` makes the rows from q to p a minimum vertex cover of these
-     *  entries, as many as a maximum matching has pairs (Koenig 1931), below which no choice can go; of these covers
-     *  it is the one with the most raw rows. `pre` and `post` are for comparison.
+    /** Create a plan. A cut edge from a column of rank q to a row of rank p is served either by the raw row of its
+     *  column, which p aggregates ("post"), or by a partial sum for its row, which q aggregates ("pre"). Option
+     *  "halo.cover" chooses the rows from q to p: `hybrid` is a minimum vertex cover of these edges, which has as many
+     *  rows as a maximum matching has pairs (Koenig 1931), a lower bound for any choice; among minimum covers it is the
+     *  one with the most raw rows. `pre` and `post` are for comparison.
      *
-     * \param[in]  graph  Lives on as long as its plans, destroyed or not.
-     * \param[in]  args   Or NULL: as one that is zero but for its size.
-     * \param[out] plan   Untouched on failure.
-     * \return OK; ERR_ARG (null, unknown flags, dtype or width; values of another type than dtype; ranks that
-     *         disagree); ERR_OPTION (halo.bytes_limit and halo.error_limit, or one of them without adaptive bits);
-     *         ERR_UNSUPPORTED (more than 2147483647 rows would come to a rank); ERR_NOMEM; ERR_PEER. See graft_graphs
-     *         for what ranks agree on.
-     * [one-caller] [starts-openmp]. Collective. Memory: see info(); what stays and what is needed while it works are
-     * together at most 64 bytes for each cut entry of the rank and 24 for each vertex it owns, without values, buffers
-     * and what transposed passes need. Source: SuperGCN, Algorithm 2. Since 1. */
+     * \param[in]  graph  Stays allocated as long as its plans, even if it is destroyed before them.
+     * \param[in]  args   NULL is the same as a struct of zeros with its size set.
+     * \param[out] plan   Unchanged on failure.
+     * \return OK; ERR_ARG (null; unknown flags, dtype or width; values of another type than dtype; ranks that
+     *         disagree); ERR_OPTION (halo.budget without adaptive bits); ERR_UNSUPPORTED (a rank would receive more
+     *         than 2147483647 rows); ERR_NOMEM; ERR_PEER. See graft_graphs for the agreement of ranks.
+     * [one-caller] [starts-openmp]. Collective. Memory: see info(). Kept and temporary memory together are at most 64
+     * bytes for each cut edge of the rank and 24 for each owned vertex, without values, buffers, and memory for
+     * transposed passes. Source: SuperGCN, Algorithm 2. Since 1. */
     int32_t (*create)(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error);
 
     /** Begin a pass, which computes for the rows of all ranks together
      *
      *      out = diag(row_scale) (A (+.x) x)        with GRAFT_AGGREGATE_TRANSPOSE: diag(row_scale) (A^T (+.x) x)
      *
-     *  where A has entry (v, u) for each u that v gathers from; rows without entries become 0. As graft_mxm.run(): with
-     *  GRAFT_AGGREGATE_ACCUMULATE what is computed is added to out, or out is kept where that is the maximum or
-     *  minimum.
+     *  where A has entry (v, u) for each u that v gathers from. Rows without entries become 0. With
+     *  GRAFT_AGGREGATE_ACCUMULATE the result is combined with `out` as in graft_mxm.run(). First the rows for other
+     *  ranks are aggregated and sent; then the local part of the product is computed while messages travel. Between
+     *  begin() and end() the host may do other work, and passes of other plans.
      *
-     *  With option "halo.async" rows of other ranks are used late, and end() seldom waits. A pass is the step of its
-     *  layer and direction in its epoch. If the last one was of the epoch before, of the same width and semiring, then
-     *  the rows that it sent are used in this one, and those that this one sends in the next; else, or with
-     *  GRAFT_AGGREGATE_WAIT, this one uses its own. With option "halo.smoothing" = s late rows are s times those that
-     *  the last pass used and 1 - s times those that it sent, unless it used its own; s is 0.8 unless it is set, for
-     *  training, and with 0 late rows are what was sent. A second pass of an epoch sends nothing, and uses what the
-     *  first one used. All of it depends on the arguments of passes alone, and not on when messages come. Passes that
-     *  are no steps, as in an evaluation, are GRAFT_AGGREGATE_APART. A row that no code of "halo.bits" fits ends in
-     *  ERR_PEER then, whatever option "halo.nonfinite" says. "halo.sync_every" and "halo.drift_limit" are for trainers.
-     *
-     *  Rows for others are made and sent; then the part of the product that needs no others is done, and messages move
-     *  meanwhile. Between begin() and end() the host may do other work, and other passes of other plans.
+     *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits. A pass is the
+     *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
+     *  has the same width and semiring, this step uses the rows which that one sent; otherwise, or with
+     *  GRAFT_AGGREGATE_WAIT, it is synchronous and uses current rows. With option "halo.smoothing" = s stale rows are
+     *  s times the rows used by the previous step plus 1 - s times the rows that it sent, unless it was synchronous. A
+     *  second pass of an epoch sends nothing, and uses the rows of the first. All of this depends only on the arguments
+     *  of passes, not on when messages arrive. Passes that are not training steps, as in an evaluation, are
+     *  GRAFT_AGGREGATE_APART. A quantized row without a code ends in ERR_PEER whatever option "halo.nonfinite" says.
+     *  Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
-     *         or minimum, times for no number of threads; a layer that the plan has not, with halo.async or adaptive
-     *         halo.bits); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
-     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.async, one that is
-     *         not APART): on this rank alone, nothing is sent and the plan is as before; others that begin a pass wait
-     *         for this one. ERR_PEER: the same on all ranks, also when memory fails or a kernel; with one rank, what it
-     *         was.
-     * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if w columns
-     * were reserved, or were there before; kernels prepare theirs at their first runs. `out` is undefined until end()
-     * succeeds. Since 1. */
+     *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond those
+     *         of the plan); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
+     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness one that is
+     *         not APART). These are returned on this rank only: nothing was sent, the plan is unchanged, and other
+     *         ranks that begin the pass wait for this one. ERR_PEER is the same on all ranks, also if memory or a
+     *         kernel fails; with one rank the original code is returned.
+     * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
+     * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 1. */
     int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 
-    /** End it: wait for messages, check each by its frame and its CRC32C, and aggregate what came.
+    /** End the pass: wait for messages, check the frame and CRC32C of each, and aggregate the received rows.
      *
      *  Numerics: the same bits for the same ranks, cover and kernel, whatever the number of threads. Sums are formed
-     *  of the entries of the rank itself in their order, then of rows of others in the order of ranks.
+     *  first over local edges in their order, then over rows of other ranks in the order of ranks.
      *
-     * \return OK; ERR_STATE (no pass has begun); ERR_PEER (the sentence names rank and cause).
+     * \return OK; ERR_STATE (no pass has begun); ERR_PEER (the message names rank and cause).
      * [one-caller] [starts-openmp]. Collective. Memory: as begin(). Since 1. */
     int32_t (*end)(graft_plan *plan, graft_error *error);
 
-    /** Count what rank `rank` gets and sends, or with -1 all of them together.
+    /** Report the counts of rank `rank`, or with -1 of all ranks together.
      * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Since 1. */
     int32_t (*info)(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 
-    /** Print a table of all ranks into text[capacity], cut if it is too short.
-     * \return OK; ERR_ARG. [one-caller] Not collective. Since 1. */
+    /** Print a table of all ranks into text[capacity], truncated if it is too long.
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
     int32_t (*explain)(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error);
 
-    /** Free it. NULL is legal. Sends nothing; between begin() and end() it makes the transport useless to all
-     *  ranks. With option "halo.async" it waits for rows that are on their way, as long as end() would.
+    /** Free the plan. NULL is legal. Sends nothing. Between begin() and end() it makes the transport unusable on all
+     *  ranks. With option "halo.staleness" it waits for rows in flight, at most as long as end() would.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_plan *plan);
 
-    /** Decide anew in how many bits each row goes that has adaptive ones (options "halo.bits", "halo.bits_backward"),
-     *  2, 4 or 8, by the ranges of rows in the last pass of each layer and direction; until the first call it is 8.
-     *  Rows are weighed by what the first pass of a layer and direction multiplied them with. Passes that begin later
-     *  have the new bits; rows that are on their way (option "halo.async") keep theirs. Before there was a pass it
-     *  does nothing.
+    /** Choose the number of bits of each row anew, 2, 4 or 8, where option "halo.codec" is adaptive, from the ranges of
+     *  rows in the last pass of each layer and direction; before the first call all have 8. Rows are weighted by the
+     *  squares of the factors in the first pass of the layer and direction. Passes that begin later use the new bits;
+     *  rows in flight (option "halo.staleness") keep theirs. Before the first pass the call does nothing.
      *
-     *  With option "halo.bytes_limit" as little as possible is lost in so many bytes, those of all exchanges that the
-     *  last epoch had; with "halo.error_limit" as few bytes as possible are sent, and no layer and direction loses
-     *  more than this share of the weight |x|^2 of its rows, expected for elements anywhere between two levels; and
-     *  else it is the balance of both by "halo.adapt_lambda" and the pace of messages between each two ranks, which
-     *  the first call measures.
+     *  Option "halo.budget" is the objective: with bytes:N the least expected error within N bytes, counting all
+     *  exchanges of the last epoch; with error:X the fewest bytes such that no layer and direction has an expected
+     *  error, relative to its weighted sum of |x|^2, above X; with balance:L a weighted sum of error and time, for
+     *  which the first call measures latency and bandwidth between ranks.
      * \return OK; ERR_ARG (null); ERR_STATE (a pass has begun and not ended; a plan without adaptive bits); ERR_OPTION
-     *         (a limit that cannot be met; "halo.error_limit" only when bits are decided on for the first time, later
-     *         such rows have 8 bits); ERR_NOMEM: the same on all ranks, and bits stay as they were; ERR_PEER.
-     * [one-caller] Collective. Memory while it runs: 17 bytes for each row that goes, and on rank 0 16 MB at most,
-     * unless more than 65536 pairs of ranks, layers and directions have rows; what was measured stays, 16 bytes for
-     * each rank, on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
+     *         (a budget that cannot be met; error:X only in the first call that chooses, later its rows have 8 bits);
+     *         ERR_NOMEM: the same on all ranks, and bits stay as they were; ERR_PEER.
+     * [one-caller] Collective. Memory during the call: 17 bytes for each sent row, and on rank 0 at most 16 MB, unless
+     * more than 65536 pairs of ranks, layers and directions have rows; measurements are kept, 16 bytes for each rank,
+     * on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
     int32_t (*adapt)(graft_plan *plan, graft_error *error);
 } graft_aggregate;
 

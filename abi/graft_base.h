@@ -1,4 +1,4 @@
-/* Graft base: versions, the size rule, status codes, errors, and the words used in every other header.
+/* Graft base: versions, the size rule, status codes, errors, and the tags used in all other headers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_BASE_H
 #define GRAFT_BASE_H
@@ -17,16 +17,17 @@
 /** Marks the one function that libgraft.so, or a module, exports. */
 #define GRAFT_API __attribute__((visibility("default")))
 
-/** The revision of the contract in these headers. A host and a library each give a range; see graft_open(). */
+/** The revision of the contract in these headers. Host and library each state a range; see graft_open(). */
 #define GRAFT_ABI_VERSION 1u
 
 /* The size rule.
  *
- * Every struct that crosses the border begins with `uint32_t size`, set by whoever provides the memory to sizeof the
- * struct as he compiled it. The reader copies min(size, his own sizeof) and takes what is missing as zero, and zero
- * always means the older behaviour. If more came than he knows, and not all of it is zero, something is asked of him
- * that he cannot do: then the answer is ERR_UNSUPPORTED. Structs grow at the tail only; any other change is a new
- * interface id. Reserved fields are zero. There is no bool, enum, long, size_t or bit-field in such a struct.
+ * Every struct that crosses the interface begins with `uint32_t size`. The side that provides the memory sets it to
+ * sizeof the struct as compiled there. The reader copies min(size, its own sizeof) bytes and takes missing fields as
+ * zero, and zero always means the older behaviour. If the struct is longer than the reader knows and the unknown part
+ * is not all zero, it requests something that the reader does not have, and the call returns ERR_UNSUPPORTED. Structs
+ * grow at the tail only; any other change has a new interface id. Reserved fields are zero. Such a struct has no bool,
+ * enum, long, size_t or bit-field.
  *
  * GRAFT_INIT(T) is a T with every field zero and `size` set. */
 #ifdef __cplusplus
@@ -49,7 +50,7 @@ GRAFT_EXTERN_C_BEGIN
     X(ERR_ARG, -1, "an argument is null, out of range, or does not fit the others")                                    \
     X(ERR_NOMEM, -2, "out of memory")                                                                                  \
     X(ERR_VERSION, -3, "the two sides have no version of the contract in common")                                      \
-    X(ERR_UNSUPPORTED, -4, "no module at hand can do this case")                                                       \
+    X(ERR_UNSUPPORTED, -4, "no available module supports this case")                                                   \
     X(ERR_NOT_FOUND, -5, "no such file, module, interface, kernel or item")                                            \
     X(ERR_FORMAT, -6, "a file or a graph contradicts its own description")                                             \
     X(ERR_IO, -7, "reading or writing a file failed")                                                                  \
@@ -63,28 +64,29 @@ GRAFT_EXTERN_C_BEGIN
 enum { GRAFT_STATUS_MAP(GRAFT_STATUS_ENUM) GRAFT_STATUS_END = 1 };
 #undef GRAFT_STATUS_ENUM
 
-/** What went wrong, in the caller's own storage: nothing to free, valid for as long as the caller keeps it, and
- *  usable before the two sides have agreed on a version. Set `size` (GRAFT_INIT), pass the address or NULL.
- *  A failing call writes it whole; a succeeding call leaves it alone. */
+/** Description of a failure, in storage of the caller: there is nothing to free, and it is usable before a version is
+ *  negotiated. The caller sets `size` (GRAFT_INIT) and passes the address, or NULL. A call that fails writes all
+ *  fields; a call that succeeds writes none. */
 typedef struct graft_error {
     uint32_t size;
     int32_t  code;         /**< the status that the call returned */
-    int32_t  native_code;  /**< the code of the library behind a module, or errno of a failed file call; else 0 */
-    int32_t  rank;         /**< the rank on which it happened; 0 on one process */
+    int32_t  native_code;  /**< the code of the library behind a module, or errno of a file operation; else 0 */
+    int32_t  rank;         /**< the rank that failed; 0 on one process */
     char     where[48];    /**< the public call that failed, such as "graft.mxm/1 run" */
     char     message[448]; /**< a sentence: what was found, what was expected, where. UTF-8, always terminated */
 } graft_error;
 
-/* The words of the function comments.
+/* Tags and conventions of the function comments.
  *
  * Threads      [any-thread]     may be called at any time from any thread.
- *              [one-caller]     one call at a time per context; the host serialises, from whatever threads it likes.
+ *              [one-caller]     one call at a time for each context; the host may call from several threads in turn.
  *              [starts-openmp]  runs a team of up to `threads` OpenMP threads and returns when all of them are idle.
- * Collective   "Not collective": concerns the calling process alone.
- * Ownership    "borrowed until X": the caller keeps it alive and unchanged until X. Every pointer that is not said to
- *              be borrowed for longer is borrowed for the call alone. "owned by X": valid until X is destroyed.
- * Errors       On failure every output is as it was before the call. Every call except close and destroy may return
- *              GRAFT_ERR_FORKED (in a child process of the one that opened the context) beside the codes it lists.
+ * Collective   "Collective": all ranks of the transport make the same calls in the same order.
+ *              "Not collective": concerns the calling process only.
+ * Ownership    "borrowed until X": the caller keeps the memory alive and unchanged until X. A pointer without such a
+ *              note is borrowed during the call only. "owned by X": valid until X is destroyed.
+ * Errors       After a failure every output is as it was before the call. Every call except close and destroy may
+ *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) beside the codes it lists.
  *              destroy and close return nothing and accept NULL.
  * Text         UTF-8. Numbers in option values use a point, whatever the locale of the host. */
 

@@ -1,5 +1,5 @@
-/* Header-only loader for hosts: finds libgraft.so, opens it, and refuses in plain words. Needs <dlfcn.h> (link -ldl
- * where the C library wants it).
+/* Header-only loader for hosts: finds libgraft.so, opens it, and explains failures. Needs <dlfcn.h> (link with -ldl
+ * where the C library requires it).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_LOAD_H
 #define GRAFT_LOAD_H
@@ -30,14 +30,14 @@ static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *err
 
 /** Load libgraft.so and open a context in it.
  *
- * \param[in]  path   The file; NULL: the soname, searched as the dynamic linker does. A path without '/' is searched
- * too.
+ * \param[in]  path   The file, or NULL for the soname. A name without '/' is searched for by the dynamic linker.
  * \param[in]  host   As for graft_open(); may be NULL.
- * \param[out] api    As for graft_open(). Untouched on failure.
+ * \param[out] api    As for graft_open(). Unchanged on failure.
  * \param[out] error  Optional.
- * \return those of graft_open(); ERR_NOT_FOUND (it cannot be loaded: the message says what the dynamic linker said);
+ * \return the codes of graft_open(); ERR_NOT_FOUND (it cannot be loaded: the message quotes the dynamic linker);
  *         ERR_VERSION (it exports no graft_open, or its table is shorter than this header knows).
- * The library stays loaded for the life of the process (-z nodelete); there is nothing to unload. Keeps errno. */
+ * Threads: [any-thread]. Not collective. The library stays loaded until the process ends (-z nodelete), so there is
+ * nothing to unload. Keeps errno. Since 1. */
 static inline __attribute__((unused)) int32_t graft_load(const char *path, const graft_host *host,
                                                          const graft_api **api, graft_error *error)
 {
@@ -69,10 +69,11 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
     return rc;
 }
 
-/** An interface of the library if it has it and knows as much of it as this host does, else NULL:
+/** Return an interface of the library, or NULL if the library does not have it or its table is shorter than `size`:
  *
  *      const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
- */
+ *
+ * Threads: [any-thread]. Not collective. Since 1. */
 static inline __attribute__((unused)) const void *graft_interface(const graft_api *api, const char *id, uint64_t size)
 {
     const void *table = api->get_interface(api->context, id);

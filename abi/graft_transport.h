@@ -1,5 +1,5 @@
-/* Transports: what moves bytes between ranks. A host fills a graft_transport by itself, compiles
- * adapters/mpi/graft_mpi.h in one of its own files, or takes one from "graft.transport/1".
+/* Transports: they move bytes between ranks. A host fills a graft_transport itself, compiles adapters/mpi/graft_mpi.h
+ * in one of its own files, or takes one from "graft.transport/1".
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_TRANSPORT_H
 #define GRAFT_TRANSPORT_H
@@ -10,27 +10,27 @@ GRAFT_EXTERN_C_BEGIN
 
 #define GRAFT_TRANSPORT_ID "graft.transport/1"
 
-/** A message on its way; what it is, the transport knows. */
+/** A message in flight, opaque to all but the transport. */
 typedef struct graft_request graft_request;
 
-/** Ranks 0 to n_ranks - 1 that can send bytes to one another. All that Graft does between ranks (sums, exchanges of
- *  halos, agreement on errors) is made of these calls, so that none of it waits without a deadline. Calls come from one
- *  thread at a time, the one that called Graft, and never from its OpenMP threads. None of them is collective; what the
- *  supplier does before, and close(), may be. Calls fill `error`, which is never NULL, when they fail. */
+/** Point-to-point messages between ranks 0 to n_ranks - 1. All communication of Graft (sums, halo exchanges, agreement
+ *  on errors) consists of these calls, so nothing waits without a deadline. Calls come from one thread at a time, the
+ *  one that called Graft, and never from its OpenMP threads. None is collective, except that close(), and the
+ *  creation of the transport, may be. A call that fails fills `error`, which is never NULL. */
 typedef struct graft_transport {
     uint32_t    size;
     int32_t     rank;
     int32_t     n_ranks;
-    int32_t     tag_max; /**< tags are 0 to tag_max; 1023 at least */
+    int32_t     tag_max; /**< the largest tag, at least 1023; the smallest is 0 */
     const char *name;    /**< "mpi", "threads", ...; valid until close() */
-    void       *self;    /**< first argument of every function below */
+    void       *self;    /**< passed as the first argument to every function below */
 
-    /** Begin to send `bytes`, 0 or more, to another rank; never waits for it. Messages from one rank to another under
-     *  one tag arrive in the order in which they were begun. `data` must stay as it is until test() says done. Messages
-     *  of up to 1024 bytes must get through although the other rank never asks for them before this one ends.
-     *  \param[out] request  Until test() says done, or cancel().
-     *  \return OK; ERR_ARG (no such rank or tag); ERR_NOMEM; ERR_STATE (the library behind it has ended, or
-     *          abandon() was called); ERR_MODULE (the message tells what that library said). */
+    /** Begin to send `bytes`, 0 or more, to another rank, without waiting for it. Messages from one rank to another
+     *  with one tag arrive in the order in which they were begun. `data` must stay unchanged until the request is done.
+     *  A message of up to 1024 bytes must complete even if the receiver posts no receive for it.
+     *  \param[out] request  Valid until test() reports it done, or cancel().
+     *  \return OK; ERR_ARG (no such rank or tag); ERR_NOMEM; ERR_STATE (the library behind the transport has been
+     *          finalised, or abandon() was called); ERR_MODULE (the message quotes that library). */
     int32_t (*send)(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
                     graft_error *error);
 
@@ -38,32 +38,32 @@ typedef struct graft_transport {
     int32_t (*receive)(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes, graft_request **request,
                        graft_error *error);
 
-    /** Let messages move, and see whether one has. \param[out] done 1: it has, and the request is gone; else 0.
-     *  \return OK; ERR_FORMAT (a message of another length came: found and expected in the text), ERR_STATE or
-     *          ERR_MODULE: the request is of no use any more, and is there until cancel(). */
+    /** Progress messages, and test one of them. \param[out] done 1: it is complete, and the request is freed; else 0.
+     *  \return OK; ERR_FORMAT (the message has another length: the text has both); ERR_STATE; ERR_MODULE. After a
+     *          failure the request can only be passed to cancel(). */
     int32_t (*test)(void *self, graft_request *request, int32_t *done, graft_error *error);
 
-    /** Forget a request, which is gone then. Does not wait.
-     *  \return 1 if its bytes are touched no more; 0 if they may be, now or later, so that they must stay where they
-     *          are for the life of the process. */
+    /** Cancel a request and free it. Does not wait.
+     *  \return 1 if its memory is no longer accessed; 0 if it may be, now or later, so that it must stay allocated
+     *          until the process ends. */
     int32_t (*cancel)(void *self, graft_request *request);
 
-    /** Free it; no request is left. May be called after the library behind it has ended. */
+    /** Free the transport; no request is left. May be called after the library behind it has been finalised. */
     void (*close)(void *self);
 
-    /** Or NULL. The ranks have parted after a failure: messages may be on their way that nobody will receive. Only
-     *  cancel() and close() are of use then, send() and receive() answer ERR_STATE. What tells these messages from
-     *  those of others must not be used again. */
+    /** NULL, or called when the ranks no longer agree after a failure: messages may be in flight that no rank will
+     *  receive. Afterwards only cancel() and close() are useful, and send() and receive() return ERR_STATE. The
+     *  communicator, or whatever else separates these messages from others, must not be reused. */
     void (*abandon)(void *self);
 } graft_transport;
 
-/** The host's communicator, for a transport that comes from a module: the address of a variable of type MPI_Comm. The
- *  size of that type tells the two families of MPI apart. */
+/** The host's communicator, for a transport from a module: the address of a variable of type MPI_Comm. The size of that
+ *  type distinguishes the two families of MPI. */
 typedef struct graft_communicator {
     uint32_t    size;
-    uint32_t    bytes;  /**< sizeof(MPI_Comm); not read without a handle */
-    const void *handle; /**< &comm, read during the call alone; NULL: MPI_COMM_WORLD */
-    int32_t     start;  /**< 1: start MPI if nobody has, and end it at close(); for hosts without any MPI code */
+    uint32_t    bytes;  /**< sizeof(MPI_Comm); ignored without a handle */
+    const void *handle; /**< &comm, read during the call only; NULL: MPI_COMM_WORLD */
+    int32_t     start;  /**< 1: initialise MPI if needed, and then finalise it in close(); for hosts without MPI code */
     uint32_t    reserved;
 } graft_communicator;
 
@@ -71,28 +71,27 @@ typedef struct graft_transports {
     uint32_t size;
     uint32_t reserved;
 
-    /** Ranks that are threads of this process: fills transports[0 .. n_ranks - 1], one for each thread, to be used in a
-     *  context of its own. Memory is that of the host of this context, whose allocator must live until the last
-     *  close(), which frees what they share; the context may be closed before.
-     *  \param[in,out] transports  Structs with their sizes set, all the same. Untouched on failure.
-     *  \return OK; ERR_ARG (null; n_ranks below 1 or above 4096; sizes that differ); ERR_NOMEM.
-     *  [one-caller] Not collective. Memory: about 1.2 kB for each rank and each message on its way. Since 1. */
+    /** Create transports between threads of this process: fills transports[0 .. n_ranks - 1], one for each thread, each
+     *  to be used in a context of its own. Memory comes from the host of this context, whose allocator must be usable
+     *  until the last close(), which frees shared memory; the context may be closed before.
+     *  \param[in,out] transports  Structs with their sizes set, all the same. Unchanged on failure.
+     *  \return OK; ERR_ARG (null; n_ranks below 1 or above 4096; different sizes); ERR_NOMEM.
+     *  [one-caller] Not collective. Memory: about 1.2 kB for each rank and each message in flight. Since 1. */
     int32_t (*threads)(graft_context *context, int32_t n_ranks, graft_transport *transports, graft_error *error);
 
-    /** A transport from a module of kind "transport".
-     *  \param[in]  module        Its name, such as "openmpi" or "mpich"; "auto": the one of the MPI that the process
-     *                            has loaded, or with `start`, if it has none, the one that the launcher belongs to.
-     *  \param[in]  communicator  Or NULL: as one that is zero but for its size.
-     *  \param[out] transport     A struct with its size set. Untouched on failure.
-     *  \return OK; ERR_ARG (null; sizeof(MPI_Comm) of another MPI; no communicator of one group); ERR_NOT_FOUND (no
-     *          such module, no MPI); ERR_STATE (MPI has not started, or has ended; two MPIs, or another than that of
-     *          the module or of the launcher, are in the process; this is not the thread that may call MPI);
-     *          ERR_NOMEM; ERR_MODULE; what the module refuses with.
-     *  [one-caller] Collective over the communicator, which is duplicated; so is close(). Both wait in MPI itself
-     *  (MPI_Init, MPI_Comm_dup, MPI_Allreduce, MPI_Finalize), without a deadline: a rank that ends before it calls may
-     *  leave the others there for ever, so what can fail on one rank alone is better done after open(). Graft calls MPI
-     *  from the thread that calls Graft, so MPI_THREAD_FUNNELED is enough if that is the main thread; where MPI was
-     *  started with MPI_THREAD_SINGLE, Graft's other threads do not call it either. Since 1. */
+    /** Create a transport with a module of kind "transport".
+     *  \param[in]  module        Its name, such as "openmpi" or "mpich"; "auto": the module of the MPI that the process
+     *                            has loaded, or, with `start` and no MPI, that of the launcher.
+     *  \param[in]  communicator  NULL is the same as a struct of zeros with its size set.
+     *  \param[out] transport     A struct with its size set. Unchanged on failure.
+     *  \return OK; ERR_ARG (null; sizeof(MPI_Comm) of another MPI; an intercommunicator); ERR_NOT_FOUND (no such
+     *          module, no MPI); ERR_STATE (MPI is not initialised, or is finalised; the process has two MPIs, or
+     *          another one than the module or the launcher; this thread may not call MPI); ERR_NOMEM; ERR_MODULE; the
+     *          status with which the module refuses.
+     *  [one-caller] Collective over the communicator, which is duplicated; so is close(). Both wait inside MPI
+     *  (MPI_Init, MPI_Comm_dup, MPI_Allreduce, MPI_Finalize) without a deadline. A rank that ends before its call may
+     *  block the others for ever, so work that can fail on one rank alone should follow open(). Graft calls MPI only
+     *  from the thread that calls Graft: MPI_THREAD_FUNNELED suffices if that is the main thread. Since 1. */
     int32_t (*open)(graft_context *context, const char *module, const graft_communicator *communicator,
                     graft_transport *transport, graft_error *error);
 } graft_transports;

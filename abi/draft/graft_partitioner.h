@@ -1,19 +1,19 @@
-/* A program that partitions graphs, such as graft-metis: what it reads and what it writes. A draft.
+/* The input and output of a program that partitions graphs, such as graft-metis. A draft.
  * SPDX-License-Identifier: Apache-2.0
  *
  * The library starts it with no arguments, writes the graph to its standard input, closes that, and reads from its
  * standard output until the end. All numbers are in the byte order of the machine.
  *
  *     input    graft_partitioner_input
- *              int64_t row_ptr[n_vertices + 1]                from 0 to n_entries, never falling
+ *              int64_t row_ptr[n_vertices + 1]                nondecreasing, from 0 to n_entries
  *              int64_t column[n_entries]                      each in 0 .. n_vertices-1, in any order, may repeat
- *              int64_t weight[n_vertices x n_weights]         not negative; of a vertex all together
+ *              int64_t weight[n_vertices x n_weights]         not negative; row-major
  *     output   graft_partitioner_output
  *              int32_t owner[n_vertices]                      each in 0 .. n_parts-1
  *
- * An entry (v, u) says that v gathers from u; a row sent from one part to another costs the same in both directions, so
- * the program may take the graph as undirected. Each column of weights shall be shared out evenly. Parts may be empty.
- * On failure the program writes one sentence to standard error and ends with one of the codes below. */
+ * An entry (v, u) means that v gathers from u. A row costs the same in both directions, so the program may treat the
+ * graph as undirected. Each column of weights should be balanced over the parts. Parts may be empty. On failure the
+ * program writes one sentence to standard error and exits with one of the codes below. */
 #ifndef GRAFT_PARTITIONER_H
 #define GRAFT_PARTITIONER_H
 
@@ -37,11 +37,11 @@ typedef struct graft_partitioner_output {
     int64_t  n_vertices;
 } graft_partitioner_output;
 
-/** How the program ends. */
+/** Exit codes of the program. */
 enum {
     GRAFT_PARTITIONER_OK = 0,
     GRAFT_PARTITIONER_BAD_INPUT = 2, /**< the input is not as described above */
-    GRAFT_PARTITIONER_TOO_LARGE = 3, /**< it is, but the program cannot hold so many */
+    GRAFT_PARTITIONER_TOO_LARGE = 3, /**< the input is valid, but too large for the program */
     GRAFT_PARTITIONER_FAILED = 4,    /**< the library behind it failed */
     GRAFT_PARTITIONER_NO_MEMORY = 5,
     GRAFT_PARTITIONER_NO_IO = 6 /**< reading or writing failed */
