@@ -1,4 +1,4 @@
-/* Ranks without MPI: three threads that each own a part of a ring of vertices sum their neighbours, and print one line.
+/* Ranks without MPI: three threads, each of which owns a part of a ring of vertices, sum over neighbours.
  *
  *     cc -I abi examples/aggregate.c -o aggregate -ldl -lpthread && ./aggregate build/libgraft.so
  *
@@ -12,7 +12,7 @@
 
 enum { RANKS = 3, EACH = 4, N = RANKS * EACH };
 
-/* What one rank has: a context of its own, a way to the others, and the results for its vertices. */
+/* The data of one rank: its transport, the results for its vertices, and its status. */
 struct rank {
     const char     *library;
     graft_transport transport;
@@ -22,8 +22,8 @@ struct rank {
     int32_t         rc;
 };
 
-/* The rows of this rank: vertex v gathers from the ones before and behind it. Any slice will do; with option partition
- * "given", the default, the rank that brings a row owns its vertex. */
+/* The rows of this rank: vertex v gathers from its two neighbours on the ring. Any slices are legal; with option
+ * partition=given, the default, the rank that contributes a row owns its vertex. */
 static int32_t make_graph(struct rank *r, const graft_api *api, const graft_graphs *graphs, graft_graph **graph)
 {
     int64_t     row_ptr[EACH + 1] = { 0 };
@@ -49,7 +49,7 @@ static int32_t make_graph(struct rank *r, const graft_api *api, const graft_grap
     return graphs->create(api->context, &r->transport, &slice, graph, &r->error); /* collective */
 }
 
-/* One pass: begin() sends what others need, end() waits for what comes. */
+/* One pass: begin() sends rows to other ranks, end() waits for rows and adds them. */
 static int32_t sum_neighbours(struct rank *r, const graft_aggregate *aggregate, graft_plan *plan)
 {
     float                x[EACH];
@@ -68,11 +68,11 @@ static int32_t sum_neighbours(struct rank *r, const graft_aggregate *aggregate, 
     args.x = &in;
     args.out = &out;
     rc = aggregate->begin(plan, &args, &r->error);
-    if (rc >= 0) rc = aggregate->end(plan, &r->error); /* the host could have worked in between */
+    if (rc >= 0) rc = aggregate->end(plan, &r->error); /* the host may work between the two calls */
     return rc;
 }
 
-static void *be_a_rank(void *arg)
+static void *run_rank(void *arg)
 {
     struct rank           *r = arg;
     const graft_api       *api = NULL;
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
         rank[i] = (struct rank){ .library = argc > 1 ? argv[1] : NULL, .transport = transports[i] };
         rank[i].error = GRAFT_INIT(graft_error);
         rank[i].info = GRAFT_INIT(graft_plan_info);
-        if (pthread_create(&thread[i], NULL, be_a_rank, &rank[i]) != 0) return 1;
+        if (pthread_create(&thread[i], NULL, run_rank, &rank[i]) != 0) return 1;
     }
     for (int i = 0; i < RANKS; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < RANKS; i++) {

@@ -11,27 +11,27 @@
 enum { N = 5, WIDTH = 2 };
 
 /* Five vertices on a path, 0 - 1 - 2 - 3, and vertex 4 alone. Row v of the matrix holds the vertices that v gathers
- * from; row_ptr[v] .. row_ptr[v + 1] is its part of col_idx. There are no values: every edge counts 1. */
+ * from; row_ptr[v] .. row_ptr[v + 1] is its part of col_idx. There are no values: every edge has weight 1. */
 static const int64_t row_ptr[N + 1] = { 0, 1, 3, 5, 6, 6 };
 static const int32_t col_idx[6] = { 1, 0, 2, 1, 3, 2 };
 
-/* A sum over the neighbours times 1 / (their number) is their mean. Vertex 4 has none, so any factor will do. */
+/* A sum over the neighbours times 1 / (their number) is their mean. Vertex 4 has none, so its factor does not matter. */
 static const float one_over_degree[N] = { 1, 0.5f, 0.5f, 1, 0 };
 
 static float features[N][WIDTH] = { { 1, 10 }, { 2, 20 }, { 3, 30 }, { 4, 40 }, { 5, 50 } };
 static float mean[N][WIDTH];
 
-/* Choose a kernel, run the product, print it. Every call that can fail returns a negative status and fills `error`. */
+/* Choose a kernel, run the product, print the result. A call that fails returns a negative status and fills `error`. */
 static int32_t multiply_with(const char *kernel, const graft_api *api, const graft_mxm *mxm, graft_mxm_args *args,
                              graft_error *error)
 {
-    char    said[256] = "";
+    char    explained[256] = "";
     int32_t rc = api->set(api->context, "mxm.kernel", kernel, error);
 
     if (rc >= 0) rc = mxm->run(api->context, args, error);
-    if (rc >= 0) rc = mxm->explain(api->context, NULL, said, sizeof said, error); /* NULL: what ran last? */
+    if (rc >= 0) rc = mxm->explain(api->context, NULL, explained, sizeof explained, error); /* the last run */
     if (rc < 0) return rc;
-    printf("mxm.kernel = %s\n%s", kernel, said);
+    printf("mxm.kernel = %s\n%s", kernel, explained);
     for (int v = 0; v < N; v++) printf("  vertex %d: mean of neighbours (%g, %g)\n", v, mean[v][0], mean[v][1]);
     return rc;
 }
@@ -41,17 +41,17 @@ int main(int argc, char **argv)
     const graft_api *api = NULL;
     const graft_mxm *mxm = NULL;
     graft_matrix    *matrix = NULL;
-    graft_error      error = GRAFT_INIT(graft_error); /* GRAFT_INIT sets `size`, which tells the library what we know */
+    graft_error      error = GRAFT_INIT(graft_error); /* GRAFT_INIT sets `size`, the version of the struct */
 
     /* 1. Load the library and open a context in it. Without a path the dynamic linker looks for it. */
     int32_t rc = graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error);
     if (rc < 0) goto done;
 
-    /* 2. Ask for an interface. NULL means that this library does not have it, or knows less of it than we do. */
+    /* 2. Fetch an interface. NULL means that this library lacks it, or has an older and shorter table. */
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     if (mxm == NULL) goto done;
 
-    /* 3. Show the library our arrays. They are borrowed, not copied, and checked because trust is 0. */
+    /* 3. Pass our arrays to the library. They are borrowed, not copied, and checked because trust is 0. */
     graft_csr graph = GRAFT_INIT(graft_csr);
     graph.index_type = GRAFT_I32;
     graph.n_rows = graph.n_cols = N;
@@ -74,12 +74,12 @@ int main(int argc, char **argv)
     args.c = &c;
     args.row_scale = one_over_degree;
 
-    /* 4. Run it on two kernels. The option is read at every call, so it may change in between. */
+    /* 4. Run the product with two kernels. The option is live, so it may change between two calls. */
     rc = multiply_with("reference", api, mxm, &args, &error);
     if (rc >= 0) rc = multiply_with("graphblas", api, mxm, &args, &error);
 
 done:
-    /* 5. Give everything back in the opposite order; what was never made is NULL, which is fine. */
+    /* 5. Destroy everything in the opposite order; objects that were not created are NULL, which is legal. */
     if (rc < 0) fprintf(stderr, "smallest: %s\n", error.message);
     if (api != NULL && mxm == NULL) fprintf(stderr, "smallest: this library has no %s\n", GRAFT_MXM_ID);
     if (mxm != NULL) mxm->matrix_destroy(api->context, matrix);

@@ -31,14 +31,15 @@ static const struct argp_option OPTIONS[] = {
     { "kernel", KEY_KERNEL, "NAME", 0, "Kernel of the sparse products: --set mxm.kernel=NAME", 0 },
     { "json", KEY_JSON, "FILE", 0, "Write results, options and history as JSON", 0 },
     { "predict", KEY_PREDICT, "FILE.npy", 0, "Write the predicted class of every vertex (best weights)", 0 },
-    { "profile", KEY_PROFILE, "FILE", 0, "Write where the time went as a Chrome trace, and print a summary", 0 },
+    { "profile", KEY_PROFILE, "FILE", 0, "Write the time of each phase as a Chrome trace, and print a summary", 0 },
     { "save", KEY_SAVE, "DIR", 0, "Write DIR/checkpoint.safetensors at the end, or when interrupted", 0 },
-    { "resume", KEY_RESUME, "DIR", 0, "Go on from DIR/checkpoint.safetensors; the option epochs counts in total", 0 },
+    { "resume", KEY_RESUME, "DIR", 0, "Continue from DIR/checkpoint.safetensors; the option epochs counts in total",
+      0 },
     { "explain", KEY_EXPLAIN, NULL, 0,
-      "Print what memory is for before training, and the measured peak after (to see only the first: --set epochs=0)",
+      "Print memory by purpose before training, and the measured peak after it (only the first with --set epochs=0)",
       0 },
     { "list-options", KEY_LIST, NULL, 0, "List the options of the library and exit", 0 },
-    { "verbose", KEY_VERBOSE, NULL, 0, "Print what the library logs, not warnings only", 0 },
+    { "verbose", KEY_VERBOSE, NULL, 0, "Print the whole log of the library, not only warnings", 0 },
     { NULL, 0, NULL, 0, NULL, 0 },
 };
 
@@ -47,7 +48,7 @@ struct parse {
     int               in_settings; /* the argument before was --set KEY=VALUE, or one that followed it */
 };
 
-/** Is it KEY=VALUE? A path that holds a '=' can be told apart by writing it with a '/'. */
+/** Whether the text is KEY=VALUE. A path with a '=' is distinguished by a '/'. */
 static int is_setting(const char *text)
 {
     const char *end = text;
@@ -117,7 +118,7 @@ static void print_version(FILE *stream, struct argp_state *state)
     fprintf(stream, "graft-train, contract %u; %s\n", GRAFT_ABI_VERSION, text);
 }
 
-/** Whether what is asked for is answered here, by argp, and not by a run. */
+/** Whether argp answers by itself, without a run. */
 static int is_question(int argc, char **argv)
 {
     static const char *const QUESTIONS[] = { "--help", "-?", "--usage", "--version", "-V" };
@@ -128,7 +129,7 @@ static int is_question(int argc, char **argv)
     return 0;
 }
 
-/** Send standard error into a file in memory. Returns where it went, or -1. */
+/** Redirect standard error to a file in memory. Returns its old descriptor, or -1. */
 static int keep_errors(int *file)
 {
     const int before = dup(STDERR_FILENO);
@@ -140,7 +141,7 @@ static int keep_errors(int *file)
     return -1;
 }
 
-/** Send it again where it went before; what was said is an error, without the name of the program. */
+/** Restore standard error; what was printed becomes an error, without the name of the program. */
 static int32_t take_errors(int file, int before, graft_error *error)
 {
     char          said[sizeof error->message];
@@ -152,7 +153,7 @@ static int32_t take_errors(int file, int before, graft_error *error)
     close(file);
     if (length <= 0) return GRAFT_OK;
     said[length] = '\0';
-    said[strcspn(said, "\n")] = '\0'; /* a second line tells of --help */
+    said[strcspn(said, "\n")] = '\0'; /* a second line mentions --help */
     return problem(error, GRAFT_ERR_OPTION, "%s", said + (strlen(said) > name ? name : 0));
 }
 
@@ -173,7 +174,7 @@ int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft
 
     memset(arguments, 0, sizeof *arguments);
     arguments->settings = calloc((size_t)argc + 1, sizeof *arguments->settings);
-    argv[0] = program_invocation_short_name; /* begins the messages of argp, as it does ours */
+    argv[0] = program_invocation_short_name; /* the prefix of argp's messages, and of ours */
     argp_program_version_hook = print_version;
     argp_err_exit_status = EXIT_USAGE;
     failed = arguments->settings == NULL || argp_parse(&ARGP, argc, argv, flags, NULL, &parse) != 0;

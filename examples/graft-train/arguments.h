@@ -10,7 +10,7 @@ struct arguments {
     const char  *dataset;  /* NULL only with list_options */
     const char **settings; /* [n_settings] "key=value" in the order given */
     int          n_settings;
-    const char  *kernel; /* NULL: not given, as for all that follow */
+    const char  *kernel; /* this and the following are NULL if not given */
     const char  *json;
     const char  *profile;
     const char  *predict;
@@ -21,7 +21,7 @@ struct arguments {
     int          verbose;
 };
 
-/** Parse, or print the help and exit. What is wrong is printed too; but over ranks it comes back in `error`, for the
+/** Parse, or print the help and exit. Errors are printed too; but over ranks they are returned in `error`, because the
  *  others would wait for a rank that exits before it has joined them. */
 int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft_error *error);
 void    arguments_fini(struct arguments *arguments);

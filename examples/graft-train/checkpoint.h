@@ -17,14 +17,14 @@
 /** Path of the checkpoint in a folder, to be freed; NULL when out of memory. */
 char *checkpoint_path(const char *folder);
 
-/** Make the folder if it is not there, and see whether a file can be written in it. */
+/** Create the folder if needed, and check that a file can be written in it. */
 int32_t checkpoint_prepare(const char *folder, graft_error *error);
 
 /** Write the state into the folder. */
 int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, const char *folder, graft_error *error);
 
-/** Check a checkpoint, and put it into the trainer. `warning` [capacity] receives what differs in the options and did
- *  not keep it from being read, or "". After a failure in the middle only destroying the trainer is of use. */
+/** Check a checkpoint and load it into the trainer. `warning` [capacity] receives the options that differ and do not
+ *  prevent loading, or "". After a failure in the middle the trainer can only be destroyed. */
 int32_t checkpoint_read(const struct library *library, graft_trainer *trainer, const char *folder, char *warning,
                         size_t capacity, graft_error *error);
 

@@ -1,4 +1,4 @@
-/* Reading a checkpoint: everything is checked before the trainer is touched.
+/* Reading a checkpoint: everything is checked before the trainer is changed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint.h"
 #include "state.h"
@@ -42,7 +42,7 @@ static int32_t read_failed(const struct checkpoint *checkpoint, graft_error *err
     return problem(error, GRAFT_ERR_FORMAT, "'%s' became shorter while it was read", checkpoint->path);
 }
 
-/** Is the file as long as its header says, `data_bytes` after it? */
+/** Check that the file has the length in its header, `data_bytes` after it. */
 static int32_t check_length(const struct checkpoint *checkpoint, uint64_t data_bytes, graft_error *error)
 {
     const uint64_t needed = 8 + checkpoint->header_bytes + data_bytes;
@@ -228,7 +228,7 @@ done:
     return rc;
 }
 
-/** Whether a run goes on otherwise with another value of this option. */
+/** Whether another value of this option changes how a run continues. */
 static int matters(const char *key)
 {
     static const char *const without[] = { "epochs", "profile", "memory.limit", "recompute" };
@@ -239,7 +239,7 @@ static int matters(const char *key)
     return 1;
 }
 
-/** Options of the trainer that are not what they were when the file was written, of those that matter. */
+/** The options that matter and differ from those with which the file was written. */
 static void describe_differences(const struct checkpoint *checkpoint, const struct library *library, char *text,
                                  size_t capacity)
 {
@@ -261,7 +261,7 @@ static void describe_differences(const struct checkpoint *checkpoint, const stru
     }
 }
 
-/** A tensor is not what the trainer needs: say so, and which options may be the reason. */
+/** Report a tensor that does not fit the trainer, with the options that may be the reason. */
 static int32_t mismatch(const struct checkpoint *checkpoint, const struct library *library, const char *name,
                         const graft_state_item *found, const graft_state_item *expected, graft_error *error)
 {
@@ -291,7 +291,7 @@ static const graft_state_item *find_tensor(const struct checkpoint *checkpoint, 
     return NULL;
 }
 
-/** Every item of the trainer is in the file with its type and shape, and nothing else is. */
+/** Check that the file has exactly the items of the trainer, with their types and shapes. */
 static int32_t check_against(const struct checkpoint *checkpoint, const struct library *library,
                              const struct state *state, graft_error *error)
 {
@@ -310,7 +310,7 @@ static int32_t check_against(const struct checkpoint *checkpoint, const struct l
     return GRAFT_OK;
 }
 
-/** Hand one tensor to the trainer; its refusal does not know the file. */
+/** Pass one tensor to the trainer; the file is added to an error. */
 static int32_t put_tensor(const struct checkpoint *checkpoint, const struct library *library, graft_trainer *trainer,
                           const graft_state_item *item, graft_error *error)
 {
@@ -320,7 +320,7 @@ static int32_t put_tensor(const struct checkpoint *checkpoint, const struct libr
     return rc < 0 ? problem(error, rc, "'%s': %s", checkpoint->path, refusal.message) : rc;
 }
 
-/** Read the tensors, which lie in the order of the list, and hand each to the trainer. */
+/** Read the tensors, in the order of the list, and pass each to the trainer. */
 static int32_t put_tensors(const struct checkpoint *checkpoint, const struct library *library, graft_trainer *trainer,
                            graft_error *error)
 {

@@ -31,7 +31,7 @@ int32_t checkpoint_prepare(const char *folder, graft_error *error)
     return rc;
 }
 
-/** The metadata: what made the file, and every option. NULL when out of memory. */
+/** The metadata: format, version, and every option. NULL when out of memory. */
 static json_t *build_metadata(const struct library *library)
 {
     json_t *metadata = json_pack("{s:s, s:s}", "format", "graft", "version", library->api->version);
@@ -54,7 +54,7 @@ static json_t *build_tensor(const graft_state_item *item, uint64_t *begin)
             return NULL;
         }
     }
-    state_item_bytes(item, &bytes); /* state_init() has seen that it can be counted */
+    state_item_bytes(item, &bytes); /* state_init() has checked that it can be counted */
     *begin += bytes;
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", state_dtype_name(item->dtype), "shape", shape, "data_offsets",
                      (json_int_t)from, (json_int_t)*begin);
@@ -106,7 +106,7 @@ int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, 
         state_item_bytes(&state.items[i], &bytes);
         fwrite(state.items[i].data, 1, (size_t)bytes, file.stream);
     }
-    rc = output_end(&file, error); /* says so if a write has failed */
+    rc = output_end(&file, error); /* also reports a failed write */
 done:
     free(header);
     free(path);

@@ -12,7 +12,7 @@ static void remember(int number)
     caught = number;
 }
 
-/** A signal that is ignored, as SIGINT is for programs in the background of a script, stays so. */
+/** Ignored signals stay ignored, such as SIGINT of programs in the background of a script. */
 static void listen_to(int number)
 {
     struct sigaction before, action = { .sa_handler = remember };
@@ -24,7 +24,7 @@ static void listen_to(int number)
 
 void interrupt_begin(void)
 {
-    /* oneDNN's products have taken harm from signals on the usual stack: other memory was overwritten. */
+    /* Signals on the normal stack during oneDNN's products have overwritten memory. */
     static char   memory[1 << 16];
     const stack_t stack = { .ss_sp = memory, .ss_size = sizeof memory };
 

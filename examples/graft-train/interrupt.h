@@ -6,7 +6,7 @@
 /** Begin to catch the two signals. */
 void interrupt_begin(void);
 
-/** The signal that came, or 0. */
+/** The received signal, or 0. */
 int interrupt_signal(void);
 
 #endif

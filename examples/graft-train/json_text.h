@@ -7,13 +7,13 @@
 
 #include <jansson.h>
 
-/** A text, or a remark in its place if it is not UTF-8, as a path may not be. NULL when out of memory. */
+/** A text, or a placeholder if it is not UTF-8, as a path may be. NULL when out of memory. */
 json_t *json_text(const char *text);
 
-/** A number, or null for NaN and infinities, which JSON has not. */
+/** A number, or null for NaN and infinities, which JSON lacks. */
 json_t *json_number(double value);
 
-/** Add one member; the first failure is kept in *bad. */
+/** Add one member; the first failure is stored in *bad. */
 void json_add(json_t *object, const char *key, json_t *value, int *bad);
 
 /** Add every option to an object, under `prefix` and its key, with its value as a text. Returns 0 on success. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/** Path of the library beside this program or in ../lib of it; 0 if it is in neither. */
+/** Find the library beside this program or in ../lib; 0 if it is in neither. */
 static int find_beside(char *path, size_t capacity)
 {
     static const char *const PLACES[] = { "libgraft.so", "libgraft.so.1", "../lib/libgraft.so",
@@ -38,7 +38,7 @@ static int32_t open_api(const graft_host *host, const graft_api **api, graft_err
     return graft_load(find_beside(path, sizeof path) ? path : NULL, host, api, error);
 }
 
-/** An interface that this program cannot do without. */
+/** Fetch an interface that this program needs. */
 static int32_t require(const struct library *library, const char *id, uint64_t size, const void **table,
                        graft_error *error)
 {
@@ -80,7 +80,7 @@ static int is_kernel(const struct library *library, const char *word)
     return 0;
 }
 
-/** The library looks for a kernel when it needs one, which is after the data set has been read. */
+/** Check the name early: the library would look for the kernel only after the data set has been read. */
 static int32_t check_kernel(const struct library *library, const char *chosen, graft_error *error)
 {
     const char *name;

@@ -24,10 +24,10 @@ struct library {
 int32_t library_init(struct library *library, const graft_host *host, graft_error *error);
 void    library_fini(struct library *library);
 
-/** Give it the options of the command line. */
+/** Set the options of the command line. */
 int32_t library_configure(const struct library *library, const struct arguments *arguments, graft_error *error);
 
-/** Release of the library, or why there is none. */
+/** The release of the library, or the reason why it cannot be loaded. */
 void library_version(char *text, size_t capacity);
 
 /** Description of an option by key; ERR_NOT_FOUND if there is none. */

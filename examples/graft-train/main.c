@@ -1,5 +1,5 @@
-/* graft-train, the reference host: trains a graph neural network through the contract in abi/, and shows in what order
- * a host calls it. Read from the end: main() has the order of events, and every step has its own file.
+/* graft-train, the reference host: trains a graph neural network through the interfaces in abi/, and shows the order of
+ * calls of a host. main(), at the end, has the order of events; every step has its own file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 #include "checkpoint.h"
@@ -23,7 +23,7 @@ static void print_log(void *self, graft_log_level level, const char *message)
     fprintf(stderr, "graft-train: %s: %s\n", NAMES[level < 0 ? 0 : level > 3 ? 3 : level], message);
 }
 
-/** Refuse what cannot be written before hours have gone into it. */
+/** Check before training that all outputs can be written. */
 static int32_t check_outputs(const struct arguments *arguments, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -36,7 +36,7 @@ done:
     return rc;
 }
 
-/** Each rank has those of its slice; one of them writes all. */
+/** Collect the predictions of all slices on rank 0, and write them. */
 static int32_t write_predictions(struct run *run, const char *path, graft_error *error)
 {
     const int64_t n = run->dataset->n_vertices, n_slice = run->dataset->n_slice;
@@ -54,15 +54,14 @@ done:
     return rc;
 }
 
-/** Whether an output has been written; if not, say why, and remember what to exit with. */
+/** Return whether an output was written; if not, print the error and set the exit code. */
 static int is_written(int32_t rc, const graft_error *error, int *code)
 {
     if (rc < 0) *code = problem_print(error);
     return rc >= 0;
 }
 
-/** Write all that was asked for; one that fails does not keep the others from being written. Of ranks, the first does
- *  it. Returns the exit code. */
+/** Write all requested outputs, on rank 0, also after one of them has failed. Returns the exit code. */
 static int write_outputs(struct run *run)
 {
     const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;
@@ -80,7 +79,7 @@ static int write_outputs(struct run *run)
     return code;
 }
 
-/** What was printed may still wait in the buffer, and the disk behind it may be full. */
+/** Flush standard output, which may fail, for instance because a disk is full. */
 static int flush_output(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
@@ -88,8 +87,7 @@ static int flush_output(int code)
     return EXIT_PROBLEM;
 }
 
-/** Join the ranks, and only then judge what may be wrong on one of them: the command line, its options. `read` tells
- *  how the former was read. */
+/** Join the ranks first, and then agree on errors of single ranks: in the command line (`read`) and in options. */
 static int32_t join(struct run *run, const graft_error *read, graft_error *error)
 {
     graft_error ignored = GRAFT_INIT(graft_error);
@@ -119,15 +117,15 @@ done:
     return rc;
 }
 
-/** Of ranks that have not joined the others, each speaks for itself: who it is, nobody else can tell. */
+/** Before the ranks have joined, each prints its own error, with its rank. */
 static int print_alone(const graft_error *error)
 {
     if (!ranks_are_many()) return problem_print(error);
-    fprintf(stderr, "graft-train: rank %d: %s\n", ranks_number(), error->message);
+    fprintf(stderr, "graft-train: rank %d: %s\n", ranks_launched_rank(), error->message);
     return problem_code(error);
 }
 
-/** The first rank speaks for all; where it is the one at fault, perhaps it cannot, and the second does. */
+/** Rank 0 prints for all; if it is the one that failed, it may not be able to, and rank 1 prints. */
 static int print_agreed(struct run *run, const graft_error *error)
 {
     const int speaker = error->code == GRAFT_ERR_PEER && error->rank == 0 ? 1 : 0;
@@ -172,11 +170,11 @@ int main(int argc, char **argv)
     graft_error      error = GRAFT_INIT(graft_error), read = GRAFT_INIT(graft_error);
     int              code;
 
-    if (ranks_number() > 0) { /* the first rank speaks for all */
+    if (ranks_launched_rank() > 0) { /* only rank 0 prints */
         problem_silence(1);
         if (freopen("/dev/null", "w", stdout) == NULL) return EXIT_PROBLEM;
     }
-    setlocale(LC_CTYPE, ""); /* tells UTF-8 from ASCII; numbers keep their point */
+    setlocale(LC_CTYPE, ""); /* for UTF-8 or ASCII output; numbers keep their point */
     arguments_init(&arguments, argc, argv, &read);
     host.self = &run;
     host.log = print_log;

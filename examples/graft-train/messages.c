@@ -1,4 +1,4 @@
-/* What ranks sent one another: as JSON, and in a table.
+/* Messages between ranks, as JSON and as a table.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "messages.h"
 #include "json_text.h"
@@ -7,17 +7,17 @@
 
 #include <inttypes.h>
 
-/** What was lost, of all rows that were looked at, and of those of the worst pair of ranks. */
-struct losses {
-    double looked_at, nmse, expected;
+/** Quantization error of all sampled rows, and of the pair of ranks where it is largest. */
+struct quantization {
+    double sampled, nmse, expected;
     int    worst_from, worst_to;
-    double worst; /* for each row of them */
+    double worst; /* mean of its rows */
 };
 
-static void add_pair(struct losses *sum, int from, const graft_traffic_pair *pair)
+static void add_pair(struct quantization *sum, int from, const graft_traffic_pair *pair)
 {
     if (pair->looked_at == 0) return;
-    sum->looked_at += (double)pair->looked_at;
+    sum->sampled += (double)pair->looked_at;
     sum->nmse += pair->nmse;
     sum->expected += pair->expected;
     if (pair->nmse / (double)pair->looked_at < sum->worst) return;
@@ -26,17 +26,17 @@ static void add_pair(struct losses *sum, int from, const graft_traffic_pair *pai
     sum->worst_to = pair->peer;
 }
 
-/** Of item `index` of the traffic, or with -1 of all of them. */
-static struct losses losses_of(const struct run *run, int32_t index)
+/** Sum over the pairs of item `index` of the traffic, or with -1 over all pairs. */
+static struct quantization quantization_of(const struct run *run, int32_t index)
 {
-    struct losses sum = { .worst = 0 };
+    struct quantization sum = { .worst = 0 };
 
     for (int q = 0; q < run->ranks.n_ranks; q++) {
-        const struct told *told = &run->ranks.told[q];
+        const struct rank_report *report = &run->ranks.reports[q];
 
-        for (int64_t i = 0; i < told->n_pairs; i++)
-            if (index < 0 || 2 * told->pairs[i].layer + told->pairs[i].pass == index)
-                add_pair(&sum, q, &told->pairs[i]);
+        for (int64_t i = 0; i < report->n_pairs; i++)
+            if (index < 0 || 2 * report->pairs[i].layer + report->pairs[i].pass == index)
+                add_pair(&sum, q, &report->pairs[i]);
     }
     return sum;
 }
@@ -52,7 +52,7 @@ static const char *pass_name(int32_t pass)
     return pass == GRAFT_PASS_FORWARD ? "forward" : "backward";
 }
 
-/** Add "WHAT_forward" or "WHAT_backward". */
+/** Add the key "WHAT_forward" or "WHAT_backward". */
 static void add_of_pass(json_t *layer, const char *what, const graft_traffic_item *item, json_t *value, int *bad)
 {
     char key[64];
@@ -63,19 +63,19 @@ static void add_of_pass(json_t *layer, const char *what, const graft_traffic_ite
 
 static void add_item(json_t *layer, const struct run *run, int32_t index, const graft_traffic_item *item, int *bad)
 {
-    const struct losses lost = losses_of(run, index);
+    const struct quantization error = quantization_of(run, index);
 
     json_add(layer, pass_name(item->pass), json_integer(item->bytes), bad);
     add_of_pass(layer, "messages", item, json_integer(item->messages), bad);
     add_of_pass(layer, "rows", item, json_integer(item->rows), bad);
-    add_of_pass(layer, "stale_epochs", item, json_integer(item->stale_epochs), bad);
+    add_of_pass(layer, "staleness", item, json_integer(item->stale_epochs), bad);
     if (item->expected_share > 0) add_of_pass(layer, "expected_share", item, json_number(item->expected_share), bad);
-    if (lost.looked_at == 0) return;
-    add_of_pass(layer, "nmse", item, json_number(lost.nmse / lost.looked_at), bad);
-    add_of_pass(layer, "nmse_expected", item, json_number(lost.expected / lost.looked_at), bad);
+    if (error.sampled == 0) return;
+    add_of_pass(layer, "nmse", item, json_number(error.nmse / error.sampled), bad);
+    add_of_pass(layer, "nmse_expected", item, json_number(error.expected / error.sampled), bad);
 }
 
-/** The last epoch by layer, of all ranks; NULL when out of memory. */
+/** The last epoch by layer, summed over ranks; NULL when out of memory. */
 static json_t *build_layers(const struct run *run)
 {
     json_t            *layers = json_array(), *layer = NULL;
@@ -107,7 +107,7 @@ static json_t *build_pair(int from, const graft_traffic_pair *pair, int *bad)
     json_add(entry, "bytes", json_integer(pair->bytes), bad);
     json_add(entry, "rows_raw", json_integer(pair->rows_raw), bad);
     json_add(entry, "bytes_raw", json_integer(pair->bytes_raw), bad);
-    json_add(entry, "looked_at", json_integer(pair->looked_at), bad);
+    json_add(entry, "sampled_rows", json_integer(pair->looked_at), bad);
     if (pair->looked_at == 0) return entry;
     json_add(entry, "nmse", json_number(pair->nmse / (double)pair->looked_at), bad);
     json_add(entry, "nmse_expected", json_number(pair->expected / (double)pair->looked_at), bad);
@@ -120,10 +120,10 @@ static json_t *build_pairs(const struct run *run)
     int     bad = 0;
 
     for (int q = 0; q < run->ranks.n_ranks; q++) {
-        const struct told *told = &run->ranks.told[q];
+        const struct rank_report *report = &run->ranks.reports[q];
 
-        for (int64_t i = 0; i < told->n_pairs && !bad; i++)
-            if (json_array_append_new(pairs, build_pair(q, &told->pairs[i], &bad)) != 0) bad = 1;
+        for (int64_t i = 0; i < report->n_pairs && !bad; i++)
+            if (json_array_append_new(pairs, build_pair(q, &report->pairs[i], &bad)) != 0) bad = 1;
     }
     if (!bad) return pairs;
     json_decref(pairs);
@@ -135,14 +135,14 @@ static json_t *build_waits(const struct run *run)
     json_t *waits = json_array();
 
     for (int q = 0; q < run->ranks.n_ranks; q++) {
-        if (json_array_append_new(waits, json_number(run->ranks.told[q].waited)) == 0) continue;
+        if (json_array_append_new(waits, json_number(run->ranks.reports[q].waited)) == 0) continue;
         json_decref(waits);
         return NULL;
     }
     return waits;
 }
 
-/** How many rows of the last epoch had 2^i bits. */
+/** Count the rows of the last epoch with 2^i bits per element. */
 static void count_bits(const struct run *run, int64_t rows[6])
 {
     graft_traffic_item item;
@@ -169,16 +169,16 @@ static json_t *build_histogram(const struct run *run)
     return NULL;
 }
 
-/** Rows that few bits could not say, and that went in addition. Returns their bytes. */
+/** Count the rows that were also sent unquantized. Returns their bytes. */
 static int64_t count_raw(const struct run *run, int64_t *rows)
 {
     int64_t bytes = 0;
 
     *rows = 0;
     for (int q = 0; q < run->ranks.n_ranks; q++) {
-        for (int64_t i = 0; i < run->ranks.told[q].n_pairs; i++) {
-            *rows += run->ranks.told[q].pairs[i].rows_raw;
-            bytes += run->ranks.told[q].pairs[i].bytes_raw;
+        for (int64_t i = 0; i < run->ranks.reports[q].n_pairs; i++) {
+            *rows += run->ranks.reports[q].pairs[i].rows_raw;
+            bytes += run->ranks.reports[q].pairs[i].bytes_raw;
         }
     }
     return bytes;
@@ -186,9 +186,9 @@ static int64_t count_raw(const struct run *run, int64_t *rows)
 
 void messages_json(json_t *report, const struct run *run, int *bad)
 {
-    const struct losses lost = losses_of(run, -1);
-    graft_traffic       traffic = GRAFT_INIT(graft_traffic);
-    int64_t             rows_raw;
+    const struct quantization error = quantization_of(run, -1);
+    graft_traffic             traffic = GRAFT_INIT(graft_traffic);
+    int64_t                   rows_raw;
 
     json_add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
     if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
@@ -200,17 +200,17 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "halo_bytes_by_layer", build_layers(run), bad);
     json_add(report, "halo_by_pair", build_pairs(run), bad);
     json_add(report, "bits_histogram", build_histogram(run), bad);
-    json_add(report, "stale_epochs_max", json_integer(traffic.stale_epochs_max), bad);
-    json_add(report, "epochs_waited", json_integer(traffic.epochs_waited), bad);
-    json_add(report, "wait_seconds", json_number(run->ranks.told[0].waited), bad);
+    json_add(report, "staleness_max", json_integer(traffic.stale_epochs_max), bad);
+    json_add(report, "epochs_synchronous", json_integer(traffic.epochs_waited), bad);
+    json_add(report, "wait_seconds", json_number(run->ranks.reports[0].waited), bad);
     json_add(report, "wait_seconds_by_rank", build_waits(run), bad);
     json_add(report, "overlap_fraction", json_number(traffic.overlap_fraction), bad);
-    if (lost.looked_at == 0) return;
-    json_add(report, "quant_nmse", json_number(lost.nmse / lost.looked_at), bad);
-    json_add(report, "quant_nmse_expected", json_number(lost.expected / lost.looked_at), bad);
+    if (error.sampled == 0) return;
+    json_add(report, "quant_nmse", json_number(error.nmse / error.sampled), bad);
+    json_add(report, "quant_nmse_expected", json_number(error.expected / error.sampled), bad);
 }
 
-/** What is expected of an item: of rows of D elements with step S between levels, |x - x'|^2. */
+/** The formula of the expected |x - x'|^2 of a row of D elements with step S between levels. */
 static const char *expected_name(const graft_traffic_item *item)
 {
     if (item->code == 0) return "";
@@ -218,14 +218,14 @@ static const char *expected_name(const graft_traffic_item *item)
     return item->rounding == GRAFT_ROUND_STOCHASTIC ? "D S^2/6" : "D S^2/12";
 }
 
-/** What the columns of the table have to tell. */
+/** The optional columns of the table. */
 struct columns {
-    int late, lost, share;
+    int stale, error, share;
 };
 
 static struct columns columns_of(const struct run *run, const graft_traffic *traffic)
 {
-    struct columns     columns = { .late = traffic->stale_epochs_max > 0, .lost = losses_of(run, -1).looked_at > 0 };
+    struct columns columns = { .stale = traffic->stale_epochs_max > 0, .error = quantization_of(run, -1).sampled > 0 };
     graft_traffic_item item;
 
     for (int32_t i = 0; next_item(run, i, &item); i++) columns.share |= item.expected_share > 0;
@@ -234,35 +234,35 @@ static struct columns columns_of(const struct run *run, const graft_traffic *tra
 
 static void print_item(const struct run *run, int32_t index, const graft_traffic_item *item, struct columns columns)
 {
-    const struct losses lost = losses_of(run, index);
-    double              bits = 0;
+    const struct quantization error = quantization_of(run, index);
+    double                    bits = 0;
 
     for (int b = 0; b < 6; b++) bits += (double)item->rows_by_bits[b] * (1 << b);
     printf("  %-2d %-8s %10" PRId64 " %9.3f %5.3g", item->layer, pass_name(item->pass), item->rows,
            (double)item->bytes * 1e-6, item->rows > 0 ? bits / (double)item->rows : 0);
-    if (columns.late) printf(" %4" PRId64, item->stale_epochs);
+    if (columns.stale) printf(" %5" PRId64, item->stale_epochs);
     if (columns.share) printf(" %9.3g", item->expected_share);
-    if (lost.looked_at > 0)
-        printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", lost.nmse / lost.looked_at, lost.expected / lost.looked_at,
-               expected_name(item), lost.worst, lost.worst_from, lost.worst_to);
+    if (error.sampled > 0)
+        printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", error.nmse / error.sampled, error.expected / error.sampled,
+               expected_name(item), error.worst, error.worst_from, error.worst_to);
     printf("\n");
 }
 
-/** Layers that sent something in the last epoch. */
+/** One line for each layer and direction with messages in the last epoch. */
 static void print_layers(const struct run *run, struct columns columns)
 {
     graft_traffic_item item;
 
     printf("  %-11s %10s %9s %5s", "layer", "rows", "MB", "bits");
-    if (columns.late) printf(" %4s", "late");
+    if (columns.stale) printf(" %5s", "stale");
     if (columns.share) printf(" %9s", "share");
-    if (columns.lost) printf(" %9s  %9s %-13s  %9s", "lost", "expected", "", "most lost");
+    if (columns.error) printf(" %9s  %9s %-13s  %9s", "error", "expected", "", "largest");
     printf("\n");
     for (int32_t i = 0; next_item(run, i, &item); i++)
         if (item.rows > 0) print_item(run, i, &item, columns);
 }
 
-/** How rows share the bits, if they have not all the same. */
+/** The histogram of bits, unless all rows have the same number. */
 static void print_histogram(const struct run *run)
 {
     const char *between = "  rows by bits ";
@@ -285,9 +285,8 @@ static void print_raw(const struct run *run)
     const int64_t bytes = count_raw(run, &rows);
 
     if (rows > 0)
-        printf("  %" PRId64
-               " of these rows went as they are besides, in %.3f MB more: in their messages is one that no "
-               "code fits\n",
+        printf("  %" PRId64 " of these rows were also sent unquantized, %.3f MB: their messages have a row without a "
+               "code\n",
                rows, (double)bytes * 1e-6);
 }
 
@@ -298,16 +297,15 @@ void messages_print(const struct run *run)
 
     if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
     for (int q = 1; q < run->ranks.n_ranks; q++)
-        if (run->ranks.told[q].waited > run->ranks.told[slowest].waited) slowest = q;
-    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on the first rank, %.3g s "
-           "at most (rank %d)\n",
+        if (run->ranks.reports[q].waited > run->ranks.reports[slowest].waited) slowest = q;
+    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on rank 0, at most %.3g s "
+           "(rank %d)\n",
            (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6,
-           run->ranks.told[0].waited, run->ranks.told[slowest].waited, slowest);
+           run->ranks.reports[0].waited, run->ranks.reports[slowest].waited, slowest);
     if (traffic.halo_bytes_per_epoch == 0) return;
     print_layers(run, columns_of(run, &traffic));
     print_histogram(run);
     print_raw(run);
     if (traffic.epochs_waited > 0)
-        printf("  %" PRId64 " of %" PRId64 " epochs waited for their own rows\n", traffic.epochs_waited,
-               run->n_history);
+        printf("  %" PRId64 " of %" PRId64 " epochs were synchronous\n", traffic.epochs_waited, run->n_history);
 }

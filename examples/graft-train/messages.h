@@ -1,4 +1,4 @@
-/* What ranks sent one another, what it cost, and what few bits lost of it.
+/* Messages between ranks: what they cost, and their quantization error.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESSAGES_H
 #define MESSAGES_H
@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/** Add it to the report, as rank 0 heard it. The first failure is kept in *bad. */
+/** Add the reports of all ranks to the JSON report, on rank 0. The first failure is stored in *bad. */
 void messages_json(json_t *report, const struct run *run, int *bad);
 
 /** Print a short table. */

@@ -1,4 +1,4 @@
-/* Writing one column of numbers as NumPy reads it: magic, version, length of a Python dict in text, padding, data.
+/* Writing one column of numbers in the .npy format: magic, version, length of a Python dict in text, padding, data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "npy_write.h"
 #include "output_file.h"
@@ -25,5 +25,5 @@ int32_t npy_write(const char *path, const int32_t *values, int64_t count, graft_
     head[HEAD - 1] = '\n';
     fwrite(head, 1, HEAD, file.stream);
     fwrite(values, sizeof *values, (size_t)count, file.stream);
-    return output_end(&file, error); /* says so if a write has failed */
+    return output_end(&file, error); /* also reports a failed write */
 }

@@ -1,4 +1,4 @@
-/* Writing one column of numbers as NumPy reads it.
+/* Writing one column of numbers in the .npy format.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef NPY_WRITE_H
 #define NPY_WRITE_H

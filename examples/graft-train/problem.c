@@ -1,4 +1,4 @@
-/* Failures: filling and printing a graft_error.
+/* Errors: filling and printing a graft_error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "problem.h"
 

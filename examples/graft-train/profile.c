@@ -1,4 +1,4 @@
-/* Spans of a trainer, kept, written and added up.
+/* Spans of a trainer: stored, written as a trace, and summed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "profile.h"
 #include "output_file.h"
@@ -46,7 +46,7 @@ static json_t *event_of(const graft_span *span)
                      "flops", span->flops, "waited", 1e6 * span->waited);
 }
 
-/** The name of a row ("ph": "M"); row 0 has the phases. NULL when out of memory. */
+/** The name of a row of the trace ("ph": "M"); row 0 has the phases. NULL when out of memory. */
 static json_t *name_of_row(int row)
 {
     char name[32] = "phases";
@@ -93,14 +93,14 @@ done:
 struct sum {
     const char *phase;
     int32_t     pass;
-    int         of; /* number of the phase that it is a part of; of a phase its own */
+    int         of; /* number of the phase of which it is a part; the own number for a phase */
     int         number;
     double      of_seconds;
     double      seconds, bytes, flops;
-    double      busy, all; /* seconds that threads worked, of those that all of them had; 0 where it is not known */
+    double      busy, all; /* seconds in which threads worked; their number times the phase; 0 where unknown */
 };
 
-/** Phases by their seconds, each with its parts behind it. */
+/** Order phases by descending seconds, each followed by its parts. */
 static int by_seconds(const void *left, const void *right)
 {
     const struct sum *a = left, *b = right;
@@ -111,7 +111,7 @@ static int by_seconds(const void *left, const void *right)
     return a->number - b->number;
 }
 
-/** Add span i, a phase or a part, and the shares that threads had in a phase. */
+/** Add span i, a phase or a part, with the shares of the threads of a phase. */
 static void add(const struct profile *profile, int64_t i, struct sum *sum)
 {
     const graft_span *phase = &profile->spans[i];
@@ -130,7 +130,7 @@ static void add(const struct profile *profile, int64_t i, struct sum *sum)
     }
 }
 
-/** Number of the sum of a span; of = -1: that of a phase, else of a part of this one. -1: there is no room for it. */
+/** Find or append the sum of a span: of a phase with of = -1, else of a part of phase `of`. -1: the array is full. */
 static int find_sum(struct sum *sums, int *count, int capacity, const graft_span *span, int of)
 {
     for (int at = 0; at < *count; at++) {
@@ -144,7 +144,7 @@ static int find_sum(struct sum *sums, int *count, int capacity, const graft_span
     return (*count)++;
 }
 
-/** Sums by pass and phase, or part of one; returns how many there are, at most `capacity`. */
+/** Sum by pass and phase or part; returns the number of sums, at most `capacity`. */
 static int add_up(const struct profile *profile, struct sum *sums, int capacity)
 {
     int count = 0, phase = -1;
@@ -188,7 +188,7 @@ void profile_print(const struct profile *profile, double seconds)
                sums[i].flops * 1e-9 / sums[i].seconds, balance);
     }
     printf("%-10s  %-10s  %9.4f  %5.1f%%\n", "", "no phase", seconds - all, 100 * (seconds - all) / seconds);
-    printf("balance: of the time that all threads had, what they worked\n");
+    printf("balance: the working time of threads / (threads x time of the phase)\n");
 }
 
 void profile_fini(struct profile *profile)

@@ -36,7 +36,7 @@ void progress_begin(struct progress *progress)
     progress->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/** A number with so many decimals, or "-" where there is none. */
+/** A number with `decimals` decimals, or "-" for NaN. */
 static const char *number(char text[32], double value, int decimals)
 {
     if (isnan(value)) return "-";
@@ -55,7 +55,7 @@ static void print_plain(const graft_epoch *epoch)
            number(train, epoch->evaluated ? epoch->train_accuracy : none, 4),
            number(validation, epoch->evaluated ? epoch->validation_accuracy : none, 4),
            number(test, epoch->evaluated ? epoch->test_accuracy : none, 4), epoch->seconds, drift,
-           epoch->waited ? "  waited" : "", epoch->best ? "  best" : "");
+           epoch->waited ? "  synchronous" : "", epoch->best ? "  best" : "");
     fflush(stdout);
 }
 
@@ -77,7 +77,7 @@ static void time_left(const struct progress *progress, char text[32])
     else snprintf(text, 32, "%" PRId64 ":%02" PRId64 ":%02" PRId64, seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-/** Compose the line in one of five forms, the longest first. `head` goes before the bar, `tail` behind it. */
+/** Compose the line in one of five forms, the longest first: `head` before the bar, `tail` after it. */
 static void compose(const struct progress *progress, int form, char head[TEXT], char tail[TEXT])
 {
     const graft_epoch *e = &progress->shown;
@@ -87,7 +87,7 @@ static void compose(const struct progress *progress, int form, char head[TEXT], 
     const char        *b = number(val, e->validation_accuracy, 3), *c = number(test, e->test_accuracy, 3);
 
     time_left(progress, left);
-    snprintf(speed, sizeof speed, each < 10 ? "%#.3g" : "%.1f", each); /* of a width that does not jump about */
+    snprintf(speed, sizeof speed, each < 10 ? "%#.3g" : "%.1f", each); /* a constant width */
     snprintf(head, TEXT, "%s%" PRId64 "/%" PRId64 " ", form == 0 ? "epoch " : "", e->epoch, e->epochs);
     switch (form) {
     case 0:
@@ -102,7 +102,7 @@ static void compose(const struct progress *progress, int form, char head[TEXT], 
 
 static void draw(struct progress *progress)
 {
-    /* The last column stays free: a character there makes some terminals go to the next line. */
+    /* The last column stays free: after a character there some terminals begin a new line. */
     const int    columns = terminal_columns() - 1;
     const double share = (double)progress->shown.epoch / (double)progress->shown.epochs;
     char         head[TEXT], tail[TEXT];

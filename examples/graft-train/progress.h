@@ -8,24 +8,24 @@
 struct progress {
     int         on_terminal;
     int         utf8;
-    int         drawn;     /* a line without its end is on the terminal */
+    int         drawn;     /* the terminal shows an unfinished line */
     int64_t     counted;   /* epochs of this run */
     double      spent;     /* seconds in them */
     double      last_draw; /* seconds of the steady clock */
-    graft_epoch shown;     /* the latest epoch, with the latest accuracies measured */
+    graft_epoch shown;     /* the latest epoch, with the latest measured accuracies */
 };
 
-/** Call setlocale(LC_CTYPE, "") before: it decides between UTF-8 and ASCII. */
+/** The locale of LC_CTYPE decides between UTF-8 and ASCII, so setlocale(LC_CTYPE, "") comes first. */
 void progress_begin(struct progress *progress);
 void progress_epoch(struct progress *progress, const graft_epoch *epoch);
 
-/** Make room for another line of text; the next epoch draws again. */
+/** Clear the line for other text; the next epoch draws it again. */
 void progress_clear(struct progress *progress);
 
 /** Draw the last state and end the line. */
 void progress_end(struct progress *progress);
 
-/** Seconds of a clock that never goes back. */
+/** Seconds of a monotonic clock. */
 double progress_clock(void);
 
 #endif

@@ -1,64 +1,64 @@
-/* Many ranks: this program under mpiexec, without any MPI code of its own. The library starts MPI, and has one
- * transport for its messages; another one carries what only this program has to tell.
+/* This program over ranks, under mpiexec, without MPI code of its own. The library initialises MPI and uses one
+ * transport; a second one carries the messages of this program.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RANKS_H
 #define RANKS_H
 
 #include "library.h"
 
-/** Of one rank: seconds that it waited for rows; and what it sent, by layer, direction and peer, but for those to which
- *  it sent nothing. */
-struct told {
+/** The report of one rank: seconds of waiting for rows, and messages by layer, direction and peer with rows. */
+struct rank_report {
     double              waited;
     int64_t             n_pairs;
     graft_traffic_pair *pairs;
 };
 
 struct ranks {
-    int             n_ranks; /* 1: none of the following is there */
-    int             rank;
-    int             is_open;
-    int             has_parted; /* a rank failed alone, and the others cannot be heard any more */
-    graft_transport lent;       /* to the library */
-    graft_transport ours;
-    graft_graph    *graph;
-    graft_dataset   dataset;  /* the slice of this rank, over that graph */
-    double          patience; /* seconds that a rank waits for another */
-    struct told    *told;     /* [n_ranks] what each alone knows; known to rank 0 in the end */
+    int                 n_ranks; /* 1: the following fields are not used */
+    int                 rank;
+    int                 is_open;
+    int                 has_parted;  /* a rank failed alone, and the ranks no longer communicate */
+    graft_transport     for_library; /* borrowed by the library */
+    graft_transport     own;
+    graft_graph        *graph;
+    graft_dataset       dataset; /* the slice of this rank, over that graph */
+    double              timeout; /* seconds after which a rank counts as failed */
+    struct rank_report *reports; /* [n_ranks] complete on rank 0 after ranks_gather_reports() */
 };
 
-/** The number of this process among those that a launcher has started; 0 if it is alone. */
-int ranks_number(void);
+/** The rank of this process according to the launcher; 0 without one. */
+int ranks_launched_rank(void);
 
-/** Whether a launcher has started this process and others. One that is alone needs no MPI. */
+/** Whether a launcher has started several processes; a single one needs no MPI. */
 int ranks_are_many(void);
 
-/** Whether a launcher has started this process, be it alone. Some give the first a terminal where nobody looks. */
+/** Whether a launcher has started this process, even as the only one. Some give rank 0 a terminal that no user sees. */
 int ranks_are_launched(void);
 
-/** Open the transports, if there are many. Waits for the others without a deadline, so nothing that can fail on one
- *  rank should be done before. */
+/** Open the transports over several ranks. Waits for the other ranks without a deadline, so nothing that can fail on
+ *  one rank should precede it. */
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error);
 void    ranks_fini(struct ranks *ranks, const struct library *library);
 
-/** What the ranks need once options are set. To be agreed on. */
+/** Read the options for ranks and allocate memory. The ranks agree on the result afterwards. */
 int32_t ranks_prepare(struct ranks *ranks, const struct library *library, graft_error *error);
 
-/** Make the graph of the slices that all ranks have read, and of it and them ranks->dataset. */
-int32_t ranks_spread(struct ranks *ranks, const struct library *library, const graft_dataset *slice,
-                     graft_error *error);
+/** Create the distributed graph from the slices of all ranks, and ranks->dataset. */
+int32_t ranks_distribute(struct ranks *ranks, const struct library *library, const graft_dataset *slice,
+                         graft_error *error);
 
-/** All ranks give what came of something; all return the failure of the lowest rank that has one. */
+/** Agree on a status: all ranks pass theirs, and return that of the lowest rank that failed, or OK. */
 int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error);
 
-/** The largest of the values of all ranks in *value. */
+/** Replace *value by the maximum over ranks. */
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);
 
-/** Rank 0 gets what all ranks have of [n_vertices] labels, in the order of slices, in `all`; NULL on the others. */
+/** Gather the labels of all slices into `all` [n_vertices] on rank 0; `all` is NULL on other ranks. */
 int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
                       graft_error *error);
 
-/** Let rank 0 know what the library tells each rank of itself alone. */
-int32_t ranks_hear_all(struct ranks *ranks, const struct library *library, graft_trainer *trainer, graft_error *error);
+/** Gather the reports that each rank has of its own messages on rank 0. */
+int32_t ranks_gather_reports(struct ranks *ranks, const struct library *library, graft_trainer *trainer,
+                             graft_error *error);
 
 #endif

@@ -1,9 +1,9 @@
-/* What a run came to: as JSON for programs, in a few lines for people.
+/* The results of a run: JSON for programs, a few lines for people.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 #include "checkpoint.h"
 #include "json_text.h"
-#include "ledger.h"
+#include "memory.h"
 #include "messages.h"
 #include "output_file.h"
 
@@ -54,7 +54,7 @@ static json_t *build_history(const struct run *run)
         json_add(entry, "test_accuracy", measured(e, e->test_accuracy), &bad);
         json_add(entry, "seconds", json_number(e->seconds), &bad);
         if (e->drift > 0) json_add(entry, "drift", json_number(e->drift), &bad);
-        if (e->waited) json_add(entry, "waited", json_true(), &bad);
+        if (e->waited) json_add(entry, "synchronous", json_true(), &bad);
         if (json_array_append_new(history, entry) != 0 || bad) {
             json_decref(history);
             return NULL;
@@ -93,8 +93,8 @@ static json_t *build_report(const struct run *run)
     library_kernel(&run->library, kernel, sizeof kernel);
     json_add(report, "kernel", json_text(kernel), &bad);
     json_add(report, "explain", json_text(run->explained), &bad);
-    json_add(report, "peak_rss_bytes", json_integer(ledger_peak()), &bad);
-    json_add(report, "ledger_bytes", ledger_json(run), &bad);
+    json_add(report, "peak_rss_bytes", json_integer(memory_peak()), &bad);
+    json_add(report, "memory_bytes", memory_json(run), &bad);
     json_add(report, "vertices", json_integer(dataset->n_vertices), &bad);
     json_add(report, "edges", json_integer(run_edges(run)), &bad);
     json_add(report, "features", json_integer(dataset->n_features), &bad);
@@ -115,7 +115,7 @@ int32_t report_write(const struct run *run, const char *path, graft_error *error
 
     TRY(report != NULL ? GRAFT_OK : problem_memory(error, "the JSON report"));
     TRY(output_begin(&file, path, error));
-    /* A failed write is kept by the stream and told by output_end(); what else can fail here is memory. */
+    /* The stream remembers a failed write, and output_end() reports it; only memory can fail otherwise. */
     if (json_dumpf(report, file.stream, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0 && !ferror(file.stream)) {
         rc = problem_memory(error, "the JSON report");
         goto done;
@@ -128,8 +128,8 @@ done:
     return rc;
 }
 
-/** A share with four decimals, or "-". */
-static const char *share(char text[32], double value)
+/** A fraction with four decimals, or "-". */
+static const char *fraction(char text[32], double value)
 {
     if (isnan(value)) return "-";
     snprintf(text, 32, "%.4f", value);
@@ -143,16 +143,16 @@ void report_print(const struct run *run)
 
     printf("\n");
     if (!isnan(run->best.test_accuracy) || !isnan(run->best.validation_accuracy)) {
-        printf("test accuracy   %s, validation %s, training %s\n", share(test, run->best.test_accuracy),
-               share(validation, run->best.validation_accuracy), share(train, run->best.train_accuracy));
+        printf("test accuracy   %s, validation %s, training %s\n", fraction(test, run->best.test_accuracy),
+               fraction(validation, run->best.validation_accuracy), fraction(train, run->best.train_accuracy));
         printf("best epoch      %" PRId64 " of %" PRId64 ", by validation accuracy\n", run->best.epoch, run->epochs);
     }
     if (run->n_history > 0) {
-        printf("time per epoch  %.4g s (median), %.4g s in all\n", median_seconds(run), run->seconds);
+        printf("time per epoch  %.4g s (median), %.4g s in total\n", median_seconds(run), run->seconds);
     }
     if (run->ranks.n_ranks > 1) messages_print(run);
-    printf("peak memory     %.1f MB", (double)ledger_peak() * 1e-6);
-    if (arguments->explain) printf(", where %.1f were told", (double)ledger_told(run) * 1e-6);
+    printf("peak memory     %.1f MB", (double)memory_peak() * 1e-6);
+    if (arguments->explain) printf(", estimated %.1f MB", (double)memory_reported(run) * 1e-6);
     printf("\n");
     library_kernel(&run->library, kernel, sizeof kernel);
     printf("kernel          %s\n", kernel);

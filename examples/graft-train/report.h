@@ -1,4 +1,4 @@
-/* What a run came to: as JSON for programs, in a few lines for people.
+/* The results of a run: JSON for programs, a few lines for people.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef REPORT_H
 #define REPORT_H

@@ -1,9 +1,9 @@
-/* A run: data set, trainer, checkpoint, the loop over epochs, the measure at the end.
+/* A run: data set, trainer, checkpoint, the loop over epochs, the final evaluation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run.h"
 #include "checkpoint.h"
 #include "interrupt.h"
-#include "ledger.h"
+#include "memory.h"
 #include "state.h"
 
 #include <inttypes.h>
@@ -29,13 +29,13 @@ static int32_t resume(struct run *run, graft_error *error)
     return GRAFT_OK;
 }
 
-/** Is there anything to learn from? If not, the weights must come from a checkpoint. */
+/** Whether the data set can be trained on. If not, the weights must come from a checkpoint. */
 static int is_trainable(const struct run *run)
 {
     return run->dataset->split != NULL && (run->dataset->labels != NULL || run->dataset->targets != NULL);
 }
 
-/** The data set: all of it, or over ranks the slice of this one. */
+/** Open the data set: all of it, or over ranks the slice of this rank. */
 static int32_t open_data(struct run *run, graft_error *error)
 {
     const struct library *library = &run->library;
@@ -43,7 +43,7 @@ static int32_t open_data(struct run *run, graft_error *error)
     const int             many = run->ranks.n_ranks > 1;
     int32_t               rc;
 
-    if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.lent, path, &run->data, error));
+    if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.for_library, path, &run->data, error));
     else TRY(library->data->open(library->api->context, path, &run->data, error));
     run->dataset = library->data->view(run->data);
     if (!is_trainable(run) && run->arguments->resume == NULL)
@@ -51,7 +51,7 @@ static int32_t open_data(struct run *run, graft_error *error)
                      "'%s' has no labels or no split: nothing to train on, only to predict (--resume)", path);
     TRY(ranks_agree(&run->ranks, rc, error));
     if (!many) return rc;
-    TRY(ranks_spread(&run->ranks, library, run->dataset, error));
+    TRY(ranks_distribute(&run->ranks, library, run->dataset, error));
     run->dataset = &run->ranks.dataset;
 done:
     return rc;
@@ -71,7 +71,7 @@ done:
     return rc;
 }
 
-/** Say what will be trained, and from where. */
+/** Print the description of the trainer, and the epoch from which it continues. */
 static int32_t announce(struct run *run, int64_t total, graft_error *error)
 {
     const int32_t rc = run->library.train->explain(run->trainer, run->explained, sizeof run->explained, error);
@@ -79,7 +79,7 @@ static int32_t announce(struct run *run, int64_t total, graft_error *error)
 
     if (rc < 0) return rc;
     printf("%s%s", run->explained, length > 0 && run->explained[length - 1] != '\n' ? "\n" : "");
-    if (run->arguments->explain) ledger_print(run);
+    if (run->arguments->explain) memory_print(run);
     if (run->arguments->resume != NULL && is_trainable(run)) {
         printf("resumed from '%s' after epoch %" PRId64 " of %" PRId64 "%s\n", run->arguments->resume, run->epochs,
                total, run->epochs >= total ? ": nothing left to train" : "");
@@ -151,7 +151,7 @@ int32_t run_train(struct run *run, graft_error *error)
         TRY(train_epochs(run, total, error));
         TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     }
-    TRY(ranks_hear_all(&run->ranks, &run->library, run->trainer, error));
+    TRY(ranks_gather_reports(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;
 done:
     return rc;

@@ -1,4 +1,4 @@
-/* A run: what has been opened, what it came to.
+/* A run: its objects and its results.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_H
 #define RUN_H
@@ -19,20 +19,20 @@ struct run {
     struct progress         progress;
     graft_epoch            *history; /* [n_history] epochs of this run, not those before a resume */
     int64_t                 n_history, capacity;
-    int64_t                 epochs; /* epochs behind, those before a resume included */
-    graft_metrics           best;   /* of the weights of the best validation; NaN if nothing can be measured */
-    char                    explained[32768]; /* what the trainer says it is */
+    int64_t                 epochs; /* completed epochs, including those before a resume */
+    graft_metrics           best;   /* of the weights of the best validation; NaN if there is nothing to measure */
+    char                    explained[32768]; /* the trainer's description */
     double                  began;            /* seconds of the steady clock */
     double                  seconds;
-    int                     signal; /* that ended the training early, or 0 */
+    int                     signal; /* the signal that interrupted training, or 0 */
     struct profile          profile;
-    int                     saved, predicted, reported, profiled; /* which outputs have been written */
+    int                     saved, predicted, reported, profiled; /* 1 for outputs that have been written */
 };
 
-/** Open the data set, make the trainer, and put in the checkpoint to resume. `run` holds arguments, library, ranks. */
+/** Open the data set, create the trainer, and load the checkpoint to resume. `run` has arguments, library and ranks. */
 int32_t run_init(struct run *run, graft_error *error);
 
-/** Train, until done or interrupted, and measure. */
+/** Train until done or interrupted, and evaluate. */
 int32_t run_train(struct run *run, graft_error *error);
 
 /** Edges of the graph, on all ranks. */
@@ -41,7 +41,7 @@ int64_t run_edges(const struct run *run);
 /** Seconds of all epochs together. */
 double run_seconds(const struct run *run);
 
-/** Free everything but the library. */
+/** Free everything except the library. */
 void run_fini(struct run *run);
 
 #endif

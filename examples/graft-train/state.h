@@ -5,20 +5,20 @@
 
 #include "library.h"
 
-/** All items, those of 8 bytes per element first: then each lies at a multiple of its element in the file. */
+/** All items, those of 8 bytes per element first, so that each is aligned to its element in the file. */
 struct state {
     graft_state_item *items;
     int32_t           count;
 };
 
-/** The arrays stay those of the trainer, current until its next epoch. */
+/** The arrays are owned by the trainer and valid until its next epoch. */
 int32_t state_init(struct state *state, const struct library *library, graft_trainer *trainer, graft_error *error);
 void    state_fini(struct state *state);
 
 /** The item of this name, or NULL. */
 const graft_state_item *state_find(const struct state *state, const char *name);
 
-/** Epochs that are behind, from "progress.epoch"; 0 if there is no such item. */
+/** Completed epochs, from "progress.epoch"; 0 if there is no such item. */
 int64_t state_epoch(const struct state *state);
 
 /** Name of a type in safetensors, NULL if it has no place in a state; its bytes; and the type of a name, or 0. */

@@ -67,9 +67,9 @@ def test_training(partition):
        f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
     pairs = second["halo_by_pair"]
     ok(sum(pair["bytes"] for pair in pairs) == second["halo_bytes_per_epoch"] and
-       all(pair["from"] != pair["to"] and pair["rows"] > 0 and pair["looked_at"] == pair["rows_raw"] == 0
+       all(pair["from"] != pair["to"] and pair["rows"] > 0 and pair["sampled_rows"] == pair["rows_raw"] == 0
            for pair in pairs) and
-       second["bits_histogram"] == {"32": sum(pair["rows"] for pair in pairs)} and second["stale_epochs_max"] == 0,
+       second["bits_histogram"] == {"32": sum(pair["rows"] for pair in pairs)} and second["staleness_max"] == 0,
        f"{partition}: and by pair, and by bits", pairs, second["bits_histogram"])
     ok("bytes of rows that come to each rank in a step" in second["explain"] and
        many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
@@ -196,18 +196,18 @@ def test_few_bits():
     result = launch(data, *TRAINED, "partition=hash", "halo.bits=8", "halo.error=exact", "--json", out)
     report = json.loads(read(out)) if result.returncode == 0 else {}
     ok(0 < report.get("quant_nmse", 0) < 1e-3 and report["quant_nmse"] < 1.5 * report["quant_nmse_expected"],
-       "with 8 bits the report says how little was lost", result.stderr, report.get("quant_nmse"))
+       "with 8 bits the report has a small quantization error", result.stderr, report.get("quant_nmse"))
     pairs = report.get("halo_by_pair", [])
-    looked = sum(pair["looked_at"] for pair in pairs)
-    lost = sum(pair["looked_at"] * pair["nmse"] for pair in pairs if pair["looked_at"]) / max(looked, 1)
+    looked = sum(pair["sampled_rows"] for pair in pairs)
+    lost = sum(pair["sampled_rows"] * pair["nmse"] for pair in pairs if pair["sampled_rows"]) / max(looked, 1)
     ok(looked > 0 and abs(lost / report["quant_nmse"] - 1) < 1e-6 and
        report["bits_histogram"] == {"8": sum(pair["rows"] for pair in pairs)}, "by pair of ranks too", lost, looked)
-    worst = max((pair for pair in pairs if pair["looked_at"] and pair["layer"] == 1 and pair["pass"] == "backward"),
+    worst = max((pair for pair in pairs if pair["sampled_rows"] and pair["layer"] == 1 and pair["pass"] == "backward"),
                 key=lambda pair: pair["nmse"], default={})
     table = [line.split() for line in result.stdout.splitlines() if line.startswith("  1  backward")]
     ok(len(table) == 1 and "S^2/6" in table[0] and
        table[0][-4:] == ["from", str(worst["from"]), "to", str(worst["to"])],
-       "and in a table, with the pair that lost most", result.stdout, worst)
+       "and in a table, with the pair of the largest error", result.stdout, worst)
 
 
 def test_idle():
@@ -226,16 +226,16 @@ def test_async():
     out = f"{base}/async.json"
     result = launch(data, *TRAINED, "partition=hash", "halo.async=yes", "halo.bits=4", "--json", out)
     report = json.loads(read(out)) if result.returncode == 0 else {}
-    ages = [layer[f"stale_epochs_{way}"] for layer in report.get("halo_bytes_by_layer", [])
+    ages = [layer[f"staleness_{way}"] for layer in report.get("halo_bytes_by_layer", [])
             for way in ("forward", "backward") if layer[way] > 0]
-    ok(report.get("stale_epochs_max") == 1 and ages and set(ages) == {1} and " late " in result.stdout,
-       "asynchronous rows are an epoch late, and the report says so", result.stderr, ages)
+    ok(report.get("staleness_max") == 1 and ages and set(ages) == {1} and " stale " in result.stdout,
+       "stale rows are an epoch old, and the report says so", result.stderr, ages)
     history = report.get("history", [])
-    waited = [epoch["epoch"] for epoch in history if epoch.get("waited")]
+    waited = [epoch["epoch"] for epoch in history if epoch.get("synchronous")]
     drifts = [epoch["epoch"] for epoch in history if epoch.get("drift", 0) > 0]
-    ok(waited == [1] and report.get("epochs_waited") == 1 and drifts == list(range(3, len(history) + 1)) and
-       result.stdout.count("  waited") == 1 and result.stdout.count("  drift ") == len(drifts),
-       "which epochs waited, and how far rows drifted", result.stdout, waited, drifts)
+    ok(waited == [1] and report.get("epochs_synchronous") == 1 and drifts == list(range(3, len(history) + 1)) and
+       result.stdout.count("  synchronous") == 1 and result.stdout.count("  drift ") == len(drifts),
+       "synchronous epochs and drift are reported", result.stdout, waited, drifts)
 
 
 def test_adaptive_bits():

@@ -24,17 +24,17 @@ def test_ledger():
     # Z, H, mean and deviation of two hidden layers; what three gathered; logits; 4 bytes each. A bit for each of H.
     activations = 4 * N * (4 * 512 + 4 + N_FEATURES + 512 + N_CLASSES) * 1e-6
     ok(abs(total - sum(parts)) < 0.5 and abs(parts[4] - activations) < 0.1 and abs(parts[5] - N * 128e-6) < 0.1,
-       "its parts are its sum, and activations are what can be told by hand", ledger.group(0), activations)
+       "its parts are its sum, and activations can be computed by hand", ledger.group(0), activations)
     path = f"{base}/ledger.json"
     result = run(data, *wide, "--explain", "--json", path)
     rows = re.findall(r"^(\w[\w ]*\w) +(\d+\.\d)(?:  .*)?$", result.stdout, re.MULTILINE)
     table = {name: float(number) for name, number in rows}
     with open(path) as file:
-        told = json.load(file)["ledger_bytes"]
+        told = json.load(file)["memory_bytes"]
     ok(len(told) == 9 and all(abs(table.get(name, -1) - told[name] * 1e-6) < 0.06 for name in told) and
-       abs(table["together"] - sum(told.values()) * 1e-6) < 0.06, "--explain and --json have it by use", table, told)
-    measured = re.search(r"^peak memory +([\d.]+) MB, where ([\d.]+) were told$", result.stdout, re.MULTILINE)
-    ok(measured and abs(float(measured.group(2)) - table["together"]) < 0.06 and float(measured.group(1)) > 1,
+       abs(table["total"] - sum(told.values()) * 1e-6) < 0.06, "--explain and --json have it by purpose", table, told)
+    measured = re.search(r"^peak memory +([\d.]+) MB, estimated ([\d.]+) MB$", result.stdout, re.MULTILINE)
+    ok(measured and abs(float(measured.group(2)) - table["total"]) < 0.06 and float(measured.group(1)) > 1,
        "and the measured peak beside it", result.stdout)
     saved = 4 * N * 512 * 1e-6  # one of two Z of hidden layers; what was gathered is there once anyway
     again = run(data, *wide, "recompute=yes")
@@ -54,12 +54,12 @@ def test_ledger():
 
 
 def test_peak():
-    """The measured peak is what was told and the size of the program itself, which a small data set tells."""
+    """The measured peak is the estimate and the size of the program itself, which a small data set shows."""
     def peak(folder):
         result = run(folder, "--set", "model=sage", "layers=3", "hidden=256", "epochs=1", "--explain")
-        measured = re.search(r"^peak memory +([\d.]+) MB, where ([\d.]+) were told$", result.stdout, re.MULTILINE)
-        table = re.search(r"^together +([\d.]+)$", result.stdout, re.MULTILINE)
-        ok(measured and table and measured.group(2) == table.group(1), "what was told does not change with training",
+        measured = re.search(r"^peak memory +([\d.]+) MB, estimated ([\d.]+) MB$", result.stdout, re.MULTILINE)
+        table = re.search(r"^total +([\d.]+)$", result.stdout, re.MULTILINE)
+        ok(measured and table and measured.group(2) == table.group(1), "the estimate does not change with training",
            result.stdout, result.stderr)
         return map(float, measured.groups()) if measured else (0, 0)
 
@@ -72,7 +72,7 @@ def test_peak():
     small, small_told = peak(data)
     large, told = peak(big)
     ok(told > 300 and abs(large - told - (small - small_told)) < 0.1 * told,
-       "the measured peak is what was told, within a tenth", small, small_told, large, told)
+       "the measured peak is the estimate, within a tenth", small, small_told, large, told)
     shutil.rmtree(big)
 
 

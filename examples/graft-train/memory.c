@@ -1,6 +1,6 @@
-/* What memory a run takes: told before it begins, measured when it has ended.
+/* The memory of a run: estimated before it begins, measured when it has ended.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ledger.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -30,7 +30,7 @@ static int next_item(const struct run *run, int32_t index, graft_ledger_item *it
     return run->library.train->ledger_item(run->trainer, index, item, NULL) == GRAFT_OK;
 }
 
-int64_t ledger_told(const struct run *run)
+int64_t memory_reported(const struct run *run)
 {
     int64_t           bytes = dataset_bytes(run->dataset);
     graft_ledger_item item;
@@ -39,25 +39,25 @@ int64_t ledger_told(const struct run *run)
     return bytes;
 }
 
-int64_t ledger_peak(void)
+int64_t memory_peak(void)
 {
     struct rusage usage;
 
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-void ledger_print(const struct run *run)
+void memory_print(const struct run *run)
 {
     graft_ledger_item item;
 
     printf("\n%-12s  %10s\n", "memory", "MB");
-    printf("%-12s  %10.1f  as it was read\n", "data set", (double)dataset_bytes(run->dataset) * 1e-6);
+    printf("%-12s  %10.1f  as read from files\n", "data set", (double)dataset_bytes(run->dataset) * 1e-6);
     for (int32_t i = 0; next_item(run, i, &item); i++)
         printf("%-12s  %10.1f  %s\n", item.name, (double)item.bytes * 1e-6, item.help);
-    printf("%-12s  %10.1f\n\n", "together", (double)ledger_told(run) * 1e-6);
+    printf("%-12s  %10.1f\n\n", "total", (double)memory_reported(run) * 1e-6);
 }
 
-json_t *ledger_json(const struct run *run)
+json_t *memory_json(const struct run *run)
 {
     json_t           *ledger = json_object();
     graft_ledger_item item;
