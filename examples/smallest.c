@@ -15,13 +15,13 @@ enum { N = 5, WIDTH = 2 };
 static const int64_t row_ptr[N + 1] = { 0, 1, 3, 5, 6, 6 };
 static const int32_t col_idx[6] = { 1, 0, 2, 1, 3, 2 };
 
-/* A sum over the neighbours times 1 / (their number) is their mean. Vertex 4 has none, so its factor does not matter. */
+/* A sum over the neighbours times 1 / (their number) is their mean. Vertex 4 has none: any factor is right. */
 static const float one_over_degree[N] = { 1, 0.5f, 0.5f, 1, 0 };
 
 static float features[N][WIDTH] = { { 1, 10 }, { 2, 20 }, { 3, 30 }, { 4, 40 }, { 5, 50 } };
 static float mean[N][WIDTH];
 
-/* Choose a kernel, run the product, print the result. A call that fails returns a negative status and fills `error`. */
+/* Choose a kernel, run the product, print it. A call that fails returns a negative status and fills `error`. */
 static int32_t multiply_with(const char *kernel, const graft_api *api, const graft_mxm *mxm, graft_mxm_args *args,
                              graft_error *error)
 {

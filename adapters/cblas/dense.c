@@ -1,12 +1,12 @@
-/* Dense module "cblas": products through any CBLAS, each call on one thread and one block of C. A serial OpenBLAS is
- * not safe to call from several threads at once (Debian's, at least, gives wrong products), so it gets one.
+/* Dense module "cblas": products with any CBLAS, each call on one thread and one block of C. A serial OpenBLAS may not
+ * be called from several threads at once (Debian's gives wrong products), so it runs on one thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"
 
 #include <cblas.h>
 
-/* 0 for an OpenBLAS without threads; null if this is another BLAS. */
+/* Returns 0 for an OpenBLAS without threads; null for another BLAS. */
 extern int openblas_get_parallel(void) __attribute__((weak));
 
 static int one_at_a_time(void)

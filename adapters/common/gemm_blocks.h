@@ -1,6 +1,6 @@
-/* A dense product cut into calls of somebody else's product on one thread each. The blocks are cut by the shape alone
- * and summed in order, so that the bits of C do not depend on the number of threads. The threads are ours; a library
- * on OpenMP sees that it is called inside a parallel region, and starts none.
+/* A dense product divided into blocks, each a single-threaded call of another library. The blocks depend only on the
+ * shape and are summed in order, so the bits of C do not depend on the number of threads. A library with OpenMP is
+ * called inside our parallel region, and starts no threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GEMM_BLOCKS_H
 #define GEMM_BLOCKS_H
@@ -13,15 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows of C in a block, and where the product is deep, so that few rows are much work; the depth of a chunk of a deep
- * product, how many there may be, and elements of all of them together, 16 MB, which the module keeps. */
+/* Rows of C in a block, and in a block of a deep product; for deep products the depth of a chunk, the largest number of
+ * chunks, and the largest number of elements of all partial products, 16 MB, which the module keeps. */
 enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
 
-/** A whole product on one thread, number `thread` of the team; safe to call from several at once. OK, ERR_NOMEM or
- *  ERR_MODULE. rows_done is not for it. */
+/** A whole product on one thread, number `thread` of the team; reentrant. Returns OK, ERR_NOMEM or ERR_MODULE. Ignores
+ *  rows_done. */
 typedef int32_t (*gemm_serial)(void *module, int thread, const graft_gemm *gemm);
 
-/** What a dense module keeps between products; the first member of its state. */
+/** Data that a dense module keeps between products; the first member of its state. */
 struct gemm_blocks {
     const graft_host *host;
     const char       *name;    /* of the module */
@@ -36,7 +36,7 @@ static int32_t gemm_blocks_fail(const char *name, graft_error *error, int32_t co
     return code;
 }
 
-/* A state of `bytes`, zero but for its first member. */
+/* Allocate a state of `bytes`, zero except for its first member. */
 static int32_t gemm_blocks_init(const graft_host *host, const char *name, uint64_t bytes, void **state,
                                 graft_error *error)
 {
@@ -70,7 +70,7 @@ static void gemm_blocks_scale_row(const graft_gemm *g, float *c)
     for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
 }
 
-/* Part of a product: rows of op(A) and C from `row`, `m` of them; depth from `depth`, `k` of it. */
+/* Part of a product: `m` rows of op(A) and C from `row` on, with `k` of the depth from `depth` on. */
 static int32_t gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *whole, int64_t row,
                                 int64_t m, int64_t depth, int64_t k)
 {
@@ -82,7 +82,7 @@ static int32_t gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const
     g.m = m;
     g.k = k;
     g.threads = 1;
-    /* Of products without depth not every library writes C. */
+    /* Not every library writes C of a product with depth 0. */
     for (int64_t i = 0; i < m && k == 0; i++) gemm_blocks_scale_row(&g, g.c + i * g.ldc);
     return k > 0 ? serial(s, omp_get_thread_num(), &g) : GRAFT_OK;
 }
@@ -92,8 +92,8 @@ static void gemm_blocks_rows_done(const graft_gemm *g, int64_t begin, int64_t en
     if (g->rows_done != NULL) g->rows_done(g->rows_arg, begin, end);
 }
 
-/* Keep the library from starting a team of its own, also where ours has one thread. The number is that of the implicit
- * task, and ends with the parallel region it is set in: the host's stays as it was. */
+/* Keep the library from starting a team of its own, also if ours has one thread. The setting belongs to the implicit
+ * task and ends with its parallel region, so the host's setting does not change. */
 static void gemm_blocks_stay_alone(void)
 {
     omp_set_num_threads(1);
@@ -134,7 +134,7 @@ static int32_t gemm_blocks_reserve(struct gemm_blocks *s, uint64_t bytes, graft_
     return GRAFT_OK;
 }
 
-/* C = beta C + the partial products, in order. */
+/* C = beta C + the sum of the partial products, in order. */
 static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g, int64_t row, int64_t chunks)
 {
     const int64_t size = g->m * g->n;
@@ -147,7 +147,7 @@ static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g
     gemm_blocks_rows_done(g, row, row + 1);
 }
 
-/* Weight gradients are small and deep: X^T G over all vertices. The depth is cut, and the parts are added in order. */
+/* Weight gradients are small and deep: X^T G over all vertices. The depth is divided, and parts are added in order. */
 static int32_t gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, int64_t chunks)
 {
     const int64_t depth = (g->k + chunks - 1) / chunks;
@@ -186,7 +186,7 @@ static int64_t gemm_blocks_longest_row(const graft_gemm *g)
     return ab > g->ldc ? ab : g->ldc;
 }
 
-/* Into how many chunks the depth is cut; 1: C is large enough to be cut by rows. */
+/* The number of chunks of the depth; 1: C is large enough to be divided by rows. */
 static int64_t gemm_blocks_chunks(const graft_gemm *g)
 {
     const int64_t deep = g->k / CHUNK_DEPTH, room = PARTIAL_MAX / g->m / g->n;
@@ -195,7 +195,7 @@ static int64_t gemm_blocks_chunks(const graft_gemm *g)
     return chunks > 1 ? chunks : 1;
 }
 
-/** Do a whole product, each block of it by serial(). */
+/** Compute a whole product, each block with serial(). */
 static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, graft_error *error)
 {
     int64_t chunks;
@@ -204,10 +204,10 @@ static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const
     if (g->m == 0 || g->n == 0) return GRAFT_OK;
     chunks = gemm_blocks_chunks(g);
     if (gemm_blocks_longest_row(g) > INT_MAX)
-        return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED,
-                                "rows are longer than its integers can say, elements", gemm_blocks_longest_row(g));
+        return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "rows exceed its integers, elements",
+                                gemm_blocks_longest_row(g));
     if ((g->k - 1) / chunks >= INT_MAX)
-        return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth is too much for it", g->k);
+        return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth exceeds its limit, elements", g->k);
     if (chunks > 1) {
         const uint64_t bytes = ((uint64_t)(chunks * g->m * g->n) * sizeof(float) + 63) / 64 * 64;
 

@@ -7,9 +7,9 @@
 
 enum { STRIP = 256 }; /* a multiple of 8, so that it begins with a byte of a mask of bits */
 
-enum { ROWS_AT_ONCE = 32 }; /* of which rows_done is told while they are in the caches */
+enum { ROWS_AT_ONCE = 32 }; /* rows for one call of rows_done, while they are in cache */
 
-/* Whether the mask allows n elements of a row from column j0 on: 0 or 1 each. */
+/* Expand the mask of n elements of a row from column j0 to 0 or 1 each. */
 static void look_up(const graft_mask *mask, int64_t row, int64_t j0, int64_t n, uint8_t *allowed)
 {
     const int      structure = mask != NULL && (mask->flags & GRAFT_MASK_STRUCTURE);

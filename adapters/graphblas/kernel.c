@@ -1,12 +1,12 @@
 /* Kernel "graphblas": graft.mxm on GrB_mxm of SuiteSparse:GraphBLAS.
  *
- * Its fast product is Z (+)= A B with Z full, no mask, and the accumulator that of the semiring ("saxpy5"); every
- * masked form is slower than that and a pass over Z. So Z begins as the identity, GrB_mxm accumulates into it, which
- * is exact, and mask, scale and accumulator of the call are applied behind it (epilogue.c).
+ * The fast product of GraphBLAS is Z (+)= A B with Z full, no mask, and the accumulator of the semiring ("saxpy5");
+ * every masked form is slower than that product and a pass over Z. So Z is initialised with the identity, GrB_mxm
+ * accumulates into it, which is exact, and mask, scale and accumulator of the call are applied afterwards (epilogue.c).
  *
- * Memory. GraphBLAS may free a matrix that it was asked to write: when it runs out of memory, or when it takes another
- * way, as it does for a diagonal A or one entry. So Z is always its own, and C of the host is never lent. What a
- * product only reads, A and B, is lent by pack and taken back by unpack; nothing of it is freed while it is lent.
+ * Memory. GraphBLAS may free a matrix that it writes, if it runs out of memory or chooses another method, as for a
+ * diagonal A or a single entry. So Z belongs to GraphBLAS, and the host's C is never passed to it. The inputs A and B
+ * are imported by pack and exported by unpack; none of their arrays is freed in between.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/module.h"
 #include "epilogue.h"
@@ -23,8 +23,8 @@
 #endif
 
 struct prepared {
-    int64_t       *columns; /* of each row in ascending order, and */
-    void          *values;  /* what goes with them; NULL where the csr has them like that */
+    int64_t       *columns; /* sorted within each row; NULL if the csr is usable as it is */
+    void          *values;  /* values of these entries; NULL likewise */
     uint64_t       columns_bytes, values_bytes;
     GrB_Matrix     weighted; /* A; NULL if it has no values */
     GrB_Matrix     ones[2];  /* A with every value 1, float and double */
@@ -33,7 +33,7 @@ struct prepared {
     GrB_Matrix     z; /* [rows x z_width] of z_dtype, full; NULL until the first run */
     int64_t        z_width;
     graft_dtype    z_dtype;
-    GrB_Index      z_bytes; /* of its array, which may be longer than it needs; 0 if that is not known */
+    GrB_Index      z_bytes; /* capacity of its array; 0 if unknown */
     GrB_Descriptor descriptor;
 };
 
@@ -50,16 +50,16 @@ __attribute__((format(printf, 4, 5))) static int32_t fail(graft_error *error, in
     return code;
 }
 
-/* A call of GraphBLAS that did not succeed. */
+/* Report a failed call of GraphBLAS. */
 static int32_t foreign(graft_error *error, GrB_Info info, const char *call)
 {
     if (info == GrB_SUCCESS) return GRAFT_OK;
     if (info == GrB_OUT_OF_MEMORY) return fail(error, GRAFT_ERR_NOMEM, info, "GraphBLAS is out of memory in %s", call);
-    return fail(error, GRAFT_ERR_MODULE, info, "GraphBLAS answers %d to %s", (int)info, call);
+    return fail(error, GRAFT_ERR_MODULE, info, "GraphBLAS returned %d from %s", (int)info, call);
 }
 
-/* GraphBLAS belongs to the host. If he has not begun it yet it is begun here, and never ended. In blocking mode, in
- * which a program that was written for the other one is right as well. */
+/* GraphBLAS belongs to the host. If the host has not initialised it, it is initialised here, and never finalised, in
+ * blocking mode, which is also correct for programs written for nonblocking mode. */
 static GrB_Info begin_graphblas(void)
 {
     int64_t  no_pool[64] = { 0 };
@@ -69,7 +69,7 @@ static GrB_Info begin_graphblas(void)
     if (info != GrB_PANIC) return info;
     info = GrB_init(GrB_BLOCKING);
     if (info == GrB_SUCCESS) return GxB_Global_Option_set(GxB_MEMORY_POOL, no_pool);
-    /* Another thread may have come first, and then it is begun. */
+    /* Another thread may have initialised it meanwhile. */
     return GxB_Global_Option_get(GxB_MODE, &mode) == GrB_SUCCESS ? GrB_SUCCESS : info;
 }
 
@@ -79,12 +79,12 @@ static int32_t init(const graft_host *host, void **state, graft_error *error)
     GrB_Info info = begin_graphblas();
 
     if (info != GrB_SUCCESS) {
-        return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS cannot be used, it answers %d; was it finalised?",
+        return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS cannot be used: it returned %d; was it finalised?",
                     (int)info);
     }
     info = GxB_Global_Option_get(GxB_LIBRARY_VERSION, version);
     if (info != GrB_SUCCESS || version[0] != GxB_IMPLEMENTATION_MAJOR) {
-        return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS is of version %d, this module was built for %d",
+        return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS has version %d, this module was built for %d",
                     version[0], GxB_IMPLEMENTATION_MAJOR);
     }
     *state = (void *)(uintptr_t)host;
@@ -99,15 +99,15 @@ static void fini(void *state)
 static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
 {
     (void)state, (void)a;
-    if (args->winner != NULL) snprintf(why, capacity, "GrB_mxm does not tell which neighbour won");
+    if (args->winner != NULL) snprintf(why, capacity, "GrB_mxm does not report winners");
     else if (args->epilogue != NULL) snprintf(why, capacity, "GrB_mxm has no epilogue");
     else if (args->b->dtype == GRAFT_BF16) snprintf(why, capacity, "GraphBLAS has no bfloat16");
     else return GRAFT_OK;
     return GRAFT_ERR_UNSUPPORTED;
 }
 
-/* Take back the arrays of a matrix by rows that were lent, and free it. Freeing it with the arrays would free those;
- * where unpack has no memory to take them out, rather lose the few bytes of the handle. */
+/* Unpack the arrays of a CSR matrix and free the matrix. Freeing it with its arrays would free those of the host; if
+ * unpack fails for want of memory, the few bytes of the handle are leaked instead. */
 static void return_a(GrB_Matrix matrix)
 {
     GrB_Index *row_ptr, *columns, sizes[3];
@@ -180,7 +180,7 @@ static void sift_down(const struct entries *entries, int64_t root, int64_t count
     }
 }
 
-/* Heap sort, which needs no memory and has no bad case. */
+/* Heap sort: no extra memory, and no bad case. */
 static void sort_row(const struct entries *entries, int64_t count)
 {
     for (int64_t root = count / 2 - 1; root >= 0; root--) sift_down(entries, root, count);
@@ -190,7 +190,7 @@ static void sort_row(const struct entries *entries, int64_t count)
     }
 }
 
-/* Copy the entries into p->columns and p->values, each row in ascending order. */
+/* Copy the entries into p->columns and p->values, sorted within each row. */
 static int32_t copy_sorted(struct prepared *p, const graft_csr *csr, graft_error *error)
 {
     const size_t value_bytes = csr->value_type == GRAFT_F32 ? sizeof(float) : sizeof(double);
@@ -210,14 +210,14 @@ static int32_t copy_sorted(struct prepared *p, const graft_csr *csr, graft_error
         for (int64_t e = 1; e < count; e++) {
             if (entries.columns[e] != entries.columns[e - 1]) continue;
             return fail(error, GRAFT_ERR_UNSUPPORTED, 0,
-                        "row %lld has column %lld more than once, which a GrB_Matrix cannot hold", (long long)row,
+                        "row %lld has column %lld more than once, which a GrB_Matrix cannot represent", (long long)row,
                         (long long)entries.columns[e]);
         }
     }
     return GRAFT_OK;
 }
 
-/* Make what of the entries GraphBLAS cannot use as it is: 32-bit columns, and rows that are not in order. */
+/* Convert what GraphBLAS cannot use as it is: 32-bit columns, and unsorted rows. */
 static int32_t arrange(const graft_host *host, struct prepared *p, const graft_csr *csr, graft_error *error)
 {
     const uint64_t entries = (uint64_t)csr->row_ptr[csr->n_rows];
@@ -232,13 +232,12 @@ static int32_t arrange(const graft_host *host, struct prepared *p, const graft_c
         p->values = host->allocate(host->self, p->values_bytes, 64);
     }
     if (p->columns == NULL || (p->values == NULL && p->values_bytes > 0)) {
-        return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for %llu entries in ascending order",
-                    (unsigned long long)entries);
+        return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for %llu sorted entries", (unsigned long long)entries);
     }
     return copy_sorted(p, csr, error);
 }
 
-/* A matrix of the entries with these values, all of it lent. */
+/* Create a matrix of the entries with these values by packing borrowed arrays. */
 static GrB_Info lend_a(GrB_Matrix *matrix, GrB_Type type, const struct prepared *p, const graft_csr *csr,
                        const void *values, uint64_t values_bytes, bool iso)
 {
@@ -271,7 +270,7 @@ static int32_t make_matrices(struct prepared *p, const graft_csr *csr, graft_err
         info = lend_a(&p->weighted, wide ? GrB_FP64 : GrB_FP32, p, csr, p->values != NULL ? p->values : csr->values,
                       (uint64_t)csr->row_ptr[csr->n_rows] * (wide ? sizeof(double) : sizeof(float)), false);
     }
-    return foreign(error, info, "lending it A");
+    return foreign(error, info, "packing A");
 }
 
 static int32_t prepare(void *state, const graft_csr *csr, void **prepared, int64_t *bytes, graft_error *error)
@@ -280,7 +279,7 @@ static int32_t prepare(void *state, const graft_csr *csr, void **prepared, int64
     struct prepared  *p = host->allocate(host->self, sizeof *p, 64);
     int32_t           rc;
 
-    if (p == NULL) return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for what it keeps of a matrix");
+    if (p == NULL) return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for a prepared matrix");
     memset(p, 0, sizeof *p);
     rc = arrange(host, p, csr, error);
     if (rc == GRAFT_OK) rc = make_matrices(p, csr, error);
@@ -304,8 +303,8 @@ static int is_weighted(const struct prepared *p, graft_semiring semiring)
            (semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MIN_TIMES);
 }
 
-/* What GrB_mxm is asked to do. A sum without weights is a product with ones: GraphBLAS has vector instructions for
- * plus_times alone. */
+/* Semiring and accumulator of GrB_mxm. A sum without weights is a product with ones, because GraphBLAS vectorises only
+ * plus_times. */
 struct operation {
     GrB_Matrix   a;
     GrB_Semiring semiring;
@@ -333,7 +332,7 @@ static struct operation operation_of(const struct prepared *p, const graft_mxm_a
     };
 }
 
-/* Whether a row has a NaN, or an infinity if that is asked too. */
+/* Whether a row has a NaN, or optionally an infinity. */
 static int is_suspect(const graft_dense *dense, int64_t row, int infinities)
 {
     int found = 0;
@@ -350,7 +349,7 @@ static int is_suspect(const graft_dense *dense, int64_t row, int infinities)
     return found;
 }
 
-/* max and min of GraphBLAS pass over a NaN, ours must not; a weight of 0 makes one of an infinity. */
+/* max and min of GraphBLAS ignore NaN, ours propagate it; a weight of 0 turns an infinity into NaN. */
 static int32_t refuse_nan(const struct prepared *p, const graft_mxm_args *args, graft_error *error)
 {
     const int weighted = is_weighted(p, args->semiring);
@@ -362,7 +361,7 @@ static int32_t refuse_nan(const struct prepared *p, const graft_mxm_args *args, 
         if (row < bad && is_suspect(args->b, row, weighted)) bad = row;
     }
     if (bad == INT64_MAX) return GRAFT_OK;
-    return fail(error, GRAFT_ERR_UNSUPPORTED, 0, "its max and min would hide a NaN that row %lld of B may bring in",
+    return fail(error, GRAFT_ERR_UNSUPPORTED, 0, "its max and min would ignore a NaN from row %lld of B",
                 (long long)bad);
 }
 
@@ -391,13 +390,13 @@ static void fill(void *array, graft_dtype dtype, int64_t count, double value, in
     }
 }
 
-/* Take the array out of Z as one without gaps; GraphBLAS may hold one number for all of it. */
+/* Unpack Z as a contiguous array; GraphBLAS may store a single number for all of it. */
 static GrB_Info open_z(struct prepared *p, void **array)
 {
     return GxB_Matrix_unpack_FullR(p->z, array, &p->z_bytes, NULL, NULL);
 }
 
-/* Make Z of this shape, every element the identity. GraphBLAS gets its memory when it multiplies. */
+/* Create Z of this shape with every element the identity. GraphBLAS allocates its memory when it multiplies. */
 static GrB_Info new_z(struct prepared *p, const graft_mxm_args *args)
 {
     const graft_dense *c = args->c;
@@ -414,7 +413,7 @@ static GrB_Info new_z(struct prepared *p, const graft_mxm_args *args)
     return info;
 }
 
-/* Make Z of the shape of C and every element of it the identity. Its array is kept as long as it is large enough. */
+/* Give Z the shape of C and set every element to the identity. Its array is reused while it is large enough. */
 static GrB_Info reset_z(struct prepared *p, const graft_mxm_args *args)
 {
     const graft_dense *c = args->c;
@@ -445,7 +444,7 @@ static GrB_Info reset_z(struct prepared *p, const graft_mxm_args *args)
     return info;
 }
 
-/* Z (+)= A B, with the array of B lent to GraphBLAS for the time of the product. */
+/* Compute Z (+)= A B, with the array of B packed into a GraphBLAS matrix during the product. */
 static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_data, graft_error *error)
 {
     const struct operation operation = operation_of(p, args);
@@ -459,7 +458,7 @@ static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_d
     if (info == GrB_SUCCESS) info = GxB_Matrix_pack_FullR(b, &lent, b_bytes, false, NULL);
     if (info != GrB_SUCCESS) {
         GrB_Matrix_free(&b);
-        return foreign(error, info, "lending it B");
+        return foreign(error, info, "packing B");
     }
     info = GxB_Desc_set(p->descriptor, GxB_NTHREADS, (int)args->threads);
     if (info == GrB_SUCCESS) {
@@ -467,11 +466,11 @@ static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_d
     }
     if (info == GrB_SUCCESS) info = GrB_Matrix_wait(p->z, GrB_MATERIALIZE);
     taken = GxB_Matrix_unpack_FullR(b, &back, &bytes, &iso, NULL);
-    if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* else it is lost, as in return_a() */
+    if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* else it is leaked, as in return_a() */
     return foreign(error, info != GrB_SUCCESS ? info : taken, "GrB_mxm");
 }
 
-/* Take the array of Z for the time of the epilogue. */
+/* Unpack the array of Z during the epilogue. */
 static int32_t finish(struct prepared *p, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
     void    *array = NULL;
@@ -484,7 +483,7 @@ static int32_t finish(struct prepared *p, const graft_csr *a, const graft_mxm_ar
     return foreign(error, info, "reading Z");
 }
 
-/* B without gaps between its rows: itself, or a copy. */
+/* B with contiguous rows: itself, or a copy. */
 static void *pack_rows(const graft_host *host, const graft_dense *b, uint64_t element, uint64_t bytes)
 {
     const uint64_t row = (uint64_t)b->n_cols * element;
@@ -520,7 +519,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     rc = foreign(error, reset_z(p, args), "filling Z");
     if (rc == GRAFT_OK) rc = product(p, args, b, error);
     if (rc == GRAFT_OK) rc = finish(p, a, args, error);
-    if (rc < 0) { /* Z may be in any state; the next run makes a new one. */
+    if (rc < 0) { /* The state of Z is undefined; the next run creates a new one. */
         GrB_Matrix_free(&p->z);
         p->z_bytes = 0;
     }

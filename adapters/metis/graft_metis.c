@@ -1,5 +1,5 @@
-/* graft-metis: METIS in a process of its own, because it ends, interrupts and prints as it likes, and crashes on graphs
- * that it should refuse. Graph on standard input, owners on standard output: abi/draft/graft_partitioner.h.
+/* graft-metis: METIS in a process of its own, because it may exit, raise signals, print, and crash on invalid graphs.
+ * The graph is read from standard input, owners are written to standard output: abi/draft/graft_partitioner.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(idx_t) == 4, "METIS with numbers of 32 bits, as Debian has it");
+_Static_assert(sizeof(idx_t) == 4, "METIS with 32-bit indices, as in Debian");
 
 enum { SEED = 1 };
 
@@ -32,11 +32,11 @@ void *metis_new(int64_t count, size_t bytes)
     void *memory = calloc((size_t)count + 1, bytes);
 
     if (memory == NULL)
-        metis_die(GRAFT_PARTITIONER_NO_MEMORY, "there is no memory for %" PRId64 " numbers of %zu bytes", count, bytes);
+        metis_die(GRAFT_PARTITIONER_NO_MEMORY, "out of memory for %" PRId64 " numbers of %zu bytes", count, bytes);
     return memory;
 }
 
-/* Nobody reads what METIS prints, and it must not come among the owners. Returns where these go. */
+/* Discard what METIS prints, so that it does not mix with the owners. Returns the descriptor for owners. */
 static int take_standard_output(void)
 {
     const int output = dup(STDOUT_FILENO);
@@ -87,7 +87,7 @@ int main(void)
     metis_read(&input);
     head.n_vertices = input.head.n_vertices;
     owner = metis_new(head.n_vertices, sizeof *owner);
-    /* METIS does not write the owners of one part, and leaves most parts empty where there are too many. */
+    /* METIS writes no owners for a single part, and leaves most parts empty if there are too many. */
     if (input.head.n_parts >= head.n_vertices)
         for (int64_t v = 0; v < head.n_vertices; v++) owner[v] = (int32_t)v;
     else if (input.head.n_parts > 1) partition(&input, owner);

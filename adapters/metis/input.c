@@ -1,4 +1,4 @@
-/* Reading a graph from standard input, believing nothing.
+/* Reading a graph from standard input, with all checks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
@@ -10,7 +10,7 @@
 
 enum { BUFFER = 1 << 16, MOST_WEIGHTS = 16 };
 
-/* Reads exactly so many bytes. */
+/* Reads exactly `bytes` bytes. */
 static void read_bytes(void *to, int64_t bytes, const char *what)
 {
     for (int64_t have = 0; have < bytes;) {
@@ -25,7 +25,7 @@ static void read_bytes(void *to, int64_t bytes, const char *what)
     }
 }
 
-/* Reads numbers of 64 bits, each from `low` to `high`, into 32. */
+/* Reads 64-bit numbers in the given range into 32 bits. */
 static void read_numbers(int32_t *to, int64_t count, int64_t high, const char *what)
 {
     static int64_t buffer[BUFFER];
@@ -56,12 +56,12 @@ static void read_head(graft_partitioner_input *head)
         head->n_entries < 0)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT,
                   "%" PRId64 " parts of %" PRId64 " vertices with %" PRId64 " entries and %u weights each "
-                  "(at most %d), reserved %u: this is no graph",
+                  "(at most %d), reserved %u: not a valid graph",
                   head->n_parts, head->n_vertices, head->n_entries, head->n_weights, MOST_WEIGHTS, head->reserved);
     if (head->n_vertices >= INT32_MAX || head->n_entries > INT32_MAX || head->n_parts > INT32_MAX)
         metis_die(GRAFT_PARTITIONER_TOO_LARGE,
                   "%" PRId64 " vertices, %" PRId64 " entries, %" PRId64
-                  " parts: METIS is built for numbers of 32 bits and takes at most 2147483647 of each",
+                  " parts: METIS is built with 32-bit indices and accepts at most 2147483647 of each",
                   head->n_vertices, head->n_entries, head->n_parts);
 }
 
@@ -72,14 +72,14 @@ static void read_rows(struct metis_input *input)
     read_bytes(input->row_ptr, (head->n_vertices + 1) * 8, "row pointers");
     for (int64_t row = 0; row < head->n_vertices; row++)
         if (input->row_ptr[row + 1] < input->row_ptr[row])
-            metis_die(GRAFT_PARTITIONER_BAD_INPUT, "row pointers fall at row %" PRId64, row);
+            metis_die(GRAFT_PARTITIONER_BAD_INPUT, "row pointers decrease at row %" PRId64, row);
     if (input->row_ptr[0] != 0 || input->row_ptr[head->n_vertices] != head->n_entries)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT,
                   "row pointers go from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, input->row_ptr[0],
                   input->row_ptr[head->n_vertices], head->n_entries);
 }
 
-/* METIS divides by sums of weights, and holds them in 32 bits. */
+/* METIS divides by sums of weights, and stores them in 32 bits. */
 static void keep_weights_with_a_sum(struct metis_input *input)
 {
     const int64_t n = input->head.n_vertices, had = input->head.n_weights;
@@ -90,7 +90,7 @@ static void keep_weights_with_a_sum(struct metis_input *input)
     for (int64_t k = 0; k < had; k++) {
         if (sum[k] > INT32_MAX)
             metis_die(GRAFT_PARTITIONER_TOO_LARGE,
-                      "weights number %" PRId64 " have the sum %" PRId64 ", and METIS takes at most 2147483647", k,
+                      "weights number %" PRId64 " have the sum %" PRId64 ", and METIS accepts at most 2147483647", k,
                       sum[k]);
         kept += sum[k] > 0;
     }
@@ -112,6 +112,6 @@ void metis_read(struct metis_input *input)
     read_numbers(input->column, head->n_entries, head->n_vertices - 1, "columns");
     read_numbers(input->weight, head->n_vertices * head->n_weights, INT32_MAX, "weights");
     if (read(STDIN_FILENO, &more, 1) != 0)
-        metis_die(GRAFT_PARTITIONER_BAD_INPUT, "standard input goes on behind the last weight");
+        metis_die(GRAFT_PARTITIONER_BAD_INPUT, "standard input continues after the last weight");
     keep_weights_with_a_sum(input);
 }

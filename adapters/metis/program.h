@@ -1,4 +1,4 @@
-/* graft-metis: a graph from standard input, as METIS wants it.
+/* graft-metis: a graph from standard input, in the form that METIS requires.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_METIS_PROGRAM_H
 #define GRAFT_METIS_PROGRAM_H
@@ -7,30 +7,30 @@
 
 #include <stddef.h>
 
-/** The graph as it was read. */
+/** The graph as read. */
 struct metis_input {
     graft_partitioner_input head;
     int64_t                *row_ptr; /* [n_vertices + 1] */
     int32_t                *column;  /* [n_entries] */
-    int32_t                *weight;  /* [n_vertices x head.n_weights], where only columns with a sum are left */
+    int32_t                *weight;  /* [n_vertices x head.n_weights], without columns of zeros */
 };
 
-/** The graph as METIS wants it: no loops, every edge once in both directions. */
+/** The graph for METIS: no loops, every edge once in each direction. */
 struct metis_graph {
     int32_t *begin;     /* [n_vertices + 1] */
     int32_t *neighbour; /* [begin[n_vertices]] */
 };
 
-/** Write the sentence to standard error and end with the code. */
+/** Write the message to standard error and exit with the code. */
 __attribute__((format(printf, 2, 3), noreturn)) void metis_die(int code, const char *format, ...);
 
-/** Memory, zeroed; never NULL. */
+/** Allocate zeroed memory; never NULL. */
 void *metis_new(int64_t count, size_t bytes);
 
 /** Read and check standard input to its end. */
 void metis_read(struct metis_input *input);
 
-/** Make the graph; frees rows and columns of the input on the way, to save memory. */
+/** Create the graph; frees rows and columns of the input early, to save memory. */
 void metis_symmetrize(struct metis_graph *graph, struct metis_input *input);
 
 #endif

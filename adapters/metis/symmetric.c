@@ -1,4 +1,4 @@
-/* Both directions of every edge, once, without loops: METIS takes anything else without a word and gives nonsense.
+/* Both directions of every edge, once, without loops: METIS accepts anything else silently, with wrong results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends of rows in `end` become begins of the rows behind them. */
+/* Turn the ends of rows in `end` into the begins of the next rows. */
 static void sum_up(int64_t *end, int64_t n)
 {
     for (int64_t row = 0; row < n; row++) end[row + 1] += end[row];
 }
 
-/* Both directions in any order, perhaps more than once; begin[n + 1] is left with the begins. */
+/* Store both directions in any order, possibly repeated; begin[n + 1] receives the begins of rows. */
 static int32_t *place_both(const struct metis_input *input, int64_t *begin)
 {
     const int64_t n = input->head.n_vertices;
@@ -40,7 +40,7 @@ static int32_t *place_both(const struct metis_input *input, int64_t *begin)
     return placed;
 }
 
-/* What was placed is symmetric, so its transpose is itself, with the entries of each row in order. */
+/* The stored matrix is symmetric, so its transpose is itself with sorted rows. */
 static int32_t *sort_rows(const int32_t *placed, const int64_t *begin, int64_t n)
 {
     int64_t *next = metis_new(n + 1, sizeof *next);
@@ -73,8 +73,7 @@ void metis_symmetrize(struct metis_graph *graph, struct metis_input *input)
             if (to == first || sorted[to - 1] != sorted[e]) sorted[to++] = sorted[e];
         if (to > INT32_MAX)
             metis_die(GRAFT_PARTITIONER_TOO_LARGE,
-                      "both directions of all edges are more than 2147483647 entries, which "
-                      "is what METIS takes");
+                      "both directions of all edges exceed 2147483647 entries, the limit of METIS");
         graph->begin[row + 1] = (int32_t)to;
     }
     graph->neighbour = sorted;

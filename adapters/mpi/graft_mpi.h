@@ -1,5 +1,5 @@
-/* A transport over MPI, for a host to compile in one of its own files, with its own mpi.h: so the library never meets
- * an MPI_Comm, and one libgraft.so serves every MPI, also one that is linked statically. In C or C++; MPI 3.0 or later.
+/* A transport over MPI, which a host compiles in one of its own files with its own mpi.h. So no MPI type crosses the
+ * interface, and one libgraft.so serves every MPI, also a static one. C or C++; MPI 3.0 or later.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MPI_H
 #define GRAFT_MPI_H
@@ -12,18 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of one message of MPI at most, whose counts are ints; tests make it small. What is sent are bytes / chunk
- * messages of this length, and one that is shorter, perhaps empty: so a length that differs is always noticed. */
+/* The largest MPI message, because counts are ints; tests make it small. A message is sent as bytes / chunk MPI
+ * messages of this length and a shorter one, possibly empty, so that a different length is always detected. */
 #ifndef GRAFT_MPI_CHUNK
 #define GRAFT_MPI_CHUNK 0x40000000
 #endif
 
 #define GRAFT_MPI_INLINE static inline __attribute__((unused))
 
-/* One send or receive; `chunk` has as many as it needs. */
+/* One send or receive; `chunk` has n_chunks elements. */
 typedef struct graft_mpi_request {
     struct graft_mpi_request  *next;
-    struct graft_mpi_request **link; /* what points at it in the list of those on their way */
+    struct graft_mpi_request **link; /* the pointer to it in the list of requests in flight */
     uint64_t                   bytes;
     uint64_t                   n_chunks;
     uint64_t                   n_done; /* chunks */
@@ -33,13 +33,14 @@ typedef struct graft_mpi_request {
 } graft_mpi_request;
 
 typedef struct graft_mpi {
-    MPI_Comm           comm; /* ours, a copy */
+    MPI_Comm           comm; /* a duplicate, owned */
     int                keyval;
     int                is_closing;
-    int                has_ended;    /* MPI has: nothing of it may be called any more */
-    int                is_over;      /* the ranks have parted: nothing more is sent */
-    int                is_abandoned; /* messages may be left: another communicator could get them if this was freed */
-    int                is_spoiled;   /* MPI may still touch memory that we lent it */
+    int                has_ended;    /* MPI is finalised: none of its functions may be called */
+    int                is_over;      /* abandoned by the library: nothing more is sent */
+    int                is_abandoned; /* messages may be left, which a later communicator could receive if this one was
+    freed */
+    int                is_spoiled;   /* MPI may still access memory of cancelled requests */
     graft_mpi_request *live;
     graft_mpi_request *spare; /* of one chunk each */
     graft_host         host;  /* without allocate: the C library */
@@ -115,7 +116,7 @@ GRAFT_MPI_INLINE int graft_mpi_length(const graft_mpi_request *r, uint64_t chunk
     return chunk + 1 < r->n_chunks ? GRAFT_MPI_CHUNK : (int)(r->bytes % GRAFT_MPI_CHUNK);
 }
 
-/* Whether the memory of all chunks is MPI's no more. A receive can be taken back; a send cannot. */
+/* Cancel all chunks; return whether MPI no longer accesses their memory. Receives can be cancelled, sends cannot. */
 GRAFT_MPI_INLINE int graft_mpi_withdraw(graft_mpi_request *r)
 {
     enum { TRIES = 100 };
@@ -146,16 +147,16 @@ GRAFT_MPI_INLINE int32_t graft_mpi_cancel(void *self, graft_request *request)
     return is_clean;
 }
 
-/* Begin a send of `out`, or a receive into `in`. */
+/* Begin to send `out`, or to receive into `in`. */
 GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag, const void *out, void *in,
                                          uint64_t bytes, graft_request **request, graft_error *error)
 {
     graft_mpi_request *r;
 
-    if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI has ended");
+    if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI is finalised");
     if (m->is_over)
         return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
-                              "the ranks have parted after a failure; this transport is of no more use");
+                              "the transport was abandoned after a failure and cannot be used any more");
     r = graft_mpi_take(m, bytes);
     if (r == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a message of MPI");
     r->peer = peer;
@@ -190,7 +191,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_receive(void *self, int32_t from, int32_t tag
     return graft_mpi_begin((graft_mpi *)self, from, tag, NULL, data != NULL ? data : self, bytes, request, error);
 }
 
-/* What a chunk that has arrived with this outcome means. */
+/* Convert the result of MPI for a completed chunk to a status. */
 GRAFT_MPI_INLINE int32_t graft_mpi_judge(const graft_mpi_request *r, int rc, const MPI_Status *status,
                                          graft_error *error)
 {
@@ -218,7 +219,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int3
     graft_mpi_request *r = (graft_mpi_request *)(void *)request;
 
     *done = 0;
-    if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI has ended");
+    if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI is finalised");
     while (r->n_done < r->n_chunks) {
         MPI_Status status;
         int        flag = 0;
@@ -239,7 +240,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int3
     return GRAFT_OK;
 }
 
-/* Leave MPI: no request of ours is left in it, nor the communicator if that is safe. */
+/* Cancel all requests, and free the communicator if that is safe. */
 GRAFT_MPI_INLINE void graft_mpi_leave(graft_mpi *m)
 {
     for (graft_mpi_request *r = m->live; r != NULL; r = r->next)
@@ -255,7 +256,7 @@ GRAFT_MPI_INLINE void graft_mpi_abandon(void *self)
     m->is_over = m->is_abandoned = 1;
 }
 
-/* MPI_Finalize() begins with taking the attributes from MPI_COMM_SELF, and MPI still works then. */
+/* MPI_Finalize() first deletes the attributes of MPI_COMM_SELF, while MPI is still usable. */
 GRAFT_MPI_INLINE int graft_mpi_at_end(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     graft_mpi *m = (graft_mpi *)value;
@@ -286,7 +287,7 @@ GRAFT_MPI_INLINE void graft_mpi_close(void *self)
     graft_mpi_deallocate(&host, m, sizeof *m);
 }
 
-/* Whether MPI can be called, here and now, and the communicator be used. */
+/* Check that MPI may be called from this thread, and that the communicator is usable. */
 GRAFT_MPI_INLINE int32_t graft_mpi_check(const MPI_Comm *comm, graft_error *error)
 {
     int started = 0, ended = 0, level = MPI_THREAD_SINGLE, is_main = 0, is_inter = 0;
@@ -295,23 +296,23 @@ GRAFT_MPI_INLINE int32_t graft_mpi_check(const MPI_Comm *comm, graft_error *erro
     if (started) MPI_Finalized(&ended);
     if (!started || ended)
         return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
-                              started ? "MPI has ended" : "MPI has not started: call MPI_Init_thread() before");
+                              started ? "MPI is finalised" : "MPI is not initialised: call MPI_Init_thread() first");
     MPI_Query_thread(&level);
     MPI_Is_thread_main(&is_main);
     if (level < MPI_THREAD_SERIALIZED && !is_main)
         return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS,
-                              "MPI was started for calls from its main thread alone, and this is another one");
+                              "MPI was initialised for calls from its main thread only, and this is another thread");
     if (comm == NULL) return GRAFT_OK;
     if (*comm == MPI_COMM_NULL)
         return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, "the communicator is MPI_COMM_NULL");
     MPI_Comm_test_inter(*comm, &is_inter);
     if (is_inter)
         return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS,
-                              "the communicator is one between two groups, expected one of one group");
+                              "the communicator is an intercommunicator, expected an intracommunicator");
     return GRAFT_OK;
 }
 
-/* The copy, and a hook for the end of MPI; all ranks learn whether it worked out on each. */
+/* Install a hook for the end of MPI, and agree over all ranks on success. */
 GRAFT_MPI_INLINE int32_t graft_mpi_join(graft_mpi *m, MPI_Comm copy, graft_error *error)
 {
     int mine = m != NULL, all = 0, rc;
@@ -322,9 +323,9 @@ GRAFT_MPI_INLINE int32_t graft_mpi_join(graft_mpi *m, MPI_Comm copy, graft_error
     rc = MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, copy);
     if (m == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a transport over MPI");
     if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Allreduce failed");
-    if (!mine) return graft_mpi_fail(error, GRAFT_ERR_MODULE, MPI_SUCCESS, "MPI gives no attribute of MPI_COMM_SELF");
-    if (!all) return graft_mpi_fail(error, GRAFT_ERR_PEER, MPI_SUCCESS, "another rank could not make its transport");
-    return GRAFT_OK;
+    if (!mine) return graft_mpi_fail(error, GRAFT_ERR_MODULE, MPI_SUCCESS, "MPI cannot set an attribute of
+    MPI_COMM_SELF"); if (!all) return graft_mpi_fail(error, GRAFT_ERR_PEER, MPI_SUCCESS, "another rank could not create
+    its transport"); return GRAFT_OK;
 }
 
 GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
@@ -347,7 +348,7 @@ GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
     out->abandon = graft_mpi_abandon;
 }
 
-/* As graft_mpi_transport(), with memory from a host, or from the C library if that is NULL. */
+/* As graft_mpi_transport(), with memory from `host`, or from the C library if it is NULL. */
 GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, graft_transport *out, graft_error *error)
 {
     MPI_Comm   copy = MPI_COMM_NULL;
@@ -375,19 +376,20 @@ GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, g
     return rc;
 }
 
-/** A transport over a communicator of MPI, which is duplicated: the host's own gets no message, no error handler and no
- *  attribute from this. Never starts or ends MPI. Calls MPI from the thread that calls Graft, and from no other: with
- *  MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED that must be the main thread.
+/** Create a transport over an MPI communicator. The communicator is duplicated, so the host's own receives no message,
+ *  error handler or attribute. Never initialises or finalises MPI. Calls MPI only from the thread that calls Graft;
+ *  with MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED that must be the main thread.
  *
- * \param[in]  comm   Of one group; a part of MPI_COMM_WORLD will do.
- * \param[out] out    A struct with its size set. Untouched on failure. out->close() frees the copy; it may be called
- *                    after MPI_Finalize(), which takes the copy away by itself; all calls but close() answer ERR_STATE
- *                    then. After a failure the copy stays, lest a later communicator gets messages meant for it.
+ * \param[in]  comm   An intracommunicator, not necessarily of all processes.
+ * \param[out] out    A struct with its size set. Unchanged on failure. out->close() frees the duplicate; it may be
+ *                    called after MPI_Finalize(), which frees the duplicate by itself; then all calls but close()
+ *                    return ERR_STATE. After a failure of a rank the duplicate is kept, so that no later communicator
+ *                    receives its messages.
  * \param[out] error  Optional.
- * \return OK; ERR_ARG (null; MPI_COMM_NULL; two groups); ERR_STATE (MPI has not started, or has ended; another thread);
- *         ERR_NOMEM; ERR_PEER (that on another rank); ERR_MODULE (MPI failed).
- * Collective over comm, and so is close(), unless a rank has failed: MPI_Finalize() may then wait for it for ever,
- * as MPI says; end the process without it. Since 1. */
+ * \return OK; ERR_ARG (null; MPI_COMM_NULL; an intercommunicator); ERR_STATE (MPI is not initialised, or is finalised;
+ *         the wrong thread); ERR_NOMEM; ERR_PEER (another rank failed); ERR_MODULE (MPI failed).
+ * [one-caller] Collective over comm, and so is close(), unless a rank has failed: then MPI_Finalize() may wait for it
+ * for ever, according to the MPI standard, and the process should exit without it. Since 1. */
 GRAFT_MPI_INLINE int32_t graft_mpi_transport(MPI_Comm comm, graft_transport *out, graft_error *error)
 {
     if (out == NULL || out->size < sizeof *out)

@@ -1,5 +1,5 @@
 /* Transport modules "openmpi" and "mpich": this file, compiled with the mpi.h of each. Unlike the header, a module may
- * start MPI and end it, for a host that has no MPI code and asks for it.
+ * initialise and finalise MPI, for a host without MPI code that requests it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/module.h"
 
@@ -15,8 +15,9 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* End MPI where all ranks have come to end it. If one does not come, MPI_Finalize() would wait for ever; the launcher
- * sees that this process leaves without it. After a failure those that live have just agreed on it, and come soon. */
+/* Finalise MPI once all ranks have reached this point. If one does not, MPI_Finalize() would wait for ever; then this
+ * process exits without it, which the launcher notices. After a failure the other ranks, which agreed on it, follow
+ * soon. */
 static void close_and_end(void *self)
 {
     const struct timespec rest = { 0, 1000000 };
@@ -47,7 +48,8 @@ static int32_t start_mpi(const graft_communicator *c, int *started_here, graft_e
     MPI_Initialized(&started);
     if (started || !c->start) return GRAFT_OK;
     if (c->handle != NULL)
-        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, "a communicator of an MPI that has not started");
+        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS,
+                              "a communicator was passed, but MPI is not initialised");
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Init_thread failed");
     *started_here = 1;

@@ -1,5 +1,5 @@
-/* Products of bfloat16 by oneDNN. Its BLAS call has none, so that these are matmul primitives, which are compiled for a
- * shape: there are few shapes, for blocks are cut to one size, and they are kept.
+/* Products of bfloat16 with oneDNN. Its BLAS interface has none, so these are matmul primitives, which are compiled for
+ * one shape. Blocks have few shapes, so compiled primitives are cached.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "onednn/bf16.h"
 
@@ -9,8 +9,8 @@
 
 #include <immintrin.h>
 
-/* Rows and depth of a piece of A: 512 KB, so that a piece of B and what oneDNN packs fit in a second-level cache beside
- * what is left of it. Columns of a piece of B and of C: what a thread keeps does not grow with the columns of C. */
+/* Rows and depth of a piece of A: 512 KB, so that it fits in a second-level cache with a piece of B and oneDNN's packed
+ * data. Columns of a piece of B and of C: they bound the memory of a thread for any number of columns. */
 enum { PIECE = 512, PIECE_COLUMNS = 1024 };
 
 int bf16_is_there(void)
@@ -18,7 +18,7 @@ int bf16_is_there(void)
     return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
-/* [rows x columns] of a float matrix, without gaps, in bfloat16. */
+/* Convert [rows x columns] of a float matrix to contiguous bfloat16. */
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) static void
 round_piece(const float *from, int64_t stride, int64_t rows, int64_t columns, char *to)
 {
@@ -34,7 +34,7 @@ round_piece(const float *from, int64_t stride, int64_t rows, int64_t columns, ch
     }
 }
 
-/* matmul of bfloat16 to float; the memory descriptions are by rows, transposed or not. */
+/* Describe a matmul of bfloat16 to float with row-major operands, transposed or not. */
 #if DNNL_VERSION_MAJOR >= 3
 
 static dnnl_status_t describe(const struct bf16_shape *s, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
@@ -86,7 +86,7 @@ static dnnl_status_t append_sum(dnnl_post_ops_t operations)
 
 #endif
 
-/* Compile. What it works in is ours: that of the library belongs to the thread that compiled. */
+/* Compile a primitive with a scratchpad of ours: that of the library belongs to the thread that compiles. */
 static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engine, dnnl_primitive_t *primitive)
 {
     dnnl_primitive_attr_t attributes = NULL;
@@ -106,7 +106,7 @@ static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engin
     return status;
 }
 
-/* The code for a shape, compiled at its first use; NULL if it cannot be. */
+/* The primitive for a shape, compiled at its first use; NULL if that fails. */
 static dnnl_primitive_t code_for(struct bf16 *bf16, const struct bf16_shape *shape)
 {
     dnnl_primitive_t found = NULL;
@@ -160,8 +160,8 @@ int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads)
         bf16->host = host;
         omp_init_lock(&bf16->lock);
     }
-    /* Codes cannot go while a team uses them; a product has no more than two for its rows, two for its columns, three
-     * for its depth, each with or without a sum. */
+    /* Cached primitives cannot be freed while a team uses them. A product needs at most two for its rows, two for its
+     * columns and three for its depth, each with or without accumulation. */
     if (bf16->n_codes > BF16_CODES_MAX - 24) drop_codes(bf16);
     if (threads <= bf16->n_threads) return GRAFT_OK;
     drop_threads(bf16);
@@ -178,7 +178,7 @@ int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads)
     return GRAFT_OK;
 }
 
-/* The block of a thread, of so many bytes at least. */
+/* The memory block of a thread, of at least `bytes`. */
 static char *block_of(const struct bf16 *bf16, struct bf16_thread *t, uint64_t bytes)
 {
     const graft_host *host = bf16->host;

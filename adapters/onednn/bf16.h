@@ -1,4 +1,4 @@
-/* Products of bfloat16 by oneDNN. Operands come as floats and are rounded piece by piece, in the caches.
+/* Products of bfloat16 with oneDNN. Operands are floats, rounded piece by piece in the caches.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ONEDNN_BF16_H
 #define ONEDNN_BF16_H
@@ -10,7 +10,7 @@
 
 enum { BF16_CODES_MAX = 64 };
 
-/** What the code of a product depends on. */
+/** The shape for which a primitive is compiled. */
 struct bf16_shape {
     int64_t m, n, k, ldc;
     int64_t transpose_a, transpose_b, add;
@@ -22,10 +22,10 @@ struct bf16_code {
     dnnl_primitive_t  primitive;
 };
 
-/** What one thread works with. */
+/** The working memory of one thread. */
 struct bf16_thread {
     dnnl_stream_t stream;
-    char         *block; /* the pieces in bfloat16, and what oneDNN needs beside them */
+    char         *block; /* pieces in bfloat16, and oneDNN's scratchpad */
     uint64_t      bytes;
 };
 
@@ -39,12 +39,12 @@ struct bf16 {
     int                 n_threads;
 };
 
-/** Whether the processor itself multiplies bfloat16. */
+/** Whether the processor has instructions for bfloat16. */
 int     bf16_is_there(void);
 void    bf16_fini(struct bf16 *bf16);
-/** Make ready for a product, outside of teams. OK, ERR_NOMEM or ERR_MODULE, without a message. A bf16 begins zeroed. */
+/** Prepare for a product, outside of teams. Returns OK, ERR_NOMEM or ERR_MODULE, without a message. A new bf16 is 0. */
 int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads);
-/** The product on one thread of the team; alpha is 1, beta 0 or 1. OK, ERR_NOMEM or ERR_MODULE. */
+/** Compute a product on one thread of the team; alpha is 1, beta 0 or 1. Returns OK, ERR_NOMEM or ERR_MODULE. */
 int32_t bf16_serial(struct bf16 *bf16, int thread, const graft_gemm *gemm);
 
 #endif

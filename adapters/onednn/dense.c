@@ -1,12 +1,12 @@
-/* Dense module "onednn": products by oneDNN, each call on one thread and one block of C. Its code is made at run time
- * for the processor, and is the faster one for the narrow products of graph networks.
+/* Dense module "onednn": products with oneDNN, each call on one thread and one block of C. oneDNN compiles its kernels
+ * at run time, and is the fastest module for the narrow products of graph networks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"
 #include "onednn/bf16.h"
 
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
-#error "this oneDNN starts threads that the blocks cannot keep it from"
+#error "this oneDNN starts threads of its own, which gemm_blocks.h cannot prevent"
 #endif
 
 struct onednn {
@@ -47,7 +47,7 @@ static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capac
 {
     if (type != GRAFT_BF16) return module_float_alone(state, type, why, capacity);
     if (bf16_is_there()) return GRAFT_OK;
-    snprintf(why, capacity, "here it has no instructions for bfloat16 (AVX-512 BF16 or AMX)");
+    snprintf(why, capacity, "this processor has no instructions for bfloat16 (AVX-512 BF16 or AMX)");
     return GRAFT_ERR_UNSUPPORTED;
 }
 
@@ -61,7 +61,7 @@ static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
         return gemm_blocks_fail("onednn", error, GRAFT_ERR_UNSUPPORTED,
                                 "products of bfloat16 have alpha 1 and beta 0 or 1; rows of C", g->m);
     rc = bf16_reserve(&onednn->bf16, onednn->blocks.host, g->threads);
-    if (rc < 0) return gemm_blocks_fail("onednn", error, rc, "no state for so many threads", g->threads);
+    if (rc < 0) return gemm_blocks_fail("onednn", error, rc, "no memory for threads", g->threads);
     return gemm_blocks_gemm(&onednn->blocks, serial_bf16, g, error);
 }
 
