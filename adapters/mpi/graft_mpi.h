@@ -323,9 +323,9 @@ GRAFT_MPI_INLINE int32_t graft_mpi_join(graft_mpi *m, MPI_Comm copy, graft_error
     rc = MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, copy);
     if (m == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a transport over MPI");
     if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Allreduce failed");
-    if (!mine) return graft_mpi_fail(error, GRAFT_ERR_MODULE, MPI_SUCCESS, "MPI cannot set an attribute of
-    MPI_COMM_SELF"); if (!all) return graft_mpi_fail(error, GRAFT_ERR_PEER, MPI_SUCCESS, "another rank could not create
-    its transport"); return GRAFT_OK;
+    if (!mine) return graft_mpi_fail(error, GRAFT_ERR_MODULE, MPI_SUCCESS, "MPI_COMM_SELF accepts no attribute");
+    if (!all) return graft_mpi_fail(error, GRAFT_ERR_PEER, MPI_SUCCESS, "another rank failed to open its transport");
+    return GRAFT_OK;
 }
 
 GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
