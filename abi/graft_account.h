@@ -82,14 +82,14 @@ typedef struct graft_traffic_item {
     int64_t  bytes_sent;
     int64_t  messages; /**< received */
     int64_t  messages_sent;
-    int64_t  looked_at;       /**< quantized rows that the calling rank sent since create() and that option "halo.error"
-                             sampled. This and the following fields are 0 for other ranks */
-    double   nmse;            /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
-    double   expected;        /**< the theoretical expectation of nmse; see graft_codec_error */
-    int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
-    int32_t  code;            /**< GRAFT_CODEC_... of rows in 8 bits or fewer in the last step that sent such, or 0 */
-    int32_t  rounding;        /**< GRAFT_ROUND_... of these rows */
-    int64_t  stale_epochs;    /**< staleness of the rows that the last step used, in epochs; 0 without
+    int64_t  looked_at;        /**< quantized rows that the calling rank sent since create() and that option
+                             "halo.error_statistics" sampled. This and the following fields are 0 for other ranks */
+    double   nmse;             /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
+    double   expected;         /**< the theoretical expectation of nmse; see graft_codec_error */
+    int64_t  rows_by_bits[6];  /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
+    int32_t  code;             /**< GRAFT_CODEC_... of rows in 8 bits or fewer in the last step that sent such, or 0 */
+    int32_t  rounding;         /**< GRAFT_ROUND_... of these rows */
+    int64_t  stale_epochs;     /**< staleness of the rows that the last step used, in epochs; 0 without
                                     halo.staleness */
     int64_t  stale_epochs_max; /**< the largest since create() */
     double   expected_share;   /**< the expected relative error of a step with the current adaptive bits, weighted, over

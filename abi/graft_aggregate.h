@@ -77,7 +77,7 @@ typedef struct graft_plan_info {
     int64_t  bytes_sent;        /**< of rows in all passes, with parameters, without frames */
     int64_t  bytes_raw;         /**< in addition, of rows that were also sent unquantized, because a row of their
                                      message has no code (see "halo.nonfinite") */
-    int64_t  looked_at;         /**< quantized rows that option "halo.error" sampled */
+    int64_t  looked_at;         /**< quantized rows that option "halo.error_statistics" sampled */
     double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */
     double   expected;          /**< the theoretical expectation of nmse; see graft_codec_error */
     double   expected_share;    /**< the largest expected relative error of all layers and directions with the current

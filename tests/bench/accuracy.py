@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What messages of few bits cost in accuracy, and save in bytes: accuracy.sh [--full] [options] [DATASET ...].
+"""What quantized messages cost in accuracy and save in bytes: accuracy.sh [--full] [options] [DATASET ...].
 
 Trains with seeds 0 .. N-1, on each data set and with each set of options in turn, and prints a Markdown table for each
 data set: mean and standard deviation of the test accuracy (of the weights of the best validation), bytes that ranks
-send one another in a step, and how many times fewer these are than in 32 bits; and than in 32 bits without partial
-results (halo.cover=post)."""
+send in a step, and how many times fewer these are than in 32 bits, and than in 32 bits without partial sums
+(halo.cover=post)."""
 import argparse
 import json
 import os
@@ -38,7 +38,7 @@ def arguments(root):
     parser.add_argument("--seeds", type=int, help="default: 3")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="options of graft-train for all")
     parser.add_argument("--compare", nargs="+", metavar="'KEY=VALUE ...'",
-                        help="sets of options over ranks in place of the usual ones; after one process, and 32 bits")
+                        help="sets of options over ranks instead of the usual ones; after one process and 32 bits")
     parser.add_argument("--launcher", default=shutil.which("mpiexec.openmpi") or "mpiexec", help="default: %(default)s")
     parser.add_argument("--build", default=os.path.join(root, "build"), help="folder of graft-train")
     options = parser.parse_args()

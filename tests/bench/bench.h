@@ -1,4 +1,4 @@
-/* What every part of the benchmark needs: memory as a host would have it, a clock, random bits, and a way out.
+/* Common functions of the benchmark: memory as in a host, a clock, random bits, and errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_H
 #define BENCH_H
@@ -6,23 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Print the sentence to stderr and exit with 2. (1 is kept for wrong results.) */
+/** Print the message to stderr and exit with 2. (1 means wrong results.) */
 __attribute__((format(printf, 1, 2), noreturn)) void bench_die(const char *format, ...);
 
-/** Zeroed memory for free(), never NULL. From 2 MiB on it is aligned to huge pages, which the system is asked for, as a
- *  host of a large graph would do; it is touched here, by `threads` threads in equal parts. */
+/** Allocate zeroed memory for free(), never NULL. From 2 MiB on it is aligned to huge pages and requests them, as the
+ *  host of a large graph would; it is first touched here, by `threads` threads in equal parts. */
 void *bench_new(size_t count, size_t bytes, int threads);
 
-/** Bytes of this process that lie in huge pages, and all that are in memory; -1 where the system does not say. */
+/** Bytes of this process in huge pages, and all resident bytes; -1 if the system does not report them. */
 struct bench_pages {
     int64_t huge, all;
 };
 struct bench_pages bench_pages(void);
 
-/** Seconds since some moment. */
+/** Seconds of a monotonic clock. */
 double bench_seconds(void);
 
-/** Median of `count` numbers, which are sorted; the mean of the middle two if they are even in number. */
+/** Median of `count` numbers, which are sorted in place; the mean of the middle two of an even number. */
 double bench_median(double *numbers, int count);
 
 /** 64 random bits that are a function of x (the output function of splitmix64, Steele et al., OOPSLA 2014). */

@@ -1,4 +1,4 @@
-/* How fast rows become messages of few bits, and come back, on one core, beside a copy of the same rows.
+/* The speed of encoding and decoding quantized rows on one core, beside a copy of the same rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
@@ -34,7 +34,7 @@ static const struct code {
 
 enum { CODES = sizeof codes / sizeof *codes };
 
-/* The rows, their message, and what comes back. */
+/* The rows, their message, and the decoded rows. */
 struct bench {
     const graft_api   *api;
     const graft_codec *codec;
@@ -44,7 +44,7 @@ struct bench {
     double             copy[ROUNDS], encode[CODES][ROUNDS], decode[CODES][ROUNDS];
 };
 
-/* Near to normal: the sum of four even numbers. */
+/* Approximately normal: the sum of four uniform numbers. */
 static float number(uint64_t i)
 {
     const uint64_t bits = bench_mix(i);
@@ -111,8 +111,8 @@ static double decode(struct bench *b)
     return bench_seconds() - begin;
 }
 
-/* How far an element may be off that comes back from a row of MINMAX: a step or half of one, of the range of the row
- * between parameters that have eight bits. */
+/* The error bound of an element decoded from a row of MINMAX: a step, or half a step, of the range of the row between
+ * parameters of eight bits. */
 static double most_off(const struct code *c, double low, double high)
 {
     const double range = high - low + fabs(low) / 128, step = range / ((1 << c->bits) - 1) * (1 + 1.0 / 128);
@@ -120,7 +120,7 @@ static double most_off(const struct code *c, double low, double high)
     return step * (c->rounding == GRAFT_ROUND_NEAREST ? 0.5 : 1) * (1 + 1e-4);
 }
 
-/* What row i has lost of its squares; -1 if an element is too far off. */
+/* The relative squared error of row i; -1 if an element exceeds its bound. */
 static double lost_of(const struct bench *b, const struct code *c, int64_t i)
 {
     const int64_t width = b->x.n_cols;
@@ -142,7 +142,7 @@ static double lost_of(const struct bench *b, const struct code *c, int64_t i)
     return squares > 0 ? lost / squares : 0;
 }
 
-/* Whether what comes back is as near as the code promises, and the library tells how near that is. */
+/* Whether the error is within the bound of the code, and equals the error that the library reports. */
 static int is_right(struct bench *b, const struct code *c)
 {
     graft_codec_error told = GRAFT_INIT(graft_codec_error);
@@ -160,7 +160,7 @@ static int is_right(struct bench *b, const struct code *c)
         nmse += lost;
     }
     if (fabs(nmse - told.nmse) > 1e-6 * nmse || told.rows != b->x.n_rows) return 0;
-    /* With two levels the places of elements between them are not even, as the theory has it. */
+    /* With two levels elements are not uniformly distributed between them, as the theory assumes. */
     if (c->bits == 16 || (c->bits == 1 && c->code == GRAFT_CODEC_MINMAX)) return 1;
     return nmse <= told.expected * 1.05;
 }

@@ -1,4 +1,4 @@
-/* How many rows cross the cuts of a graph in parts, how long it takes to find which, and to cut.
+/* The rows that cross the cuts of a partitioned graph, and the time to partition it and to find the covers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -18,7 +18,7 @@ static const char usage[] = "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES
                             "METHOD is hash (the default), block, stream, metis, or auto.\n"
                             "With 1 part the whole matrix is one cut, of rows and columns.";
 
-/* What one part gathers from another. */
+/* The edges from one part to another. */
 struct pair {
     struct gr_cut cut;
     int64_t      *row_ptr;
@@ -30,7 +30,7 @@ struct pair {
 struct partition {
     struct bench_graph graph;
     graft_csr          rows;
-    uint8_t           *trained; /* NULL for a graph that is no data set */
+    uint8_t           *trained; /* NULL for a generated graph */
     int                parts;
     int32_t           *owner;
 };
@@ -87,7 +87,7 @@ static void print_measure(const struct partition *partition, const graft_context
     gr_partition_measure_fini(context, &measure);
 }
 
-/* Cut the graph and say how it was cut. */
+/* Partition the graph and print the result. */
 static void partition_init(struct partition *partition, const char *what, int parts, const char *method,
                            const graft_api *api, int threads)
 {
@@ -112,7 +112,7 @@ static void partition_fini(struct partition *partition)
     free(partition->owner);
 }
 
-/* The entries of the rows of `receiver` in the columns of `sender`; of both only those with entries. */
+/* The edges from columns of `sender` to rows of `receiver`, without empty rows and columns. */
 static void pair_init(struct pair *pair, const struct partition *partition, int receiver, int sender)
 {
     const struct bench_graph *graph = &partition->graph;

@@ -1,4 +1,4 @@
-/* How fast every kernel is at the masked product, beside a plain copy and GrB_mxm, in one run. See README.md.
+/* The speed of all kernels in the masked product, beside a plain copy and GrB_mxm, in one run. See README.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
@@ -80,7 +80,7 @@ static const struct argp argp = {
            "and the exit status is 1.",
 };
 
-/** Whether a list parted by commas names `word`; no list names all. */
+/** Whether a comma-separated list contains `word`; NULL contains all. */
 static int listed(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -125,7 +125,7 @@ static void add_kernels(struct bench_lanes *lanes, struct bench_graft *graft)
     }
 }
 
-/** Keep the lanes that were asked for, and the copy. */
+/** Keep the requested lanes, and the copy. */
 static void select_lanes(struct bench_lanes *lanes, const struct options *options)
 {
     int kept = 0;
@@ -156,7 +156,7 @@ static void check_lane(struct bench_lane *lane, struct bench_output *output, con
         lane->wanted = SLOW_REPEAT;
 }
 
-/** What the kernel reference makes of a form. It may not take bfloat16, but its sums of the same floats are exact. */
+/** Compute a form with kernel reference. It may not support bfloat16, but its sums of the same floats are exact. */
 static void expect(struct bench_output *expected, enum bench_form form, struct bench_graft *graft)
 {
     struct bench_lane lane = { .kernel = "reference", .form = form, .self = graft };
@@ -262,7 +262,7 @@ static int measure(const struct options *options, const struct bench_graph *grap
     bench_report_print(&lanes, &inputs);
     if (options->json != NULL) bench_report_json(&lanes, &inputs, options->json);
     bench_graft_fini(&graft);
-    api->close(api->context); /* Before GraphBLAS, which a kernel may use, ends. */
+    api->close(api->context); /* before GraphBLAS is finalised, which a kernel may use */
 #if BENCH_HAVE_GRAPHBLAS
     bench_grb_destroy(grb);
 #endif

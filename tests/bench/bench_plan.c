@@ -1,4 +1,4 @@
-/* How long a graph over ranks and the plan of a product with it take to make, and in how much memory.
+/* The time and memory to create a distributed graph and the plan of a product with it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -17,7 +17,7 @@ static const char usage[] =
 
 enum { SETTINGS_MOST = 16, ENTRY_BYTES = 64, VERTEX_BYTES = 24 };
 
-/* What is made, and how long each step took all ranks together. */
+/* The objects, and the seconds of each step over all ranks. */
 struct bench {
     struct spread spread;
     double        graph_seconds, plan_seconds;
@@ -67,7 +67,7 @@ static void take_settings(struct spread *spread, char **words, int count)
     spread->settings = settings;
 }
 
-/* Returns whether the plan kept to the memory that is promised for each cut entry and each vertex. */
+/* Whether the plan stays within the documented memory per cut edge and vertex. */
 static int print(const struct bench *bench, int64_t n, int32_t n_ranks)
 {
     const struct spread    *s = &bench->spread;

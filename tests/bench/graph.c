@@ -43,7 +43,7 @@ static void draw_uniform(int64_t index, int64_t n, int32_t *u, int32_t *v)
     *v = (int32_t)((bits & UINT32_MAX) * (uint64_t)n >> 32);
 }
 
-/** New names for the vertices, in an order that the seed gives (Fisher and Yates). */
+/** A random permutation of the vertices from the seed (Fisher and Yates). */
 static void shuffle_names(struct pairs *pairs, int threads)
 {
     int32_t *name = bench_new((size_t)pairs->n, sizeof *name, threads);
@@ -62,7 +62,7 @@ static void shuffle_names(struct pairs *pairs, int threads)
     free(name);
 }
 
-/** Rows of both directions, unsorted and with what comes twice. */
+/** Rows of both directions, unsorted and with duplicates. */
 static void count_and_place(struct bench_graph *graph, const struct pairs *pairs, int64_t *end, int32_t *placed)
 {
     for (int64_t i = 0; i < pairs->count; i++) {
@@ -166,7 +166,7 @@ static void read_data(struct bench_graph *graph, const char *path, const graft_a
     data->close(api->context, set);
 }
 
-/** The two numbers of "KIND:FIRST:SECOND". Returns 0 if `what` is not of that kind; dies if they are not in range. */
+/** Parse the two numbers of "KIND:FIRST:SECOND". Returns 0 for another kind; exits if they are out of range. */
 static int read_numbers(const char *what, const char *kind, int64_t most, int64_t number[2])
 {
     const int64_t limit[2] = { most, INT64_C(1) << 33 };

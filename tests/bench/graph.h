@@ -9,24 +9,24 @@ struct bench_graph {
     int64_t  n, nnz;
     int64_t  largest; /* entries of the longest row */
     int64_t *row_ptr; /* [n + 1] */
-    int32_t *col_idx; /* [nnz] rising in each row of a generated graph */
+    int32_t *col_idx; /* [nnz] ascending in each row of a generated graph */
 };
 
-/** Make the graph that `what` names, or die:
+/** Create the graph that `what` names, or exit:
  *
  *     rmat:SCALE:EDGES   2^SCALE vertices, EDGES drawn from the recursive model (Chakrabarti et al., SDM 2004) with
  *                        quadrants 0.57, 0.19, 0.19, 0.05; then the names of the vertices are shuffled
  *     uniform:N:EDGES    N vertices, both ends of EDGES edges drawn uniformly
- *     anything else      a folder or file for graft.data/1, taken as it is
+ *     anything else      a folder or file for graft.data/1, unchanged
  *
- * Of drawn edges both directions are stored, each once; loops are left out. */
+ * Drawn edges are stored in both directions, once each, without loops. */
 void bench_graph_init(struct bench_graph *graph, const char *what, const graft_api *api, int threads);
 
-/** Put the vertices into the order that a method of matrix_order of graft.mxm/1 gives, or die. */
+/** Renumber the vertices with a method of matrix_order of graft.mxm/1, or exit. */
 void bench_graph_order(struct bench_graph *graph, const char *method, const graft_api *api, int threads);
 void bench_graph_fini(struct bench_graph *graph);
 
-/** Write the graph into the folder: edges.npy and labels.npy (all -1; it tells the number of vertices), which together
+/** Write the graph into the folder: edges.npy and labels.npy (all -1; it has the number of vertices), which together
  *  are a data set for graft.data/1, and indptr.npy, the row pointers: row 0 of edges.npy is then the columns. */
 void bench_graph_export(const struct bench_graph *graph, const char *folder);
 

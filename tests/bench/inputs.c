@@ -15,7 +15,7 @@
 const char *const bench_form_name[BENCH_FORMS] = { BENCH_FORM_MAP(FORM_TEXT) };
 #undef FORM_TEXT
 
-/* What the random bits are for; each use has its own. */
+/* The uses of random bits; each has bits of its own. */
 enum { USE_B = 1, USE_WEIGHTS, USE_BITS, USE_ROWS };
 
 static uint64_t random_bits(int use, int64_t index)
@@ -106,10 +106,10 @@ void bench_output_reset(struct bench_output *output, const struct bench_inputs *
     }
 }
 
-/** How far an element may be from `expected` in a row of `degree` entries. */
+/** The largest error of an element in a row of `degree` entries. */
 static float tolerance(enum bench_form form, int64_t degree, float expected)
 {
-    /* Rows so short that every sum of multiples of 1/64, or of 1/512 with weights, that are at most 1 is exact. */
+    /* In such short rows sums of multiples of 1/64, or 1/512 with weights, of at most 1 are exact. */
     const int64_t exact = form == BENCH_WEIGHTED ? 1 << 15 : 1 << 18;
 
     if (form == BENCH_MAX || form == BENCH_MAX_WINNER) return 0;

@@ -1,4 +1,4 @@
-/* The forms that are measured, what they read and write, and how their results are held against one another.
+/* The measured forms, their inputs and outputs, and the comparison of their results.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_INPUTS_H
 #define BENCH_INPUTS_H
@@ -22,7 +22,7 @@ enum bench_form { BENCH_FORM_MAP(BENCH_FORM_ENUM) BENCH_FORMS };
 
 extern const char *const bench_form_name[BENCH_FORMS];
 
-/** What is read. B has few significant bits on purpose: sums of them are exact in whatever order they are formed, so
+/** The inputs. B has few significant bits on purpose: sums of them are exact in whatever order they are formed, so
  *  that results can be compared strictly, even those of long rows; and bfloat16 holds the same numbers. */
 struct bench_inputs {
     const struct bench_graph *graph;
@@ -42,7 +42,7 @@ void bench_inputs_init(struct bench_inputs *inputs, const struct bench_graph *gr
                        int threads);
 void bench_inputs_fini(struct bench_inputs *inputs);
 
-/** What is written. */
+/** The outputs. */
 struct bench_output {
     float   *c;      /* [n x width] */
     int32_t *winner; /* [n x width] of the form max_winner */
@@ -51,10 +51,10 @@ struct bench_output {
 void bench_output_init(struct bench_output *output, const struct bench_inputs *inputs);
 void bench_output_fini(struct bench_output *output);
 
-/** Bring the output to the state in which every checked run begins: 7 and -7 everywhere. */
+/** Initialise the output for a checked run: 7 and -7 everywhere. */
 void bench_output_reset(struct bench_output *output, const struct bench_inputs *inputs);
 
-/** Hold a result against the expected one: maxima and winners must be equal, sums within 2 ulp, and where additions
+/** Compare a result with the expected one: maxima and winners must be equal, sums within 2 ulp, and where additions
  *  round within 2 ulp for each. Returns 1 if it is right; else 0, with the first row that differs in note. */
 int bench_output_compare(const struct bench_inputs *inputs, enum bench_form form, const struct bench_output *got,
                          const struct bench_output *expected, char *note, size_t capacity);

@@ -1,4 +1,4 @@
-/* Lanes: what is measured side by side. A lane is one kernel in one form, and one line of the table.
+/* Lanes, which are measured side by side. A lane is one kernel in one form, and one line of the table.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_LANE_H
 #define BENCH_LANE_H
@@ -16,7 +16,7 @@ struct bench_lane {
     int              wanted, runs;
     double          *seconds; /* [wanted], the first `runs` of them measured */
     double           median;
-    double           bytes; /* that one run moves, as the table counts; 0: as the product is counted */
+    double           bytes; /* bytes of one run for the table; 0: those of the product */
     void            *self;
 
     /** Run once and give the seconds; negative, with the reason in note, if it cannot be done. For a check, C begins as

@@ -1,4 +1,4 @@
-/* The plain copy that products are held against: memcpy() by every thread, of its part of an array.
+/* The plain copy that products are compared with: memcpy() by every thread, of its part of an array.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "lane.h"

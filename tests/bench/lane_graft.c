@@ -55,7 +55,7 @@ void bench_graft_fini(struct bench_graft *graft)
     graft->mxm->matrix_destroy(graft->api->context, graft->weighted);
 }
 
-/** The arguments of one form, and what they point at. */
+/** The arguments of one form, with the structs that they point to. */
 struct call {
     graft_mxm_args args;
     graft_dense    b, c;
@@ -120,7 +120,7 @@ static void make_call(struct call *call, const struct bench_graft *graft, enum b
     set_form(call, graft, form, output);
 }
 
-/** Whether the kernel of the lane itself did the last product, as explain tells. If not, its reason is in note. */
+/** Whether the kernel of the lane computed the last product itself, according to explain; if not, note says why. */
 static int ran_itself(struct bench_lane *lane, const struct bench_graft *graft)
 {
     const size_t length = strlen(lane->kernel);
@@ -142,7 +142,7 @@ double bench_graft_run(struct bench_lane *lane, struct bench_output *output, int
     double                    seconds;
     int32_t                   rc;
 
-    (void)check; /* C is the output as it is. */
+    (void)check; /* C is the output itself. */
     make_call(&call, graft, lane->form, output);
     rc = graft->api->set(graft->api->context, "mxm.kernel", lane->kernel, &error);
     seconds = -bench_seconds();

@@ -1,4 +1,4 @@
-/* GrB_mxm as a program would call it that does not use Graft: the three ways that matter, on the same B.
+/* GrB_mxm as called by a program without Graft: the three relevant ways, on the same B.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "lane.h"
@@ -55,7 +55,7 @@ static GrB_Matrix make_graph(const struct bench_inputs *inputs)
     return a;
 }
 
-/** B as a matrix of its own, whose rows follow one another. */
+/** B as a matrix of its own with contiguous rows. */
 static float *copy_b(const struct bench_inputs *inputs)
 {
     float *copy = bench_new(elements(inputs), sizeof *copy, inputs->threads);
@@ -131,7 +131,7 @@ static double run(struct bench_lane *lane, struct bench_output *output, int chec
     const struct bench_grb *grb = way->grb;
     double                  seconds;
 
-    if (check && way->accumulate != NULL) put_c(way, NULL); /* 0 + A*H is what A*H is. */
+    if (check && way->accumulate != NULL) put_c(way, NULL); /* 0 + A*H equals A*H */
     if (check && way->mask != NULL) put_c(way, output->c);
     seconds = -bench_seconds();
     NEED(GrB_mxm(way->c, way->mask, way->accumulate, way->semiring, grb->a, grb->h,

@@ -1,4 +1,4 @@
-/* What was measured, for people and for programs.
+/* The results: a table for people, JSON for programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Bytes per second, in units of 1e9. Every form of a product counts as the plain one with nothing in cache: a row of B
- *  and a column for each entry, and C. A form that needs less than that shows it as a higher rate. */
+/** Bytes per second, in units of 1e9. Every form counts as the plain product without caches: a row of B and a column
+ *  index for each edge, and C. A form that reads less shows a higher rate. */
 static double rate(const struct bench_lane *lane, const struct bench_inputs *inputs)
 {
     const double nnz = (double)inputs->graph->nnz, n = (double)inputs->graph->n, width = (double)inputs->width;
@@ -38,7 +38,7 @@ static const struct bench_lane *best_graphblas(const struct bench_lanes *lanes)
     return adds->median < assigns->median ? adds : assigns;
 }
 
-/** above / below to two digits, or a dash if one is not there. */
+/** above / below to two digits, or a dash if one is missing. */
 static void print_ratio(double above, double below)
 {
     if (above > 0 && below > 0) printf("  %9.2f", above / below);

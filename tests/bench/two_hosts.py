@@ -19,12 +19,12 @@ COMPARED = ["halo.cover=post", "halo.cover=pre", "halo.cover=hybrid"]
 MESSAGES = ["halo.cover=post", "halo.bits=32", "halo.bits=8", "halo.bits=2", "halo.bits=1", "halo.async=yes",
             "halo.bits=2 halo.async=yes"]
 MODEL = ["model=sage", "layers=3", "hidden=256", "partition=stream", "eval_every=0", "halo.timeout=120"]
-# How far losses and accuracies may be apart where all sets are the same training, and where they are not.
+# The largest difference of losses and accuracies, if all sets train the same model, and if they do not.
 AGREE = {False: (1e-3, 1e-3), True: (0.2, 0.05)}
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
-# Bytes that go at full speed after a pause: those of a millisecond, no fewer than the largest piece that TCP hands on.
+# The burst of the filter: a millisecond at the limit, at least the largest segment of TCP.
 LEAST_BURST = 128 * 1024
-# A process of the second host that takes so many bytes, answers, and sends as many back.
+# A process of the second host that receives a number of bytes, acknowledges them, and sends as many back.
 ECHO = """
 import socket, sys
 server = socket.create_server((sys.argv[1], 0))
@@ -39,12 +39,12 @@ connection.sendall(bytes(int(sys.argv[2])))
 
 
 class Problem(Exception):
-    """A sentence that ends the program."""
+    """A message that ends the program."""
     status = 1
 
 
 class Lacking(Problem):
-    """This machine cannot do what is needed."""
+    """This machine lacks something that is needed."""
     status = 77
 
 
@@ -60,7 +60,7 @@ def arguments():
                                 "KEY=VALUE are options of graft-train for all runs. Needs root.")
     parser.add_argument("dataset", nargs="?", metavar="DATASET", help="default: the graph of the Debian archive")
     parser.add_argument("--rate", "--rates", dest="rates", type=str.split, default=["1gbit"], metavar="RATE",
-                        help="of the network, as tc has it; or several, as '1gbit 100mbit' (default: 1gbit)")
+                        help="of the network, as for tc; or several, as '1gbit 100mbit' (default: 1gbit)")
     parser.add_argument("--ranks", type=int, default=2, metavar="N", help="half of them on each host (default: 2)")
     parser.add_argument("--compare", nargs="+", default=COMPARED, metavar="'KEY=VALUE ...'",
                         help="sets of options, the first of which the others are compared with "
@@ -71,8 +71,8 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of each set (default: %(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="of each rank (default: processors / ranks)")
     parser.add_argument("--agree", type=float, metavar="X",
-                        help="how far losses may be apart, relatively, and test accuracies (default: 0.001; with "
-                             "--messages 0.2 and 0.05: what few bits and late rows train is another model)")
+                        help="largest difference of losses, relatively, and of test accuracies (default: 0.001; with "
+                             "--messages 0.2 and 0.05, because quantized and stale rows train another model)")
     parser.add_argument("--build", metavar="DIR", help="default: build")
     parser.add_argument("--second", type=int, required=True, help=argparse.SUPPRESS)  # a process of the second host
     parser.add_argument("--shell", required=True, help=argparse.SUPPRESS)

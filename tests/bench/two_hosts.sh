@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Training over ranks on two hosts with a slow network between them, both made of this machine: two network namespaces
-# joined by a pair of virtual cards whose rate is limited. tests/bench/README.md tells the rest; --help the arguments.
+# joined by a pair of virtual devices of limited rate. tests/bench/README.md has the details, --help the arguments.
 #
 # Everything that is made here lives in namespaces of processes, mounts and networks that end with this script, also if
 # it is killed. The first process in them is this script again, with `inside` as its first argument.
@@ -31,11 +31,11 @@ END
         return "$skipped"
     fi
     if [ "$(id -u)" -ne 0 ]; then
-        complain "this needs root: it makes network namespaces and limits the rate of what is between them"
+        complain "this needs root: it creates network namespaces and limits the rate between them"
         return "$skipped"
     fi
     if ! unshare --net --uts --mount --pid --fork --mount-proc true 2>/dev/null; then
-        complain "this needs to make namespaces, which is refused here; a container must be privileged for it"
+        complain "this system refuses to create namespaces; a container must be privileged for it"
         return "$skipped"
     fi
 }
