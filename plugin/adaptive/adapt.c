@@ -10,54 +10,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Groups of a pair of ranks in a lane, and of all pairs in all lanes, unless there are more pairs than that. */
+/* Groups of a pair of ranks in a layer, and of all pairs in all layers, unless there are more pairs than that. */
 enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
-
-enum { OUT, IN };
 
 struct adapting {
     const graft_context      *context;
     struct gr_comm           *comm;
     struct gr_lane_limits     limits;
     int64_t                   besides; /* bytes of other rows, which count for limits.bytes */
-    struct gr_lane          **lane;    /* [n] that had passes */
+    struct gr_halo_layer    **layer;   /* [n] that had passes */
     int32_t                   n;
     int64_t                   most;     /* groups of a pair */
-    double                   *sums;     /* [n + 1] weight |x|^2 of all ranks by lane; pairs that have rows */
-    int64_t                  *counts;   /* [n_ranks x n] groups of each rank by lane */
-    int64_t                  *first;    /* [n + 1] rows that go, lane by lane */
+    double                   *sums;     /* [n + 1] weight |x|^2 of all ranks by layer; pairs that have rows */
+    int64_t                  *counts;   /* [n_ranks x n] groups of each rank by layer */
+    int64_t                  *first;    /* [n + 1] rows that go, layer by layer */
     uint8_t                  *number;   /* of these, as gr_groups_make() has it */
-    struct gr_assign_group   *groups;   /* of this rank, lane by lane */
-    struct gr_assign_group   *all;      /* rank 0: of all ranks, lane by lane, and in a lane rank by rank */
+    struct gr_assign_group   *groups;   /* of this rank, layer by layer */
+    struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
-    struct gr_route           route;    /* of the groups of a lane, to rank 0 */
+    struct gr_route           route;    /* of the groups of a layer, to rank 0 */
 };
 
 /* -- weights ------------------------------------------------------------------------------------------------------ */
-
-static double number_at(const void *numbers, graft_dtype dtype, int64_t i)
-{
-    if (numbers == NULL) return 1;
-    return dtype == GRAFT_F64 ? ((const double *)numbers)[i] : (double)((const float *)numbers)[i];
-}
-
-void gr_adapt_weigh(struct gr_lane *lane, const graft_csr *matrix, int has_values, graft_dtype dtype,
-                    const void *row_scale)
-{
-    const void *const values = has_values ? matrix->values : NULL;
-
-    if (!lane->is_adaptive || lane->is_weighed) return;
-    for (int64_t row = 0; row < matrix->n_rows; row++) {
-        const double scale = number_at(row_scale, dtype, row);
-
-        for (int64_t e = matrix->row_ptr[row]; e < matrix->row_ptr[row + 1]; e++) {
-            const double factor = scale * number_at(values, matrix->value_type, e);
-
-            lane->weight[IN][gr_csr_column(matrix, e)] += (float)(factor * factor);
-        }
-    }
-    lane->is_weighed = 1;
-}
 
 /* Receivers know the weights, and senders the ranges. */
 static int32_t tell_weights(struct adapting *a, graft_error *error)
@@ -65,12 +39,13 @@ static int32_t tell_weights(struct adapting *a, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     for (int32_t l = 0; l < a->n; l++) {
-        struct gr_lane *lane = a->lane[l];
+        struct gr_halo_layer *layer = a->layer[l];
 
-        if (lane->is_told) continue;
-        GR_TRY(gr_comm_alltoallv(a->comm, lane->weight[IN], lane->start[IN], lane->weight[OUT], lane->start[OUT],
-                                 sizeof *lane->weight[IN], error));
-        lane->is_told = 1;
+        if (layer->bits.is_shared) continue;
+        GR_TRY(gr_comm_alltoallv(a->comm, layer->bits.weight[GR_RECEIVE], layer->start[GR_RECEIVE],
+                                 layer->bits.weight[GR_SEND], layer->start[GR_SEND],
+                                 sizeof *layer->bits.weight[GR_RECEIVE], error));
+        layer->bits.is_shared = 1;
     }
 done:
     return rc;
@@ -78,22 +53,22 @@ done:
 
 /* -- what is to be adapted ---------------------------------------------------------------------------------------- */
 
-static int32_t adapting_init(struct adapting *a, const struct gr_lanes *of, struct gr_lane *const *lanes,
-                             int32_t n_lanes, graft_error *error)
+static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of, struct gr_halo_layer *const *layers,
+                             int32_t n_layers, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     *a = (struct adapting){ .context = of->context, .comm = of->comm, .limits = of->limits };
-    GR_TRY(GR_NEW(a->context, a->lane, n_lanes, error));
-    for (int32_t i = 0; i < n_lanes; i++) {
-        struct gr_lane *lane = lanes != NULL ? lanes[i] : &of->lane[i];
+    GR_TRY(GR_NEW(a->context, a->layer, n_layers, error));
+    for (int32_t i = 0; i < n_layers; i++) {
+        struct gr_halo_layer *layer = layers != NULL ? layers[i] : &of->layer[i];
 
-        if (lane != NULL && lane->is_adaptive && lane->exchanges > 0) a->lane[a->n++] = lane;
+        if (layer != NULL && layer->is_adaptive && layer->bits.exchanges > 0) a->layer[a->n++] = layer;
     }
     GR_TRY(GR_NEW(a->context, a->sums, a->n + 1, error));
     GR_TRY(GR_NEW(a->context, a->counts, (int64_t)of->comm->n_ranks * a->n, error));
     GR_TRY(GR_NEW(a->context, a->first, a->n + 1, error));
-    for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->lane[l]->rows[OUT];
+    for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->layer[l]->rows[GR_SEND];
     GR_TRY(GR_NEW(a->context, a->number, a->first[a->n], error));
     rc = gr_route_init(&a->route, a->comm, error);
 done:
@@ -102,7 +77,7 @@ done:
 
 static void adapting_fini(struct adapting *a)
 {
-    void *const blocks[] = { a->lane, a->sums, a->counts, a->first, a->number, a->groups, a->all, a->channels };
+    void *const blocks[] = { a->layer, a->sums, a->counts, a->first, a->number, a->groups, a->all, a->channels };
 
     gr_route_fini(&a->route);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(a->context, blocks[i]);
@@ -118,22 +93,22 @@ static int32_t count_groups(struct adapting *a, graft_error *error)
     int32_t       rc = GRAFT_OK;
 
     for (int32_t l = 0; l < a->n; l++) {
-        const int64_t *start = a->lane[l]->start[OUT];
+        const int64_t *start = a->layer[l]->start[GR_SEND];
 
-        a->sums[l] = gr_groups_signal(a->lane[l]);
+        a->sums[l] = gr_groups_signal(a->layer[l]);
         for (int32_t q = 0; q < n_ranks; q++) a->sums[a->n] += start[q] < start[q + 1];
     }
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n + 1, error));
     a->most = a->sums[a->n] > 0 ? (int64_t)(GROUPS_IN_ALL / a->sums[a->n]) : GROUPS_MOST;
     if (a->most < 1) a->most = 1;
     if (a->most > GROUPS_MOST) a->most = GROUPS_MOST;
-    for (int32_t l = 0; l < a->n; l++) mine[l] = gr_groups_count(a->lane[l], n_ranks, a->most);
+    for (int32_t l = 0; l < a->n; l++) mine[l] = gr_groups_count(a->layer[l], n_ranks, a->most);
     rc = gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
 done:
     return rc;
 }
 
-/* Groups of lane l, or of all before `l`, of one rank or (-1) of all. */
+/* Groups of layer l, or of all before `l`, of one rank or (-1) of all. */
 static int64_t groups_of(const struct adapting *a, int32_t rank, int32_t l)
 {
     int64_t count = 0;
@@ -162,11 +137,11 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
     GR_TRY(GR_NEW(a->context, a->all, in_all, error));
     GR_TRY(GR_NEW(a->context, a->channels, in_all, error));
     for (int32_t l = 0; l < a->n; l++) {
-        struct gr_lane         *lane = a->lane[l];
+        struct gr_halo_layer   *layer = a->layer[l];
         struct gr_assign_group *groups = a->groups + groups_before(a, rank, l);
-        const int32_t           rounding = gr_wire_rounding(&format, lane->direction, 8);
+        const int32_t           rounding = gr_wire_rounding(&format, layer->direction, 8);
 
-        GR_TRY(gr_groups_make(a->context, lane, n_ranks, a->most, groups, a->number + a->first[l], error));
+        GR_TRY(gr_groups_make(a->context, layer, n_ranks, a->most, groups, a->number + a->first[l], error));
         for (int64_t g = 0; g < groups_of(a, rank, l); g++)
             groups[g].variance /= rounding == GRAFT_ROUND_STOCHASTIC ? 6 : 12;
     }
@@ -197,25 +172,25 @@ done:
 
 /* -- the choice, on rank 0 ---------------------------------------------------------------------------------------- */
 
-/* The groups of a pair in a lane, which are behind one another, make a channel. A lane that has several exchanges in an
- * epoch sends its rows, and waits, as often, and loses the same each time. */
+/* The groups of a pair in a layer, which are behind one another, make a channel. A layer that has several exchanges in
+ * an epoch sends its rows, and waits, as often, and loses the same each time. */
 static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l, int32_t sender, int64_t begin,
                         int64_t end)
 {
-    const struct gr_lane     *lane = a->lane[l];
-    struct gr_assign_channel *channel = &a->channels[assign->n_channels];
-    const double              signal = a->sums[l] > 0 ? a->sums[l] : 1;
+    const struct gr_halo_layer *layer = a->layer[l];
+    struct gr_assign_channel   *channel = &a->channels[assign->n_channels];
+    const double                signal = a->sums[l] > 0 ? a->sums[l] : 1;
 
-    *channel = (struct gr_assign_channel){ .width = lane->width, .exchange = l };
+    *channel = (struct gr_assign_channel){ .width = layer->bits.width, .exchange = l };
     if (a->comm->pace != NULL) {
         const struct gr_pace *pace = &a->comm->pace[(int64_t)sender * a->comm->n_ranks + a->all[begin].channel];
 
-        channel->gamma = pace->gamma * (double)lane->exchanges;
+        channel->gamma = pace->gamma * (double)layer->bits.exchanges;
         channel->theta = pace->theta;
     }
     for (int64_t g = begin; g < end; g++) {
         a->all[g].channel = assign->n_channels;
-        a->all[g].rows *= lane->exchanges;
+        a->all[g].rows *= layer->bits.exchanges;
         a->all[g].variance /= signal;
     }
     assign->n_channels++;
@@ -244,19 +219,19 @@ static struct gr_assign make_problem(struct adapting *a)
 }
 
 /* What a solver says of a limit, with the name of the option and where it is. */
-static int32_t explain(int32_t rc, const char *option, const struct gr_lane *lane, graft_error *error)
+static int32_t explain(int32_t rc, const char *option, const struct gr_halo_layer *layer, graft_error *error)
 {
     const graft_error found = *error;
     char              where[48] = "";
 
     if (rc != GRAFT_ERR_OPTION) return rc;
-    if (lane != NULL)
-        snprintf(where, sizeof where, " in layer %d, %s", lane->layer,
-                 lane->direction == GR_FORWARD ? "forward" : "backward");
+    if (layer != NULL)
+        snprintf(where, sizeof where, " in layer %d, %s", layer->number,
+                 layer->direction == GR_FORWARD ? "forward" : "backward");
     return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' cannot be met%s: %.300s", option, where, found.message);
 }
 
-/* The part of one lane. */
+/* The part of one layer. */
 static struct gr_assign part_of(const struct adapting *a, const struct gr_assign *assign, int32_t l)
 {
     struct gr_assign part = *assign;
@@ -266,8 +241,8 @@ static struct gr_assign part_of(const struct adapting *a, const struct gr_assign
     return part;
 }
 
-/* Each lane by itself: so the limit holds for their sum, too. What a layer has to say changes while it learns; one that
- * cannot meet the limit any more is no reason to end a training that has begun. */
+/* Each layer by itself: so the limit holds for their sum, too. What a layer has to say changes while it learns; one
+ * that cannot meet the limit any more is no reason to end a training that has begun. */
 static int32_t limit_error(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -276,8 +251,8 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
         const struct gr_assign one = part_of(a, assign, l);
 
         rc = gr_assign_within_variance(a->context, &one, a->limits.error, error);
-        rc = explain(rc, "halo.error_limit", a->lane[l], error);
-        if (rc != GRAFT_ERR_OPTION || !a->lane[l]->is_adapted) continue;
+        rc = explain(rc, "halo.error_limit", a->layer[l], error);
+        if (rc != GRAFT_ERR_OPTION || !a->layer[l]->bits.is_assigned) continue;
         gr_log(a->context, GRAFT_LOG_WARNING, "%s; its rows have 8 bits", error->message);
         for (int64_t g = 0; g < one.n_groups; g++) one.groups[g].bits = 8;
         rc = GRAFT_OK;
@@ -292,7 +267,7 @@ static int32_t choose_bits(const struct adapting *a, const struct gr_assign *ass
     return explain(gr_assign_within_bytes(a->context, assign, a->limits.bytes, error), "halo.bytes_limit", NULL, error);
 }
 
-/* sums[l] becomes what lane l is expected to lose, and 0 on other ranks. */
+/* sums[l] becomes what layer l is expected to lose, and 0 on other ranks. */
 static int32_t choose(struct adapting *a, graft_error *error)
 {
     struct gr_assign assign;
@@ -323,27 +298,28 @@ static int32_t tell_bits(struct adapting *a, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     for (int32_t l = 0; l < a->n; l++) {
-        struct gr_lane *lane = a->lane[l];
+        struct gr_halo_layer *layer = a->layer[l];
 
-        gr_groups_spread(lane, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
+        gr_groups_spread(layer, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
                          a->number + a->first[l]);
-        GR_TRY(gr_comm_alltoallv(a->comm, lane->next[OUT], lane->start[OUT], lane->next[IN], lane->start[IN],
-                                 sizeof *lane->next[OUT], error));
+        GR_TRY(gr_comm_alltoallv(a->comm, layer->bits.next[GR_SEND], layer->start[GR_SEND],
+                                 layer->bits.next[GR_RECEIVE], layer->start[GR_RECEIVE],
+                                 sizeof *layer->bits.next[GR_SEND], error));
     }
 done:
     return rc;
 }
 
-static struct gr_lane_flow flow_of(const struct gr_lane *lane)
+static struct gr_row_bits_flow flow_of(const struct gr_halo_layer *layer)
 {
-    struct gr_codec     codec = { .width = lane->width };
-    struct gr_lane_flow flow = { 0 };
+    struct gr_codec         codec = { .width = layer->bits.width };
+    struct gr_row_bits_flow flow = { 0 };
 
-    for (int side = OUT; side <= IN; side++) {
-        for (int64_t row = 0; row < lane->rows[side]; row++) {
-            codec.bits = lane->next[side][row];
-            *(side == OUT ? &flow.bytes_out : &flow.bytes_in) += gr_codec_row_bytes(&codec);
-            if (side == OUT) flow.rows_out[codec.bits == 8 ? 2 : codec.bits == 4]++;
+    for (int side = GR_SEND; side <= GR_RECEIVE; side++) {
+        for (int64_t row = 0; row < layer->rows[side]; row++) {
+            codec.bits = layer->bits.next[side][row];
+            *(side == GR_SEND ? &flow.bytes_out : &flow.bytes_in) += gr_codec_row_bytes(&codec);
+            if (side == GR_SEND) flow.rows_out[codec.bits == 8 ? 2 : codec.bits == 4]++;
         }
     }
     return flow;
@@ -356,13 +332,13 @@ static int32_t settle(struct adapting *a, graft_error *error)
 
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n, error));
     for (int32_t l = 0; l < a->n; l++) {
-        struct gr_lane           *lane = a->lane[l];
-        const struct gr_lane_flow mine = flow_of(lane);
+        struct gr_halo_layer         *layer = a->layer[l];
+        const struct gr_row_bits_flow mine = flow_of(layer);
 
-        GR_TRY(gr_comm_allgather(a->comm, &mine, sizeof mine, lane->flow, error));
-        lane->expected_share = a->sums[l];
-        lane->has_next = lane->is_adapted = 1;
-        lane->counts = 0;
+        GR_TRY(gr_comm_allgather(a->comm, &mine, sizeof mine, layer->bits.flow, error));
+        layer->bits.expected_share = a->sums[l];
+        layer->bits.has_next = layer->bits.is_assigned = 1;
+        layer->bits.is_counting = 0;
     }
 done:
     return rc;
@@ -385,11 +361,11 @@ done:
     return rc;
 }
 
-int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, int64_t besides,
-                 graft_error *error)
+int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
+                 int64_t besides, graft_error *error)
 {
     struct adapting a;
-    int32_t         rc = adapting_init(&a, of, lanes, n_lanes, error);
+    int32_t         rc = adapting_init(&a, of, layers, n_layers, error);
 
     a.besides = besides;
     GR_TRY(gr_comm_agree(of->comm, rc, error));

@@ -15,41 +15,35 @@
 #ifndef GR_ADAPTIVE_ADAPT_H
 #define GR_ADAPTIVE_ADAPT_H
 
-#include "halo/lane.h"
 #include "adaptive/assign.h"
+#include "halo/layers.h"
 
-/** Note what is made of the rows that come, if it is not known yet: they are multiplied with the columns of a matrix,
- *  whose values count or are 1, and its rows with those of row_scale [n_rows] of type `dtype`, or NULL. Where the
- *  result is a maximum and not a sum, no error is worse than that. Allocates nothing. */
-void gr_adapt_weigh(struct gr_lane *lane, const graft_csr *matrix, int has_values, graft_dtype dtype,
-                    const void *row_scale);
-
-/** Decide on the bits of passes to come, by the last passes of these lanes; those without any keep theirs, and those
- *  that are not adaptive, or NULL, are left out. Rows that travel keep theirs. Collective, for the same lanes on all
+/** Decide on the bits of passes to come, by the last passes of these layers; those without any keep theirs, and those
+ *  that are not adaptive, or NULL, are left out. Rows that travel keep theirs. Collective, for the same layers on all
  *  ranks.
  * \param[in] of       Has the limits.
- * \param[in] lanes    [n_lanes] or NULL: all of `of`.
+ * \param[in] layers    [n_layers] or NULL: all of `of`.
  * \param[in] besides  Bytes of other rows in an epoch, which count for the limit of bytes.
  * \return OK; ERR_OPTION (a limit that cannot be met: what can be; that of the loss only at the first time, later all
  *         rows of such a layer have 8 bits, and the log of rank 0 says so); ERR_NOMEM: the same on all ranks, and bits
  *         stay as they were; ERR_PEER. */
-int32_t gr_adapt(const struct gr_lanes *of, struct gr_lane *const *lanes, int32_t n_lanes, int64_t besides,
-                 graft_error *error);
+int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
+                 int64_t besides, graft_error *error);
 
-/** How many groups the rows of a lane that go are parted into, at most `most` for each rank. */
-int64_t gr_groups_count(const struct gr_lane *lane, int32_t n_ranks, int64_t most);
+/** How many groups the rows of a layer that go are parted into, at most `most` for each rank. */
+int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most);
 
 /** Make these groups, of about as many rows each, of those that matter most to those that matter least; `channel` is
  *  the rank that they go to. \param[out] number  [rows that go] the group of each, counted for each rank.
  * \return OK; ERR_NOMEM. */
-int32_t gr_groups_make(const graft_context *context, const struct gr_lane *lane, int32_t n_ranks, int64_t most,
+int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
                        struct gr_assign_group *groups, uint8_t *number, graft_error *error);
 
-/** lane->next of rows that go, from the bits of their groups. */
-void gr_groups_spread(struct gr_lane *lane, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
+/** layer->bits.next of rows that go, from the bits of their groups. */
+void gr_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
                       const uint8_t *number);
 
 /** The sum of weight |x|^2 of the rows that go. */
-double gr_groups_signal(const struct gr_lane *lane);
+double gr_groups_signal(const struct gr_halo_layer *layer);
 
 #endif

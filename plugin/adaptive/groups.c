@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { OUT, IN };
-
 /* What is not finite is as bad as can be, and adds up to something that is. */
 static double bounded(double x)
 {
@@ -17,19 +15,19 @@ static double bounded(double x)
 }
 
 /* What an error as large as its range would come to, for one element of a row. */
-static double matter(const struct gr_lane *lane, int64_t row)
+static double matter(const struct gr_halo_layer *layer, int64_t row)
 {
-    const double range = (double)lane->widths.range[row];
+    const double range = (double)layer->bits.widths.range[row];
 
-    return bounded((double)lane->weight[OUT][row] * range * range);
+    return bounded((double)layer->bits.weight[GR_SEND][row] * range * range);
 }
 
-double gr_groups_signal(const struct gr_lane *lane)
+double gr_groups_signal(const struct gr_halo_layer *layer)
 {
     double sum = 0;
 
-    for (int64_t row = 0; row < lane->rows[OUT]; row++)
-        sum += bounded((double)lane->weight[OUT][row] * (double)lane->widths.squares[row]);
+    for (int64_t row = 0; row < layer->rows[GR_SEND]; row++)
+        sum += bounded((double)layer->bits.weight[GR_SEND][row] * (double)layer->bits.widths.squares[row]);
     return sum;
 }
 
@@ -39,19 +37,20 @@ static int64_t parts_of(int64_t rows, int64_t most)
     return rows < most ? rows : most;
 }
 
-int64_t gr_groups_count(const struct gr_lane *lane, int32_t n_ranks, int64_t most)
+int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most)
 {
     int64_t count = 0;
 
-    for (int32_t q = 0; q < n_ranks; q++) count += parts_of(lane->start[OUT][q + 1] - lane->start[OUT][q], most);
+    for (int32_t q = 0; q < n_ranks; q++)
+        count += parts_of(layer->start[GR_SEND][q + 1] - layer->start[GR_SEND][q], most);
     return count;
 }
 
 /* A number that is the smaller the more a row matters, with the row in its lower half. Floats that are not negative are
  * in the order of their bits. */
-static int64_t key_of(const struct gr_lane *lane, int64_t row, int64_t first)
+static int64_t key_of(const struct gr_halo_layer *layer, int64_t row, int64_t first)
 {
-    const float wide = (float)fmin(matter(lane, row), (double)FLT_MAX);
+    const float wide = (float)fmin(matter(layer, row), (double)FLT_MAX);
     uint32_t    bits;
 
     memcpy(&bits, &wide, sizeof bits);
@@ -59,14 +58,14 @@ static int64_t key_of(const struct gr_lane *lane, int64_t row, int64_t first)
 }
 
 /* The groups of the rows for one rank. */
-static int32_t make_channel(const graft_context *context, const struct gr_lane *lane, int32_t q, int64_t parts,
+static int32_t make_channel(const graft_context *context, const struct gr_halo_layer *layer, int32_t q, int64_t parts,
                             int64_t *key, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
 {
-    const int64_t first = lane->start[OUT][q];
-    int64_t       rows = lane->start[OUT][q + 1] - first, part = 0;
+    const int64_t first = layer->start[GR_SEND][q];
+    int64_t       rows = layer->start[GR_SEND][q + 1] - first, part = 0;
     int32_t       rc = GRAFT_OK;
 
-    for (int64_t i = 0; i < rows; i++) key[i] = key_of(lane, first + i, first);
+    for (int64_t i = 0; i < rows; i++) key[i] = key_of(layer, first + i, first);
     GR_TRY(gr_sort_unique(context, key, INT64_MAX, &rows, error));
     for (int64_t g = 0; g < parts; g++) groups[g] = (struct gr_assign_group){ .channel = q };
     for (int64_t i = 0; i < rows; i++) {
@@ -75,16 +74,16 @@ static int32_t make_channel(const graft_context *context, const struct gr_lane *
         while (i >= rows * (part + 1) / parts) part++;
         number[row] = (uint8_t)part;
         groups[part].rows++;
-        groups[part].variance += matter(lane, row) * (double)lane->width;
+        groups[part].variance += matter(layer, row) * (double)layer->bits.width;
     }
 done:
     return rc;
 }
 
-int32_t gr_groups_make(const graft_context *context, const struct gr_lane *lane, int32_t n_ranks, int64_t most,
+int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
                        struct gr_assign_group *groups, uint8_t *number, graft_error *error)
 {
-    const int64_t *start = lane->start[OUT];
+    const int64_t *start = layer->start[GR_SEND];
     int64_t        longest = 0, *key = NULL;
     int32_t        rc = GRAFT_OK;
 
@@ -94,7 +93,7 @@ int32_t gr_groups_make(const graft_context *context, const struct gr_lane *lane,
     for (int32_t q = 0; q < n_ranks; q++) {
         const int64_t parts = parts_of(start[q + 1] - start[q], most);
 
-        GR_TRY(make_channel(context, lane, q, parts, key, groups, number, error));
+        GR_TRY(make_channel(context, layer, q, parts, key, groups, number, error));
         groups += parts;
     }
 done:
@@ -102,14 +101,14 @@ done:
     return rc;
 }
 
-void gr_groups_spread(struct gr_lane *lane, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
+void gr_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
                       const uint8_t *number)
 {
-    const int64_t *start = lane->start[OUT];
+    const int64_t *start = layer->start[GR_SEND];
 
     for (int32_t q = 0; q < n_ranks; q++) {
         for (int64_t row = start[q]; row < start[q + 1]; row++)
-            lane->next[OUT][row] = (uint8_t)groups[number[row]].bits;
+            layer->bits.next[GR_SEND][row] = (uint8_t)groups[number[row]].bits;
         groups += parts_of(start[q + 1] - start[q], most);
     }
 }

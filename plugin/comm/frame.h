@@ -3,10 +3,10 @@
 #ifndef GR_COMM_FRAME_H
 #define GR_COMM_FRAME_H
 
+#include "base/direction.h"
 #include "graft_base.h"
 
 enum { GR_FRAME_MAGIC = 0x46417247 }; /* "GrAF" */
-enum gr_direction { GR_FORWARD, GR_BACKWARD };
 
 /** 64 bytes. The sender fills in the fields below the blank line, gr_frame_seal() those above. */
 struct gr_frame {

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "dgraph/owner.h"
-#include "halo/wire.h"
+#include "halo/format.h"
 #include "partition/metis.h"
 
 #include <math.h>

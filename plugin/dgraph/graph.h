@@ -9,6 +9,7 @@
 #ifndef GR_DGRAPH_GRAPH_H
 #define GR_DGRAPH_GRAPH_H
 
+#include "base/dense_view.h"
 #include "comm/route.h"
 #include "graft_graph.h"
 #include "graph/csr.h"
@@ -111,10 +112,5 @@ int32_t gr_graph_share(const graft_graph *graph, const struct gr_part *part, str
 int32_t gr_graph_info(const graft_graph *graph, const struct gr_share *share, int32_t rank, graft_graph_info *info,
                       graft_error *error);
 void    gr_graph_explain(const graft_graph *graph, const struct gr_share *share, char *text, uint64_t capacity);
-
-static inline uint64_t gr_value_bytes(graft_dtype type)
-{
-    return type == GRAFT_F64 ? 8 : type == GRAFT_F32 ? 4 : 0;
-}
 
 #endif

@@ -1,5 +1,6 @@
 /* "graft.aggregate/1": reading and writing the host's structs, and the frame of each call.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "adaptive/adapt.h"
 #include "entry/entry.h"
 
 #include "spmm/plan.h"
@@ -29,7 +30,7 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
                                    .width = args.width,
                                    .dtype = args.dtype,
                                    .layers = args.layers > 0 ? args.layers : 1,
-                                   .has_lanes = 1 };
+                                   .has_layers = 1 };
 done:
     return rc;
 }
@@ -71,7 +72,7 @@ static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, gr
     GR_TRY(gr_struct_read(&out, sizeof out, ours.out, "args.out", &call.error));
     ours.x = &x;
     ours.out = &out;
-    rc = gr_pass_begin(plan, &ours, &call.error);
+    rc = gr_spmm_begin(plan, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -81,8 +82,16 @@ static int32_t plan_end(graft_plan *plan, graft_error *error)
     struct gr_call call;
     int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " end", error);
 
-    if (rc == GRAFT_OK) rc = gr_pass_end(plan, &call.error);
+    if (rc == GRAFT_OK) rc = gr_spmm_end(plan, &call.error);
     return gr_call_end(&call, rc);
+}
+
+static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
+{
+    if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    if (plan->layers.adaptive[GR_FORWARD] || plan->layers.adaptive[GR_BACKWARD]) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE,
+                   "the plan was made without adaptive bits (options 'halo.bits' and 'halo.bits_backward')");
 }
 
 static int32_t plan_adapt(graft_plan *plan, graft_error *error)
@@ -90,7 +99,10 @@ static int32_t plan_adapt(graft_plan *plan, graft_error *error)
     struct gr_call call;
     int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " adapt", error);
 
-    if (rc == GRAFT_OK) rc = gr_plan_adapt(plan, &call.error);
+    GR_TRY(rc);
+    GR_TRY(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
+    rc = gr_adapt(&plan->layers, NULL, GR_DIRECTIONS * plan->layers.n_layers, 0, &call.error);
+done:
     return gr_call_end(&call, rc);
 }
 

@@ -1,17 +1,18 @@
-/* Rows of the halo as they are, where sums over neighbours will not do: attention needs each of them. And what a rank
- * has made of them, added up at their owners.
+/* Rows of the halo as they are, for attention, which needs each of them and not sums; and what a rank computes for
+ * them, added up at their owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_HALO_H
 #define GR_HALO_HALO_H
 
-#include "halo/lane.h"
+#include "halo/exchange.h"
 #include "halo/links.h"
 
-/** One pass. Forward, the owned rows go to those behind them, rows of the halo, where other ranks have them; backward,
- *  what stands behind the owned rows is added to the rows of its owners, in the order of ranks. */
+/** One exchange. Forward, owned rows are sent to the ranks that have them in their halo, and received behind the owned
+ *  ones; backward, the rows behind the owned ones are sent to their owners, and added to theirs in the order of
+ *  ranks. */
 struct gr_halo_pass {
     enum gr_direction direction;
-    int32_t           layer, exact; /* exact: whatever halo.bits says */
+    int32_t           layer, exact; /* exact: as they are, whatever the options say */
     int32_t           apart, waits; /* no step of its layer; one that waits for its own rows */
     int64_t           epoch;
     int64_t           n_owned, width;
@@ -22,31 +23,33 @@ struct gr_halo_rows {
     const struct gr_halo *halo;
     struct gr_links       links;
     int64_t               widest;
-    float                *buffer; /* [rows that go x widest] */
-    struct gr_flow       *flow;   /* [n_ranks] */
-    struct gr_wire        wire;   /* of passes that no lane has its own for */
-    struct gr_lanes       lanes;
-    struct gr_lane_pass   on_lane;
-    struct gr_halo_pass   pass;  /* the one in work */
-    int                   begun; /* there is one */
+    float                *buffer;   /* [owned rows sent x widest] */
+    struct gr_flow       *flow;     /* [n_ranks] */
+    struct gr_messages    messages; /* of exchanges for which their layer has none of its own */
+    struct gr_halo_layers layers;
+    struct gr_exchange    exchange;
+    struct gr_halo_pass   pass; /* of that exchange */
+    int                   begun;
 };
 
-/** Find out who needs which of our rows; passes of layer l have room for width[l] columns. Collective. `halo` must
- *  outlive it. On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
+/** Find out who needs which of the owned rows; layer l has at most width[l] columns. Collective. `halo` must outlive
+ *  it. On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           const int64_t *width, int32_t layers, struct gr_halo_rows *rows, graft_error *error);
-/** Say what is made of the rows, for adaptive bits: forward, attention of each row of `part` taken as even; backward
- *  they are added as they are. Not collective. */
+/** Compute the weights of rows for adaptive widths: forward, as if attention were even over each row of `part`;
+ *  backward rows are added as they are. Not collective. */
 void    gr_halo_rows_weigh(struct gr_halo_rows *rows, const struct gr_part *part);
 void    gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** Send what goes. Until the end, rows of the halo in x are not touched, and gr_exchange_poll() of the exchange lets
- *  messages move. Allocates nothing. Collective. \return OK; ERR_PEER. */
+/** Begin: gather, encode and send the rows. Until the end, rows of the halo in x are not touched, and
+ *  gr_messages_poll(rows->exchange.messages) lets messages move. Allocates nothing. Collective. \return OK;
+ *  ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);
 
-/** Wait for what comes, and take it into x. Does nothing where no pass has begun. \return OK; ERR_PEER. */
+/** End: wait for the rows, decode them, and take them into x. Has no effect where none has begun. \return OK;
+ *  ERR_PEER. */
 int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_error *error);
 
 /** Bytes that it holds. */

@@ -1,6 +1,6 @@
 /* Options that say something which nothing asks for.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "halo/wire.h"
+#include "halo/format.h"
 
 struct idle {
     enum gr_option_id option;

@@ -243,7 +243,7 @@ int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand
     GR_TRY(gr_ranks_halo_begin(t, GR_FORWARD, layer->attention.projected, layer->wide, begin, error));
     over_vertices(&pass, t->n, score_vertices);
     attend(&pass, rows_without(t, GR_ROW_BOUNDARY));
-    if (t->over != NULL) gr_profile_part(t, "local", t->ranks.halo_rows.on_lane.packed, 0, 0);
+    if (t->over != NULL) gr_profile_part(t, "local", t->ranks.halo_rows.exchange.sent_at, 0, 0);
     end_attention(t, begin, 0, 2 * (double)t->n * (double)layer->wide * GR_ENDS);
 done:
     return rc;

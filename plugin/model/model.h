@@ -17,16 +17,16 @@
 #ifndef GR_MODEL_MODEL_H
 #define GR_MODEL_MODEL_H
 
-#include "halo/halo.h"
-#include "dgraph/part.h"
-#include "spmm/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/processor.h"
 #include "base/team.h"
-#include "graft_train.h"
-#include "kernel/kernel.h"
 #include "dense/rows.h"
+#include "dgraph/part.h"
+#include "graft_train.h"
+#include "halo/halo.h"
+#include "kernel/kernel.h"
+#include "spmm/plan.h"
 
 enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
@@ -196,20 +196,17 @@ enum gr_use {
 /** Bits of the rows that gat sees over ranks: those that gather from other ranks, and those of other ranks. */
 enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
 
-/** Rows that are exchanged in a layer go forward, to those that gather them, and their gradients go back. */
-enum { GR_DIRECTIONS = 2 };
-
 /** Numbers of bits that an element of a row may have: 2^0 to 2^5. */
 enum { GR_BITS = 6 };
 
 /** What a layer exchanged in one direction in the last step. */
 struct gr_sent {
-    const struct gr_flow *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
-    int64_t               exchanges;
-    int64_t               alike[GR_BITS]; /* of these, those whose rows all had 2^i bits, and: */
-    int64_t               row_bytes;      /* what one row had in all of them together */
-    const struct gr_lane *lane;           /* whose adaptive bits the rows of the others had */
-    int32_t               code, rounding; /* of the last that went in 8 bits or fewer, be it in a step before; else 0 */
+    const struct gr_flow       *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
+    int64_t                     exchanges;
+    int64_t                     alike[GR_BITS]; /* of these, those whose rows all had 2^i bits, and: */
+    int64_t                     row_bytes;      /* what one row had in all of them together */
+    const struct gr_halo_layer *adapted;        /* whose adaptive widths the rows of the other exchanges had */
+    int32_t code, rounding; /* of the last that went in 8 bits or fewer, be it in a step before; else 0 */
 };
 
 /** The rows that a layer does in a step, over ranks. */
@@ -228,7 +225,7 @@ struct gr_ranks {
     struct gr_halo_rows   halo_rows; /* gat has this in place of a plan, and: */
     uint8_t              *kind;      /* [n_seen] of each row of its matrix and of the transpose: enum gr_row_kind */
     struct gr_sent       *sent;      /* [layers x GR_DIRECTIONS], and one of features that are gathered once */
-    struct gr_wire_sent  *pairs;     /* [layers x GR_DIRECTIONS x n_ranks] of this rank to each other, in the last
+    struct gr_send_stats *pairs;     /* [layers x GR_DIRECTIONS x n_ranks] of this rank to each other, in the last
                                         step; what was lost: since the trainer was made */
     struct gr_masked_rows masked[GR_LAYERS_MAX];
     int                   is_async;    /* what options say of it, and: */

@@ -2,10 +2,10 @@
  * a rank can fail in alone is agreed on before the ranks do the next thing together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
-#include "spmm/plan.h"
 #include "base/crc.h"
 #include "base/parallel.h"
 #include "model/model.h"
+#include "spmm/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,10 +62,10 @@ static void forget_epochs(graft_trainer *t)
 {
     struct gr_ranks *r = &t->ranks;
 
-    if (r->plan != NULL) gr_lanes_forget(&r->plan->lanes);
+    if (r->plan != NULL) gr_halo_layers_forget(&r->plan->layers);
     for (int32_t l = 0; l < t->config.n_layers; l++)
-        if (r->masked[l].plan != NULL) gr_lanes_forget(&r->masked[l].plan->lanes);
-    gr_lanes_forget(&r->halo_rows.lanes);
+        if (r->masked[l].plan != NULL) gr_halo_layers_forget(&r->masked[l].plan->layers);
+    gr_halo_layers_forget(&r->halo_rows.layers);
     r->drift = 0;
 }
 
@@ -240,31 +240,31 @@ graft_plan *gr_ranks_step_plan(const graft_trainer *t, int32_t l)
     return t->layers[l].masked_plan != NULL ? t->layers[l].masked_plan : t->ranks.plan;
 }
 
-static const struct gr_lanes *lanes_of(const graft_trainer *t, int32_t l)
+static const struct gr_halo_layers *layers_of(const graft_trainer *t, int32_t l)
 {
-    return t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.lanes : &gr_ranks_step_plan(t, l)->lanes;
+    return t->config.kind == GR_MODEL_GAT ? &t->ranks.halo_rows.layers : &gr_ranks_step_plan(t, l)->layers;
 }
 
-struct gr_lane *gr_ranks_lane(const graft_trainer *t, int32_t l, int32_t direction)
+struct gr_halo_layer *gr_ranks_halo_layer(const graft_trainer *t, int32_t l, enum gr_direction direction)
 {
-    return t->config.kind != GR_MODEL_MLP ? gr_lanes_find(lanes_of(t, l), l, direction) : NULL;
+    return t->config.kind != GR_MODEL_MLP ? gr_halo_layers_find(layers_of(t, l), l, direction) : NULL;
 }
 
 int32_t gr_ranks_adapt(graft_trainer *t, graft_error *error)
 {
-    struct gr_ranks *r = &t->ranks;
-    struct gr_lane  *lane[GR_DIRECTIONS * GR_LAYERS_MAX];
-    const double     begin = gr_profile_begin(t);
-    int64_t          labels; /* bytes */
-    int32_t          rc = GRAFT_OK;
+    struct gr_ranks      *r = &t->ranks;
+    struct gr_halo_layer *layer[GR_DIRECTIONS * GR_LAYERS_MAX];
+    const double          begin = gr_profile_begin(t);
+    int64_t               labels; /* bytes */
+    int32_t               rc = GRAFT_OK;
 
     if (t->over == NULL || t->config.kind == GR_MODEL_MLP || r->traced == 0) return GRAFT_OK;
     if (r->is_adapted && (r->adapt_every == 0 || r->traced < r->adapt_every)) return GRAFT_OK;
-    if (!lanes_of(t, 0)->adaptive[GR_FORWARD] && !lanes_of(t, 0)->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    if (!layers_of(t, 0)->adaptive[GR_FORWARD] && !layers_of(t, 0)->adaptive[GR_BACKWARD]) return GRAFT_OK;
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
-        lane[i] = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
-    labels = lanes_of(t, 0)->adaptive[GR_FORWARD] ? gr_traffic_label_bytes(t, -1) : 0;
-    GR_TRY(gr_adapt(lanes_of(t, 0), lane, GR_DIRECTIONS * t->config.n_layers, labels, error));
+        layer[i] = gr_ranks_halo_layer(t, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
+    labels = layers_of(t, 0)->adaptive[GR_FORWARD] ? gr_traffic_label_bytes(t, -1) : 0;
+    GR_TRY(gr_adapt(layers_of(t, 0), layer, GR_DIRECTIONS * t->config.n_layers, labels, error));
     r->is_adapted = 1;
     r->traced = 0;
     gr_profile_end_alone(t, "adapt", begin);
@@ -288,10 +288,10 @@ static int has_waited(const graft_trainer *t)
     int waited = 0;
 
     for (int32_t l = 0; l < t->config.n_layers; l++) {
-        const struct gr_lane *lane = gr_ranks_lane(t, l, GR_FORWARD);
+        const struct gr_halo_layer *layer = gr_ranks_halo_layer(t, l, GR_FORWARD);
 
-        if (lane == NULL || !lane->was_used || lane->used_epoch != t->progress.epoch) continue;
-        waited |= lane->age == 0;
+        if (layer == NULL || !layer->history.was_used || layer->history.used_epoch != t->progress.epoch) continue;
+        waited |= layer->history.age == 0;
     }
     return waited;
 }
@@ -303,9 +303,9 @@ int32_t gr_ranks_end_step(graft_trainer *t, double *loss, graft_error *error)
 
     if (t->over == NULL) return GRAFT_OK;
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
-        struct gr_lane *lane = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+        struct gr_halo_layer *layer = gr_ranks_halo_layer(t, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
 
-        if (lane != NULL) gr_lane_drift(lane, &sums[1]);
+        if (layer != NULL) gr_history_take_drift(&layer->history, &sums[1]);
     }
     GR_TRY(gr_comm_sum_f64(t->over->comm, sums, 3, error));
     *loss = sums[0];
@@ -317,10 +317,10 @@ done:
 }
 
 /* The parts of a phase, up to where rows were sent. */
-static void sent_parts(const graft_trainer *t, const struct gr_lane_pass *pass, double begin)
+static void sent_parts(const graft_trainer *t, const struct gr_exchange *pass, double begin)
 {
-    if (pass->arrived > 0) gr_profile_part(t, "wait", begin, pass->arrived, 1);
-    gr_profile_part(t, "pack", pass->arrived > 0 ? pass->arrived : begin, pass->packed, 0);
+    if (pass->settled_at > 0) gr_profile_part(t, "wait", begin, pass->settled_at, 1);
+    gr_profile_part(t, "pack", pass->settled_at > 0 ? pass->settled_at : begin, pass->sent_at, 0);
 }
 
 int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float *x, int64_t width, double begin,
@@ -340,8 +340,8 @@ int32_t gr_ranks_halo_begin(graft_trainer *t, enum gr_direction direction, float
 
     if (t->over == NULL) return GRAFT_OK;
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_profile_team(t), error));
-    gr_traffic_count(t, &rows->on_lane, rows->flow, (int32_t)direction);
-    sent_parts(t, &rows->on_lane, begin);
+    gr_traffic_count(t, &rows->exchange, rows->flow, (int32_t)direction);
+    sent_parts(t, &rows->exchange, begin);
 done:
     return rc;
 }
@@ -354,9 +354,9 @@ int32_t gr_ranks_halo_end(graft_trainer *t, double local, graft_error *error)
 
     if (!rows->begun) return GRAFT_OK;
     GR_TRY(gr_halo_rows_end(rows, gr_profile_team(t), error));
-    gr_profile_part(t, "local", local > 0 ? local : rows->on_lane.packed, computed, 0);
-    gr_profile_part(t, "wait", computed, rows->on_lane.came, 1);
-    gr_profile_part(t, "unpack", rows->on_lane.came, 0, 0);
+    gr_profile_part(t, "local", local > 0 ? local : rows->exchange.sent_at, computed, 0);
+    gr_profile_part(t, "wait", computed, rows->exchange.received_at, 1);
+    gr_profile_part(t, "unpack", rows->exchange.received_at, 0, 0);
 done:
     return rc;
 }
@@ -371,9 +371,9 @@ void gr_ranks_poll(void *trainer)
     if (now - t->ranks.polled < 1e-3) return;
     t->ranks.polled = now;
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
-        struct gr_lane *lane = gr_ranks_lane(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+        struct gr_halo_layer *layer = gr_ranks_halo_layer(t, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
 
-        if (lane != NULL && lane->travels) gr_exchange_poll(&lane->wire.exchange);
+        if (layer != NULL && layer->history.in_flight) gr_messages_poll(&layer->history.messages);
     }
 }
 
@@ -383,8 +383,8 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
     struct gr_team             team = gr_profile_team(t);
 
     if (!rows->begun) return team;
-    team.poll = gr_exchange_poll;
-    team.poll_arg = &rows->on_lane.wire->exchange;
+    team.poll = gr_messages_poll;
+    team.poll_arg = rows->exchange.messages;
     return team;
 }
 
@@ -392,9 +392,9 @@ struct gr_team gr_ranks_team(const graft_trainer *t)
 static int32_t reserve_plan(const graft_trainer *t, graft_plan *plan, int32_t layer, int64_t width, graft_error *error)
 {
     const int32_t n_ranks = t->over->comm->n_ranks;
-    const int64_t rows[] = { plan->side[GR_SIDE_IN].start[n_ranks], plan->side[GR_SIDE_OUT].start[n_ranks] };
-    const int64_t packed =
-        gr_wire_room(&plan->wire, rows, width, GRAFT_F32) + gr_lanes_room(&plan->lanes, layer, width, GRAFT_F32);
+    const int64_t rows[] = { plan->rows[GR_RECEIVE].start[n_ranks], plan->rows[GR_SEND].start[n_ranks] };
+    const int64_t packed = gr_messages_need(&plan->messages, rows, width, GRAFT_F32) +
+                           gr_halo_layers_need(&plan->layers, layer, width, GRAFT_F32);
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_ledger_check(t, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
@@ -457,7 +457,7 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
                         graft_error *error)
 {
     graft_plan *const          plan = sum->way == GR_GATHER_ALL ? t->ranks.plan : layer->plan;
-    const struct gr_lane_pass *pass = &plan->pass.on_lane;
+    const struct gr_exchange  *pass = &plan->product.exchange;
     const int                  back = sum->way == GR_SCATTER;
     const int32_t              exact = sum->way == GR_GATHER_ALL || is_exact(t); /* what is kept is made once */
     const int                  apart = exact || sum->way == GR_GATHER_LABELS || t->pass_now == GRAFT_PASS_EVALUATION;
@@ -483,13 +483,13 @@ int32_t gr_ranks_gather(const graft_trainer *t, const struct gr_layer *layer, co
     const double               begin = gr_profile_begin(t);
     int32_t                    rc = GRAFT_OK;
 
-    GR_TRY(gr_pass_begin(plan, &args, error));
-    GR_TRY(gr_pass_end(plan, error));
+    GR_TRY(gr_spmm_begin(plan, &args, error));
+    GR_TRY(gr_spmm_end(plan, error));
     gr_traffic_count(t, pass, plan->flow, back);
     sent_parts(t, pass, begin);
-    gr_profile_part(t, "local", pass->packed, plan->pass.computed, 0);
-    gr_profile_part(t, "wait", plan->pass.computed, pass->came, 1);
-    gr_profile_part(t, "unpack", pass->came, 0, 0);
+    gr_profile_part(t, "local", pass->sent_at, plan->product.computed_at, 0);
+    gr_profile_part(t, "wait", plan->product.computed_at, pass->received_at, 1);
+    gr_profile_part(t, "unpack", pass->received_at, 0, 0);
     gr_profile_end(t, "aggregate", begin, 4 * ((entries + (double)n_out) * (double)sum->width + entries),
                    entries * (double)sum->width);
 done:

@@ -6,43 +6,43 @@
 /* Trainers over ranks; without ranks all of these do nothing and return GRAFT_OK, or the rc they got. Collective, but
  * where they say that they are not. */
 /** Make one outcome of those of all ranks. */
-int32_t gr_ranks_agree(const graft_trainer *trainer, int32_t rc, graft_error *error);
+int32_t     gr_ranks_agree(const graft_trainer *trainer, int32_t rc, graft_error *error);
 /** Tell the others of a failure that this rank has alone, where they wait for it. */
-int32_t gr_ranks_fail(const graft_trainer *trainer, int32_t rc, graft_error *error);
+int32_t     gr_ranks_fail(const graft_trainer *trainer, int32_t rc, graft_error *error);
 /** Sums over all ranks, in place. */
-int32_t gr_ranks_sum(const graft_trainer *trainer, double *values, int64_t count, graft_error *error);
-int32_t gr_ranks_sum_gradients(const graft_trainer *trainer, graft_error *error);
+int32_t     gr_ranks_sum(const graft_trainer *trainer, double *values, int64_t count, graft_error *error);
+int32_t     gr_ranks_sum_gradients(const graft_trainer *trainer, graft_error *error);
 /** *here becomes whether it is not 0 on any rank. */
-int32_t gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error);
+int32_t     gr_ranks_any(const graft_trainer *trainer, int *here, graft_error *error);
 /** Whether all are as many epochs on, and have the state that state_set() may have given them since. */
-int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
+int32_t     gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 /** Whether all are told to train the same model, and one that ranks can train. */
-int32_t gr_ranks_compare(graft_trainer *trainer, graft_error *error);
+int32_t     gr_ranks_compare(graft_trainer *trainer, graft_error *error);
 /** Move the data set from slices to owners: n is that of this rank from now on. */
-int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
+int32_t     gr_ranks_take(graft_trainer *trainer, graft_error *error);
 /** What gr_model_graph_init() and gr_model_graph_mask() do in one process. */
-int32_t gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
-int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
+int32_t     gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
+int32_t     gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
 /** Follow the level of all ranks to what it gathers from other ranks: vertices of these on level `hop`. */
-int32_t gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
+int32_t     gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Not collective: the plan that layer l has in a step. */
 graft_plan *gr_ranks_step_plan(const graft_trainer *trainer, int32_t l);
-/** Not collective: what that layer sends in a step in one direction, NULL if no option asks for lanes. */
-struct gr_lane *gr_ranks_lane(const graft_trainer *trainer, int32_t l, int32_t direction);
+/** Not collective: what that layer sends in a step in one direction, NULL if no option asks to keep something of it. */
+struct gr_halo_layer *gr_ranks_halo_layer(const graft_trainer *trainer, int32_t l, enum gr_direction direction);
 /** Before a step: decide on adaptive bits by the last one, if it is time. \return as gr_adapt(), and nothing has
  *  changed; the comm lives on but for ERR_PEER. */
-int32_t gr_ranks_adapt(graft_trainer *trainer, graft_error *error);
+int32_t               gr_ranks_adapt(graft_trainer *trainer, graft_error *error);
 /** Not collective: a step begins. */
-void gr_ranks_begin_step(graft_trainer *trainer);
+void                  gr_ranks_begin_step(graft_trainer *trainer);
 /** A step ends: the loss of all; and, asynchronous, how much rows have drifted, and whether it had its own. */
-int32_t gr_ranks_end_step(graft_trainer *trainer, double *loss, graft_error *error);
+int32_t               gr_ranks_end_step(graft_trainer *trainer, double *loss, graft_error *error);
 /** Not collective: memory for all messages of a step, when it is known how the layers work. */
-int32_t gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
+int32_t               gr_ranks_reserve(const graft_trainer *trainer, graft_error *error);
 /** Not collective: bytes for messages, and of what it has of the graph beside the graph over ranks. */
-int64_t gr_ranks_message_bytes(const graft_trainer *trainer);
-int64_t gr_ranks_graph_bytes(const graft_trainer *trainer);
-void    gr_ranks_graph_fini(graft_trainer *trainer);
-void    gr_ranks_fini(graft_trainer *trainer);
+int64_t               gr_ranks_message_bytes(const graft_trainer *trainer);
+int64_t               gr_ranks_graph_bytes(const graft_trainer *trainer);
+void                  gr_ranks_graph_fini(graft_trainer *trainer);
+void                  gr_ranks_fini(graft_trainer *trainer);
 /** gr_product_gather() over ranks. */
 int32_t gr_ranks_gather(const graft_trainer *trainer, const struct gr_layer *layer, const struct gr_sum *sum,
                         graft_error *error);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static void add(graft_plan_info *info, const struct gr_flow *flow)
+static void add_flow(graft_plan_info *info, const struct gr_flow *flow)
 {
     info->n_cut += flow->n_cut;
     info->halo_rows += flow->in;
@@ -17,13 +17,13 @@ static void add(graft_plan_info *info, const struct gr_flow *flow)
     info->bytes += flow->bytes;
 }
 
-static void add_lanes(graft_plan_info *info, const struct gr_lanes *lanes)
+static void add_layers(graft_plan_info *info, const struct gr_halo_layers *layers)
 {
-    for (int32_t i = 0; lanes->lane != NULL && i < 2 * lanes->n_layers; i++) {
-        const struct gr_lane *lane = &lanes->lane[i];
+    for (int32_t i = 0; layers->layer != NULL && i < GR_DIRECTIONS * layers->n_layers; i++) {
+        const struct gr_halo_layer *layer = &layers->layer[i];
 
-        if (lane->expected_share > info->expected_share) info->expected_share = lane->expected_share;
-        if (lane->oldest > info->stale_epochs_max) info->stale_epochs_max = lane->oldest;
+        if (layer->bits.expected_share > info->expected_share) info->expected_share = layer->bits.expected_share;
+        if (layer->history.oldest > info->stale_epochs_max) info->stale_epochs_max = layer->history.oldest;
     }
 }
 
@@ -35,7 +35,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
         return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, n_ranks - 1);
     *info = (graft_plan_info){ .size = sizeof *info, .rank = rank };
     for (int32_t p = 0; p < n_ranks; p++)
-        if (rank < 0 || rank == p) add(info, &plan->flow[p]);
+        if (rank < 0 || rank == p) add_flow(info, &plan->flow[p]);
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
     info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
     info->passes = plan->passes;
@@ -44,14 +44,14 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     info->looked_at = plan->sent.looked_at;
     info->nmse = plan->sent.nmse;
     info->expected = plan->sent.expected;
-    add_lanes(info, &plan->lanes);
-    gr_wire_seconds(&plan->wire, &info->wait_seconds, &info->exchange_seconds);
-    gr_lanes_seconds(&plan->lanes, &info->wait_seconds, &info->exchange_seconds);
+    add_layers(info, &plan->layers);
+    gr_messages_add_seconds(&plan->messages, &info->wait_seconds, &info->exchange_seconds);
+    gr_halo_layers_add_seconds(&plan->layers, &info->wait_seconds, &info->exchange_seconds);
     if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;
     return GRAFT_OK;
 }
 
-static void line(struct gr_text *text, const char *name, const graft_plan_info *i)
+static void rank_line(struct gr_text *text, const char *name, const graft_plan_info *i)
 {
     gr_text_add(text, "%-6s %12lld %12lld %12lld %12lld %12lld %12lld %8lld %10.1f\n", name, (long long)i->n_cut,
                 (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_raw,
@@ -89,10 +89,10 @@ void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
     for (int32_t p = 0; p < plan->comm->n_ranks; p++) {
         gr_plan_info(plan, p, &info, &none);
         snprintf(name, sizeof name, "%d", p);
-        line(&t, name, &info);
+        rank_line(&t, name, &info);
     }
     gr_plan_info(plan, -1, &info, &none);
-    line(&t, "all", &info);
+    rank_line(&t, "all", &info);
     if (info.passes == 0) return;
     gr_text_add(&t, "%lld passes of this rank: %.3f s of exchange, %.3f s of them only waited, %.0f %% hidden\n",
                 (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);

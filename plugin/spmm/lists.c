@@ -41,7 +41,7 @@ static int32_t number_rows(struct lists *l, graft_error *error)
 {
     struct gr_cuts *c = l->cuts;
     struct gr_flow *flow = &l->plan->flow[l->plan->comm->rank];
-    int64_t        *start = l->plan->side[GR_SIDE_IN].start, rows = 0;
+    int64_t        *start = l->plan->rows[GR_RECEIVE].start, rows = 0;
 
     for (int64_t s = 0; s < c->part->halo.count; s++) flow->raw += c->source_in[s];
     for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++) rows += c->target_in[t];
@@ -84,7 +84,7 @@ static int32_t count(struct lists *l, graft_error *error)
 {
     const graft_context *context = l->plan->context;
     const int32_t        n_ranks = l->plan->comm->n_ranks;
-    const int64_t       *start = l->plan->side[GR_SIDE_IN].start;
+    const int64_t       *start = l->plan->rows[GR_RECEIVE].start;
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, l->asked, n_ranks, error));
@@ -162,10 +162,10 @@ static void fill(struct lists *l, struct gr_csr *receive)
 static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     graft_plan      *plan = l->plan;
-    const int64_t    n = plan->part->local.n_rows, rows_in = plan->side[GR_SIDE_IN].start[plan->comm->n_ranks];
+    const int64_t    n = plan->part->local.n_rows, rows_in = plan->rows[GR_RECEIVE].start[plan->comm->n_ranks];
     const int64_t    bytes = (int64_t)gr_value_bytes(plan->value_type);
     const graft_csr *like = &plan->part->local;
-    int64_t         *start = plan->side[GR_SIDE_OUT].start;
+    int64_t         *start = plan->rows[GR_SEND].start;
     int32_t          rc = GRAFT_OK;
 
     for (int32_t q = 0; q < plan->comm->n_ranks; q++) {
@@ -194,8 +194,8 @@ static int32_t tell(struct lists *l, struct gr_csr *send, struct gr_csr *receive
     const int64_t  *out = l->asked_start, *in = l->asking_start;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->side[GR_SIDE_IN].start, l->entries_out,
-                             l->plan->side[GR_SIDE_OUT].start, sizeof *l->entries, error));
+    GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->rows[GR_RECEIVE].start, l->entries_out,
+                             l->plan->rows[GR_SEND].start, sizeof *l->entries, error));
     for (int64_t r = 0; r < send->view.n_rows; r++) send->row_ptr[r + 1] = send->row_ptr[r] + l->entries_out[r];
     fill(l, receive);
     GR_TRY(gr_comm_alltoallv(comm, l->place, out, send->col_idx, in, sizeof *l->place, error));
@@ -226,8 +226,8 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
     rc = allocate(&lists, &send, &receive, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(tell(&lists, &send, &receive, error));
-    rc = wrap(plan->context, &send, &plan->send, error);
-    if (rc == GRAFT_OK) rc = wrap(plan->context, &receive, &plan->receive, error);
+    rc = wrap(plan->context, &send, &plan->matrices[GR_FORWARD].sent, error);
+    if (rc == GRAFT_OK) rc = wrap(plan->context, &receive, &plan->matrices[GR_FORWARD].received, error);
     rc = gr_comm_agree(plan->comm, rc, error);
 done:
     gr_csr_fini(plan->context, &send);

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "spmm/plan.h"
 
-#include "adaptive/adapt.h"
 #include "base/memory.h"
 
 enum gr_cover_kind gr_cover_choice(const graft_context *context)
@@ -39,73 +38,81 @@ static int32_t allocate(graft_plan *plan, graft_error *error)
     int32_t       rc = GRAFT_OK;
 
     /* First of all: it takes a channel, and where memory fails on one rank the others have taken theirs. */
-    GR_TRY(gr_wire_init(plan->context, plan->comm, 0, &plan->wire, error));
+    GR_TRY(gr_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
-        GR_TRY(GR_NEW(plan->context, plan->side[side].start, n_ranks + 1, error));
+        GR_TRY(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
     rc = GR_NEW(plan->context, plan->flow, n_ranks, error);
 done:
     return rc;
 }
 
-static int is_bare(const struct gr_part *part, int64_t row)
+static int is_remote_only(const struct gr_part *part, int64_t row)
 {
     return part->local.row_ptr[row] == part->local.row_ptr[row + 1] &&
            part->remote.row_ptr[row] < part->remote.row_ptr[row + 1];
 }
 
-static int32_t list_bare(graft_plan *plan, graft_error *error)
+static int32_t list_remote_only(graft_plan *plan, graft_error *error)
 {
     const struct gr_part *part = plan->part;
 
-    for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_bare += is_bare(part, row);
-    if (GR_NEW(plan->context, plan->bare, plan->n_bare, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_remote_only += is_remote_only(part, row);
+    if (GR_NEW(plan->context, plan->remote_only, plan->n_remote_only, error) < 0) return GRAFT_ERR_NOMEM;
     for (int64_t row = 0, put = 0; row < part->local.n_rows; row++)
-        if (is_bare(part, row)) plan->bare[put++] = (int32_t)row;
+        if (is_remote_only(part, row)) plan->remote_only[put++] = (int32_t)row;
     return GRAFT_OK;
 }
 
-int32_t gr_plan_add_lanes(graft_plan *plan, int32_t layer, graft_error *error)
+int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error)
 {
-    const int64_t *const start[] = { plan->side[GR_SIDE_OUT].start, plan->side[GR_SIDE_IN].start };
+    const int64_t *const start[GR_SIDES] = { plan->rows[GR_SEND].start, plan->rows[GR_RECEIVE].start };
 
-    return gr_lanes_add(&plan->lanes, layer, start, error);
+    return gr_halo_layers_add(&plan->layers, layer, start, error);
 }
 
-/* Lanes of all layers, or none so far; and memory for them. */
-static int32_t init_lanes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+/* All layers, or none so far; and memory for them. */
+static int32_t init_layers(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    int32_t rc = gr_lanes_init(plan->context, plan->comm, wish->layers, &plan->lanes, error);
+    int32_t rc = gr_halo_layers_init(plan->context, plan->comm, wish->layers, &plan->layers, error);
 
-    for (int32_t l = 0; l < wish->layers && wish->has_lanes; l++) {
-        int32_t here = gr_plan_add_lanes(plan, l, error);
+    for (int32_t l = 0; l < wish->layers && wish->has_layers; l++) {
+        int32_t layer_rc = gr_plan_add_layer(plan, l, error);
 
-        if (here == GRAFT_OK && wish->width > 0) here = gr_plan_reserve(plan, l, wish->width, wish->dtype, error);
-        if (rc == GRAFT_OK) rc = here;
+        if (layer_rc == GRAFT_OK && wish->width > 0)
+            layer_rc = gr_plan_reserve(plan, l, wish->width, wish->dtype, error);
+        if (rc == GRAFT_OK) rc = layer_rc;
     }
     return rc;
 }
 
+static int32_t reserve_rows(const graft_plan *plan, struct gr_plan_rows *rows, int64_t width, graft_dtype dtype,
+                            graft_error *error)
+{
+    const int64_t column_bytes = rows->start[plan->comm->n_ranks] * (int64_t)gr_value_bytes(dtype);
+    int64_t       bytes;
+    void         *larger;
+
+    if (__builtin_mul_overflow(column_bytes, width, &bytes)) bytes = INT64_MAX;
+    if (bytes <= rows->capacity) return GRAFT_OK;
+    larger = gr_new(plan->context, bytes, 1, "rows of messages", error);
+    if (larger == NULL) return GRAFT_ERR_NOMEM;
+    gr_free(plan->context, rows->buffer);
+    rows->buffer = larger;
+    rows->capacity = bytes;
+    return GRAFT_OK;
+}
+
 int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error)
 {
-    const int64_t element = dtype == GRAFT_F64 ? 8 : 4;
-    int64_t       rows[GR_SIDES];
-    int32_t       rc = GRAFT_OK;
+    int64_t rows[GR_SIDES];
+    int32_t rc = GRAFT_OK;
 
-    for (int i = 0; i < GR_SIDES; i++) {
-        int64_t bytes;
-        void   *larger;
-
-        rows[i] = plan->side[i].start[plan->comm->n_ranks];
-        if (__builtin_mul_overflow(rows[i] * element, width, &bytes)) bytes = INT64_MAX;
-        if (bytes <= plan->buffer_bytes[i]) continue;
-        larger = gr_new(plan->context, bytes, 1, "rows of messages", error);
-        if (larger == NULL) return GRAFT_ERR_NOMEM;
-        gr_free(plan->context, plan->side[i].buffer);
-        plan->side[i].buffer = larger;
-        plan->buffer_bytes[i] = bytes;
+    for (int side = 0; side < GR_SIDES; side++) {
+        rows[side] = plan->rows[side].start[plan->comm->n_ranks];
+        GR_TRY(reserve_rows(plan, &plan->rows[side], width, dtype, error));
     }
-    GR_TRY(gr_wire_reserve(&plan->wire, rows, width, dtype, error));
-    rc = gr_lanes_reserve(&plan->lanes, layer, width, dtype, error);
+    GR_TRY(gr_messages_reserve(&plan->messages, rows, width, dtype, error));
+    rc = gr_halo_layers_reserve(&plan->layers, layer, width, dtype, error);
 done:
     return rc;
 }
@@ -113,39 +120,47 @@ done:
 /* What this rank alone has to do when the lists are there. */
 static int32_t complete(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    graft_context *context = plan->context;
-    int32_t        rc = GRAFT_OK;
+    graft_context           *context = plan->context;
+    struct gr_plan_matrices *forward = &plan->matrices[GR_FORWARD], *backward = &plan->matrices[GR_BACKWARD];
+    int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(gr_matrix_create(context, &plan->part->local, &plan->local, error));
+    GR_TRY(gr_matrix_create(context, &plan->part->local, &forward->local, error));
     if (wish->transposed) {
-        GR_TRY(gr_transpose_matrix(context, plan->local, &plan->local_transpose, error));
-        GR_TRY(gr_transpose_matrix(context, plan->send, &plan->send_transpose, error));
-        GR_TRY(gr_transpose_matrix(context, plan->receive, &plan->receive_transpose, error));
+        GR_TRY(gr_transpose_matrix(context, forward->local, &backward->local, error));
+        GR_TRY(gr_transpose_matrix(context, forward->received, &backward->sent, error));
+        GR_TRY(gr_transpose_matrix(context, forward->sent, &backward->received, error));
     }
-    GR_TRY(list_bare(plan, error));
+    GR_TRY(list_remote_only(plan, error));
     rc = gr_plan_reserve(plan, -1, wish->width, wish->dtype, error);
 done:
     return rc;
 }
 
-int64_t gr_plan_bytes(const graft_plan *plan)
+static int64_t matrix_bytes(const graft_matrix *matrix)
 {
-    const graft_matrix *const matrices[] = { plan->send, plan->receive, plan->local_transpose, plan->send_transpose,
-                                             plan->receive_transpose };
-    const int32_t             n_ranks = plan->comm->n_ranks;
-    int64_t                   bytes = (int64_t)sizeof *plan + gr_wire_bytes(&plan->wire) + gr_lanes_bytes(&plan->lanes);
-
-    bytes += n_ranks * (int64_t)(sizeof *plan->flow + GR_SIDES * sizeof *plan->side[0].start);
-    bytes += plan->n_bare * (int64_t)sizeof *plan->bare + plan->buffer_bytes[0] + plan->buffer_bytes[1];
-    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
-        if (matrices[i] != NULL) bytes += matrices[i]->owned_bytes;
-    return bytes;
+    return matrix != NULL ? matrix->owned_bytes : 0;
 }
 
-static int32_t share_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
+int64_t gr_plan_bytes(const graft_plan *plan)
+{
+    const int64_t n_ranks = plan->comm->n_ranks;
+    int64_t       bytes = (int64_t)sizeof *plan + n_ranks * (int64_t)sizeof *plan->flow;
+
+    bytes += gr_messages_bytes(&plan->messages) + gr_halo_layers_bytes(&plan->layers);
+    for (int side = 0; side < GR_SIDES; side++)
+        bytes += n_ranks * (int64_t)sizeof *plan->rows[side].start + plan->rows[side].capacity;
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
+        const struct gr_plan_matrices *m = &plan->matrices[d];
+
+        bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
+    }
+    return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only;
+}
+
+static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
 {
     const int32_t  n_ranks = plan->comm->n_ranks;
-    const int64_t *in = plan->side[GR_SIDE_IN].start, *out = plan->side[GR_SIDE_OUT].start;
+    const int64_t *in = plan->rows[GR_RECEIVE].start, *out = plan->rows[GR_SEND].start;
     struct gr_flow mine = { .n_cut = cuts->edge_start[n_ranks],
                             .in = in[n_ranks],
                             .out = out[n_ranks],
@@ -182,8 +197,8 @@ static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_err
     GR_TRY(gr_lists_make(plan, &cuts, error));
     rc = complete(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(gr_comm_agree(plan->comm, init_lanes(plan, wish, error), error));
-    rc = share_flow(plan, &cuts, error);
+    GR_TRY(gr_comm_agree(plan->comm, init_layers(plan, wish, error), error));
+    rc = share_plan_flow(plan, &cuts, error);
 done:
     gr_cuts_fini(plan->context, &cuts);
     return rc;
@@ -214,41 +229,22 @@ done:
     return rc;
 }
 
-static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
-{
-    if (plan->pass.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
-    if (plan->lanes.adaptive[GR_FORWARD] || plan->lanes.adaptive[GR_BACKWARD]) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_STATE,
-                   "the plan was made without adaptive bits (options 'halo.bits' and 'halo.bits_backward')");
-}
-
-int32_t gr_plan_adapt(graft_plan *plan, graft_error *error)
-{
-    int32_t rc = check_adaptive(plan, error);
-
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    rc = gr_adapt(&plan->lanes, NULL, 2 * plan->lanes.n_layers, 0, error);
-done:
-    return rc;
-}
-
 void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;
-    if (plan->pass.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
-    gr_lanes_fini(&plan->lanes); /* while what says how long messages are is there */
-    gr_matrix_destroy(plan->local);
-    gr_matrix_destroy(plan->send);
-    gr_matrix_destroy(plan->receive);
-    gr_matrix_destroy(plan->local_transpose);
-    gr_matrix_destroy(plan->send_transpose);
-    gr_matrix_destroy(plan->receive_transpose);
-    for (int side = 0; side < GR_SIDES; side++) {
-        gr_free(plan->context, plan->side[side].start);
-        gr_free(plan->context, plan->side[side].buffer);
+    if (plan->product.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
+    gr_halo_layers_fini(&plan->layers); /* while the lists of rows are there, which messages in flight depend on */
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
+        gr_matrix_destroy(plan->matrices[d].local);
+        gr_matrix_destroy(plan->matrices[d].sent);
+        gr_matrix_destroy(plan->matrices[d].received);
     }
-    gr_wire_fini(&plan->wire);
-    gr_free(plan->context, plan->bare);
+    for (int side = 0; side < GR_SIDES; side++) {
+        gr_free(plan->context, plan->rows[side].start);
+        gr_free(plan->context, plan->rows[side].buffer);
+    }
+    gr_messages_fini(&plan->messages);
+    gr_free(plan->context, plan->remote_only);
     gr_free(plan->context, plan->flow);
     gr_graph_destroy(plan->graph);
     gr_free(plan->context, plan);

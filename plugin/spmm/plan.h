@@ -1,14 +1,14 @@
-/* The plan of an aggregation over ranks: which rows go, and the products that make them and take them.
+/* The plan of a distributed product: which rows ranks exchange, and the matrices that compute and use them.
  *
- *      forward      rows sent = S x        out = A_local x,   then  out (+)= R rows received
- *      transposed   rows sent = R^T x      out = A_local^T x, then  out  += S^T rows received
+ *      forward     rows sent = S x        out = A_local x,   then  out (+)= R rows received
+ *      backward    rows sent = R^T x      out = A_local^T x, then  out  += S^T rows received
  *
- * S has a row for each row that is sent: of a raw one the entry 1 of its vertex, of a partial result the entries it is
- * made of. R has a column for each row that comes: in it the entries that a raw row serves, or the entry 1 of the row
- * that a partial result belongs to. The transposed pass sends the same rows the other way.
+ * S has a row for each row to send: the entry 1 of its vertex for a raw row, the cut edges that it sums for a
+ * pre-aggregated one. R has a column for each row to receive: the cut edges that a raw row serves, or the entry 1 of
+ * the row that a pre-aggregated one belongs to. The backward (transposed) product sends the same rows the other way.
  *
- * plan.c   create, from cuts and lists      cuts.c   the cut entries pair by pair, and their covers
- * lists.c  S and R                          pass.c   begin, end
+ * plan.c   create, from cuts and lists      cuts.c   the cut edges pair by pair, and their covers
+ * lists.c  S and R                          spmm.c   begin and end a product
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SPMM_PLAN_H
 #define GR_SPMM_PLAN_H
@@ -16,7 +16,7 @@
 #include "cover/cover.h"
 #include "dgraph/graph.h"
 #include "graft_aggregate.h"
-#include "halo/lane.h"
+#include "halo/exchange.h"
 #include "halo/links.h"
 #include "kernel/kernel.h"
 
@@ -65,53 +65,56 @@ enum gr_cover_kind gr_cover_choice(const graft_context *context);
 /** Find the covers. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
 
-enum { GR_SIDE_OUT, GR_SIDE_IN, GR_SIDES };
-
-/** Rows to or from others in the forward pass, by rank. */
-struct gr_side {
-    int64_t *start;  /* [n_ranks + 1] */
-    void    *buffer; /* [rows x width] of the pass, without gaps */
+/** Rows sent or received in the forward product, by rank. */
+struct gr_plan_rows {
+    int64_t *start;    /* [n_ranks + 1] */
+    void    *buffer;   /* [rows x width] of the product, without gaps */
+    int64_t  capacity; /* bytes of it */
 };
 
-/** The pass that has begun. */
-struct gr_pass {
+/** The matrices of one direction; see above. */
+struct gr_plan_matrices {
+    graft_matrix *local;    /* A_local, or its transpose */
+    graft_matrix *sent;     /* S, or R^T */
+    graft_matrix *received; /* R, or S^T */
+};
+
+/** The product that has begun. */
+struct gr_spmm {
     int                  begun;
     graft_aggregate_args args;
     graft_dense          x, out;
-    int32_t              sends, gets; /* GR_SIDE_... */
-    struct gr_lane_pass  on_lane;
-    int64_t              element;  /* bytes */
-    double               computed; /* when the local part of the product was done */
+    enum gr_direction    direction;
+    struct gr_exchange   exchange;
+    double               computed_at; /* when the local part of the product was done */
 };
 
 struct graft_plan {
-    graft_context        *context;
-    graft_graph          *graph; /* held, or NULL */
-    struct gr_comm       *comm;
-    const struct gr_part *part;
-    graft_dtype           value_type;
-    enum gr_cover_kind    cover;
-    struct gr_wire        wire; /* of passes that no lane has its own for */
-    struct gr_lanes       lanes;
-    struct gr_side        side[GR_SIDES];
-    int64_t               buffer_bytes[GR_SIDES];
-    graft_matrix         *local, *send, *receive; /* A_local, S, R */
-    graft_matrix         *local_transpose, *send_transpose, *receive_transpose;
-    int64_t               n_bare; /* rows whose only entries are those of others */
-    int32_t              *bare;   /* [n_bare] */
-    struct gr_flow       *flow;   /* [n_ranks] */
-    struct gr_pass        pass;
-    int64_t               passes;
-    struct gr_wire_sent   sent; /* in all passes, by this rank */
+    graft_context          *context;
+    graft_graph            *graph; /* held, or NULL */
+    struct gr_comm         *comm;
+    const struct gr_part   *part;
+    graft_dtype             value_type;
+    enum gr_cover_kind      cover;
+    struct gr_messages      messages; /* of products for which their layer has none of its own */
+    struct gr_halo_layers   layers;
+    struct gr_plan_rows     rows[GR_SIDES];
+    struct gr_plan_matrices matrices[GR_DIRECTIONS];
+    int64_t                 n_remote_only; /* rows without local entries that have cut edges */
+    int32_t                *remote_only;   /* [n_remote_only] */
+    struct gr_flow         *flow;          /* [n_ranks] */
+    struct gr_spmm          product;
+    int64_t                 passes;
+    struct gr_send_stats    sent; /* in all products, by this rank */
 };
 
 /** What a plan is made for. */
 struct gr_plan_wish {
     int         transposed;
     int64_t     width;
-    graft_dtype dtype;     /* F32 or F64 */
-    int32_t     layers;    /* of the caller's, 1 at least */
-    int         has_lanes; /* all of these get them now; else see gr_plan_add_lanes() */
+    graft_dtype dtype;      /* F32 or F64 */
+    int32_t     layers;     /* of the caller's, 1 at least */
+    int         has_layers; /* all of them are added now; else see gr_plan_add_layer() */
 };
 
 /** Make a plan. Collective.
@@ -121,29 +124,27 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
                        const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error);
 void    gr_plan_destroy(graft_plan *plan);
 
-/** Make plan->send, plan->receive and the rows of both sides from the covers. Collective. \return as create(). */
+/** Make S, R and the rows of both sides from the covers. Collective. \return as create(). */
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
 
 /** A new matrix that owns its arrays. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                             graft_error *error);
 
-/** Lanes of one layer. Not collective, but all ranks come by, whatever failed. \return OK; ERR_NOMEM. */
-int32_t gr_plan_add_lanes(graft_plan *plan, int32_t layer, graft_error *error);
+/** Let exchanges of a layer keep stale rows and adaptive widths, if options ask for them. Not collective, but all ranks
+ *  call it in the same order, also when one of them has failed before. \return OK; ERR_NOMEM. */
+int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error);
 
-/** Have buffers for passes of so many columns, and for those of a layer if it has lanes. Not collective.
+/** Have buffers for products of so many columns, and for what is kept of a layer; -1: of none. Not collective.
  * \return OK; ERR_NOMEM. */
 int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
 
 /** Bytes that the plan holds now, beside the graph and what kernels prepared. */
 int64_t gr_plan_bytes(const graft_plan *plan);
 
-/** A pass; see graft_aggregate.begin(). `args` is complete, and so are args->x and args->out. */
-int32_t gr_pass_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
-int32_t gr_pass_end(graft_plan *plan, graft_error *error);
-
-/** See graft_aggregate.adapt(). Collective. */
-int32_t gr_plan_adapt(graft_plan *plan, graft_error *error);
+/** A product; see graft_aggregate.begin(). `args` is complete, and so are args->x and args->out. */
+int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
+int32_t gr_spmm_end(graft_plan *plan, graft_error *error);
 
 /** rank -1: all. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);

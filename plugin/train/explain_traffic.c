@@ -18,21 +18,21 @@ static int gathers_again(const graft_trainer *t, int32_t l)
     return 0;
 }
 
-static const struct gr_wire *wire_of(const graft_trainer *t)
+static const struct gr_messages *messages_of(const graft_trainer *t)
 {
-    return t->ranks.plan != NULL ? &t->ranks.plan->wire : &t->ranks.halo_rows.wire;
+    return t->ranks.plan != NULL ? &t->ranks.plan->messages : &t->ranks.halo_rows.messages;
 }
 
-static const struct gr_lanes *lanes_of(const graft_trainer *t)
+static const struct gr_halo_layers *layers_of(const graft_trainer *t)
 {
-    return t->ranks.plan != NULL ? &t->ranks.plan->lanes : &t->ranks.halo_rows.lanes;
+    return t->ranks.plan != NULL ? &t->ranks.plan->layers : &t->ranks.halo_rows.layers;
 }
 
 static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
 {
-    const struct gr_wire_pass on_wire = { .direction = pass, .width = width, .dtype = GRAFT_F32 };
+    const struct gr_exchange_args args = { .direction = (enum gr_direction)pass, .width = width, .dtype = GRAFT_F32 };
 
-    return gr_wire_row_bytes(wire_of(t), &on_wire);
+    return gr_messages_row_bytes(messages_of(t), &args);
 }
 
 /* Rows that come to a rank, or to all, in one exchange of layer l in a step. */
@@ -58,21 +58,21 @@ int64_t gr_traffic_label_bytes(const graft_trainer *t, int32_t rank)
 /* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
 static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
 {
-    const struct gr_layer *layer = &t->layers[l];
-    const struct gr_flow   flow = step_flow(t, l, rank);
-    const struct gr_lane  *lane = gr_ranks_lane(t, l, pass);
-    const int64_t          rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
-    const int              is_gat = t->config.kind == GR_MODEL_GAT;
-    const int              first = sums_input(t, l);
-    const int64_t          width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
-    int64_t                bytes;
+    const struct gr_layer      *layer = &t->layers[l];
+    const struct gr_flow        flow = step_flow(t, l, rank);
+    const struct gr_halo_layer *kept = gr_ranks_halo_layer(t, l, (enum gr_direction)pass);
+    const int64_t               rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
+    const int                   is_gat = t->config.kind == GR_MODEL_GAT;
+    const int                   first = sums_input(t, l);
+    const int64_t               width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
+    int64_t                     bytes;
 
     if (first && pass == GRAFT_PASS_BACKWARD) return 0;
-    if (lane != NULL && lane->is_adapted) bytes = gr_traffic_adapted(t, lane, rank).bytes_in;
+    if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(t, kept, rank).bytes_in;
     else bytes = rows * row_bytes(t, pass, width);
     if (first && gr_gathers_once(t)) bytes = 0;
     /* An asynchronous pass has rows of the epoch, and sends none again. */
-    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (lane == NULL || !lane->is_async)) bytes *= 2;
+    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (kept == NULL || !kept->is_async)) bytes *= 2;
     return bytes + (first ? gr_traffic_label_bytes(t, rank) : 0);
 }
 
@@ -107,7 +107,7 @@ static void explain_bits(const graft_trainer *t, struct gr_text *text)
 {
     static const char *const     names[] = { "forward", "backward" };
     static const char *const     looks[] = { "none is looked at", "one in 64 is looked at", "all are looked at" };
-    const struct gr_wire_format *f = &wire_of(t)->format;
+    const struct gr_wire_format *f = &messages_of(t)->format;
 
     if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
     gr_text_add(text, "messages ");
@@ -173,7 +173,7 @@ struct columns {
 
 static struct columns columns_of(const graft_trainer *t)
 {
-    struct columns columns = { .late = lanes_of(t)->is_async };
+    struct columns columns = { .late = layers_of(t)->is_async };
 
     for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
         const graft_traffic_item item = item_of(t, i);
@@ -188,10 +188,10 @@ static struct columns columns_of(const graft_trainer *t)
 /* Rows of this rank that few bits could not say. */
 static void explain_raw(const graft_trainer *t, struct gr_text *text)
 {
-    const int64_t       n_pairs = (int64_t)GR_DIRECTIONS * t->config.n_layers * t->over->comm->n_ranks;
-    struct gr_wire_sent sum = { 0 };
+    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * t->config.n_layers * t->over->comm->n_ranks;
+    struct gr_send_stats sum = { 0 };
 
-    for (int64_t i = 0; i < n_pairs; i++) gr_wire_sent_add(&sum, &t->ranks.pairs[i]);
+    for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &t->ranks.pairs[i]);
     if (sum.raw > 0)
         gr_text_add(text,
                     "%lld rows of this rank went as they are besides, %.3f MB: no code fits one in their message\n",

@@ -230,7 +230,7 @@ static int32_t add_lanes(graft_trainer *t, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     for (int32_t l = 0; l < t->config.n_layers; l++) {
-        const int32_t here = gr_plan_add_lanes(gr_ranks_step_plan(t, l), l, error);
+        const int32_t here = gr_plan_add_layer(gr_ranks_step_plan(t, l), l, error);
 
         if (rc == GRAFT_OK) rc = here;
     }

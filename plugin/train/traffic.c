@@ -21,24 +21,24 @@ void gr_traffic_begin(const graft_trainer *t)
         r->pairs[i].rows = r->pairs[i].bytes = r->pairs[i].raw = r->pairs[i].raw_bytes = 0;
 }
 
-void gr_traffic_count(const graft_trainer *t, const struct gr_lane_pass *pass, const struct gr_flow *flow,
+void gr_traffic_count(const graft_trainer *t, const struct gr_exchange *pass, const struct gr_flow *flow,
                       int32_t direction)
 {
     const int32_t          at = t->layer_now * GR_DIRECTIONS + direction, n_ranks = t->over->comm->n_ranks;
-    const struct gr_codec *codec = &pass->wire->codec;
+    const struct gr_codec *codec = &pass->messages->codec;
     struct gr_sent        *sent = &t->ranks.sent[at];
 
-    if (pass->again || t->pass_now == GRAFT_PASS_EVALUATION) return;
+    if (pass->is_repeat || t->pass_now == GRAFT_PASS_EVALUATION) return;
     for (int32_t q = 0; q < n_ranks; q++)
-        gr_wire_sent_add(&t->ranks.pairs[(int64_t)at * n_ranks + q], &pass->wire->sent[q]);
+        gr_send_stats_add(&t->ranks.pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
     /* Features that are gathered once are gathered for all rows, where labels beside them are for those of a step. */
     if (sent->flow != NULL && sent->flow != flow) sent = &t->ranks.sent[slots_of(t)];
     sent->flow = flow;
     sent->exchanges++;
     if (codec->bits <= 8) sent->code = codec->code;
     if (codec->bits <= 8) sent->rounding = codec->rounding;
-    if (pass->lane != NULL && pass->lane->is_adapted) {
-        sent->lane = pass->lane;
+    if (pass->layer != NULL && pass->layer->bits.is_assigned) {
+        sent->adapted = pass->layer;
         return;
     }
     sent->alike[__builtin_ctz((uint32_t)codec->bits)]++;
@@ -65,15 +65,15 @@ struct gr_flow gr_traffic_flow(const graft_trainer *t, const struct gr_flow *flo
     return sum;
 }
 
-struct gr_lane_flow gr_traffic_adapted(const graft_trainer *t, const struct gr_lane *lane, int32_t rank)
+struct gr_row_bits_flow gr_traffic_adapted(const graft_trainer *t, const struct gr_halo_layer *layer, int32_t rank)
 {
-    struct gr_lane_flow sum = { 0 };
+    struct gr_row_bits_flow sum = { 0 };
 
-    for (int32_t p = 0; lane != NULL && p < t->over->comm->n_ranks; p++) {
+    for (int32_t p = 0; layer != NULL && p < t->over->comm->n_ranks; p++) {
         if (rank >= 0 && rank != p) continue;
-        sum.bytes_in += lane->flow[p].bytes_in;
-        sum.bytes_out += lane->flow[p].bytes_out;
-        for (int i = 0; i < 3; i++) sum.rows_out[i] += lane->flow[p].rows_out[i];
+        sum.bytes_in += layer->bits.flow[p].bytes_in;
+        sum.bytes_out += layer->bits.flow[p].bytes_out;
+        for (int i = 0; i < 3; i++) sum.rows_out[i] += layer->bits.flow[p].rows_out[i];
     }
     return sum;
 }
@@ -104,23 +104,23 @@ static struct gr_flow flow_of(const graft_trainer *t, int32_t slot, int32_t rank
  * have what one has now. */
 static void add_bytes(const graft_trainer *t, int32_t slot, int32_t rank, graft_traffic *traffic)
 {
-    const struct gr_sent     *sent = &t->ranks.sent[slot];
-    const struct gr_flow      flow = flow_of(t, slot, rank), all = flow_of(t, slot, -1);
-    const struct gr_lane_flow adapted = gr_traffic_adapted(t, sent->lane, rank);
-    const struct gr_lane_flow whole = gr_traffic_adapted(t, sent->lane, -1);
-    const double              each = all.in > 0 ? (double)whole.bytes_in / (double)all.in : 0;
+    const struct gr_sent         *sent = &t->ranks.sent[slot];
+    const struct gr_flow          flow = flow_of(t, slot, rank), all = flow_of(t, slot, -1);
+    const struct gr_row_bits_flow adapted = gr_traffic_adapted(t, sent->adapted, rank);
+    const struct gr_row_bits_flow whole = gr_traffic_adapted(t, sent->adapted, -1);
+    const double                  each = all.in > 0 ? (double)whole.bytes_in / (double)all.in : 0;
 
     traffic->halo_bytes_per_epoch += flow.in * sent->row_bytes + adapted_in(sent) * adapted.bytes_in;
     traffic->halo_bytes_if_post +=
         flow.if_post * sent->row_bytes + adapted_in(sent) * (int64_t)(each * (double)flow.if_post + 0.5);
 }
 
-/* The lane of a slot, if any rank has rows for another. */
-static const struct gr_lane *lane_of(const graft_trainer *t, int32_t slot)
+/* What is kept of the layer of a slot, if any rank has rows for another. */
+static const struct gr_halo_layer *layer_of(const graft_trainer *t, int32_t slot)
 {
     const struct gr_flow all = gr_traffic_flow(t, gr_traffic_whole(t), -1);
 
-    return all.in > 0 ? gr_ranks_lane(t, slot / GR_DIRECTIONS, slot % GR_DIRECTIONS) : NULL;
+    return all.in > 0 ? gr_ranks_halo_layer(t, slot / GR_DIRECTIONS, (enum gr_direction)(slot % GR_DIRECTIONS)) : NULL;
 }
 
 static int32_t check_ranks(const graft_trainer *t, graft_error *error)
@@ -129,10 +129,10 @@ static int32_t check_ranks(const graft_trainer *t, graft_error *error)
     return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
 }
 
-static void add_seconds(const struct gr_wire *wire, const struct gr_lanes *lanes, graft_traffic *traffic)
+static void add_seconds(const struct gr_messages *messages, const struct gr_halo_layers *layers, graft_traffic *traffic)
 {
-    gr_wire_seconds(wire, &traffic->wait_seconds, &traffic->exchange_seconds);
-    gr_lanes_seconds(lanes, &traffic->wait_seconds, &traffic->exchange_seconds);
+    gr_messages_add_seconds(messages, &traffic->wait_seconds, &traffic->exchange_seconds);
+    gr_halo_layers_add_seconds(layers, &traffic->wait_seconds, &traffic->exchange_seconds);
 }
 
 int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
@@ -150,17 +150,18 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
     traffic->halo_rows = flow.in;
     traffic->halo_rows_if_post = flow.if_post;
     for (int32_t i = 0; i <= slots_of(t); i++) add_bytes(t, i, rank, traffic);
-    add_seconds(&r->halo_rows.wire, &r->halo_rows.lanes, traffic);
-    if (r->plan != NULL) add_seconds(&r->plan->wire, &r->plan->lanes, traffic);
+    add_seconds(&r->halo_rows.messages, &r->halo_rows.layers, traffic);
+    if (r->plan != NULL) add_seconds(&r->plan->messages, &r->plan->layers, traffic);
     for (int32_t l = 0; l < t->config.n_layers; l++) {
         const graft_plan *masked = r->masked[l].plan;
 
-        if (masked != NULL) add_seconds(&masked->wire, &masked->lanes, traffic);
+        if (masked != NULL) add_seconds(&masked->messages, &masked->layers, traffic);
     }
     for (int32_t i = 0; i < slots_of(t); i++) {
-        const struct gr_lane *lane = lane_of(t, i);
+        const struct gr_halo_layer *layer = layer_of(t, i);
 
-        if (lane != NULL && lane->oldest > traffic->stale_epochs_max) traffic->stale_epochs_max = lane->oldest;
+        if (layer != NULL && layer->history.oldest > traffic->stale_epochs_max)
+            traffic->stale_epochs_max = layer->history.oldest;
     }
     traffic->epochs_waited = r->waited;
     if (traffic->exchange_seconds > 0)
@@ -171,20 +172,20 @@ done:
 
 static void add_sent(const graft_trainer *t, int32_t slot, int32_t rank, graft_traffic_item *item)
 {
-    const struct gr_sent     *sent = &t->ranks.sent[slot];
-    const struct gr_flow      flow = flow_of(t, slot, rank);
-    const struct gr_lane_flow lane = gr_traffic_adapted(t, sent->lane, rank);
-    const int64_t             adapted = adapted_in(sent);
+    const struct gr_sent         *sent = &t->ranks.sent[slot];
+    const struct gr_flow          flow = flow_of(t, slot, rank);
+    const struct gr_row_bits_flow widths = gr_traffic_adapted(t, sent->adapted, rank);
+    const int64_t                 adapted = adapted_in(sent);
 
     item->exchanges += sent->exchanges;
     item->rows += flow.in * sent->exchanges;
     item->rows_sent += flow.out * sent->exchanges;
-    item->bytes += flow.in * sent->row_bytes + adapted * lane.bytes_in;
-    item->bytes_sent += flow.out * sent->row_bytes + adapted * lane.bytes_out;
+    item->bytes += flow.in * sent->row_bytes + adapted * widths.bytes_in;
+    item->bytes_sent += flow.out * sent->row_bytes + adapted * widths.bytes_out;
     item->messages += flow.messages_in * sent->exchanges;
     item->messages_sent += flow.messages_out * sent->exchanges;
     for (int i = 0; i < GR_BITS; i++) item->rows_by_bits[i] += flow.out * sent->alike[i];
-    for (int i = 0; i < 3; i++) item->rows_by_bits[i + 1] += adapted * lane.rows_out[i];
+    for (int i = 0; i < 3; i++) item->rows_by_bits[i + 1] += adapted * widths.rows_out[i];
     if (item->code == 0) {
         item->code = sent->code;
         item->rounding = sent->rounding;
@@ -200,16 +201,16 @@ static int32_t check_item(const graft_trainer *t, int32_t index, graft_error *er
 int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t index, graft_traffic_item *item,
                                 graft_error *error)
 {
-    graft_graph_info           graph = { .size = sizeof graph };
-    const struct gr_wire_sent *pairs;
-    const struct gr_lane      *lane;
-    int32_t                    rc = GRAFT_OK;
+    graft_graph_info            graph = { .size = sizeof graph };
+    const struct gr_send_stats *pairs;
+    const struct gr_halo_layer *layer;
+    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(check_ranks(t, error));
     GR_TRY(gr_graph_info(t->over, t->ranks.share, rank, &graph, error));
     GR_TRY(check_item(t, index, error));
     pairs = t->ranks.pairs + (int64_t)index * t->over->comm->n_ranks;
-    lane = lane_of(t, index);
+    layer = layer_of(t, index);
     item->rank = rank;
     item->layer = index / GR_DIRECTIONS;
     item->pass = index % GR_DIRECTIONS;
@@ -220,9 +221,9 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
         item->nmse += pairs[q].nmse;
         item->expected += pairs[q].expected;
     }
-    item->expected_share = lane != NULL ? lane->expected_share : 0;
-    item->stale_epochs = lane != NULL ? lane->age : 0;
-    item->stale_epochs_max = lane != NULL ? lane->oldest : 0;
+    item->expected_share = layer != NULL ? layer->bits.expected_share : 0;
+    item->stale_epochs = layer != NULL ? layer->history.age : 0;
+    item->stale_epochs_max = layer != NULL ? layer->history.oldest : 0;
 done:
     return rc;
 }
@@ -230,8 +231,8 @@ done:
 int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t index, graft_traffic_pair *pair,
                                 graft_error *error)
 {
-    const struct gr_wire_sent *sent;
-    int32_t                    rc = GRAFT_OK;
+    const struct gr_send_stats *sent;
+    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(check_ranks(t, error));
     if (peer < 0 || peer >= t->over->comm->n_ranks)

@@ -121,9 +121,9 @@ static void owned_fini(struct owned *o)
     free(o->scale);
 }
 
-static struct gr_lane *lane_of(struct owned *o, int lane)
+static struct gr_halo_layer *lane_of(struct owned *o, int lane)
 {
-    return gr_lanes_find(o->job->halo ? &o->rows.lanes : &o->plan->lanes, lane / 2, lane % 2);
+    return gr_halo_layers_find(o->job->halo ? &o->rows.layers : &o->plan->layers, lane / 2, lane % 2);
 }
 
 static int32_t pass_halo(struct rank *r, struct owned *o, int lane, int64_t epoch)
@@ -173,27 +173,27 @@ static void *copy(const void *from, size_t bytes)
 /* After a pass of a lane. */
 static void note(struct rank *r, struct owned *o, int lane)
 {
-    struct seen          *s = &o->job->seen[r->rank][lane];
-    const struct gr_lane *l = lane_of(o, lane);
+    struct seen                *s = &o->job->seen[r->rank][lane];
+    const struct gr_halo_layer *l = lane_of(o, lane);
 
     if (l == NULL) return;
     for (int side = 0; side < 2; side++) {
         const size_t rows = (size_t)l->rows[side];
 
         memcpy(s->start[side], l->start[side], (size_t)(r->n_ranks + 1) * sizeof s->start[side][0]);
-        s->bits[side] = copy(l->widths.bits[side], rows);
-        s->weight[side] = copy(l->weight[side], rows * sizeof(float));
+        s->bits[side] = copy(l->bits.widths.bits[side], rows);
+        s->weight[side] = copy(l->bits.weight[side], rows * sizeof(float));
         if (!o->job->halo)
             s->rows[side] =
-                copy(o->plan->side[(lane + side) % 2 ? GR_SIDE_IN : GR_SIDE_OUT].buffer, rows * WIDTH * sizeof(float));
+                copy(o->plan->rows[(lane + side) % 2 ? GR_RECEIVE : GR_SEND].buffer, rows * WIDTH * sizeof(float));
     }
     if (o->job->halo && lane == 0) {
         s->vertex = calloc((size_t)l->rows[0] + 1, sizeof *s->vertex);
         for (int64_t i = 0; i < l->rows[0]; i++)
             s->vertex[i] = gr_interface_graph.owned(o->graph)[o->rows.links.place[i]];
     }
-    memcpy(s->flow, l->flow, (size_t)r->n_ranks * sizeof *l->flow);
-    s->expected_share = l->expected_share;
+    memcpy(s->flow, l->bits.flow, (size_t)r->n_ranks * sizeof *l->bits.flow);
+    s->expected_share = l->bits.expected_share;
     s->info = GRAFT_INIT(graft_plan_info);
     if (!o->job->halo) gr_interface_aggregate.info(o->plan, r->rank, &s->info, NULL);
 }
@@ -214,7 +214,7 @@ done:
 /* Weights of the rows that came, by the products that take them: one row is 1 at a time. */
 static int32_t probe(struct rank *r, struct owned *o, int lane)
 {
-    graft_matrix *const  a = lane % 2 ? o->plan->send_transpose : o->plan->receive;
+    graft_matrix *const  a = o->plan->matrices[lane % 2].received;
     const int64_t        rows = lane_of(o, lane)->rows[1];
     float               *unit = oracle_new(rows * rows, sizeof *unit), *out = oracle_new(o->n * rows, sizeof *out);
     const graft_dense    b = { sizeof b, GRAFT_F32, rows, rows, rows, unit };
@@ -246,7 +246,7 @@ static int32_t decide(struct rank *r, struct owned *o)
             comm->pace[i].theta *= 1 + i / r->n_ranks + 2 * (i % r->n_ranks);
         }
     }
-    rc = o->job->halo ? gr_adapt(&o->rows.lanes, NULL, LANES, 0, &r->error)
+    rc = o->job->halo ? gr_adapt(&o->rows.layers, NULL, LANES, 0, &r->error)
                       : gr_interface_aggregate.adapt(o->plan, &r->error);
 done:
     return rc;
@@ -364,8 +364,8 @@ static int64_t row_bytes(int bits)
 static const char *check_sides(const struct adapting_job *job, int32_t n_ranks, int lane, int64_t *bytes)
 {
     for (int32_t p = 0; p < n_ranks; p++) {
-        const struct seen  *a = &job->seen[p][lane];
-        struct gr_lane_flow flow = { 0 };
+        const struct seen      *a = &job->seen[p][lane];
+        struct gr_row_bits_flow flow = { 0 };
 
         for (int32_t q = 0; q < n_ranks; q++) {
             const struct seen *b = &job->seen[q][lane];

@@ -12,14 +12,14 @@ enum { WIDTH = 24, LAYERS = 2, LANES = 2 * LAYERS };
 
 /* What a rank had of a lane in its last pass: out, in. */
 struct seen {
-    int64_t             start[2][RANKS_MOST + 1];
-    uint8_t            *bits[2];
-    float              *weight[2], *rows[2];
-    double             *probed; /* [rows that came] their weights by unit vectors */
-    int64_t            *vertex; /* [rows that went] of a halo, forward */
-    struct gr_lane_flow flow[RANKS_MOST];
-    double              expected_share;
-    graft_plan_info     info; /* of the plan */
+    int64_t                 start[2][RANKS_MOST + 1];
+    uint8_t                *bits[2];
+    float                  *weight[2], *rows[2];
+    double                 *probed; /* [rows that came] their weights by unit vectors */
+    int64_t                *vertex; /* [rows that went] of a halo, forward */
+    struct gr_row_bits_flow flow[RANKS_MOST];
+    double                  expected_share;
+    graft_plan_info         info; /* of the plan */
 };
 
 /* Passes, bits for what they send, and passes again. */

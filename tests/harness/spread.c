@@ -138,7 +138,7 @@ static void check_owned(struct rank *r, struct spread *s, const graft_graph *gra
 
 static void record(struct rank *r, struct spread *s, const graft_graph *graph, const graft_plan *plan)
 {
-    const int64_t *in = plan->side[GR_SIDE_IN].start;
+    const int64_t *in = plan->rows[GR_RECEIVE].start;
 
     if (r->rank == r->n_ranks - 1) gr_interface_graph.explain(graph, s->explained, sizeof s->explained, &r->error);
     for (int32_t q = 0; q < r->n_ranks; q++) s->rows[q][r->rank] = in[q + 1] - in[q];

@@ -354,8 +354,8 @@ static int32_t faulty_body(struct rank *r)
 /* Have kernels prepare the matrices of a plan, which they do in their first runs. */
 static int32_t run_kernels(struct rank *r, const graft_plan *plan)
 {
-    graft_matrix *const matrices[] = { plan->local,           plan->send,           plan->receive,
-                                       plan->local_transpose, plan->send_transpose, plan->receive_transpose };
+    const struct gr_plan_matrices *m = plan->matrices;
+    graft_matrix *const matrices[] = { m[0].local, m[0].sent, m[0].received, m[1].local, m[1].sent, m[1].received };
     float              *rows = calloc(2 * N * WIDE, sizeof *rows);
     int32_t             rc = GRAFT_OK;
 
@@ -505,8 +505,8 @@ static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_
 
     for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
     TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
-    team.poll = gr_exchange_poll;
-    team.poll_arg = &rows->on_lane.wire->exchange;
+    team.poll = gr_messages_poll;
+    team.poll_arg = rows->exchange.messages;
     team.poll(team.poll_arg);
     TRY(gr_halo_rows_end(rows, team, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)

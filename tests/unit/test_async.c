@@ -157,8 +157,8 @@ static int32_t body(struct rank *r)
     }
     for (int32_t l = 0; l < LAYERS * DIRECTIONS; l++)
         s->oldest[r->rank][l / DIRECTIONS][l % DIRECTIONS] =
-            gr_lanes_find(&plan[0]->lanes, l / DIRECTIONS, l % DIRECTIONS)->oldest;
-    gr_lane_drift(gr_lanes_find(&plan[0]->lanes, 0, GR_FORWARD), s->drift[r->rank]);
+            gr_halo_layers_find(&plan[0]->layers, l / DIRECTIONS, l % DIRECTIONS)->history.oldest;
+    gr_history_take_drift(&gr_halo_layers_find(&plan[0]->layers, 0, GR_FORWARD)->history, s->drift[r->rank]);
     gr_interface_aggregate.destroy(plan[0]);
     plan[0] = NULL;
     TRY(make(r, s, graph, &plan[3]));

@@ -56,14 +56,15 @@ struct way {
 /* A rank that is false. Ranks are threads, and the transport is called by them alone. */
 enum lie { TRUE, OTHER_BITS, NO_SCALE };
 
-static _Thread_local enum lie        lie;
-static _Thread_local struct gr_wire *lying; /* what it sends by */
+static _Thread_local enum lie            lie;
+static _Thread_local struct gr_messages *lying; /* what it sends by */
 static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 
 /* Spoil the message whose frame is about to go, and its CRC with it. */
 static void spoil(struct gr_frame *frame, int32_t to)
 {
-    char *rows = lying->exchange.out.rows + lying->exchange.out.at[to];
+    const struct gr_message_side *side = &lying->side[GR_SEND];
+    char                         *rows = side->encoded + side->encoded_at[to];
 
     if (lie == OTHER_BITS) frame->bits = 4;
     if (lie == NO_SCALE) memcpy(rows + 2, (const unsigned char[]){ 0x80, 0x7F }, 2); /* infinite, as a bfloat16 */
@@ -82,17 +83,17 @@ static int32_t false_send(void *self, int32_t to, int32_t tag, const void *data,
 static int32_t pass(struct rank *r, const struct way *way, const graft_graph *made, graft_plan *plan,
                     graft_aggregate_args args)
 {
-    const int64_t    *vertex = gr_interface_graph.owned(made), n = made->n_owned;
-    const int         back = (args.flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
-    float             in[N * WIDTH], out[N * WIDTH];
-    const graft_dense dense_x = { sizeof dense_x, GRAFT_F32, n, WIDTH, WIDTH, in };
-    const graft_dense dense_out = { sizeof dense_out, GRAFT_F32, n, WIDTH, WIDTH, out };
-    struct gr_lane   *lane = gr_lanes_find(&plan->lanes, args.layer, back);
-    int32_t           rc;
+    const int64_t        *vertex = gr_interface_graph.owned(made), n = made->n_owned;
+    const int             back = (args.flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
+    float                 in[N * WIDTH], out[N * WIDTH];
+    const graft_dense     dense_x = { sizeof dense_x, GRAFT_F32, n, WIDTH, WIDTH, in };
+    const graft_dense     dense_out = { sizeof dense_out, GRAFT_F32, n, WIDTH, WIDTH, out };
+    struct gr_halo_layer *lane = gr_halo_layers_find(&plan->layers, args.layer, back);
+    int32_t               rc;
 
     for (int64_t i = 0; i < n; i++) memcpy(in + i * WIDTH, x + vertex[i] * WIDTH, WIDTH * sizeof *in);
     for (int64_t i = 0; i < n * WIDTH && way->no_number && r->rank == 1; i += WIDTH) in[i] = NAN;
-    if (lie != TRUE) lying = lane != NULL ? &lane->wire : &plan->wire;
+    if (lie != TRUE) lying = lane != NULL ? &lane->history.messages : &plan->messages;
     args.x = &dense_x;
     args.out = &dense_out;
     TRY(gr_interface_aggregate.begin(plan, &args, &r->error));
@@ -217,9 +218,9 @@ static void test_falsehoods(void)
     static const char *const eight[] = { "halo.async", "yes", "halo.bits", "8", NULL };
     static const char *const whole[] = { "halo.async", "yes", NULL };
     const struct falsehood   falsehoods[] = {
-        { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 says bits 4", "expected 2" } },
+        { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 has bits 4", "expected 2" } },
         { "an infinite scale", NO_SCALE, { two, 0, 0, 0 }, { "message from rank 1", "a scale that no row has" } },
-        { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 says bits 4", "expected 2" } },
+        { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 has bits 4", "expected 2" } },
         { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
         { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
         { "no number, as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },

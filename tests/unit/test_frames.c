@@ -118,38 +118,36 @@ static void test_frames(void)
 static int32_t large_rows(struct rank *r)
 {
     enum { WIDTH = 333, EACH = 2500 };
-    const int32_t           n = r->n_ranks;
-    int64_t                 start[RANKS_MOST + 1] = { 0 }, at[RANKS_MOST + 1], place;
-    struct gr_exchange      x = { 0 };
-    struct gr_exchange_side out = { start, at, NULL }, in = { start, at, NULL };
-    const struct gr_frame   head = { .layer = 1, .bits = 32, .epoch = 9, .width = WIDTH };
-    double                  times[3 * GR_TIMES] = { 0 };
-    const struct gr_team    team = { .threads = *(int *)r->all->arg, .times = times };
-    float                  *rows[2];
-    int32_t                 rc;
+    const int32_t                 n = r->n_ranks;
+    int64_t                       start[RANKS_MOST + 1] = { 0 }, place;
+    struct gr_messages            m = { 0 };
+    const struct gr_message_side *in = &m.side[GR_RECEIVE];
+    const struct gr_exchange_args args = { .layer = 1, .epoch = 9, .width = WIDTH, .dtype = GRAFT_F32 };
+    double                        times[3 * GR_TIMES] = { 0 };
+    const struct gr_team          team = { .threads = *(int *)r->all->arg, .times = times };
+    float                        *rows[2];
+    int32_t                       rc;
 
     for (int32_t q = 0; q < n; q++) start[q + 1] = start[q] + (q == r->rank ? 0 : EACH + q + r->rank);
-    for (int32_t q = 0; q <= n; q++) at[q] = start[q] * WIDTH * (int64_t)sizeof(float);
     for (int i = 0; i < 2; i++) rows[i] = calloc((size_t)(start[n] * WIDTH), sizeof(float));
     for (place = 0; place < start[n] * WIDTH; place++) rows[0][place] = (float)(r->rank * 1000000 + place % 4099);
-    out.rows = (char *)rows[0];
-    in.rows = (char *)rows[1];
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
-    rc = gr_exchange_init(r->context, r->comm, &x, &r->error);
-    if (rc == GRAFT_OK) rc = gr_exchange_receive(&x, &head, in, &r->error);
-    if (rc == GRAFT_OK) gr_exchange_out(&x, out);
-    if (rc == GRAFT_OK) rc = gr_exchange_send(&x, team, &r->error);
-    if (rc == GRAFT_OK && !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= x.began && x.began <= x.packed))
-        rank_blame(r, "the exchange began %g s before the rows were sealed", times[GR_TIME_END] - x.began);
-    if (rc == GRAFT_OK) rc = gr_exchange_end(&x, team, &r->error);
-    for (int32_t i = 0; i < x.n_in && rc == GRAFT_OK; i++) {
-        const float *from = rows[1] + start[x.from[i]] * WIDTH;
+    rc = gr_messages_init(r->context, r->comm, 0, &m, &r->error);
+    if (rc == GRAFT_OK) rc = gr_messages_post(&m, &args, NULL, (struct gr_rank_rows){ start, rows[1] }, &r->error);
+    if (rc == GRAFT_OK) gr_messages_set_rows(&m, (struct gr_rank_rows){ start, rows[0] });
+    if (rc == GRAFT_OK) rc = gr_messages_send(&m, team, &r->error);
+    if (rc == GRAFT_OK &&
+        !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= m.send_began_at && m.send_began_at <= m.sent_at))
+        rank_blame(r, "the exchange began %g s before the rows were sealed", times[GR_TIME_END] - m.send_began_at);
+    if (rc == GRAFT_OK) rc = gr_messages_wait(&m, team, &r->error);
+    for (int32_t i = 0; i < in->n && rc == GRAFT_OK; i++) {
+        const float *from = rows[1] + start[in->peer[i]] * WIDTH;
 
-        rc = gr_frame_check_payload(&x.frame_in[i], from, &r->error); /* all at once */
-        if (from[0] < (float)(x.from[i] * 1000000) || from[0] >= (float)(x.from[i] * 1000000 + 4099))
-            rank_blame(r, "rows from rank %d begin with %g", x.from[i], (double)from[0]);
+        rc = gr_frame_check_payload(&in->frame[i], from, &r->error); /* all at once */
+        if (from[0] < (float)(in->peer[i] * 1000000) || from[0] >= (float)(in->peer[i] * 1000000 + 4099))
+            rank_blame(r, "rows from rank %d begin with %g", in->peer[i], (double)from[0]);
     }
-    gr_exchange_fini(r->context, &x);
+    gr_messages_fini(&m);
     for (int i = 0; i < 2; i++) free(rows[i]);
     return rc;
 }
@@ -172,19 +170,19 @@ static void test_large_rows(int threads)
 enum { HOLD = 40 };
 
 struct few {
-    struct gr_exchange x;
+    struct gr_messages m;
     int64_t            start[RANKS_MOST + 1], at[RANKS_MOST + 1];
     char               out[RANKS_MOST * 8], in[RANKS_MOST * 8];
 };
 
 static int32_t few_begin(struct rank *r, struct few *f)
 {
-    const struct gr_frame head = { .bits = 32, .width = 2 };
-    int32_t               rc;
+    const struct gr_exchange_args args = { .width = 2, .dtype = GRAFT_F32 };
+    int32_t                       rc;
 
-    TRY(gr_exchange_receive(&f->x, &head, (struct gr_exchange_side){ f->start, f->at, f->in }, &r->error));
-    gr_exchange_out(&f->x, (struct gr_exchange_side){ f->start, f->at, f->out });
-    TRY(gr_exchange_send(&f->x, (struct gr_team){ .threads = 1 }, &r->error));
+    TRY(gr_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
+    gr_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
+    TRY(gr_messages_send(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
     return rc;
 }
 
@@ -192,7 +190,7 @@ static int32_t few_end(struct rank *r, struct few *f)
 {
     int32_t rc;
 
-    TRY(gr_exchange_end(&f->x, (struct gr_team){ .threads = 1 }, &r->error));
+    TRY(gr_messages_wait(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)
         if (q != r->rank && f->in[f->at[q] + 3] != q + 1) rank_blame(r, "the row from rank %d is wrong", q);
     return rc;
@@ -208,12 +206,12 @@ static int32_t poll_rows(struct rank *r, struct few *f)
     int32_t              rc;
 
     TRY(few_begin(r, f));
-    for (; !f->x.arrived && gr_seconds() - begin < 10; polls++) gr_exchange_poll(&f->x);
-    if (!f->x.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
+    for (; !f->m.arrived && gr_seconds() - begin < 10; polls++) gr_messages_poll(&f->m);
+    if (!f->m.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
     if ((double)(transport->listens - listens) > (r->n_ranks - 1) * ((gr_seconds() - begin) * 1000 + 2))
         rank_blame(r, "listened %lld times in %g s", (long long)(transport->listens - listens), gr_seconds() - begin);
     TRY(few_end(r, f));
-    if (f->x.wait_seconds != 0 || !(f->x.exchange_seconds > 0)) rank_blame(r, "waited for what was there");
+    if (f->m.wait_seconds != 0 || !(f->m.exchange_seconds > 0)) rank_blame(r, "waited for what was there");
     return rc;
 }
 
@@ -227,9 +225,9 @@ static int32_t await_rows(struct rank *r, struct few *f)
     if (late) usleep(300000);
     TRY(few_begin(r, f));
     TRY(few_end(r, f));
-    if (!late && !(f->x.wait_seconds > 0.05))
-        rank_blame(r, "waited for 0.3 s, of which %g are counted", f->x.wait_seconds);
-    if (f->x.wait_seconds > f->x.exchange_seconds) rank_blame(r, "waited longer than there was an exchange");
+    if (!late && !(f->m.wait_seconds > 0.05))
+        rank_blame(r, "waited for 0.3 s, of which %g are counted", f->m.wait_seconds);
+    if (f->m.wait_seconds > f->m.exchange_seconds) rank_blame(r, "waited longer than there was an exchange");
     return rc;
 }
 
@@ -243,11 +241,11 @@ static int32_t late_rows(struct rank *r)
         f->at[q + 1] = 8 * f->start[q + 1];
     }
     memset(f->out, r->rank + 1, sizeof f->out);
-    if (rc == GRAFT_OK) rc = gr_exchange_init(r->context, r->comm, &f->x, &r->error);
+    if (rc == GRAFT_OK) rc = gr_messages_init(r->context, r->comm, 0, &f->m, &r->error);
     if (rc == GRAFT_OK) rc = poll_rows(r, f);
     if (rc == GRAFT_OK) rc = await_rows(r, f);
     if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
-    gr_exchange_fini(r->context, &f->x);
+    gr_messages_fini(&f->m);
     free(f);
     return rc;
 }

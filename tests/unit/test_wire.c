@@ -319,7 +319,6 @@ int main(void)
         for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
             for (int k = 0; k < 3; k++, number++)
                 test_code(&w, &codes[c], covers[k], 2 + number % 3, number % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
-        test_code(&w, &codes[3], "weighted", 3, 0);
         test_exact(&w);
         test_draws(&w);
         for (int k = 0; k < 3; k++) test_makers(&w, covers[k], k == 0 ? GRAFT_AGGREGATE_TRANSPOSE : 0);

@@ -1,0 +1,26 @@
+/* Arrays as matrices of the ABI.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_DENSE_VIEW_H
+#define GR_BASE_DENSE_VIEW_H
+
+#include "graft_matrix.h"
+
+/** Bytes of an element of F32 or F64; 0 of type 0, that of values that there are not. */
+static inline uint64_t gr_value_bytes(graft_dtype type)
+{
+    return type == GRAFT_F64 ? 8 : type == GRAFT_F32 ? 4 : 0;
+}
+
+/** data[n_rows x stride], of which the first n_cols columns count. Data that is const must not be written. */
+static inline graft_dense gr_dense_view(const void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols,
+                                        int64_t stride)
+{
+    return (graft_dense){ .size = sizeof(graft_dense),
+                          .dtype = dtype,
+                          .n_rows = n_rows,
+                          .n_cols = n_cols,
+                          .stride = stride,
+                          .data = (void *)(uintptr_t)data };
+}
+
+#endif

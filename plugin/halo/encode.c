@@ -1,0 +1,283 @@
+/* Rows of messages: encoded and decoded, and the quantization error measured.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "halo/messages.h"
+
+#include "base/dense_view.h"
+#include "base/parallel.h"
+#include "base/random.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Rows that a thread decodes at a time; and of so many rows the error of one is measured when it is sampled. */
+enum { CHUNK = 64, SAMPLE = 64 };
+
+/* -- how rows are written, and where ------------------------------------------------------------------------------ */
+
+struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_exchange_args *args)
+{
+    struct gr_codec c = { .width = args->width, .dtype = args->dtype, .bits = m->format.bits[args->direction] };
+
+    if (args->exact || c.bits == 0) c.bits = 32;
+    c.code = gr_wire_code(&m->format, args->direction, c.bits, args->width);
+    c.rounding = gr_wire_rounding(&m->format, args->direction, c.bits);
+    c.key = gr_random_key(m->format.seed, GR_RANDOM_CODEC, (uint64_t)args->epoch,
+                          GR_DIRECTIONS * (uint64_t)args->layer + (uint64_t)args->direction);
+    c.isa = m->codec.isa;
+    c.narrows = m->is_detached;
+    return c;
+}
+
+int64_t gr_messages_row_bytes(const struct gr_messages *m, const struct gr_exchange_args *args)
+{
+    const struct gr_codec codec = gr_messages_codec(m, args);
+
+    return gr_codec_row_bytes(&codec);
+}
+
+int gr_messages_are_encoded(const struct gr_messages *m)
+{
+    return m->codec.bits < 32 || m->is_detached;
+}
+
+static int64_t raw_row_bytes(const struct gr_messages *m)
+{
+    return m->codec.width * (int64_t)gr_value_bytes(m->codec.dtype);
+}
+
+static struct gr_codec row_codec(const struct gr_messages *m, enum gr_side side, int64_t row)
+{
+    struct gr_codec codec = m->codec;
+
+    if (m->widths != NULL) codec.bits = m->widths->bits[side][row];
+    return codec;
+}
+
+static int64_t encoded_row_at(const struct gr_messages *m, enum gr_side side, int64_t row)
+{
+    return m->widths != NULL ? m->widths->at[side][row] : row * gr_codec_row_bytes(&m->codec);
+}
+
+static uint8_t *encoded_row(const struct gr_messages *m, enum gr_side side, int64_t row)
+{
+    return (uint8_t *)m->side[side].encoded + encoded_row_at(m, side, row);
+}
+
+static char *raw_row(const struct gr_messages *m, enum gr_side side, int64_t row)
+{
+    return (char *)m->side[side].rows.data + row * raw_row_bytes(m);
+}
+
+void gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t rows[GR_SIDES], int64_t width)
+{
+    struct gr_codec codec = { .width = width };
+
+    for (int side = 0; side < GR_SIDES; side++) {
+        int64_t at = 0;
+
+        for (int64_t row = 0; row < rows[side]; row++) {
+            widths->at[side][row] = at;
+            codec.bits = widths->bits[side][row];
+            at += gr_codec_row_bytes(&codec);
+        }
+        widths->at[side][rows[side]] = at;
+    }
+}
+
+void gr_messages_lay_out(struct gr_messages *m, enum gr_side side)
+{
+    const struct gr_message_side *s = &m->side[side];
+
+    for (int32_t q = 0; q <= m->comm->n_ranks; q++) {
+        s->raw_at[q] = s->rows.start[q] * raw_row_bytes(m);
+        s->encoded_at[q] = gr_messages_are_encoded(m) ? encoded_row_at(m, side, s->rows.start[q]) : 0;
+    }
+}
+
+/* The rank that row `row` of a side is sent to or received from. */
+static int32_t rank_of(const struct gr_messages *m, enum gr_side side, int64_t row)
+{
+    const int64_t *start = m->side[side].rows.start;
+    int32_t        low = 0, high = m->comm->n_ranks;
+
+    while (high - low > 1) {
+        const int32_t middle = low + (high - low) / 2;
+
+        if (start[middle] <= row) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* What both sides know a row by: sender, receiver, and its number among the rows between them. */
+static int64_t number_of(const struct gr_messages *m, enum gr_side side, int32_t q, int64_t row)
+{
+    const int64_t n_ranks = m->comm->n_ranks, rank = m->comm->rank;
+    const int64_t pair = side == GR_SEND ? rank * n_ranks + q : q * n_ranks + rank;
+
+    return pair << 32 | (row - m->side[side].rows.start[q]);
+}
+
+struct gr_team gr_messages_team(const struct gr_messages *m, struct gr_team team)
+{
+    const int64_t each = gr_codec_work(&m->codec), most = each > 0 ? m->work_floats / each : 1;
+
+    if (gr_messages_are_encoded(m) && team.threads > most) team.threads = (int)most;
+    return team;
+}
+
+/* -- encoding ----------------------------------------------------------------------------------------------------- */
+
+static void measure_error(struct gr_messages *m, const struct gr_codec *codec, int64_t row, int64_t number,
+                          const uint8_t *record, float *work)
+{
+    graft_codec_error error = { 0 };
+
+    m->row_error[2 * row] = -1;
+    if (codec->bits == 32) return;
+    /* Other rows in each epoch, so that a pair of ranks with few rows is sampled too. */
+    if (m->format.measuring == GR_MEASURE_SAMPLE && ((uint64_t)row + (uint64_t)m->head.epoch) % SAMPLE != 0) return;
+    gr_codec_measure(codec, number, raw_row(m, GR_SEND, row), record, work, &error);
+    m->row_error[2 * row] = (float)error.nmse;
+    m->row_error[2 * row + 1] = (float)error.expected;
+}
+
+static double squares_of(const struct gr_messages *m, int64_t row)
+{
+    double squares = 0;
+    float  sum = 0;
+
+    if (m->codec.dtype == GRAFT_F64) {
+        const double *x = (const double *)(const void *)raw_row(m, GR_SEND, row);
+
+        for (int64_t j = 0; j < m->codec.width; j++) squares += x[j] * x[j];
+        return squares;
+    } else {
+        const float *x = (const float *)(const void *)raw_row(m, GR_SEND, row);
+
+#pragma omp simd simdlen(16) reduction(+ : sum)
+        for (int64_t j = 0; j < m->codec.width; j++) sum += x[j] * x[j];
+        return (double)sum;
+    }
+}
+
+/* Note what adaptive widths depend on. Without a codec: the row fits no code. */
+static void trace_row(const struct gr_messages *m, const struct gr_codec *codec, int64_t row, const uint8_t *record)
+{
+    const struct gr_row_widths *widths = m->widths;
+
+    if (widths == NULL) return;
+    widths->range[row] = codec != NULL ? gr_codec_range(codec, record) : 0;
+    widths->squares[row] = codec != NULL ? (float)fmin(squares_of(m, row), (double)FLT_MAX) : 0;
+}
+
+void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end)
+{
+    struct gr_messages     *m = messages;
+    struct gr_message_side *side = &m->side[GR_SEND];
+    float                  *work = m->work + thread * gr_codec_work(&m->codec);
+    int32_t                 q = rank_of(m, GR_SEND, begin);
+
+    for (int64_t row = begin; row < end; row++) {
+        const struct gr_codec codec = row_codec(m, GR_SEND, row);
+        uint8_t              *record = encoded_row(m, GR_SEND, row);
+        int64_t               number;
+
+        while (row >= side->rows.start[q + 1]) q++;
+        number = number_of(m, GR_SEND, q, row);
+        if (gr_codec_encode_row(&codec, number, raw_row(m, GR_SEND, row), work, record) != GR_CODEC_DONE) {
+#pragma omp atomic write
+            side->has_raw[q] = 1;
+            if (m->format.measuring != GR_MEASURE_NONE) m->row_error[2 * row] = -1;
+            trace_row(m, NULL, row, record);
+            continue;
+        }
+        if (m->format.measuring != GR_MEASURE_NONE) measure_error(m, &codec, row, number, record, work);
+        trace_row(m, &codec, row, record);
+    }
+}
+
+/* The errors of rows to rank q that were measured. Rows that are sent raw besides have none. */
+static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_stats *sent)
+{
+    const int64_t *start = m->side[GR_SEND].rows.start;
+
+    if (!gr_messages_are_encoded(m)) return;
+    if (m->side[GR_SEND].has_raw[q]) sent->raw = sent->rows;
+    sent->raw_bytes = sent->raw * raw_row_bytes(m);
+    if (sent->raw > 0 || m->format.measuring == GR_MEASURE_NONE) return;
+    for (int64_t row = start[q]; row < start[q + 1]; row++) {
+        if (m->row_error[2 * row] < 0) continue;
+        sent->looked_at++;
+        sent->nmse += (double)m->row_error[2 * row];
+        sent->expected += (double)m->row_error[2 * row + 1];
+    }
+}
+
+void gr_messages_count_sent(struct gr_messages *m)
+{
+    const struct gr_message_side *side = &m->side[GR_SEND];
+    const int64_t                *at = gr_messages_are_encoded(m) ? side->encoded_at : side->raw_at;
+
+    for (int32_t q = 0; q < m->comm->n_ranks; q++) {
+        m->sent[q] =
+            (struct gr_send_stats){ .rows = side->rows.start[q + 1] - side->rows.start[q], .bytes = at[q + 1] - at[q] };
+        add_errors(m, q, &m->sent[q]);
+    }
+}
+
+void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent)
+{
+    sum->rows += sent->rows;
+    sum->bytes += sent->bytes;
+    sum->raw += sent->raw;
+    sum->raw_bytes += sent->raw_bytes;
+    sum->looked_at += sent->looked_at;
+    sum->nmse += sent->nmse;
+    sum->expected += sent->expected;
+}
+
+/* -- decoding ----------------------------------------------------------------------------------------------------- */
+
+struct decode_job {
+    struct gr_messages *m;
+    int64_t             wrong; /* a row that no encoder wrote, or -1 */
+};
+
+static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    struct decode_job            *job = arg;
+    struct gr_messages           *m = job->m;
+    const struct gr_message_side *side = &m->side[GR_RECEIVE];
+    float                        *work = m->work + omp_get_thread_num() * gr_codec_work(&m->codec);
+    int32_t                       q = rank_of(m, GR_RECEIVE, begin);
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) {
+        const struct gr_codec codec = row_codec(m, GR_RECEIVE, row);
+
+        while (row >= side->rows.start[q + 1]) q++;
+        if (side->has_raw[q]) continue;
+        if (gr_codec_decode_row(&codec, number_of(m, GR_RECEIVE, q, row), encoded_row(m, GR_RECEIVE, row),
+                                raw_row(m, GR_RECEIVE, row), work) == GR_CODEC_DONE)
+            continue;
+#pragma omp atomic write
+        job->wrong = row;
+    }
+}
+
+int32_t gr_messages_decode(struct gr_messages *m, void *rows, struct gr_team team, graft_error *error)
+{
+    const int64_t     n = m->side[GR_RECEIVE].rows.start[m->comm->n_ranks];
+    struct decode_job job = { .m = m, .wrong = -1 };
+    int32_t           q;
+
+    if (!gr_messages_are_encoded(m)) return GRAFT_OK;
+    m->side[GR_RECEIVE].rows.data = rows;
+    gr_parallel_chunks(gr_messages_team(m, team), n * m->codec.width, n, CHUNK, decode_rows, &job);
+    if (job.wrong < 0) return GRAFT_OK;
+    q = rank_of(m, GR_RECEIVE, job.wrong);
+    gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",
+            (long long)(job.wrong - m->side[GR_RECEIVE].rows.start[q]), q);
+    return gr_comm_fail(m->comm, error);
+}

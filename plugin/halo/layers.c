@@ -1,0 +1,205 @@
+/* What exchanges keep from epoch to epoch.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "halo/layers.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Not collective: options that make no sense together. */
+static int32_t check_limits(const graft_context *context, graft_error *error)
+{
+    const struct gr_wire_format f = gr_wire_format(context);
+    const int                   bytes = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT) > 0;
+    const int                   loss = gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT) > 0;
+
+    if (bytes && loss)
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "options 'halo.bytes_limit' and 'halo.error_limit' are both set; one of them can decide on bits");
+    if ((bytes || loss) && !f.adaptive[GR_FORWARD] && !f.adaptive[GR_BACKWARD])
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option '%s' is set, which decides on adaptive bits, and neither 'halo.bits' nor "
+                       "'halo.bits_backward' is adaptive",
+                       bytes ? "halo.bytes_limit" : "halo.error_limit");
+    return GRAFT_OK;
+}
+
+/* Of an option that may be written in several ways: the same if it comes to the same. */
+static uint64_t number_bits(const graft_context *context, enum gr_option_id option)
+{
+    const double number = gr_option_number(context, option);
+    uint64_t     bits;
+
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
+{
+    static const struct {
+        const char       *name;
+        enum gr_option_id id;
+    } options[] = {
+        { "option halo.async", GR_OPTION_HALO_ASYNC },
+        { "option halo.smoothing", GR_OPTION_HALO_SMOOTHING },
+        { "option halo.sync_every", GR_OPTION_HALO_SYNC_EVERY },
+        { "option halo.drift_limit", GR_OPTION_HALO_DRIFT_LIMIT },
+        { "option halo.adapt_every", GR_OPTION_HALO_ADAPT_EVERY },
+        { "option halo.adapt_lambda", GR_OPTION_HALO_ADAPT_LAMBDA },
+        { "option halo.bytes_limit", GR_OPTION_HALO_BYTES_LIMIT },
+        { "option halo.error_limit", GR_OPTION_HALO_ERROR_LIMIT },
+    };
+    enum { COUNT = sizeof options / sizeof *options };
+    const char *names[COUNT], *texts[COUNT];
+    uint64_t    values[COUNT];
+    int32_t     rc = GRAFT_OK;
+
+    for (int i = 0; i < COUNT; i++) {
+        names[i] = options[i].name;
+        texts[i] = gr_option_text(context, options[i].id);
+        values[i] = number_bits(context, options[i].id);
+    }
+    values[0] = (uint64_t)gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
+    GR_TRY(gr_comm_compare_texts(comm, names, values, texts, COUNT, error));
+    rc = check_limits(context, error);
+done:
+    return rc;
+}
+
+int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers,
+                            struct gr_halo_layers *layers, graft_error *error)
+{
+    const struct gr_wire_format format = gr_wire_format(context);
+
+    *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
+    layers->is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
+    layers->smoothing = gr_option_number(context, GR_OPTION_HALO_SMOOTHING);
+    layers->limits = (struct gr_lane_limits){ .bytes = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT),
+                                              .error = gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT),
+                                              .lambda = gr_option_number(context, GR_OPTION_HALO_ADAPT_LAMBDA) };
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = format.adaptive[d];
+    if (!layers->is_async && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    return GR_NEW(context, layers->layer, GR_DIRECTIONS * (int64_t)n_layers, error);
+}
+
+static int32_t layer_init(const struct gr_halo_layers *layers, struct gr_halo_layer *layer, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    /* The history first: it takes a channel, on all ranks. */
+    if (layer->is_async) GR_TRY(gr_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
+    if (layer->is_adaptive)
+        GR_TRY(gr_row_bits_init(layers->context, layer->rows, layers->comm->n_ranks, &layer->bits, error));
+done:
+    return rc;
+}
+
+int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const int64_t *const start[GR_SIDES],
+                           graft_error *error)
+{
+    const int32_t n_ranks = layers->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    /* Without memory for them, they take the channels that they have on the other ranks. */
+    for (int d = 0; d < GR_DIRECTIONS && layers->layer == NULL && layers->is_async; d++) gr_comm_channel(layers->comm);
+    if (layers->layer == NULL) return GRAFT_OK;
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
+        struct gr_halo_layer *layer = &layers->layer[GR_DIRECTIONS * number + d];
+        int32_t               layer_rc;
+
+        *layer = (struct gr_halo_layer){ .number = number, .direction = (enum gr_direction)d };
+        layer->is_adaptive = layers->adaptive[d];
+        layer->is_async = layers->is_async;
+        for (int side = 0; side < GR_SIDES; side++) {
+            layer->start[side] = start[gr_side_of(layer->direction, (enum gr_side)side)];
+            layer->rows[side] = layer->start[side][n_ranks];
+        }
+        layer_rc = layer_init(layers, layer, error);
+        if (rc == GRAFT_OK) rc = layer_rc;
+    }
+    return rc;
+}
+
+/* How many there are, added or not. */
+static int32_t count_of(const struct gr_halo_layers *layers)
+{
+    return layers->layer != NULL ? GR_DIRECTIONS * layers->n_layers : 0;
+}
+
+void gr_halo_layers_forget(struct gr_halo_layers *layers)
+{
+    for (int32_t i = 0; i < count_of(layers); i++) gr_history_forget(&layers->layer[i].history);
+}
+
+void gr_halo_layers_fini(struct gr_halo_layers *layers)
+{
+    gr_halo_layers_forget(layers);
+    for (int32_t i = 0; i < count_of(layers); i++) {
+        gr_history_fini(&layers->layer[i].history);
+        gr_row_bits_fini(layers->context, &layers->layer[i].bits);
+    }
+    if (layers->layer != NULL) gr_free(layers->context, layers->layer);
+    *layers = (struct gr_halo_layers){ 0 };
+}
+
+struct gr_halo_layer *gr_halo_layers_find(const struct gr_halo_layers *layers, int32_t number,
+                                          enum gr_direction direction)
+{
+    struct gr_halo_layer *layer;
+
+    if (layers->layer == NULL || number < 0 || number >= layers->n_layers) return NULL;
+    layer = &layers->layer[GR_DIRECTIONS * number + (int32_t)direction];
+    return layer->is_adaptive || layer->is_async ? layer : NULL;
+}
+
+int32_t gr_halo_layer_reserve(struct gr_halo_layer *layer, int64_t width, graft_dtype dtype, graft_error *error)
+{
+    if (layer == NULL || !layer->is_async) return GRAFT_OK;
+    return gr_history_reserve(&layer->history, width, dtype, error);
+}
+
+int32_t gr_halo_layers_reserve(struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype,
+                               graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
+        struct gr_halo_layer *layer = gr_halo_layers_find(layers, number, (enum gr_direction)d);
+
+        GR_TRY(gr_halo_layer_reserve(layer, width, dtype, error));
+    }
+done:
+    return rc;
+}
+
+int64_t gr_halo_layers_need(const struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype)
+{
+    int64_t bytes = 0;
+
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
+        const struct gr_halo_layer *layer = gr_halo_layers_find(layers, number, (enum gr_direction)d);
+
+        if (layer != NULL && layer->is_async) bytes += gr_history_need(&layer->history, width, dtype);
+    }
+    return bytes;
+}
+
+int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers)
+{
+    int64_t bytes = 0;
+
+    for (int32_t i = 0; i < count_of(layers); i++) {
+        const struct gr_halo_layer *layer = &layers->layer[i];
+
+        bytes += (int64_t)sizeof *layer + gr_history_bytes(&layer->history);
+        if (layer->is_adaptive) bytes += gr_row_bits_bytes(&layer->bits, layer->rows, layers->comm->n_ranks);
+    }
+    return bytes;
+}
+
+void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange)
+{
+    for (int32_t i = 0; i < count_of(layers); i++)
+        gr_messages_add_seconds(&layers->layer[i].history.messages, wait, exchange);
+}

@@ -1,0 +1,73 @@
+/* What exchanges keep from epoch to epoch, layer by layer and in each direction: adaptive widths, and stale rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_HALO_LAYERS_H
+#define GR_HALO_LAYERS_H
+
+#include "halo/history.h"
+#include "halo/row_bits.h"
+
+/** One layer in one direction. */
+struct gr_halo_layer {
+    int32_t            number;
+    enum gr_direction  direction;
+    int                is_adaptive, is_async;
+    const int64_t     *start[GR_SIDES]; /* [n_ranks + 1] rows by rank */
+    int64_t            rows[GR_SIDES];  /* of all ranks */
+    struct gr_row_bits bits;            /* if it is adaptive */
+    struct gr_history  history;         /* if it is asynchronous */
+};
+
+/** What adaptive widths are assigned by: at most so many bytes in an epoch, or so much error, or, where both are 0, the
+ *  balance of error and time. */
+struct gr_lane_limits {
+    int64_t bytes;
+    double  error, lambda;
+};
+
+struct gr_halo_layers {
+    const graft_context  *context;
+    struct gr_comm       *comm;
+    int32_t               n_layers;
+    int32_t               adaptive[GR_DIRECTIONS], is_async;
+    double                smoothing;
+    struct gr_lane_limits limits;
+    struct gr_halo_layer *layer; /* [n_layers x GR_DIRECTIONS]; NULL if no option asks for them */
+};
+
+/** Not collective, but all ranks call both in the same order, also when one of them has failed before. Neither has
+ *  memory for rows. gr_halo_layers_fini() is due always. \return OK; ERR_NOMEM. */
+int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers,
+                            struct gr_halo_layers *layers, graft_error *error);
+/** Add a layer in both directions. \param[in] start  [n_ranks + 1] of rows sent and received forward; they outlive the
+ *  layers. */
+int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const int64_t *const start[GR_SIDES],
+                           graft_error *error);
+/** Waits for messages in flight, so what they point at must be there still. */
+void    gr_halo_layers_fini(struct gr_halo_layers *layers);
+
+/** Whether the options are the same on all ranks, and go together. Collective. \return OK; ERR_ARG, ERR_OPTION: the
+ *  same on all ranks; ERR_PEER. */
+int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
+
+/** The layer in one direction; NULL if nothing is kept of it. */
+struct gr_halo_layer *gr_halo_layers_find(const struct gr_halo_layers *layers, int32_t number,
+                                          enum gr_direction direction);
+
+/** Have memory for rows of a layer in one direction; NULL needs none. Stale rows of another width are dropped. Not
+ *  collective. \return OK; ERR_NOMEM. */
+int32_t gr_halo_layer_reserve(struct gr_halo_layer *layer, int64_t width, graft_dtype dtype, graft_error *error);
+/** In both directions; a layer that there is not needs none. */
+int32_t gr_halo_layers_reserve(struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype,
+                               graft_error *error);
+/** Bytes of that memory. */
+int64_t gr_halo_layers_need(const struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype);
+/** Bytes that they hold. */
+int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers);
+
+/** Drop all stale rows. Messages in flight are waited for. Not collective, but all ranks call it. */
+void gr_halo_layers_forget(struct gr_halo_layers *layers);
+
+/** Add the seconds of their exchanges. */
+void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange);
+
+#endif

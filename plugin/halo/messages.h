@@ -1,0 +1,167 @@
+/* The messages of one exchange: one to and one from each rank that shares boundary vertices with this one. A message is
+ * a frame and its rows, quantized or raw. Receives are posted first, rows are encoded by the threads that produce them,
+ * sent, and waited for and decoded after other work. With 32 bits rows travel from where they are to where they are
+ * wanted.
+ *
+ * messages.c   frames, requests, CRCs      encode.c   rows and their records, and the quantization error
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_HALO_MESSAGES_H
+#define GR_HALO_MESSAGES_H
+
+#include "base/team.h"
+#include "comm/comm.h"
+#include "comm/frame.h"
+#include "halo/format.h"
+
+enum gr_side { GR_SEND, GR_RECEIVE, GR_SIDES };
+
+/** The side whose rows are sent, or received, in a direction, where sides are counted forward: backward, the same rows
+ *  go the other way. */
+static inline enum gr_side gr_side_of(enum gr_direction direction, enum gr_side side)
+{
+    return direction == GR_FORWARD ? side : side == GR_SEND ? GR_RECEIVE : GR_SEND;
+}
+
+/** Rows by the rank that they go to or come from, without gaps: those of rank q are start[q] to start[q + 1] - 1. */
+struct gr_rank_rows {
+    const int64_t *start; /* [n_ranks + 1] */
+    void          *data;  /* [rows x width] */
+};
+
+/** Width in bits of every row of an exchange, 2 to 8, and where it begins among the bytes of all. */
+struct gr_row_widths {
+    uint8_t *bits[GR_SIDES]; /* [rows] */
+    int64_t *at[GR_SIDES];   /* [rows + 1] */
+    float   *range;          /* [rows sent] written: the largest element less the smallest, roughly; 0: fits no code */
+    float   *squares;        /* [rows sent] written: the sum of the squares of its elements */
+};
+
+/** What all ranks of an exchange agree on. `semiring` and `flags` say what is computed from the rows; 0 where that is
+ *  always the same. */
+struct gr_exchange_args {
+    int32_t           layer;
+    enum gr_direction direction;
+    int               exact; /* rows are sent raw, whatever the options say */
+    int64_t           epoch, width;
+    graft_dtype       dtype; /* F32, F64 */
+    graft_semiring    semiring;
+    uint32_t          flags; /* GRAFT_AGGREGATE_... */
+};
+
+/** Rows sent to a rank, and their quantization error. */
+struct gr_send_stats {
+    int64_t rows, bytes;    /* without the frames of messages */
+    int64_t raw, raw_bytes; /* of these rows, those sent again as they are, since one of their message fits no code */
+    int64_t looked_at;      /* rows whose error was measured, and the sums of: */
+    double  nmse, expected;
+};
+
+/** All messages that are sent, or received. */
+struct gr_message_side {
+    struct gr_rank_rows rows;
+    char               *encoded;    /* the rows in a code; unused if they are sent raw */
+    int64_t             capacity;   /* bytes of `encoded` */
+    int64_t            *encoded_at; /* [n_ranks + 1] bytes before the encoded rows of each rank */
+    int64_t            *raw_at;     /* [n_ranks + 1] the same of raw rows */
+    int32_t             n;          /* messages, and of each: */
+    int32_t            *peer;       /* [n_ranks] */
+    struct gr_frame    *frame;      /* [n_ranks] */
+    uint8_t            *has_raw;    /* [n_ranks] by rank: raw rows follow the encoded ones, of which one fits no code */
+};
+
+struct gr_messages {
+    const graft_context   *context;
+    struct gr_comm        *comm;
+    int32_t                channel;
+    struct gr_wire_format  format;
+    int                    is_detached; /* see gr_messages_init() */
+    struct gr_message_side side[GR_SIDES];
+    _Atomic uint32_t      *crc;       /* [n_ranks] of the rows of a message */
+    struct gr_request     *requests;  /* see request_of() */
+    struct gr_send_stats  *sent;      /* [n_ranks] of the exchange, by receiver */
+    float                 *work;      /* [threads x gr_codec_work()] */
+    float                 *row_error; /* [rows sent x 2] nmse and its expectation; negative: not measured */
+    int64_t                work_floats, row_errors;
+    double                 wait_seconds;     /* in which this rank did nothing else */
+    double                 exchange_seconds; /* between sending the first message and the arrival of the last */
+
+    /* The exchange that has begun: */
+    struct gr_codec             codec;
+    const struct gr_row_widths *widths; /* NULL: all rows have codec.bits */
+    struct gr_frame             head;   /* what its frames have in common */
+    int                         frames_checked;
+    int                         arrived; /* all is received, and sent */
+    int32_t                     rc;      /* of gr_messages_poll(), and: */
+    graft_error                 error;
+    double                      send_began_at, sent_at, received_at;
+};
+
+/** Not collective, but all ranks call it in the same order, also when one of them has failed before: it takes the next
+ *  channel of the comm even if it fails. gr_messages_fini() is due always.
+ * \param[in] is_detached  The exchange may last longer than its rows: they are copied into buffers at 32 bits too, and
+ *                         a row that fits no code is an error, as there is no place for it raw.
+ * \return OK; ERR_NOMEM. */
+int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached,
+                         struct gr_messages *messages, graft_error *error);
+void    gr_messages_fini(struct gr_messages *messages);
+
+/** Have buffers for exchanges of rows[GR_SEND] and rows[GR_RECEIVE] rows, or the other way round. \return OK;
+ *  ERR_NOMEM. */
+int32_t gr_messages_reserve(struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
+                            graft_dtype dtype, graft_error *error);
+/** Bytes of these buffers. */
+int64_t gr_messages_need(const struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
+                         graft_dtype dtype);
+/** Bytes that it holds. */
+int64_t gr_messages_bytes(const struct gr_messages *messages);
+
+/** Begin an exchange: post the receives. received.data is written by the end of gr_messages_decode(), unless that is
+ *  given another place.
+ * \param[in] widths  Of the rows at this width; NULL: all rows alike. They stay until the end.
+ * \return OK; ERR_PEER. */
+int32_t gr_messages_post(struct gr_messages *messages, const struct gr_exchange_args *args,
+                         const struct gr_row_widths *widths, struct gr_rank_rows received, graft_error *error);
+
+/** Name the rows to send, before they are computed. They stay until the end, unless messages are detached. */
+void gr_messages_set_rows(struct gr_messages *messages, struct gr_rank_rows sent);
+
+/** Encode rows begin to end - 1: to be called for every row when it has been computed, by thread `thread` of a team
+ *  that gr_messages_team() allows. Messages are the same for any number of threads. With raw rows it is not called. */
+void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end);
+int  gr_messages_are_encoded(const struct gr_messages *messages);
+
+/** The team, of no more threads than there is scratch memory for. */
+struct gr_team gr_messages_team(const struct gr_messages *messages, struct gr_team team);
+
+/** Seal and send. \return OK; ERR_PEER; ERR_FORMAT (this rank alone: a row that fits no code, where that is
+ *  refused). */
+int32_t gr_messages_send(struct gr_messages *messages, struct gr_team team, graft_error *error);
+
+/** Let messages move; for gr_team and graft_mxm_args. A failure is reported by gr_messages_wait(). */
+void gr_messages_poll(void *messages);
+
+/** Wait for all messages, at most as long as option halo.timeout says, and check them. \return OK; ERR_PEER. */
+int32_t gr_messages_wait(struct gr_messages *messages, struct gr_team team, graft_error *error);
+
+/** Decode the received rows into rows[rows x width]; raw rows are there already. \return OK; ERR_PEER. */
+int32_t gr_messages_decode(struct gr_messages *messages, void *rows, struct gr_team team, graft_error *error);
+
+/** Wait for messages in flight before their memory is freed. A failure ends the comm, and is not reported. */
+void gr_messages_drain(struct gr_messages *messages);
+
+/** Bytes of a row in a message of such an exchange. */
+int64_t gr_messages_row_bytes(const struct gr_messages *messages, const struct gr_exchange_args *args);
+
+void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent);
+
+/** Add the seconds of all exchanges. */
+void gr_messages_add_seconds(const struct gr_messages *messages, double *wait, double *exchange);
+
+/** What messages.c needs of encode.c: the codec of an exchange; where rows of each rank begin in the bytes of a side,
+ *  encoded and raw; widths->at of rows `width` elements wide; and messages->sent. */
+struct gr_codec gr_messages_codec(const struct gr_messages *messages, const struct gr_exchange_args *args);
+void            gr_messages_lay_out(struct gr_messages *messages, enum gr_side side);
+void            gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t rows[GR_SIDES], int64_t width);
+void            gr_messages_count_sent(struct gr_messages *messages);
+
+#endif

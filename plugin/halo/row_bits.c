@@ -1,0 +1,109 @@
+/* Adaptive widths.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "halo/row_bits.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Until widths are assigned. */
+enum { FIRST_BITS = 8 };
+
+int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
+                         struct gr_row_bits *b, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    b->width = -1;
+    GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
+    GR_TRY(GR_NEW(context, b->widths.range, rows[GR_SEND], error));
+    GR_TRY(GR_NEW(context, b->widths.squares, rows[GR_SEND], error));
+    for (int side = 0; side < GR_SIDES; side++) {
+        GR_TRY(GR_NEW(context, b->widths.bits[side], rows[side], error));
+        GR_TRY(GR_NEW(context, b->widths.at[side], rows[side] + 1, error));
+        GR_TRY(GR_NEW(context, b->next[side], rows[side], error));
+        GR_TRY(GR_NEW(context, b->weight[side], rows[side], error));
+        if (rows[side] > 0) memset(b->widths.bits[side], FIRST_BITS, (uint64_t)rows[side]);
+    }
+done:
+    return rc;
+}
+
+void gr_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
+{
+    for (int side = 0; side < GR_SIDES; side++) {
+        gr_free(context, b->widths.bits[side]);
+        gr_free(context, b->widths.at[side]);
+        gr_free(context, b->next[side]);
+        gr_free(context, b->weight[side]);
+    }
+    gr_free(context, b->widths.range);
+    gr_free(context, b->widths.squares);
+    gr_free(context, b->flow);
+    *b = (struct gr_row_bits){ 0 };
+}
+
+int64_t gr_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
+{
+    const struct gr_row_widths *w = &b->widths;
+    const uint64_t of_any = sizeof *w->bits[0] + sizeof *w->at[0] + sizeof *b->next[0] + sizeof *b->weight[0];
+    const uint64_t of_sent = sizeof *w->range + sizeof *w->squares;
+
+    return (rows[GR_SEND] + rows[GR_RECEIVE]) * (int64_t)of_any + rows[GR_SEND] * (int64_t)of_sent +
+           GR_SIDES * (int64_t)sizeof *w->at[0] + n_ranks * (int64_t)sizeof *b->flow;
+}
+
+void gr_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch)
+{
+    for (int side = 0; side < GR_SIDES && b->has_next; side++) {
+        uint8_t *const used = b->widths.bits[side];
+
+        b->widths.bits[side] = b->next[side];
+        b->next[side] = used;
+    }
+    if (b->has_next || b->width != width) gr_row_widths_lay_out(&b->widths, rows, width);
+    b->has_next = 0;
+    b->width = width;
+    if (!b->is_counting || b->counted_epoch != epoch) b->exchanges = 0;
+    b->is_counting = 1;
+    b->counted_epoch = epoch;
+    b->exchanges++;
+}
+
+static double number_at(const void *numbers, graft_dtype dtype, int64_t i)
+{
+    if (numbers == NULL) return 1;
+    return dtype == GRAFT_F64 ? ((const double *)numbers)[i] : (double)((const float *)numbers)[i];
+}
+
+void gr_row_bits_weigh(struct gr_row_bits *b, const graft_csr *matrix, int has_values, graft_dtype dtype,
+                       const void *row_scale)
+{
+    const void *const values = has_values ? matrix->values : NULL;
+
+    if (b->is_weighed) return;
+    for (int64_t row = 0; row < matrix->n_rows; row++) {
+        const double scale = number_at(row_scale, dtype, row);
+
+        for (int64_t e = matrix->row_ptr[row]; e < matrix->row_ptr[row + 1]; e++) {
+            const double factor = scale * number_at(values, matrix->value_type, e);
+
+            b->weight[GR_RECEIVE][gr_csr_column(matrix, e)] += (float)(factor * factor);
+        }
+    }
+    b->is_weighed = 1;
+}
+
+void gr_row_bits_weigh_mean(struct gr_row_bits *b, const struct gr_part *part, const int64_t rows[GR_SIDES])
+{
+    float *const weight = b->weight[GR_RECEIVE];
+
+    for (int64_t i = 0; i < rows[GR_RECEIVE] && part == NULL; i++) weight[i] = 1;
+    for (int64_t row = 0; part != NULL && row < part->remote.n_rows; row++) {
+        const int64_t begin = part->remote.row_ptr[row], end = part->remote.row_ptr[row + 1];
+        const float   degree = (float)(end - begin + part->local.row_ptr[row + 1] - part->local.row_ptr[row]);
+
+        for (int64_t e = begin; e < end; e++) weight[gr_csr_column(&part->remote, e)] += 1 / (degree * degree);
+    }
+    b->is_weighed = 1;
+}

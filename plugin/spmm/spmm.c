@@ -1,0 +1,339 @@
+/* A distributed product: rows are computed, encoded and sent, the local part of the product is computed while they are
+ * in flight, and the received rows are added to it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
+#include "spmm/plan.h"
+
+#include <math.h>
+
+/* Rows that a thread clears at a time. */
+enum { CHUNK = 64 };
+
+static int is_sum(graft_semiring semiring)
+{
+    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
+}
+
+static int is_max(graft_semiring semiring)
+{
+    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
+}
+
+static enum gr_direction direction_of(const graft_aggregate_args *a)
+{
+    return a->flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD;
+}
+
+/* Whether the product is no step of its layer. */
+static int is_apart(const graft_aggregate_args *a)
+{
+    return (a->flags & (GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_EXACT)) != 0;
+}
+
+/* Whether a step is one of a layer that the plan has, and a sum if it is to use stale rows. */
+static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
+{
+    const struct gr_halo_layers *layers = &plan->layers;
+
+    if (layers->layer == NULL || is_apart(a)) return GRAFT_OK;
+    if (a->layer < 0 || a->layer >= layers->n_layers)
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "layer is %d; with halo.async, or adaptive halo.bits, expected 0 to %d, by graft_plan_args.layers",
+            a->layer, layers->n_layers - 1);
+    if (layers->is_async && !is_sum(a->semiring))
+        return gr_fail(
+            error, GRAFT_ERR_UNSUPPORTED,
+            "halo.async is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
+            "be that of neither. Set halo.async=no, or flag GRAFT_AGGREGATE_APART",
+            a->semiring);
+    return GRAFT_OK;
+}
+
+/* Whether the flags and the semiring are something that this plan can do. */
+static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
+{
+    const enum gr_direction direction = direction_of(a);
+
+    if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT |
+                     GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_WAIT))
+        return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
+    if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
+        return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
+    if (a->row_scale != NULL && !is_sum(a->semiring))
+        return gr_fail(error, GRAFT_ERR_ARG, "row_scale is for sums, and semiring %d is a maximum or minimum",
+                       a->semiring);
+    if (a->times != NULL && a->threads < 1)
+        return gr_fail(error, GRAFT_ERR_ARG, "times are asked for, and threads is %d; it should say for how many",
+                       a->threads);
+    if (direction == GR_BACKWARD && !is_sum(a->semiring))
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "only sums have a transposed pass, and semiring %d is none",
+                       a->semiring);
+    if (plan->matrices[direction].local == NULL)
+        return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without GRAFT_PLAN_TRANSPOSED");
+    return check_layer(plan, a, error);
+}
+
+static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    const graft_csr   *local = &plan->matrices[direction_of(args)].local->csr;
+    const int64_t      rows_in = local->n_cols, rows_out = local->n_rows;
+    const graft_dense *x = args->x, *out = args->out;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(gr_dense_check(x, "x", error));
+    GR_TRY(gr_dense_check(out, "out", error));
+    if (x->n_rows != rows_in || out->n_rows != rows_out || x->n_cols != out->n_cols)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "x is %lld x %lld and out %lld x %lld; they should have %lld and %lld rows, the vertices that "
+                       "the rank owns, and the same columns",
+                       (long long)x->n_rows, (long long)x->n_cols, (long long)out->n_rows, (long long)out->n_cols,
+                       (long long)rows_in, (long long)rows_out);
+    if (x->dtype != out->dtype || x->dtype == GRAFT_BF16 || (plan->value_type != 0 && plan->value_type != x->dtype))
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "types differ: x has dtype %d, out %d, the values of the graph %d (0: none); all must be "
+                       "GRAFT_F32 (1), or all GRAFT_F64 (2)",
+                       x->dtype, out->dtype, plan->value_type);
+    if (gr_dense_overlap(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
+done:
+    return rc;
+}
+
+/* What is wrong is reported by this rank alone, before anything is sent. */
+static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    int64_t left;
+    int32_t rc = GRAFT_OK;
+
+    if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    GR_TRY(check_kind(plan, args, error));
+    GR_TRY(check_matrices(plan, args, error));
+    rc = gr_comm_poll(plan->comm, NULL, 0, &left, error);
+done:
+    return rc;
+}
+
+static struct gr_team team_of(const graft_plan *plan)
+{
+    return (struct gr_team){ .threads = gr_threads(plan->context, plan->product.args.threads),
+                             .times = plan->product.args.times };
+}
+
+/* The rows that the product sends, or receives. */
+static struct gr_rank_rows rows_of(const graft_plan *plan, enum gr_side side)
+{
+    const struct gr_plan_rows *rows = &plan->rows[gr_side_of(plan->product.direction, side)];
+
+    return (struct gr_rank_rows){ rows->start, rows->buffer };
+}
+
+/* Such rows as a matrix. */
+static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
+{
+    const graft_dense *x = &plan->product.x;
+
+    return gr_dense_view(rows.data, x->dtype, rows.start[plan->comm->n_ranks], x->n_cols, x->n_cols);
+}
+
+/* -- steps of a product, in their order --------------------------------------------------------------------------- */
+
+/* What is known of the product and its exchange before anything is sent. */
+static void prepare(graft_plan *plan, const graft_aggregate_args *args)
+{
+    struct gr_spmm         *p = &plan->product;
+    const enum gr_direction direction = direction_of(args);
+
+    *p = (struct gr_spmm){ .begun = 1, .args = *args, .x = *args->x, .out = *args->out, .direction = direction };
+    p->exchange.args = (struct gr_exchange_args){ .layer = args->layer,
+                                                  .direction = direction,
+                                                  .exact = (args->flags & GRAFT_AGGREGATE_EXACT) != 0,
+                                                  .epoch = args->epoch,
+                                                  .width = args->x->n_cols,
+                                                  .dtype = args->x->dtype,
+                                                  .semiring = args->semiring,
+                                                  .flags = args->flags };
+    p->exchange.messages = &plan->messages;
+    p->exchange.layer = is_apart(args) ? NULL : gr_halo_layers_find(&plan->layers, args->layer, direction);
+    p->exchange.smoothing = plan->layers.smoothing;
+    p->exchange.waits = (args->flags & GRAFT_AGGREGATE_WAIT) != 0;
+}
+
+static int32_t reserve(graft_plan *plan, graft_error *error)
+{
+    const graft_dense *x = &plan->product.x;
+    int32_t            rc = gr_plan_reserve(plan, -1, x->n_cols, x->dtype, error);
+
+    if (rc == GRAFT_OK) rc = gr_halo_layer_reserve(plan->product.exchange.layer, x->n_cols, x->dtype, error);
+    plan->product.exchange.received = rows_of(plan, GR_RECEIVE);
+    return rc;
+}
+
+/* The weights of received rows, for adaptive widths. */
+static void weigh_received(const graft_plan *plan)
+{
+    const struct gr_spmm *p = &plan->product;
+    const int             is_second = p->args.semiring == GRAFT_PLUS_SECOND || p->args.semiring == GRAFT_MAX_SECOND ||
+                          p->args.semiring == GRAFT_MIN_SECOND;
+
+    if (p->exchange.layer == NULL || !p->exchange.layer->is_adaptive) return;
+    gr_row_bits_weigh(&p->exchange.layer->bits, &plan->matrices[p->direction].received->csr, !is_second, p->x.dtype,
+                      p->args.row_scale);
+}
+
+/* Rows to send = S x, or R^T x. Each block of them is encoded by the thread that computed it. */
+static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
+{
+    const struct gr_spmm     *p = &plan->product;
+    struct gr_messages       *messages = p->exchange.messages;
+    const struct gr_rank_rows rows = rows_of(plan, GR_SEND);
+    const graft_dense         sent = matrix_of(plan, rows);
+    const graft_mxm_args      args = { .size = sizeof args,
+                                       .semiring = p->args.semiring,
+                                       .threads = gr_messages_team(messages, team_of(plan)).threads,
+                                       .a = plan->matrices[p->direction].sent,
+                                       .b = &p->x,
+                                       .c = &sent,
+                                       .times = p->args.times,
+                                       .rows_done = gr_messages_are_encoded(messages) ? gr_messages_encode : NULL,
+                                       .rows_arg = messages };
+
+    gr_messages_set_rows(messages, rows);
+    return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
+}
+
+static void count_sent(graft_plan *plan)
+{
+    for (int32_t q = 0; q < plan->comm->n_ranks; q++)
+        gr_send_stats_add(&plan->sent, &plan->product.exchange.messages->sent[q]);
+}
+
+/* out (+)= A_local x, or A_local^T x, while messages move. */
+static int32_t multiply_local(graft_plan *plan, graft_error *error)
+{
+    const struct gr_spmm *p = &plan->product;
+    const uint32_t        flags = p->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
+    const graft_mxm_args  args = { .size = sizeof args,
+                                   .semiring = p->args.semiring,
+                                   .flags = flags,
+                                   .threads = p->args.threads,
+                                   .a = plan->matrices[p->direction].local,
+                                   .b = &p->x,
+                                   .c = &p->out,
+                                   .row_scale = p->args.row_scale,
+                                   .times = p->args.times,
+                                   .poll = gr_messages_poll,
+                                   .poll_arg = p->exchange.messages };
+
+    return gr_mxm_run(plan->context, &args, error);
+}
+
+/* Rows of out without local entries, while threads clear them. */
+struct clear {
+    const int32_t     *row;
+    const graft_dense *out;
+    double             neutral; /* of the maximum or minimum */
+};
+
+static void clear_floats(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct clear *c = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        float *row = (float *)c->out->data + c->row[i] * c->out->stride;
+
+        for (int64_t j = 0; j < c->out->n_cols; j++) row[j] = (float)c->neutral;
+    }
+}
+
+static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct clear *c = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        double *row = (double *)c->out->data + c->row[i] * c->out->stride;
+
+        for (int64_t j = 0; j < c->out->n_cols; j++) row[j] = c->neutral;
+    }
+}
+
+/* The local product has left 0 in rows without local entries, which would take part in a maximum or minimum. */
+static void clear_remote_only(graft_plan *plan)
+{
+    const struct gr_spmm *p = &plan->product;
+    struct clear          clear = { plan->remote_only, &p->out, is_max(p->args.semiring) ? -INFINITY : INFINITY };
+    struct gr_team        team = team_of(plan);
+
+    if (is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
+    team.poll = gr_messages_poll;
+    team.poll_arg = p->exchange.messages;
+    gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, CHUNK,
+                       p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
+}
+
+/* out (+)= R received, or S^T received. */
+static int32_t add_received(graft_plan *plan, const void *rows, graft_error *error)
+{
+    const struct gr_spmm     *p = &plan->product;
+    const struct gr_rank_rows in = { p->exchange.received.start, (void *)(uintptr_t)rows };
+    const graft_dense         received = matrix_of(plan, in);
+    const graft_mxm_args      args = { .size = sizeof args,
+                                       .semiring = p->args.semiring,
+                                       .flags = GRAFT_MXM_ACCUMULATE,
+                                       .threads = p->args.threads,
+                                       .a = plan->matrices[p->direction].received,
+                                       .b = &received,
+                                       .c = &p->out,
+                                       .row_scale = p->args.row_scale,
+                                       .times = p->args.times };
+
+    return received.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
+}
+
+/* -- the product -------------------------------------------------------------------------------------------------- */
+
+/* A failure of this rank alone, for which the others wait, ends the comm. */
+static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
+{
+    plan->product.begun = 0;
+    error->code = rc;
+    return gr_comm_fail(plan->comm, error);
+}
+
+int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    struct gr_spmm     *p = &plan->product;
+    struct gr_exchange *x = &p->exchange;
+    int32_t             rc = check_begin(plan, args, error);
+
+    if (rc < 0) return rc;
+    prepare(plan, args);
+    GR_TRY(reserve(plan, error));
+    weigh_received(plan);
+    GR_TRY(gr_exchange_begin(x, team_of(plan), error));
+    if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));
+    GR_TRY(gr_exchange_send(x, team_of(plan), error));
+    if (!x->is_repeat) count_sent(plan);
+    GR_TRY(multiply_local(plan, error));
+    clear_remote_only(plan);
+    p->computed_at = gr_seconds();
+done:
+    return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
+}
+
+int32_t gr_spmm_end(graft_plan *plan, graft_error *error)
+{
+    struct gr_spmm *p = &plan->product;
+    const void     *rows;
+    int32_t         rc = GRAFT_OK;
+
+    if (!p->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
+    p->begun = 0;
+    rc = gr_exchange_end(&p->exchange, team_of(plan), &rows, error);
+    if (rc < 0) return rc;
+    GR_TRY(add_received(plan, rows, error));
+    plan->passes++;
+done:
+    return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
+}
