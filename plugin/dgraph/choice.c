@@ -9,22 +9,22 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What an epoch is made of where nothing is known of the machine: seconds of a thread for an element of a sum over
- * neighbours, and its operations of dense products in a second. */
+/* The assumed speed of one thread: seconds for one element of a sum over neighbours, and operations of dense products
+ * per second. */
 static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
 
-/* Each rank sends so many bytes to all others together, so many times. */
+/* To measure the network each rank sends PROBE_BYTES to all others together, PROBES times. */
 enum { PROBE_BYTES = 1 << 20, PROBES = 4 };
 
-/* The structure of the graph: copies of what the host has in its slice, for messages may outlive a call that fails, and
- * all of it on rank 0. */
+/* The structure of the graph: copies of the slice, because messages may outlive a call that fails, and the whole graph
+ * on rank 0. */
 struct structure {
     struct gr_root root;
-    int64_t       *end, *ends;           /* where rows end; rank 0: [n_vertices + 1], the first is 0 */
-    int32_t       *column, *columns;     /* of the entries */
+    int64_t       *end, *ends;           /* the ends of rows; on rank 0 [n_vertices + 1] row pointers */
+    int32_t       *column, *columns;     /* of the edges */
     uint8_t       *trained, *trains;     /* by vertex */
     int32_t       *owner;                /* [n_vertices] on rank 0 */
-    int64_t        block;                /* bytes from one rank to another when the network is looked at */
+    int64_t        block;                /* bytes from one rank to another when the network is measured */
     char          *probe_out, *probe_in; /* [n_ranks * block] */
 };
 
@@ -62,7 +62,7 @@ static void structure_fini(const graft_graph *g, struct structure *s)
     gr_root_fini(&s->root);
 }
 
-static int32_t gather(const graft_graph *g, struct structure *s, graft_error *error)
+static int32_t gather_structure(const graft_graph *g, struct structure *s, graft_error *error)
 {
     int64_t before = 0;
     int32_t rc = GRAFT_OK;
@@ -78,9 +78,10 @@ done:
     return rc;
 }
 
-/* The bytes that a rank sends in a second when all send to all: the best of a few times, for others may have been
- * late, or have had other work. */
-static int32_t probe(const graft_graph *g, const struct structure *s, double *bytes_per_second, graft_error *error)
+/* The bytes that a rank sends per second when all send to all: the best of a few times, because other ranks may be late
+ * or busy. */
+static int32_t measure_bandwidth(const graft_graph *g, const struct structure *s, double *bytes_per_second,
+                                 graft_error *error)
 {
     double  fastest = INFINITY;
     int32_t rc = GRAFT_OK;
@@ -137,9 +138,9 @@ static int32_t send_heartbeat(void *heartbeat, graft_error *error)
     return gr_heartbeat(heartbeat, error);
 }
 
-/* What rank 0 does while the others wait. */
-static int32_t choose(graft_graph *g, struct structure *s, enum gr_partition_method method, double bytes_per_second,
-                      graft_error *error)
+/* On rank 0, while the others wait. */
+static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
+                             double bytes_per_second, graft_error *error)
 {
     const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, g->n_vertices, g->n_vertices, s->ends, s->columns, NULL };
     const struct gr_slice      whole = { &rows, 0, s->trains };
@@ -170,9 +171,9 @@ int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partit
     int32_t          rc = structure_init(g, slice, &s, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(probe(g, &s, &bytes_per_second, error));
-    GR_TRY(gather(g, &s, error));
-    rc = g->comm->rank == 0 ? choose(g, &s, method, bytes_per_second, error) : gr_comm_attend(g->comm, error);
+    GR_TRY(measure_bandwidth(g, &s, &bytes_per_second, error));
+    GR_TRY(gather_structure(g, &s, error));
+    rc = g->comm->rank == 0 ? choose_owners(g, &s, method, bytes_per_second, error) : gr_comm_attend(g->comm, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
     rc = gr_route_return(&s.root.rows, s.owner, g->owner, sizeof *g->owner, error);

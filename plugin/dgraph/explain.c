@@ -1,17 +1,17 @@
-/* What a graph is, rank by rank.
+/* The sizes of a graph, rank by rank.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dgraph/graph.h"
 #include "base/text.h"
+#include "dgraph/graph.h"
 
 #include <stdio.h>
 
-/* A number over its mean; 1 of nothing. */
+/* A number divided by its mean over ranks; 1 if the total is 0. */
 static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
 {
     return total > 0 ? (double)number * n_ranks / (double)total : 1;
 }
 
-static graft_graph_info total(const graft_graph *g, const struct gr_share *share)
+static graft_graph_info sum_shares(const graft_graph *g, const struct gr_share *share)
 {
     graft_graph_info all = { .size = sizeof all, .rank = -1, .n_vertices = g->n_vertices };
     int64_t          most_owned = 0, most_entries = 0;
@@ -35,7 +35,7 @@ static graft_graph_info total(const graft_graph *g, const struct gr_share *share
 int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_t rank, graft_graph_info *info,
                       graft_error *error)
 {
-    const graft_graph_info all = total(g, share);
+    const graft_graph_info all = sum_shares(g, share);
     const struct gr_share *s;
 
     if (rank < -1 || rank >= g->comm->n_ranks)
@@ -54,7 +54,7 @@ int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_
     return GRAFT_OK;
 }
 
-static void line(struct gr_text *text, const char *name, const graft_graph_info *i)
+static void add_line(struct gr_text *text, const char *name, const graft_graph_info *i)
 {
     gr_text_add(text, "%-6s %12lld %14lld %14lld %12lld %8.3f %8.3f\n", name, (long long)i->n_owned,
                 (long long)i->n_entries, (long long)i->n_cut, (long long)i->n_halo, i->vertex_imbalance,
@@ -69,15 +69,15 @@ void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *
     char             name[16];
 
     gr_text_add(&t, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
-                g->value_type != 0 ? "weighted" : "not weighted");
+                g->value_type != 0 ? "weighted" : "unweighted");
     gr_text_add(&t, "partition: %s\n", g->partition);
-    gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "entries", "cut", "halo", "v/mean",
+    gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "edges", "cut edges", "halo", "v/mean",
                 "e/mean");
     for (int32_t p = 0; p < g->comm->n_ranks; p++) {
         gr_graph_info(g, share, p, &info, &none);
         snprintf(name, sizeof name, "%d", p);
-        line(&t, name, &info);
+        add_line(&t, name, &info);
     }
     gr_graph_info(g, share, -1, &info, &none);
-    line(&t, "all", &info);
+    add_line(&t, "all", &info);
 }

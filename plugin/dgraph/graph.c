@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank says of its slice. */
-struct record {
+/* The sizes and settings of the slice of a rank, which all ranks compare. */
+struct slice_record {
     int64_t n_vertices, first_row, n_rows, n_entries;
     int32_t value_type;
     int32_t has_owner;
@@ -22,24 +22,23 @@ int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, g
     int32_t          rc = GRAFT_OK;
 
     if (slice->n_vertices < 0 || slice->first_row < 0)
-        return gr_fail(error, GRAFT_ERR_ARG, "slice: n_vertices is %lld and first_row %lld; none can be negative",
+        return gr_fail(error, GRAFT_ERR_ARG, "slice: n_vertices is %lld and first_row is %lld, expected at least 0",
                        (long long)slice->n_vertices, (long long)slice->first_row);
     if (rows == NULL) return GRAFT_OK;
     GR_TRY(gr_csr_check(rows, "slice.rows", 0, gr_threads(context, 0), error));
     if (rows->n_cols != slice->n_vertices || rows->n_rows > slice->n_vertices - slice->first_row)
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "slice: the rows are %lld x %lld and begin at %lld; a graph of %lld vertices has columns 0 to "
-                       "%lld, and no more rows",
+                       "slice: rows is %lld x %lld and begins at row %lld, expected a slice of %lld x %lld",
                        (long long)rows->n_rows, (long long)rows->n_cols, (long long)slice->first_row,
-                       (long long)slice->n_vertices, (long long)slice->n_vertices - 1);
+                       (long long)slice->n_vertices, (long long)slice->n_vertices);
 done:
     return rc;
 }
 
-static struct record record_of(const graft_context *context, const graft_slice *slice)
+static struct slice_record record_of(const graft_context *context, const graft_slice *slice)
 {
-    const char   *file = gr_option_text(context, GR_OPTION_PARTITION_FILE);
-    struct record r = { .n_vertices = slice->n_vertices, .first_row = slice->first_row };
+    const char         *file = gr_option_text(context, GR_OPTION_PARTITION_FILE);
+    struct slice_record r = { .n_vertices = slice->n_vertices, .first_row = slice->first_row };
 
     r.n_rows = slice->rows != NULL ? slice->rows->n_rows : 0;
     r.n_entries = r.n_rows > 0 ? gr_csr_entries(slice->rows) : 0;
@@ -50,8 +49,8 @@ static struct record record_of(const graft_context *context, const graft_slice *
     return r;
 }
 
-/* Whether rank `p` says what rank `q`, the first one with such a thing, says. */
-static int32_t differ(const char *what, int32_t q, int64_t of_q, int32_t p, int64_t of_p, graft_error *error)
+/* Whether the numbers of rank `p` and of rank `q`, the first that has one, are the same. */
+static int32_t compare_numbers(const char *what, int32_t q, int64_t of_q, int32_t p, int64_t of_p, graft_error *error)
 {
     if (of_p == of_q) return GRAFT_OK;
     gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %s is %lld on rank %d, %lld on rank %d", what, (long long)of_q,
@@ -60,18 +59,19 @@ static int32_t differ(const char *what, int32_t q, int64_t of_q, int32_t p, int6
     return error->code;
 }
 
-/* Whether the slice of rank `p` begins where those before it end, and the last one at the end of the graph. */
-static int32_t check_begin(const struct record *r, int32_t p, int32_t n_ranks, int64_t end, graft_error *error)
+/* Whether the slice of rank `p` begins where the slices before it end, and the last slice ends with the graph. */
+static int32_t check_range(const struct slice_record *r, int32_t p, int32_t n_ranks, int64_t end, graft_error *error)
 {
     const int64_t last = r[p].first_row + r[p].n_rows;
 
     if (r[p].first_row != end) {
-        gr_fail(error, GRAFT_ERR_ARG, "the slice of rank %d begins at row %lld, but those before it end at %lld: %s", p,
+        gr_fail(error, GRAFT_ERR_ARG,
+                "the slice of rank %d begins at row %lld, but the slices before it end at %lld: %s", p,
                 (long long)r[p].first_row, (long long)end,
-                r[p].first_row < end ? "they overlap" : "there is a hole between them");
+                r[p].first_row < end ? "they overlap" : "there is a gap between them");
     } else if (p + 1 == n_ranks && last != r[p].n_vertices) {
-        gr_fail(error, GRAFT_ERR_ARG, "the slice of the last rank, %d, ends at row %lld of %lld", p, (long long)last,
-                (long long)r[p].n_vertices);
+        gr_fail(error, GRAFT_ERR_ARG, "the slice of the last rank, %d, ends at row %lld of %lld, expected the last row",
+                p, (long long)last, (long long)r[p].n_vertices);
     } else {
         return GRAFT_OK;
     }
@@ -79,37 +79,41 @@ static int32_t check_begin(const struct record *r, int32_t p, int32_t n_ranks, i
     return error->code;
 }
 
-/* All ranks look at the same records, so all find the same fault. A rank without rows may say that it begins anywhere,
- * one without entries nothing of values. */
-static int32_t check_records(struct record *r, int32_t n_ranks, graft_error *error)
+/* All ranks check the same records, so all find the same fault. The first row does not matter on a rank without rows,
+ * nor does the type of values on a rank without edges. */
+static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_error *error)
 {
-    int32_t rowed = -1, valued = -1, rc = GRAFT_OK;
+    int32_t with_rows = -1, with_values = -1, rc = GRAFT_OK;
     int64_t end = 0;
 
     for (int32_t p = 0; p < n_ranks; p++) {
-        GR_TRY(differ("n_vertices", 0, r[0].n_vertices, p, r[p].n_vertices, error));
+        GR_TRY(compare_numbers("n_vertices", 0, r[0].n_vertices, p, r[p].n_vertices, error));
         if (strcmp(r[0].partition, r[p].partition) != 0) {
             gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: option partition is %s on rank 0, %s on rank %d",
                     r[0].partition, r[p].partition, p);
             error->rank = p;
             return error->code;
         }
-        GR_TRY(differ("the checksum of option partition.file", 0, r[0].partition_file, p, r[p].partition_file, error));
+        GR_TRY(compare_numbers("the checksum of option partition.file", 0, r[0].partition_file, p, r[p].partition_file,
+                               error));
         if (r[p].n_rows == 0) r[p].first_row = end;
-        GR_TRY(check_begin(r, p, n_ranks, end, error));
+        GR_TRY(check_range(r, p, n_ranks, end, error));
         end += r[p].n_rows;
-        if (r[p].n_rows > 0 && rowed < 0) rowed = p;
-        if (r[p].n_entries > 0 && valued < 0) valued = p;
+        if (r[p].n_rows > 0 && with_rows < 0) with_rows = p;
+        if (r[p].n_entries > 0 && with_values < 0) with_values = p;
         if (r[p].n_rows > 0)
-            GR_TRY(differ("whether owners are given", rowed, r[rowed].has_owner, p, r[p].has_owner, error));
+            GR_TRY(compare_numbers("whether owners are given", with_rows, r[with_rows].has_owner, p, r[p].has_owner,
+                                   error));
         if (r[p].n_entries > 0)
-            GR_TRY(differ("the type of values", valued, r[valued].value_type, p, r[p].value_type, error));
+            GR_TRY(compare_numbers("the type of values", with_values, r[with_values].value_type, p, r[p].value_type,
+                                   error));
     }
 done:
     return rc;
 }
 
-static int32_t allocate(graft_graph *g, const graft_slice *slice, struct record **records, graft_error *error)
+static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct slice_record **records,
+                              graft_error *error)
 {
     const graft_context *context = g->context;
     const int64_t        n_ranks = g->comm->n_ranks;
@@ -128,12 +132,12 @@ done:
     return rc;
 }
 
-/* Gather what all ranks say of their slices, and see whether these are one graph. */
+/* Gather the records of all slices, and check that the slices make up one graph. */
 static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
-    struct record *records = NULL, mine = record_of(g->context, slice);
-    const int32_t  n_ranks = g->comm->n_ranks;
-    int32_t        rc = allocate(g, slice, &records, error);
+    struct slice_record *records = NULL, mine = record_of(g->context, slice);
+    const int32_t        n_ranks = g->comm->n_ranks;
+    int32_t              rc = allocate_graph(g, slice, &records, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
@@ -194,8 +198,8 @@ static int32_t allocate_parcel(graft_graph *g, struct parcel *p, graft_error *er
     int32_t       rc = GRAFT_OK;
 
     if (g->n_owned > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would own %lld vertices, at most %d", (long long)g->n_owned,
-                       INT32_MAX);
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a rank would own %lld vertices, expected at most %d",
+                       (long long)g->n_owned, INT32_MAX);
     GR_TRY(GR_NEW(g->context, g->vertex, g->n_owned, error));
     GR_TRY(GR_NEW(g->context, p->row_ptr, g->n_owned + 1, error));
     GR_TRY(GR_NEW(g->context, p->row, g->n_slice, error));
@@ -262,19 +266,19 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
 
 static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
-    struct parcel   parcel = { 0 };
-    struct gr_names names = { 0 };
-    int32_t         rc = GRAFT_OK;
+    struct parcel        parcel = { 0 };
+    struct gr_column_map map = { 0 };
+    int32_t              rc = GRAFT_OK;
 
     GR_TRY(join_slices(g, slice, error));
     GR_TRY(gr_owner_find(g, slice, error));
     GR_TRY(deliver_rows(g, slice, &parcel, error));
-    GR_TRY(gr_names_find(g, parcel.col_in, gr_route_n_in(&parcel.edges), &names, error));
-    rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &names, error);
+    GR_TRY(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
+    rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &map, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     rc = gr_graph_share(g, &g->part, g->share, error);
 done:
-    gr_names_fini(g->context, &names);
+    gr_column_map_fini(g->context, &map);
     parcel_fini(g->comm, &parcel);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Rows of bytes from the order of slices to that of owners, and back.
+/* Rows of bytes and edges from the slices to the owners, and rows back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "dgraph/graph.h"
@@ -7,8 +7,8 @@
 
 enum { STRIP_LEAST = 32, BUFFER_MOST = 32 << 20 };
 
-/* Rows go in strips of so many bytes, lest there be two more copies of all: as many as fit for the rank that has most
- * rows, which all ranks know. */
+/* Rows are sent in strips of columns, so that the buffers do not hold two more copies of all rows. The strip is as wide
+ * as BUFFER_MOST allows on the rank with the most rows, which all ranks know. */
 static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
 {
     int64_t rows = 1, strip;
@@ -39,8 +39,8 @@ done:
     return rc;
 }
 
-/* Move `bytes` of each row, from byte `at` on. Owned rows lie in the order of the ranks whose slices had them, so only
- * those of the slice change places. */
+/* Redistribute `bytes` of each row from byte `at` on. The owned rows are in the order in which they are received, so
+ * only the rows of the slice are permuted. */
 static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t at, int64_t bytes, struct strip *s,
                           graft_error *error)
 {
@@ -59,7 +59,7 @@ static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t 
     return rc;
 }
 
-/* Whether `rows` rows of a stride can be where `data` says. */
+/* Whether `data` can hold `rows` rows of this stride. */
 static int32_t check_rows(const graft_move *move, const void *data, int64_t stride, int64_t rows, const char *name,
                           graft_error *error)
 {
@@ -67,14 +67,13 @@ static int32_t check_rows(const graft_move *move, const void *data, int64_t stri
 
     if (stride < move->row_bytes || __builtin_mul_overflow(stride, rows, &bytes))
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "move: %s_stride is %lld bytes; it should be %lld at least, and all rows not more than memory "
-                       "can be",
+                       "move: %s_stride is %lld bytes, expected at least %lld, and an array of less than 2^63 bytes",
                        name, (long long)stride, (long long)move->row_bytes);
     if (data == NULL && rows > 0 && move->row_bytes > 0) return gr_fail(error, GRAFT_ERR_ARG, "move: %s is null", name);
     return GRAFT_OK;
 }
 
-static int overlap(const graft_move *m, int64_t rows_from, int64_t rows_to)
+static int rows_overlap(const graft_move *m, int64_t rows_from, int64_t rows_to)
 {
     const uintptr_t from = (uintptr_t)m->from, to = (uintptr_t)m->to;
 
@@ -83,7 +82,7 @@ static int overlap(const graft_move *m, int64_t rows_from, int64_t rows_to)
            to < from + (uintptr_t)((rows_from - 1) * m->from_stride + m->row_bytes);
 }
 
-static int32_t check(const graft_graph *g, const graft_move *m, graft_error *error)
+static int32_t check_move(const graft_graph *g, const graft_move *m, graft_error *error)
 {
     const int to_owners = m->direction == GRAFT_TO_OWNERS;
     int32_t   rc = GRAFT_OK;
@@ -91,10 +90,11 @@ static int32_t check(const graft_graph *g, const graft_move *m, graft_error *err
     if (m->direction != GRAFT_TO_OWNERS && m->direction != GRAFT_TO_SLICES)
         return gr_fail(error, GRAFT_ERR_ARG, "move: direction is %d, expected 1 (to owners) or 2 (to slices)",
                        m->direction);
-    if (m->row_bytes < 0) return gr_fail(error, GRAFT_ERR_ARG, "move: row_bytes is %lld", (long long)m->row_bytes);
+    if (m->row_bytes < 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "move: row_bytes is %lld, expected at least 0", (long long)m->row_bytes);
     GR_TRY(check_rows(m, m->from, m->from_stride, to_owners ? g->n_slice : g->n_owned, "from", error));
     GR_TRY(check_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
-    if (overlap(m, to_owners ? g->n_slice : g->n_owned, to_owners ? g->n_owned : g->n_slice))
+    if (rows_overlap(m, to_owners ? g->n_slice : g->n_owned, to_owners ? g->n_owned : g->n_slice))
         return gr_fail(error, GRAFT_ERR_ARG, "move: from and to overlap in memory");
 done:
     return rc;
@@ -105,7 +105,7 @@ int32_t gr_graph_move(graft_graph *g, const graft_move *move, graft_error *error
     static const char *const names[] = { "direction of a move", "row_bytes of a move" };
     const uint64_t           values[] = { (uint64_t)move->direction, (uint64_t)move->row_bytes };
     struct strip             strip = { 0 };
-    int32_t                  rc = check(g, move, error);
+    int32_t                  rc = check_move(g, move, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));

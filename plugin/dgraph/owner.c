@@ -10,7 +10,7 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
 {
     for (int64_t i = 0; i < graph->n_slice; i++) {
         if (slice->owner[i] >= 0 && slice->owner[i] < graph->comm->n_ranks) continue;
-        return gr_fail(error, GRAFT_ERR_ARG, "vertex %lld shall be owned by rank %d, expected one of 0 to %d",
+        return gr_fail(error, GRAFT_ERR_ARG, "slice: owner of vertex %lld is %d, expected 0 to %d",
                        (long long)(slice->first_row + i), slice->owner[i], graph->comm->n_ranks - 1);
     }
     memcpy(graph->owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
@@ -41,8 +41,8 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .trained = slice->trained };
 }
 
-/* By the method of option "partition", each rank by itself. Stream deals out each slice evenly, so that all together
- * are even too. */
+/* Partition with a method that each rank applies to its own slice. Stream distributes each slice evenly, so the whole
+ * graph is distributed evenly too. */
 static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const char *method, graft_error *error)
 {
     const struct gr_slice rows = gr_owner_rows(graph, slice);
@@ -60,7 +60,7 @@ static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const cha
     return GRAFT_OK;
 }
 
-/* By option "partition". */
+/* Partition with the method of option "partition". */
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const char *method = gr_option_text(graph->context, GR_OPTION_PARTITION);
@@ -76,7 +76,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
         if (rc == GRAFT_OK)
             return gr_owner_choose(graph, slice, is_auto ? GR_PARTITION_AUTO : GR_PARTITION_METIS, error);
         if (!is_auto) return gr_fail(error, rc, "%s", too_large.message); /* all ranks see the same */
-        snprintf(graph->partition, sizeof graph->partition, "auto: stream, slice by slice, for %.200s",
+        snprintf(graph->partition, sizeof graph->partition, "auto: stream, slice by slice, because %.200s",
                  too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
         method = "stream";
@@ -92,7 +92,7 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     int32_t                  found = 0, rc = GRAFT_OK;
 
     if (graph->is_given) {
-        snprintf(graph->partition, sizeof graph->partition, "by the host");
+        snprintf(graph->partition, sizeof graph->partition, "given by the host");
         if (graph->n_slice > 0) rc = take_given(graph, slice, error);
         return gr_comm_agree(graph->comm, rc, error);
     }

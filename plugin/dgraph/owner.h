@@ -1,10 +1,10 @@
-/* Which rank owns which vertex: what owner.c is made of. All of it runs before any row is sent; of the graph there are
- * `first`, the array `owner`, and in `share` n_slice and n_entries of all slices.
+/* Which rank owns which vertex. All of this runs before any row is sent: of the graph only `first`, the array `owner`,
+ * and n_slice and n_entries of the shares of all slices are set.
  *
- * owner.c       what the host says, and methods that need nothing of others
+ * owner.c       the owners of the host, and the methods that need no communication
  * choice.c      the whole graph on rank 0: METIS, or the best of all methods
  * owner_file.c  a partition in a file
- * root.c        from slices to rank 0 and back
+ * root.c        routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_OWNER_H
 #define GR_DGRAPH_OWNER_H
@@ -13,29 +13,30 @@
 #include "partition/choose.h"
 #include "partition/owners.h"
 
-/** The rows of this rank with which of them are trained on. Without rows, those of nobody. */
+/** The rows of this rank and which of them are trained on; an empty matrix if the rank has none. */
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
 
-/** Partition the whole graph on rank 0, by METIS or AUTO, while the others wait. Collective. Says what was done in
- *  graph->partition, and in the log of rank 0.
+/** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait. Collective. Describes the result in
+ *  graph->partition and in the log of rank 0.
  * \return OK; what gr_partition_choose() returns, and ERR_OPTION: the same on all ranks; ERR_PEER. */
 int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                         graft_error *error);
 
-/** What partition.h calls the cost of an epoch, by the options of the context: for layers as wide as the mean of the
- *  hidden ones, with the threads of this rank, and rows by model, halo.cover and halo.bits.
+/** The cost of an epoch for partition.h, from the options of the context: layers of the mean hidden width, the threads
+ *  of this rank, and rows according to the model, the cover and the bits of messages.
  * \return OK; ERR_OPTION (hidden); ERR_NOMEM. */
 int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
                       graft_error *error);
 
-/** Take owners from a file, which rank 0 reads, if it is there. Collective.
+/** Read the owners from a file on rank 0, if the file exists. Collective.
  * \param[out] identity  Of the graph.
- * \param[out] found     0: there is none, and one can be written.
+ * \param[out] found     0: the file does not exist, and can be written.
  * \return OK; what gr_owners_read() and gr_owners_check_place() return: the same on all ranks; ERR_PEER. */
 int32_t gr_owner_load(graft_graph *graph, const graft_slice *slice, const char *path,
                       struct gr_graph_identity *identity, int32_t *found, graft_error *error);
 
-/** Write them, by rank 0. Collective. \return OK; what gr_owners_write() returns: the same on all ranks; ERR_PEER. */
+/** Write the owners into a file on rank 0. Collective. \return OK; what gr_owners_write() returns: the same on all
+ *  ranks; ERR_PEER. */
 int32_t gr_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
                       graft_error *error);
 

@@ -1,11 +1,11 @@
-/* Owners in a file that rank 0 reads and writes.
+/* Owners in a file, which rank 0 reads and writes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "dgraph/owner.h"
 
 #include <stdio.h>
 
-/* The owners of all vertices on rank 0, and the way there. */
+/* The owners of all vertices on rank 0, and the route to it. */
 struct all_owners {
     struct gr_root root;
     int32_t       *owner; /* [n_vertices] on rank 0 */
@@ -31,8 +31,8 @@ static void all_owners_fini(const graft_graph *g, struct all_owners *all)
     gr_free(g->context, all->print);
 }
 
-static int32_t identify(const graft_graph *g, const graft_slice *slice, uint64_t *print,
-                        struct gr_graph_identity *identity, graft_error *error)
+static int32_t identify_graph(const graft_graph *g, const graft_slice *slice, uint64_t *print,
+                              struct gr_graph_identity *identity, graft_error *error)
 {
     const struct gr_slice rows = gr_owner_rows(g, slice);
     const uint64_t        mine = g->n_slice > 0 ? gr_slice_fingerprint(&rows) : 0;
@@ -46,9 +46,9 @@ static int32_t identify(const graft_graph *g, const graft_slice *slice, uint64_t
     return rc;
 }
 
-/* What rank 0 does: the file, or a place for it. */
-static int32_t look(const graft_graph *g, const char *path, const struct gr_graph_identity *identity, int32_t *owner,
-                    int32_t *found, graft_error *error)
+/* On rank 0: read the file, or check that it can be written. */
+static int32_t read_or_check(const graft_graph *g, const char *path, const struct gr_graph_identity *identity,
+                             int32_t *owner, int32_t *found, graft_error *error)
 {
     const int32_t rc = gr_owners_read(g->context, path, identity, g->comm->n_ranks, owner, error);
 
@@ -64,8 +64,8 @@ int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path
 
     *found = 0;
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(identify(g, slice, all.print, identity, error));
-    if (g->comm->rank == 0) rc = look(g, path, identity, all.owner, found, error);
+    GR_TRY(identify_graph(g, slice, all.print, identity, error));
+    if (g->comm->rank == 0) rc = read_or_check(g, path, identity, all.owner, found, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
     if (!*found) goto done;

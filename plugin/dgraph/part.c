@@ -1,4 +1,4 @@
-/* Parts of a graph over ranks in another order, and of the first rows.
+/* Parts of a graph over ranks: reordered, and of the first rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "base/memory.h"
@@ -46,7 +46,7 @@ int64_t gr_part_reorder_bytes(const struct gr_part *part)
     return remote + (local > remote ? 2 * local : local + remote);
 }
 
-/* Columns of each row by rising number: a transpose comes sorted. */
+/* Sort each row by column: the rows of a transpose are sorted. */
 static int32_t sort_rows(const graft_context *context, struct gr_csr *csr, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -62,12 +62,12 @@ done:
     return rc;
 }
 
-/* The halo by owner and new place. name[s] is what vertex s of the old one is called there. */
+/* Sort the halo by owner and new place. new_index[s] receives the index of vertex s of the old halo. */
 static int32_t sort_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
-                         const int32_t *new_place, int32_t *name, struct gr_made_part *made, graft_error *error)
+                         const int32_t *new_place, int32_t *new_index, struct gr_made_part *made, graft_error *error)
 {
     const int64_t most = (int64_t)INT32_MAX << 32;
-    int64_t      *keys = NULL; /* the place, and behind it the number in the old halo */
+    int64_t      *keys = NULL; /* the new place in the upper half, the index in the old halo in the lower half */
     int32_t       rc = gr_made_part_halo(context, made, n_ranks, old->count, error);
 
     GR_TRY(rc);
@@ -81,16 +81,16 @@ static int32_t sort_halo(const graft_context *context, const struct gr_halo *old
     }
     for (int64_t s = 0; s < old->count; s++) {
         made->halo_place[s] = (int32_t)(keys[s] >> 32);
-        name[(uint32_t)keys[s]] = (int32_t)s;
+        new_index[(uint32_t)keys[s]] = (int32_t)s;
     }
 done:
     gr_free(context, keys);
     return rc;
 }
 
-/* The rows of others' vertices in the order, under their new names. */
+/* Reorder the rows of the remote matrix, and number its columns anew. */
 static int32_t reorder_remote(const graft_context *context, const graft_csr *remote, const int64_t *order,
-                              const int32_t *name, struct gr_made_part *made, graft_error *error)
+                              const int32_t *new_index, struct gr_made_part *made, graft_error *error)
 {
     struct gr_csr *csr = &made->remote;
     int64_t        to = 0;
@@ -99,7 +99,7 @@ static int32_t reorder_remote(const graft_context *context, const graft_csr *rem
     GR_TRY(gr_csr_init(context, csr, remote, remote->n_rows, remote->n_cols, gr_csr_entries(remote), error));
     for (int64_t i = 0; i < remote->n_rows; i++) {
         for (int64_t e = remote->row_ptr[order[i]]; e < remote->row_ptr[order[i] + 1]; e++)
-            gr_csr_put(csr, to++, name[gr_csr_column(remote, e)], remote, e);
+            gr_csr_put(csr, to++, new_index[gr_csr_column(remote, e)], remote, e);
         csr->row_ptr[i + 1] = to;
     }
     GR_TRY(sort_rows(context, csr, error));
@@ -108,7 +108,7 @@ done:
     return rc;
 }
 
-/* Where vertex v goes: place[order[i]] = i, of 4 bytes, as others are told. */
+/* The new place of each vertex: place[order[i]] = i, of 4 bytes because other ranks receive it. */
 static int32_t places_of(const graft_context *context, const int64_t *order, int64_t n, int32_t **place,
                          graft_error *error)
 {
@@ -123,42 +123,42 @@ done:
 int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                         struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error)
 {
-    int32_t *place = NULL, *packed = NULL, *new_place = NULL, *name = NULL;
+    int32_t *place = NULL, *packed = NULL, *new_place = NULL, *new_index = NULL;
     int32_t  rc = gr_order_apply(context, &part->local, order, &made->local, error);
 
     if (rc == GRAFT_OK) rc = sort_rows(context, &made->local, error);
     if (rc == GRAFT_OK) rc = places_of(context, order, part->local.n_rows, &place, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links->send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_place, part->halo.count, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, name, part->halo.count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, new_index, part->halo.count, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     made->part.local = made->local.view;
     GR_TRY(gr_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
-    rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, name, made, error);
-    if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, name, made, error);
+    rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, new_index, made, error);
+    if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, new_index, made, error);
     rc = gr_comm_agree(comm, rc, error);
 done:
     gr_free(context, place);
     gr_free(comm->context, packed);
     gr_free(comm->context, new_place);
-    gr_free(context, name);
+    gr_free(context, new_index);
     return rc;
 }
 
-/* Those of the halo that are gathered from, in the order they have; name[s] is what they are called then. */
-static int32_t narrow_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks, int32_t *name,
+/* Keep the vertices s of the halo that have new_index[s] != 0, in their order, and set new_index[s]. */
+static int32_t narrow_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks, int32_t *new_index,
                            struct gr_made_part *made, graft_error *error)
 {
     int64_t count = 0, to = 0;
     int32_t rc = GRAFT_OK;
 
-    for (int64_t s = 0; s < old->count; s++) count += name[s] != 0;
+    for (int64_t s = 0; s < old->count; s++) count += new_index[s] != 0;
     GR_TRY(gr_made_part_halo(context, made, n_ranks, count, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) {
-            if (name[s] == 0) continue;
+            if (new_index[s] == 0) continue;
             made->halo_place[to] = old->place[s];
-            name[s] = (int32_t)to++;
+            new_index[s] = (int32_t)to++;
         }
         made->halo_start[q + 1] = to;
     }
@@ -172,15 +172,15 @@ int32_t gr_part_first(const graft_context *context, const struct gr_part *part, 
     const graft_csr *remote = &part->remote;
     const int64_t    entries = remote->row_ptr[n_rows];
     graft_csr        like = *remote;
-    int32_t         *name = NULL, *column, rc = GRAFT_OK;
+    int32_t         *new_index = NULL, *column, rc = GRAFT_OK;
 
     like.values = NULL;
-    GR_TRY(GR_NEW(context, name, part->halo.count, error));
-    for (int64_t e = 0; e < entries; e++) name[gr_csr_column(remote, e)] = 1;
-    GR_TRY(narrow_halo(context, &part->halo, n_ranks, name, made, error));
+    GR_TRY(GR_NEW(context, new_index, part->halo.count, error));
+    for (int64_t e = 0; e < entries; e++) new_index[gr_csr_column(remote, e)] = 1;
+    GR_TRY(narrow_halo(context, &part->halo, n_ranks, new_index, made, error));
     GR_TRY(gr_csr_init(context, &made->remote, &like, n_rows, made->part.halo.count, entries, error));
     column = made->remote.col_idx;
-    for (int64_t e = 0; e < entries; e++) column[e] = name[gr_csr_column(remote, e)];
+    for (int64_t e = 0; e < entries; e++) column[e] = new_index[gr_csr_column(remote, e)];
     memcpy(made->remote.row_ptr, remote->row_ptr, (uint64_t)(n_rows + 1) * sizeof *remote->row_ptr);
     made->part.remote = made->remote.view;
     made->part.remote.values = remote->values;
@@ -188,6 +188,6 @@ int32_t gr_part_first(const graft_context *context, const struct gr_part *part, 
     made->part.local.n_rows = n_rows;
     made->part.local.n_cols = n_cols;
 done:
-    gr_free(context, name);
+    gr_free(context, new_index);
     return rc;
 }

@@ -1,6 +1,6 @@
-/* Other parts of a graph over ranks, made from what there is: in both directions, in another order, a part of the rows.
+/* Parts of a graph over ranks that are derived from another part: made symmetric, reordered, or of the first rows.
  *
- * symmetrize.c   every edge in both directions      part.c   the rest
+ * symmetrize.c   every edge in both directions      part.c   the others
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_PART_H
 #define GR_DGRAPH_PART_H
@@ -8,7 +8,7 @@
 #include "dgraph/graph.h"
 #include "halo/links.h"
 
-/** A part with arrays of its own; those that it has not are of the part that it was made from. Zeroed, it is empty. */
+/** A part with arrays of its own; the others are those of the part that it was derived from. Zeroed, it is empty. */
 struct gr_made_part {
     struct gr_part part;
     struct gr_csr  local, remote;
@@ -16,32 +16,32 @@ struct gr_made_part {
     int32_t       *halo_place;
 };
 
-/** Room for a halo of so many vertices, all arrays zero; `part` has it. \return OK; ERR_NOMEM. */
+/** Allocate the halo of made->part for `count` vertices, all zero. \return OK; ERR_NOMEM. */
 int32_t gr_made_part_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks, int64_t count,
                           graft_error *error);
 void    gr_made_part_fini(const graft_context *context, struct gr_made_part *made);
-/** Bytes of its own arrays. */
+/** The bytes of its own arrays. */
 int64_t gr_made_part_bytes(const struct gr_made_part *made);
 
-/** Every entry in both directions, once, also those between ranks. A value is that of (i, j) if it was there, else that
- *  of (j, i). Rows are sorted by column; `made` has all arrays of its own. Collective.
+/** Every edge in both directions, once, also edges between ranks. The value of (i, j) is the one that it had if the
+ *  edge existed, else the value of (j, i). Rows are sorted by column. `made` has all arrays of its own. Collective.
  * \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a rank would gather from more than INT32_MAX vertices): the same on all
  *         ranks; ERR_PEER. */
 int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                            struct gr_made_part *made, graft_error *error);
-/** Bytes that it takes at its peak, if as many edges come from others as this rank has of theirs. */
+/** The bytes that this allocates at its peak, if the rank receives as many edges as it sends. */
 int64_t gr_part_symmetrize_bytes(const struct gr_part *part);
 
-/** Each rank puts its vertices in an order: place i gets vertex order[i]. Rows are sorted by column, the halo by owner
- *  and place again; `made` has all arrays of its own. `links` are of part->halo. Collective.
- * \return OK; ERR_ARG (no permutation), ERR_NOMEM: the same on all ranks; ERR_PEER. */
+/** Each rank puts its vertices into an order: place i gets vertex order[i]. Rows are sorted by column, the halo by
+ *  owner and new place. `made` has all arrays of its own. `links` are those of part->halo. Collective.
+ * \return OK; ERR_ARG (not a permutation), ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                         struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error);
-/** Bytes that it takes at its peak. */
+/** The bytes that this allocates at its peak. */
 int64_t gr_part_reorder_bytes(const struct gr_part *part);
 
-/** The first rows, whose columns are among the first ones of their owners, of which `n_cols` are here. The halo is what
- *  these rows gather from. The local matrix and the values are those of `part`. Not collective.
+/** The first `n_rows` rows, whose local columns are among the first `n_cols` ones. The halo has the vertices that these
+ *  rows gather from. The local matrix and all values are those of `part`. Not collective.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_part_first(const graft_context *context, const struct gr_part *part, int32_t n_ranks, int64_t n_rows,
                       int64_t n_cols, struct gr_made_part *made, graft_error *error);

@@ -1,4 +1,4 @@
-/* What belongs to vertices, from slices to rank 0 and back.
+/* Routes of rows and edges from the slices to rank 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/owner.h"
 

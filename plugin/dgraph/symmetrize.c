@@ -1,14 +1,14 @@
-/* Every edge of a graph over ranks in both directions: the owner of a column is told of the rows that have it, and
- * merges these entries with those that it has.
+/* Every edge of a graph over ranks in both directions: each rank sends its cut edges to the owners of their columns,
+ * which merge the reversed edges with their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/sort.h"
 #include "dgraph/part.h"
 
-/* The entries of others that lead to the vertices of this rank, and what they are made from. */
-struct back {
+/* The cut edges in reverse: sent, and received from the other ranks. */
+struct reversed {
     struct gr_links links;
-    struct gr_csr   turned;    /* the remote matrix transposed, whose rows are sent to the owners of their vertices */
+    struct gr_csr   turned;    /* the remote matrix transposed; its rows are sent to the owners of their vertices */
     int64_t        *length;    /* [halo] edges of each row of it */
     int64_t        *length_in; /* [received rows] likewise */
     struct gr_route edges;
@@ -16,7 +16,7 @@ struct back {
     char           *value;
 };
 
-static void back_fini(const graft_context *context, struct gr_comm *comm, struct back *b)
+static void reversed_fini(const graft_context *context, struct gr_comm *comm, struct reversed *b)
 {
     gr_links_fini(comm, &b->links);
     gr_free(context, b->turned.row_ptr);
@@ -27,7 +27,7 @@ static void back_fini(const graft_context *context, struct gr_comm *comm, struct
     gr_route_fini(&b->edges);
     gr_free(comm->context, b->column);
     gr_free(comm->context, b->value);
-    *b = (struct back){ 0 };
+    *b = (struct reversed){ 0 };
 }
 
 static int64_t value_bytes(const graft_csr *csr)
@@ -35,8 +35,8 @@ static int64_t value_bytes(const graft_csr *csr)
     return csr->values != NULL ? (int64_t)gr_value_bytes(csr->value_type) : 0;
 }
 
-static int32_t turn(const graft_context *context, struct gr_comm *comm, const struct gr_part *part, struct back *b,
-                    graft_error *error)
+static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
+                             struct reversed *b, graft_error *error)
 {
     const int64_t *const start = part->halo.start;
     int32_t              rc = GRAFT_OK;
@@ -51,11 +51,11 @@ done:
     return rc;
 }
 
-static int32_t exchange(const graft_context *context, struct gr_comm *comm, const struct gr_part *part, struct back *b,
-                        graft_error *error)
+static int32_t exchange_reversed(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
+                                 struct reversed *b, graft_error *error)
 {
     const int64_t bytes = value_bytes(&part->remote);
-    int32_t       rc = turn(context, comm, part, b, error);
+    int32_t       rc = reverse_edges(context, comm, part, b, error);
 
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_links_init(context, comm, &part->halo, &b->links, error));
@@ -71,9 +71,9 @@ done:
     return rc;
 }
 
-/* The vertices of others that this rank gathers from, and those that gather from it. */
-static int32_t join_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks, const struct back *b,
-                         struct gr_made_part *made, graft_error *error)
+/* The halo of both directions: the vertices that this rank gathers from, and those that gather from it. */
+static int32_t join_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
+                         const struct reversed *b, struct gr_made_part *made, graft_error *error)
 {
     int64_t *keys = NULL, *count = NULL, total = 0, put = 0;
     int32_t  rc = GRAFT_OK;
@@ -90,8 +90,8 @@ static int32_t join_halo(const graft_context *context, const struct gr_halo *old
     }
     if (total > INT32_MAX) {
         rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                     "made symmetric, its rows gather from %lld vertices of other ranks, at most %d", (long long)total,
-                     INT32_MAX);
+                     "made symmetric, the rows of a rank gather from %lld vertices of other ranks, expected at most %d",
+                     (long long)total, INT32_MAX);
         goto done;
     }
     GR_TRY(gr_made_part_halo(context, made, n_ranks, total, error));
@@ -103,8 +103,8 @@ done:
     return rc;
 }
 
-/* The vertex of rank `q` at this place, among the halo; it is there. */
-static int64_t name_of(const struct gr_halo *halo, int32_t q, int32_t place)
+/* The index in the halo of the vertex of rank `q` at `place`, which is in the halo. */
+static int64_t halo_index(const struct gr_halo *halo, int32_t q, int32_t place)
 {
     int64_t low = halo->start[q], high = halo->start[q + 1];
 
@@ -117,9 +117,10 @@ static int64_t name_of(const struct gr_halo *halo, int32_t q, int32_t place)
     return low;
 }
 
-/* What came, as rows of this rank. It came by rank, and from each in the order of its vertices, so rows are sorted. */
-static int32_t gather_rows(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
-                           const struct back *b, const struct gr_halo *halo, struct gr_csr *rows, graft_error *error)
+/* The received edges as rows of this rank. They are in the order of ranks and of their vertices, so rows are sorted. */
+static int32_t build_received_rows(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
+                                   const struct reversed *b, const struct gr_halo *halo, struct gr_csr *rows,
+                                   graft_error *error)
 {
     const int64_t *sent = b->links.send_start;
     graft_csr      like = part->remote;
@@ -139,85 +140,86 @@ static int32_t gather_rows(const graft_context *context, const struct gr_part *p
 
         for (int64_t i = sent[q]; i < sent[q + 1]; i++)
             for (int64_t end = e + b->length_in[i]; e < end; e++)
-                gr_csr_put(rows, next[b->links.place[i]]++, name_of(halo, q, b->column[e]), &like, e);
+                gr_csr_put(rows, next[b->links.place[i]]++, halo_index(halo, q, b->column[e]), &like, e);
     }
 done:
     gr_free(context, next);
     return rc;
 }
 
-/* The entries that were there, sorted, under the names of the new halo. */
-static int32_t rename_rows(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
-                           const struct gr_csr *turned, const struct gr_halo *halo, struct gr_csr *rows,
-                           graft_error *error)
+/* The edges of this rank, sorted, with columns in the new halo. */
+static int32_t renumber_rows(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
+                             const struct gr_csr *turned, const struct gr_halo *halo, struct gr_csr *rows,
+                             graft_error *error)
 {
-    int32_t *name = NULL, *column, rc = GRAFT_OK;
+    int32_t *new_index = NULL, *column, rc = GRAFT_OK;
 
     GR_TRY(gr_csr_transpose(context, &turned->view, rows, error));
-    GR_TRY(GR_NEW(context, name, old->count, error));
+    GR_TRY(GR_NEW(context, new_index, old->count, error));
     for (int32_t q = 0; q < n_ranks; q++)
-        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) name[s] = (int32_t)name_of(halo, q, old->place[s]);
+        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++)
+            new_index[s] = (int32_t)halo_index(halo, q, old->place[s]);
     column = rows->col_idx;
-    for (int64_t e = 0; e < gr_csr_entries(&rows->view); e++) column[e] = name[column[e]];
+    for (int64_t e = 0; e < gr_csr_entries(&rows->view); e++) column[e] = new_index[column[e]];
     rows->view.n_cols = halo->count;
 done:
-    gr_free(context, name);
+    gr_free(context, new_index);
     return rc;
 }
 
-static int32_t unite(const graft_context *context, const graft_csr *there, const graft_csr *back, struct gr_csr *both,
+static int32_t unite(const graft_context *context, const graft_csr *own, const graft_csr *back, struct gr_csr *both,
                      graft_error *error)
 {
-    return gr_csr_union(context, there, back, gr_csr_union_entries(there, back), both, error);
+    return gr_csr_union(context, own, back, gr_csr_union_entries(own, back), both, error);
 }
 
-static int32_t unite_remote(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct back *b,
-                            struct gr_made_part *made, graft_error *error)
+static int32_t unite_remote(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
+                            struct reversed *b, struct gr_made_part *made, graft_error *error)
 {
-    struct gr_csr there = { 0 }, came = { 0 };
+    struct gr_csr own = { 0 }, received = { 0 };
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(join_halo(context, &part->halo, n_ranks, b, made, error));
-    GR_TRY(rename_rows(context, &part->halo, n_ranks, &b->turned, &made->part.halo, &there, error));
+    GR_TRY(renumber_rows(context, &part->halo, n_ranks, &b->turned, &made->part.halo, &own, error));
     gr_csr_fini(context, &b->turned);
-    GR_TRY(gather_rows(context, part, n_ranks, b, &made->part.halo, &came, error));
-    GR_TRY(unite(context, &there.view, &came.view, &made->remote, error));
+    GR_TRY(build_received_rows(context, part, n_ranks, b, &made->part.halo, &received, error));
+    GR_TRY(unite(context, &own.view, &received.view, &made->remote, error));
     made->part.remote = made->remote.view;
 done:
-    gr_csr_fini(context, &there);
-    gr_csr_fini(context, &came);
+    gr_csr_fini(context, &own);
+    gr_csr_fini(context, &received);
     return rc;
 }
 
 static int32_t unite_local(const graft_context *context, const graft_csr *local, struct gr_made_part *made,
                            graft_error *error)
 {
-    struct gr_csr back = { 0 }, there = { 0 };
+    struct gr_csr back = { 0 }, own = { 0 };
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_csr_transpose(context, local, &back, error));
-    GR_TRY(gr_csr_transpose(context, &back.view, &there, error)); /* for sorted rows */
-    GR_TRY(unite(context, &there.view, &back.view, &made->local, error));
+    GR_TRY(gr_csr_transpose(context, &back.view, &own, error)); /* for sorted rows */
+    GR_TRY(unite(context, &own.view, &back.view, &made->local, error));
     made->part.local = made->local.view;
 done:
     gr_csr_fini(context, &back);
-    gr_csr_fini(context, &there);
+    gr_csr_fini(context, &own);
     return rc;
 }
 
 int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                            struct gr_made_part *made, graft_error *error)
 {
-    struct back back = { 0 };
-    int32_t     rc = GRAFT_OK;
+    struct reversed back = { 0 };
+    int32_t         rc = GRAFT_OK;
 
-    GR_TRY(exchange(context, comm, part, &back, error));
+    GR_TRY(exchange_reversed(context, comm, part, &back, error));
     rc = unite_remote(context, part, comm->n_ranks, &back, made, error);
-    back_fini(context, comm, &back);
+    reversed_fini(context, comm, &back);
     if (rc == GRAFT_OK) rc = unite_local(context, &part->local, made, error);
     rc = gr_comm_agree(comm, rc, error);
 done:
-    back_fini(context, comm, &back);
+    reversed_fini(context, comm, &back);
     return rc;
 }
 

@@ -259,7 +259,7 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
     add_passes(&s, &w, sample);
     snprintf(name, 256, "%d ranks, %lld vertices, %s, slices %s, partition %s, cover %s, %s", n_ranks, (long long)n,
              dtype == GRAFT_F64 ? "double" : "float", slicings[s.slicing], partitions[partition], s.cover,
-             weighted ? "weighted" : "not weighted");
+             weighted ? "weighted" : "unweighted");
     words = run(&s, n_ranks);
     if (words == NULL) words = check_rows(&w, &s, n_ranks);
     for (int i = 0; i < s.n_passes && words == NULL; i++) {

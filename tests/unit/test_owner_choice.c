@@ -221,7 +221,7 @@ static int32_t large_body(struct rank *r)
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
     TRY(gr_owner_find(&g, &slice, &r->error));
-    if (strstr(g.partition, "auto: stream, slice by slice, for the graph has 4 vertices and 2147483649 entries") ==
+    if (strstr(g.partition, "auto: stream, slice by slice, because the graph has 4 vertices and 2147483649 entries") ==
         NULL)
         rank_blame(r, "it says %s", g.partition);
     if (owner[0] < 0 || owner[0] > 1 || owner[1] < 0 || owner[1] > 1) rank_blame(r, "vertices without owners");
@@ -441,7 +441,7 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     s = spread_of(graph, "hash");
     expect(&s, 4, GRAFT_ERR_FORMAT, "is a partition in 3 parts, expected 4", "another number of ranks");
     s.owner = owner;
-    expect(&s, 4, GRAFT_OK, "partition: by the host", "not looked at where the host says who owns what");
+    expect(&s, 4, GRAFT_OK, "partition: given by the host", "not looked at where the host says who owns what");
     damage(70);
     s = spread_of(graph, "hash");
     expect(&s, 3, GRAFT_ERR_FORMAT, "is damaged: its CRC32C", "a damaged file");

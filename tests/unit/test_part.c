@@ -1,0 +1,165 @@
+/* The part of a graph on each rank is valid however it was made, and what is not valid is recognized.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dgraph/part.h"
+#include "harness/spread.h"
+#include "harness/tap.h"
+
+#include <string.h>
+
+static int expect_valid(struct rank *r, const struct gr_part *part, const char *name)
+{
+    const int valid = gr_part_is_valid(part, r->n_ranks, r->rank);
+
+    if (!valid) rank_blame(r, "%s: the part is not valid", name);
+    return valid;
+}
+
+/* An order that is neither the given one nor sorted: every third vertex first. */
+static void shuffle(int64_t *order, int64_t n)
+{
+    int64_t put = 0;
+
+    for (int64_t first = 2; first >= 0; first--)
+        for (int64_t v = first; v < n; v += 3) order[put++] = v;
+}
+
+static int32_t make_parts(struct rank *r, graft_graph *graph, int64_t *order)
+{
+    struct gr_made_part both = { 0 }, ordered = { 0 }, first = { 0 };
+    struct gr_links     links = { 0 };
+    const int64_t       n = graph->n_owned, edges = gr_csr_entries(&graph->part.local);
+    int32_t             rc;
+
+    expect_valid(r, &graph->part, "created");
+    GR_TRY(gr_part_symmetrize(r->context, graph->comm, &graph->part, &both, &r->error));
+    if (expect_valid(r, &both.part, "symmetrized") && gr_csr_entries(&both.part.local) < edges)
+        rank_blame(r, "symmetrizing has removed edges");
+    shuffle(order, n);
+    GR_TRY(gr_links_init(r->context, graph->comm, &both.part.halo, &links, &r->error));
+    GR_TRY(gr_part_reorder(r->context, graph->comm, &both.part, &links, order, &ordered, &r->error));
+    if (expect_valid(r, &ordered.part, "reordered") && ordered.part.halo.count != both.part.halo.count)
+        rank_blame(r, "reordering has changed the halo");
+    for (int64_t rows = n; rows >= 0; rows = rows > 0 ? rows / 2 : -1) {
+        GR_TRY(gr_part_first(r->context, &ordered.part, r->n_ranks, rows, n, &first, &r->error));
+        expect_valid(r, &first.part, "first rows");
+        gr_made_part_fini(r->context, &first);
+    }
+done:
+    gr_links_fini(graph->comm, &links);
+    gr_made_part_fini(r->context, &first);
+    gr_made_part_fini(r->context, &ordered);
+    gr_made_part_fini(r->context, &both);
+    return rc;
+}
+
+static int32_t make_all(struct rank *r)
+{
+    const struct spread *s = r->all->arg;
+    graft_graph         *graph = NULL;
+    int64_t             *order = calloc((size_t)s->graph->n_rows + 1, sizeof *order);
+    int32_t              rc = spread_setup(r, s);
+
+    if (rc == GRAFT_OK) rc = spread_graph(r, s, &graph);
+    if (rc == GRAFT_OK) rc = make_parts(r, graph, order);
+    gr_graph_destroy(graph);
+    free(order);
+    return rc;
+}
+
+static void test_valid(const graft_csr *graph, int32_t n_ranks, enum slicing slicing, const char *partition)
+{
+    struct spread s = { .graph = graph,
+                        .dtype = GRAFT_F32,
+                        .slicing = slicing,
+                        .partition = partition,
+                        .cover = "hybrid",
+                        .threads = "1" };
+    struct ranks  ranks;
+    const char   *fault = NULL;
+
+    ranks_init(&ranks, n_ranks, 60, make_all, &s);
+    ranks_run(&ranks);
+    for (int32_t p = 0; p < n_ranks && fault == NULL; p++)
+        if (ranks.at[p].rc != GRAFT_OK) fault = ranks.at[p].error.message;
+    ok(fault == NULL, "%d ranks, %s: all parts are made%s%s", n_ranks, partition, fault != NULL ? ": " : "",
+       fault != NULL ? fault : "");
+    fault = ranks_fini(&ranks);
+    ok(fault == NULL, "%d ranks, %s: and valid%s%s", n_ranks, partition, fault != NULL ? ": " : "",
+       fault != NULL ? fault : "");
+}
+
+/* A part of rank 1 of 3 with two rows, one edge of its own and three of others. */
+struct small {
+    int64_t        local_ptr[3], remote_ptr[3], start[4];
+    int32_t        local_col[1], remote_col[3], place[3];
+    struct gr_part part;
+};
+
+static void small_init(struct small *s)
+{
+    *s = (struct small){ .local_ptr = { 0, 0, 1 },
+                         .remote_ptr = { 0, 2, 3 },
+                         .start = { 0, 1, 1, 3 },
+                         .local_col = { 1 },
+                         .remote_col = { 2, 0, 1 },
+                         .place = { 5, 2, 7 } };
+    s->part.local = (graft_csr){ .size = sizeof s->part.local,
+                                 .index_type = GRAFT_I32,
+                                 .n_rows = 2,
+                                 .n_cols = 2,
+                                 .row_ptr = s->local_ptr,
+                                 .col_idx = s->local_col };
+    s->part.remote = s->part.local;
+    s->part.remote.n_cols = 3;
+    s->part.remote.row_ptr = s->remote_ptr;
+    s->part.remote.col_idx = s->remote_col;
+    s->part.halo = (struct gr_halo){ 3, s->start, s->place };
+}
+
+#define expect_invalid(change, name)                                                                                   \
+    do {                                                                                                               \
+        struct small s;                                                                                                \
+        small_init(&s);                                                                                                \
+        s.change;                                                                                                      \
+        ok(!gr_part_is_valid(&s.part, 3, 1), "not valid: %s", name);                                                   \
+    } while (0)
+
+static void test_invalid(void)
+{
+    struct small small;
+
+    small_init(&small);
+    ok(gr_part_is_valid(&small.part, 3, 1), "a small part is valid");
+    ok(!gr_part_is_valid(&small.part, 3, 2), "not valid: a halo with vertices of this rank");
+    expect_invalid(local_ptr[0] = 1, "row pointers that do not begin with 0");
+    expect_invalid(remote_ptr[1] = 4, "row pointers that fall");
+    expect_invalid(local_col[0] = 2, "a local column out of range");
+    expect_invalid(remote_col[1] = -1, "a negative column");
+    expect_invalid(remote_col[0] = 3, "a column beyond the halo");
+    expect_invalid(start[3] = 2, "starts that end before the halo");
+    expect_invalid(start[2] = 0, "starts that fall");
+    expect_invalid(place[2] = 2, "a vertex that is twice in the halo");
+    expect_invalid(place[1] = 8, "a halo that is not sorted");
+    expect_invalid(place[0] = -1, "a negative place");
+    expect_invalid(part.remote.n_rows = 1, "matrices of different heights");
+    expect_invalid(part.halo.count = 2, "a halo of another size than the remote matrix");
+}
+
+int main(void)
+{
+    static const char *const      partitions[] = { "block", "hash", "stream", "given" };
+    const struct sample_csr_shape shape = { 400, 400, GRAFT_I64, GRAFT_F32, 0, 1 };
+    struct sample                 sample = { 11 };
+    struct sample_csr             graph;
+
+    sample_csr_init_shape(&graph, &sample, &shape);
+    for (int i = 0; i < 4; i++) {
+        test_valid(&graph.csr, 1, SLICE_EVEN, partitions[i]);
+        test_valid(&graph.csr, 2, SLICE_LAST, partitions[i]);
+        test_valid(&graph.csr, 5, SLICE_ODD, partitions[i]);
+        test_valid(&graph.csr, 8, SLICE_EVEN, partitions[i]);
+    }
+    sample_csr_fini(&graph);
+    test_invalid();
+    return done();
+}
