@@ -41,7 +41,7 @@ typedef struct graft_option {
     int32_t     live;    /**< 1: read at every call; 0: read when an object (a trainer) is created */
     const char *key;     /**< such as "mxm.kernel" */
     const char *type;    /**< "integer", "number", "text", "yes|no", or the choices: "adam|sgd" */
-    const char *initial; /**< the value when nobody set one */
+    const char *initial; /**< the default value */
     const char *range;   /**< such as "1..64", "0.." or "[0..1)"; empty if the type says it all */
     const char *value;   /**< the value now; valid until the next set() of this key */
     const char *help;    /**< one line */

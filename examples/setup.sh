@@ -109,7 +109,7 @@ find_tool() {
     fi
 }
 
-# Tell a build of an older checkout what options there are now.
+# Reconfigure the build of an older checkout if there are new options.
 learn_options() {
     [ "$graft_root/meson_options.txt" -nt "$graft_build/build.ninja" ] || return 0
     quietly "$meson" setup --reconfigure "$graft_build" "$graft_root"

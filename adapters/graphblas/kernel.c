@@ -243,14 +243,14 @@ static GrB_Info lend_a(GrB_Matrix *matrix, GrB_Type type, const struct prepared 
 {
     GrB_Index      *row_ptr = (GrB_Index *)(uintptr_t)csr->row_ptr;
     GrB_Index      *columns = (GrB_Index *)(uintptr_t)(p->columns != NULL ? p->columns : csr->col_idx);
-    void           *lent = (void *)(uintptr_t)values;
+    void           *borrowed = (void *)(uintptr_t)values;
     const GrB_Index entries = row_ptr[csr->n_rows];
     GrB_Info        info = GrB_Matrix_new(matrix, type, (GrB_Index)csr->n_rows, (GrB_Index)csr->n_cols);
 
     if (info == GrB_SUCCESS) {
-        info =
-            GxB_Matrix_pack_CSR(*matrix, &row_ptr, &columns, &lent, ((GrB_Index)csr->n_rows + 1) * sizeof *csr->row_ptr,
-                                entries * sizeof *p->columns, values_bytes, iso, false, NULL);
+        info = GxB_Matrix_pack_CSR(*matrix, &row_ptr, &columns, &borrowed,
+                                   ((GrB_Index)csr->n_rows + 1) * sizeof *csr->row_ptr, entries * sizeof *p->columns,
+                                   values_bytes, iso, false, NULL);
     }
     if (info != GrB_SUCCESS) GrB_Matrix_free(matrix);
     return info;
@@ -451,11 +451,11 @@ static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_d
     const GrB_Index b_bytes = (GrB_Index)(args->b->n_rows * args->b->n_cols) * (args->b->dtype == GRAFT_F32 ? 4 : 8);
     GrB_Matrix      b = NULL;
     GrB_Index       bytes;
-    void           *lent = b_data, *back = NULL;
+    void           *borrowed = b_data, *back = NULL;
     bool            iso;
     GrB_Info        info = new_dense(&b, args->b->dtype, args->b->n_rows, args->b->n_cols), taken;
 
-    if (info == GrB_SUCCESS) info = GxB_Matrix_pack_FullR(b, &lent, b_bytes, false, NULL);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_pack_FullR(b, &borrowed, b_bytes, false, NULL);
     if (info != GrB_SUCCESS) {
         GrB_Matrix_free(&b);
         return foreign(error, info, "packing B");

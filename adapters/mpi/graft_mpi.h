@@ -352,20 +352,20 @@ GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
 GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, graft_transport *out, graft_error *error)
 {
     MPI_Comm   copy = MPI_COMM_NULL;
-    graft_host lent;
+    graft_host functions;
     graft_mpi *m;
     int32_t    rc = graft_mpi_check(&comm, error);
     int        native;
 
     if (rc < 0) return rc;
-    memset(&lent, 0, sizeof lent);
-    if (host != NULL) lent = *host;
+    memset(&functions, 0, sizeof functions);
+    if (host != NULL) functions = *host;
     native = MPI_Comm_dup(comm, &copy);
     if (native != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, native, "MPI_Comm_dup failed");
     MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
-    m = (graft_mpi *)graft_mpi_allocate(&lent, sizeof *m);
+    m = (graft_mpi *)graft_mpi_allocate(&functions, sizeof *m);
     if (m != NULL) {
-        m->host = lent;
+        m->host = functions;
         m->comm = copy;
         m->keyval = MPI_KEYVAL_INVALID;
     }

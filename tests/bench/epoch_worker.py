@@ -83,6 +83,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     try:
         told = main()
-    except Exception as error:  # whatever keeps a foreign package from working is for the parent to tell
+    except Exception as error:  # the parent reports whatever keeps a foreign package from working
         told = {"failed": f"{type(error).__name__}: {error}"}
     print(json.dumps(told), file=out, flush=True)

@@ -284,7 +284,7 @@ def main():
     try:
         kinds = {"graft": Graft, "torch": Torch, "pyg": Pyg, "torch_scatter": TorchScatter, "dgl": Dgl}
         system = kinds[name](Problem(folder, int(width), int(threads)))
-    except Exception as error:  # whatever keeps a foreign package from working is for the parent to tell
+    except Exception as error:  # the parent reports whatever keeps a foreign package from working
         print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=out, flush=True)
         return
     print(json.dumps({"version": system.version, "lines": list(system.lines)}), file=out, flush=True)

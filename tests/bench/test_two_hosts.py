@@ -38,15 +38,15 @@ def test_table(result):
 
 
 def test_wire():
-    """Of this graph the cover saves too little to be seen among acknowledgements, and few bits enough."""
+    """On this graph a cover saves fewer bytes than acknowledgements need, and quantization saves more."""
     rows = table(measure("--compare", "halo.bits=32", "halo.bits=4", "--agree", "1"))
-    ok(len(rows) == 2 and float(rows[1][3]) < 0.9 * float(rows[0][3]), "and fewer where rows have few bits", rows)
+    ok(len(rows) == 2 and float(rows[1][3]) < 0.9 * float(rows[0][3]), "and fewer if rows are quantized", rows)
 
 
 def test_disagreement():
     result = measure("--compare", "seed=1", "seed=2")
     ok(result.returncode == 1 and "seed=2: losses are" in result.stderr,
-       "runs that come to something else are told", result.stdout, result.stderr)
+       "runs with other results are reported", result.stdout, result.stderr)
 
 
 def main():
