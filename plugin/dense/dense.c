@@ -116,7 +116,7 @@ static void gemm_row(const graft_gemm *g, int64_t i)
 static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
 {
     (void)state, (void)error;
-#pragma omp parallel num_threads(g->threads) if (g->threads > 1)
+#pragma omp parallel num_threads(g->threads)
     {
         gr_team_begin(g->times);
 #pragma omp for schedule(static) nowait

@@ -3,9 +3,9 @@
 #ifndef GR_IO_FOLDER_H
 #define GR_IO_FOLDER_H
 
+#include "comm/collective.h"
 #include "io/npy.h"
 #include "io/vertices.h"
-#include "comm/collective.h"
 
 enum gr_part {
     GR_PART_GRAPH,

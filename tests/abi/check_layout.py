@@ -64,7 +64,7 @@ def differences(golden, now):
 
 def padding(rows):
     """Bytes of a struct that belong to no field."""
-    end, owner = 0, None
+    end, owner, total = 0, None, 0
     for name, offset, size in rows + [["end", "0", "0"]]:
         if "." in name:
             if int(offset) != end:

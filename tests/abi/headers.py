@@ -3,7 +3,6 @@
 import glob
 import os
 import re
-import sys
 from dataclasses import dataclass
 
 import sources

@@ -4,7 +4,6 @@
 import os
 import re
 import subprocess
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 from train_host import TIMEOUT, base, data, program

@@ -35,3 +35,12 @@ def blank_out(text, literals=True):
 
 def line_of(text, position):
     return text.count("\n", 0, position) + 1
+
+
+def documents(root):
+    """The documents of the tree, relative to the root."""
+    found = [name for name in os.listdir(root) if name.endswith(".md")]
+    for folder in FOLDERS + (".github",):
+        for path, _, names in os.walk(os.path.join(root, folder)):
+            found += [os.path.relpath(os.path.join(path, name), root) for name in names if name.endswith(".md")]
+    return sorted(found)

@@ -21,7 +21,8 @@ ROOMS = {
     "spmm": ["graph", "kernel", "cover", "codec", "comm", "halo", "dgraph", "adaptive", "partition"],
     "model": ["kernel", "dense", "edge", "graph", "halo", "dgraph", "spmm", "parallel", "train"],
     "parallel": ["model", "kernel", "spmm", "halo", "comm", "dgraph", "adaptive"],
-    "train": ["kernel", "dense", "edge", "graph", "comm", "halo", "dgraph", "spmm", "adaptive", "model", "parallel"],
+    "train": ["kernel", "dense", "edge", "graph", "codec", "comm", "halo", "dgraph", "spmm", "adaptive", "model",
+              "parallel"],
 }
 PARTS = [
     (r"abi/", ["abi"]),

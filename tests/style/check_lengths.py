@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Sizes to feel at home in: check_lengths.py ROOT. Lines of at most 120 columns, files of 600 lines (abi/: 250),
-function bodies of 100 lines."""
+function bodies of 100 lines. Rooms of the plugin with less than 500 lines or more than 3,000 are named."""
+import collections
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ import sources
 import tap
 
 MAX_COLUMNS, MAX_LINES, MAX_ABI_LINES, MAX_BODY = 120, 600, 250, 100
+ROOM_LINES = range(500, 3001)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 TEXT_ENDINGS = sources.ENDINGS + (".py", ".sh", ".build", ".map")
 
@@ -61,6 +63,16 @@ def long_functions(path, text):
             yield f"{path}:{line}: {name}() has {lines} lines, at most {MAX_BODY}"
 
 
+def show_odd_rooms(texts):
+    rooms = collections.Counter()
+    for path, text in texts.items():
+        if path.startswith("plugin/") and path.count("/") > 1 and path.endswith(sources.ENDINGS):
+            rooms[path.split("/")[1]] += text.count("\n")
+    for room, lines in sorted(rooms.items()):
+        if lines not in ROOM_LINES:
+            print(f"# room {room} has {lines} lines; from {ROOM_LINES[0]} to {ROOM_LINES[-1]} feel at home")
+
+
 def check_counter():
     """The counter of lines itself, on a function of known length."""
     text = "struct s {\n int a;\n};\n#define F() {\n/* f() { */\nstatic int f(int x)\n{\n"
@@ -81,6 +93,7 @@ def main():
     bodies = [fault for path, text in code.items() for fault in long_functions(path, text)]
     tap.ok(not bodies, f"functions have at most {MAX_BODY} lines", *bodies)
     tap.ok(sum(len(list(functions(text))) for text in code.values()) > 100, "functions are found at all")
+    show_odd_rooms(texts)
     check_counter()
     tap.done()
 

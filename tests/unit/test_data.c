@@ -46,6 +46,7 @@ static void check_variants(void)
 {
     static const int64_t wide[2][4] = { { 5, 0, 5, 5 }, { 0, 5, 0, 0 } };
     static const uint8_t targets[2][3] = { { 1, 0, 1 }, { 0, 0, 0 } };
+    /* clang-format off */
     static const struct {
         const char *what, *header;
         int         version;
@@ -56,6 +57,7 @@ static void check_variants(void)
         { "another order of keys", "{'shape': (2, 1), 'fortran_order': False, 'descr': '<i4'}", 1 },
         { "other quotes and blanks", " {\"descr\":\"<i4\" ,\n 'fortran_order' :False,\t'shape':( 2,1 ,) , } ", 1 },
     };
+    /* clang-format on */
     static const int32_t edge[2] = { 1, 0 };
     graft_data          *out;
 
@@ -77,7 +79,8 @@ static void check_variants(void)
     if (ok(out != NULL, "several classes at once are read")) {
         const graft_dataset *set = data->view(out);
         ok(set->n_vertices == 2 && set->n_classes == 3 && set->labels == NULL &&
-               memcmp(set->targets, targets, sizeof targets) == 0, "targets");
+               memcmp(set->targets, targets, sizeof targets) == 0,
+           "targets");
         ok(set->features == NULL && set->sparse_features == NULL && set->split == NULL && set->n_features == 0,
            "what is not there is NULL");
     }
@@ -114,6 +117,7 @@ static void check_npy_refusals(void)
 {
 #define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }"
 #define SHAPE(shape) DICT("<f4", "False", shape)
+    /* clang-format off */
     static const struct {
         const char *what, *header, *words[3];
     } cases[] = {
@@ -148,6 +152,7 @@ static void check_npy_refusals(void)
         { "an empty header", "", { "'{'" } },
         { "a header of control characters", "\1\2\3", { "'?'", "'{'" } },
     };
+    /* clang-format on */
 #undef SHAPE
     static const float features[12] = { 0 };
 
@@ -175,6 +180,7 @@ static void check_npy_refusals(void)
 /** Contents that no header shows. */
 static void check_content_refusals(void)
 {
+    /* clang-format off */
     static const struct {
         const char *what, *file, *descr, *shape;
         union {
@@ -232,6 +238,7 @@ static void check_content_refusals(void)
           { "9223372036854775807 rows" } },
         { "a shape of fewer rows", "features_csr_shape.npy", "<i8", "(2,)", { .i8 = { -1, 3 } }, 16, { "-1 rows" } },
     };
+    /* clang-format on */
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int sparse = strncmp(cases[i].file, "features_csr", 12) == 0;

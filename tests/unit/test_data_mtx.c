@@ -9,6 +9,7 @@ static struct data_folder folder;
 static void check_mtx(void)
 {
 #define BANNER(words) "%%MatrixMarket matrix coordinate " words "\n"
+    /* clang-format off */
     static const struct {
         const char *what, *text, *expected;
     } cases[] = {
@@ -27,6 +28,7 @@ static void check_mtx(void)
         { "no entries", BANNER("real general") "2 2 0\n", "2:" },
         { "no vertices", BANNER("real general") "0 0 0", "0:" },
     };
+    /* clang-format on */
     graft_data *out;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -60,7 +62,7 @@ static void check_random(void)
     for (int is_symmetric = 0; is_symmetric < 2; is_symmetric++) {
         float *expected = is_symmetric ? symmetric : general;
         int    used = snprintf(text, sizeof text, "%%%%MatrixMarket matrix coordinate real %s\n%d %d %d\n",
-                               is_symmetric ? "symmetric" : "general", N, N, ENTRIES);
+                            is_symmetric ? "symmetric" : "general", N, N, ENTRIES);
 
         for (int i = 0; i < ENTRIES; i++) {
             int row, col;
@@ -122,6 +124,7 @@ static void check_order_of_sums(void)
 
 static void check_mtx_refusals(void)
 {
+    /* clang-format off */
     static const struct {
         const char *what, *text, *words[3];
     } cases[] = {
@@ -171,6 +174,7 @@ static void check_mtx_refusals(void)
         { "a broken integer", BANNER("integer general") "3 3 1\n1 1 1.5\n", { "line 3", "'1.5'", "integer" } },
         { "a sum beyond float", BANNER("real general") "3 3 2\n1 2 3e38\n1 2 3e38\n", { "row 0, column 1", "float" } },
     };
+    /* clang-format on */
 
     folder_clear(&folder);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -11,7 +11,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import sys
 
 from train_host import MODEL, N, N_CLASSES, N_FEATURES, base, data, refused, run, write_npy
 from tap import done, ok, skip

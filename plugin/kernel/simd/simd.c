@@ -330,7 +330,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     while (r.strip > 64 && p->list.n_tasks * ((width + r.strip - 1) / r.strip) < 8 * args->threads) r.strip /= 2;
     n_strips = (width + r.strip - 1) / r.strip;
     n_parts = told && n_strips == 0 ? 1 : n_strips; /* rows without columns are told of too */
-#pragma omp parallel num_threads(args->threads) if (args->threads > 1)
+#pragma omp parallel num_threads(args->threads)
     {
         gr_team_begin(args->times);
 #pragma omp for schedule(dynamic, 1) nowait
