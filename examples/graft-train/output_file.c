@@ -15,7 +15,7 @@ static int32_t write_failed(const struct output_file *file, graft_error *error)
     return problem_errno(error, "write", file->path);
 }
 
-/** mkstemp() lets nobody but the owner read; a result file has the rights that the user's mask gives to any file. */
+/** Set the permissions of the user's mask: mkstemp() creates files that only the owner can read. */
 static int open_temporary(char *name)
 {
     const mode_t mask = umask(0);

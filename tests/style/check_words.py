@@ -28,7 +28,8 @@ INSTEAD = {
 PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in INSTEAD), re.IGNORECASE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 # Folders without such words. A folder that has become clean is added here.
-CLEAN = ["CHANGELOG.md", "README.md", "plugin/cover", "plugin/entry"]
+CLEAN = [".github", "CHANGELOG.md", "README.md", "abi", "adapters", "examples", "plugin/cover", "plugin/dgraph",
+         "plugin/entry"]
 
 
 def instead_of(found):
