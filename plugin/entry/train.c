@@ -3,7 +3,7 @@
 #include "entry/entry.h"
 
 #include "io/data.h"
-#include "model/model.h"
+#include "train/train.h"
 
 static int32_t data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
 {
@@ -136,7 +136,7 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
     graft_span     ours = { .size = sizeof ours };
     int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " span", error);
 
-    if (rc == GRAFT_OK) rc = gr_profile_span(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_span(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(span, &ours, sizeof ours, "span", &call.error);
     return gr_call_end(&call, rc);
 }
@@ -147,7 +147,7 @@ static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_le
     graft_ledger_item ours = { .size = sizeof ours };
     int32_t           rc = begin(&call, trainer, GRAFT_TRAIN_ID " ledger_item", error);
 
-    if (rc == GRAFT_OK) rc = gr_ledger_item(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_ledger_item(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
     return gr_call_end(&call, rc);
 }

@@ -5,19 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum gr_model_kind kind_of(const char *name)
+int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 {
-    int kind = 0;
+    const int averaged = config->kind->attends && l + 1 == config->n_layers;
 
-    while (strcmp(gr_layer_kinds[kind].name, name) != 0) kind++;
-    return (enum gr_model_kind)kind;
+    return config->width[l + 1] * (averaged ? config->heads : 1);
 }
 
 /* Whether the elements of all arrays can be counted: none has more rows than there are vertices, nor more columns than
  * the widest of features, layers and classes for all heads; and a sum of several, in bytes, is to be told too. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
 {
-    const int64_t heads = config->kind == GR_MODEL_GAT ? config->heads : 1;
+    const int64_t heads = config->kind->attends ? config->heads : 1;
     int64_t       widest = heads;
 
     if (data->n_classes > INT32_MAX / heads) {
@@ -36,7 +35,7 @@ static int32_t check_sizes(const graft_dataset *data, const struct gr_config *co
 
 static int32_t check_heads(const struct gr_config *config, graft_error *error)
 {
-    for (int32_t l = 1; l < config->n_layers && config->kind == GR_MODEL_GAT; l++) {
+    for (int32_t l = 1; l < config->n_layers && config->kind->attends; l++) {
         if (config->width[l] % config->heads == 0) continue;
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hidden' makes layer %d of gat %lld wide, which is no multiple of option 'heads', %lld",
@@ -63,8 +62,9 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     int32_t rc = GRAFT_OK;
 
     memset(config, 0, sizeof *config);
-    config->kind = kind_of(gr_option_text(context, GR_OPTION_MODEL));
+    config->kind = gr_model_kind(gr_option_text(context, GR_OPTION_MODEL));
     config->n_layers = (int32_t)gr_option_integer(context, GR_OPTION_LAYERS);
+    config->gathers_from = config->kind->gathers ? 0 : config->n_layers;
     config->width[0] = data->n_features;
     GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, config->n_layers - 1, config->width + 1, error));
     config->width[config->n_layers] = data->n_classes;
@@ -84,9 +84,8 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     config->decay_first_only = gr_option_is(context, GR_OPTION_WEIGHT_DECAY_LAYERS, "first");
     config->adam = gr_option_is(context, GR_OPTION_OPTIMIZER, "adam");
     config->symmetrize = gr_option_is(context, GR_OPTION_SYMMETRIZE, "yes");
-    config->self_loops =
-        gr_option_is(context, GR_OPTION_SELF_LOOPS, "yes") ||
-        (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && gr_layer_kinds[config->kind].self_loops);
+    config->self_loops = gr_option_is(context, GR_OPTION_SELF_LOOPS, "yes") ||
+                         (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && config->kind->self_loops);
     config->normalize_features = gr_option_is(context, GR_OPTION_NORMALIZE_FEATURES, "yes");
     config->row_masks = gr_option_is(context, GR_OPTION_ROW_MASKS, "yes");
     config->recompute = gr_option_is(context, GR_OPTION_RECOMPUTE, "yes");

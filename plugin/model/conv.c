@@ -1,104 +1,151 @@
 /* Layers Z = H W_self + agg(H) W_neigh + b, of which mlp has the first half and gcn the second.
  * agg(H) = diag(left) A diag(right) H.
+ *
+ * sage   Hamilton et al. 2017, algorithm 1, with means      gcn   Kipf and Welling 2017, eq. 2
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/model.h"
+#include "model/run.h"
 
-int32_t gr_conv_init(graft_trainer *t, int32_t l, graft_error *error)
+static void conv_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
-    struct gr_layer *layer = &t->layers[l];
-
-    (void)error;
-    layer->self = gr_parameter_find(t, l, t->config.kind == GR_MODEL_MLP ? "weight" : "weight_self");
-    layer->neigh = gr_parameter_find(t, l, t->config.kind == GR_MODEL_GCN ? "weight" : "weight_neigh");
-    layer->bias = gr_parameter_find(t, l, "bias");
-    layer->aggregate_first = gr_layer_aggregates_first(t, l);
-    if (layer->neigh != NULL && layer->aggregate_first) layer->count[GR_ARRAY_GATHERED] = t->n * layer->in;
-    return GRAFT_OK;
+    a->aggregate_first = a->layer->neigh != NULL && gr_layer_aggregates_first(run, a->index);
+    if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * a->layer->in;
 }
 
-static struct gr_operand first_rows(struct gr_operand x, int64_t rows)
+/* The rows of the destinations, which are the first ones of the sources. */
+static struct gr_operand own_rows(const struct gr_activations *a, struct gr_operand x)
 {
-    x.rows = rows;
+    x.rows = a->block->n_dst;
     return x;
 }
 
-int32_t gr_conv_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+static int32_t conv_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    return layer->neigh != NULL && layer->aggregate_first ? gr_layer_gather(t, layer, x, error) : GRAFT_OK;
+    return a->aggregate_first ? gr_layer_gather(run, a, x, 0, error) : GRAFT_OK;
 }
 
-int32_t gr_conv_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
-                        graft_error *error)
+static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
+                            graft_error *error)
 {
-    const struct gr_operand product = gr_dense_operand(t->scratch, layer->out, layer->rows_in);
-    const struct gr_operand own = first_rows(x, layer->rows_out);
-    const int               add = layer->self != NULL;
-    int32_t                 rc = GRAFT_OK;
+    const struct gr_layer *layer = a->layer;
+    const struct gr_block *block = a->block;
+    const int              add = layer->self != NULL;
+    struct gr_sum          sum;
+    int32_t                rc = GRAFT_OK;
 
-    if (layer->neigh == NULL) return gr_product_rows(t, own, layer->self, 0, rows, error);
-    if (add) GR_TRY(gr_product(t, own, layer->self, 0, NULL, layer->z, error));
-    if (layer->aggregate_first)
-        return gr_product_rows(t, gr_layer_gathered(layer), layer->neigh, (float)add, rows, error);
-    GR_TRY(gr_product(t, x, layer->neigh, 0, t->right, t->scratch, error));
-    GR_TRY(
-        gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, t->left, product, layer->out, add, layer->z }, error));
-    gr_layer_rows_forward(t, rows);
+    if (layer->neigh == NULL) return gr_product_rows(run, own_rows(a, x), layer->self, 0, rows, error);
+    if (add) GR_TRY(gr_product(run, own_rows(a, x), layer->self, 0, NULL, a->z, error));
+    if (a->aggregate_first) return gr_product_rows(run, gr_layer_gathered(a), layer->neigh, (float)add, rows, error);
+    GR_TRY(gr_product(run, x, layer->neigh, 0, block->right, run->scratch, error));
+    sum = gr_sum_of(a, GR_FORWARD, block->left, run->scratch, layer->out, add, a->z);
+    GR_TRY(gr_aggregate(run, &sum, error));
+    gr_layer_rows_forward(run, rows);
 done:
     return rc;
 }
 
-/* Through what was gathered first. dx is written there, so that the vertex itself comes behind. */
-static int32_t backward_gathered(graft_trainer *t, struct gr_layer *layer, const float *g, float *dx,
+/* Backward where the input was aggregated first. The sum writes dx, so the part of the vertex itself is added after. */
+static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                                  graft_error *error)
 {
-    const struct gr_operand gradient = gr_dense_operand(t->scratch, layer->in, layer->rows_out);
-    int32_t                 rc = GRAFT_OK;
+    const struct gr_layer *layer = a->layer;
+    const struct gr_block *block = a->block;
+    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, run->scratch, layer->in, 0, dx);
+    int32_t                rc = GRAFT_OK;
 
-    GR_TRY(gr_product_weight_gradient(t, gr_layer_gathered(layer), g, 0, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), g, 0, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
-    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->neigh, 0, t->left, t->scratch, error));
-    GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->in, 0, dx }, error));
-    if (layer->self != NULL) rc = gr_product_input_gradient(t, g, layer->rows_out, layer->self, 1, NULL, dx, error);
+    GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->scratch, error));
+    GR_TRY(gr_aggregate(run, &sum, error));
+    if (layer->self != NULL) rc = gr_product_input_gradient(run, g, block->n_dst, layer->self, 1, NULL, dx, error);
 done:
     return rc;
 }
 
-/* Through what was transformed first. g is spoiled, so that the vertex itself comes before. */
-static int32_t backward_transformed(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
-                                    graft_error *error)
-{
-    const struct gr_operand gradient = gr_dense_operand(g, layer->out, layer->rows_out);
-    const int               add = layer->self != NULL;
-    int32_t                 rc = GRAFT_OK;
-
-    if (add && dx != NULL) {
-        GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, NULL, dx, error));
-        gr_layer_clear_rest(t, layer, dx, layer->in);
-    }
-    if (t->left != NULL) gr_layer_scale(t, gradient, t->left, 0, g, layer->out);
-    GR_TRY(gr_product_gather(t, layer, &(struct gr_sum){ GR_SCATTER, t->right, gradient, layer->out, 0, t->scratch },
-                             error));
-    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, 0, layer->neigh, error));
-    if (dx != NULL)
-        rc = gr_product_input_gradient(t, t->scratch, layer->rows_in, layer->neigh, (float)add, NULL, dx, error);
-done:
-    return rc;
-}
-
-int32_t gr_conv_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
-                         graft_error *error)
+/* The part of the vertex itself, where it comes first: all other rows of dx are zero. */
+static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (layer->self != NULL)
-        GR_TRY(gr_product_weight_gradient(t, first_rows(x, layer->rows_out), g, 0, layer->self, error));
-    if (layer->neigh == NULL) { /* rows_in are rows_out */
-        if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_out, layer->self, 0, NULL, dx, error);
-    } else if (layer->aggregate_first) {
-        rc = backward_gathered(t, layer, g, dx, error);
+    GR_TRY(gr_product_input_gradient(run, g, a->block->n_dst, a->layer->self, 0, NULL, dx, error));
+    if (a->block->n_dst < a->block->n_src || a->layer->neigh != NULL)
+        gr_layer_clear_rest(run, a->block, dx, a->layer->in);
+done:
+    return rc;
+}
+
+/* Backward where the input was transformed first. g is overwritten, so the part of the vertex itself comes before. */
+static int32_t backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
+                                    float *dx, graft_error *error)
+{
+    const struct gr_layer *layer = a->layer;
+    const struct gr_block *block = a->block;
+    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, run->scratch);
+    const int              add = layer->self != NULL;
+    int32_t                rc = GRAFT_OK;
+
+    if (add && dx != NULL) GR_TRY(own_gradient(run, a, g, dx, error));
+    if (block->left != NULL)
+        gr_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
+    GR_TRY(gr_aggregate(run, &sum, error));
+    GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, layer->neigh, error));
+    if (dx != NULL)
+        rc = gr_product_input_gradient(run, run->scratch, block->n_src, layer->neigh, (float)add, NULL, dx, error);
+done:
+    return rc;
+}
+
+static int32_t conv_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
+                             graft_error *error)
+{
+    const struct gr_layer *layer = a->layer;
+    int32_t                rc = GRAFT_OK;
+
+    if (layer->self != NULL) GR_TRY(gr_product_weight_gradient(run, own_rows(a, x), g, 0, layer->self, error));
+    if (layer->neigh == NULL) {
+        if (dx != NULL) rc = own_gradient(run, a, g, dx, error);
+    } else if (a->aggregate_first) {
+        rc = backward_gathered(run, a, g, dx, error);
     } else {
-        rc = backward_transformed(t, layer, x, g, dx, error);
+        rc = backward_transformed(run, a, x, g, dx, error);
     }
 done:
     return rc;
 }
+
+static const struct gr_parameter_shape sage_shapes[] = { { "weight_self", 'i', 'o', GR_SLOT(self) },
+                                                         { "weight_neigh", 'i', 'o', GR_SLOT(neigh) },
+                                                         { "bias", '1', 'o', GR_SLOT(bias) },
+                                                         { 0 } };
+static const struct gr_parameter_shape gcn_shapes[] = { { "weight", 'i', 'o', GR_SLOT(neigh) },
+                                                        { "bias", '1', 'o', GR_SLOT(bias) },
+                                                        { 0 } };
+static const struct gr_parameter_shape mlp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self) },
+                                                        { "bias", '1', 'o', GR_SLOT(bias) },
+                                                        { 0 } };
+
+const struct gr_model_kind gr_kind_sage = { .name = "sage",
+                                            .shapes = sage_shapes,
+                                            .normalization = GR_NORMALIZE_MEAN,
+                                            .gathers = 1,
+                                            .own_rows = 1,
+                                            .gathers_late = 1,
+                                            .count = conv_count,
+                                            .begin = conv_begin,
+                                            .forward = conv_forward,
+                                            .backward = conv_backward };
+const struct gr_model_kind gr_kind_gcn = { .name = "gcn",
+                                           .shapes = gcn_shapes,
+                                           .normalization = GR_NORMALIZE_SYMMETRIC,
+                                           .gathers = 1,
+                                           .self_loops = 1,
+                                           .gathers_late = 1,
+                                           .count = conv_count,
+                                           .begin = conv_begin,
+                                           .forward = conv_forward,
+                                           .backward = conv_backward };
+const struct gr_model_kind gr_kind_mlp = { .name = "mlp",
+                                           .shapes = mlp_shapes,
+                                           .count = conv_count,
+                                           .begin = conv_begin,
+                                           .forward = conv_forward,
+                                           .backward = conv_backward };

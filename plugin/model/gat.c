@@ -4,21 +4,21 @@
 #include "base/parallel.h"
 #include "edge/edge.h"
 #include "edge/rows.h"
-#include "model/model.h"
+#include "model/run.h"
 
 #include <string.h>
 
 /* Of LeakyReLU below 0. */
 static const float SLOPE = 0.2f;
 
-static int64_t entries_of(const graft_trainer *t)
+static int64_t edges_of(const struct gr_activations *a)
 {
-    return gr_model_entries(t);
+    return gr_csr_entries(&a->block->a->csr);
 }
 
-int64_t gr_gat_shared_count(const graft_trainer *t)
+int64_t gr_gat_shared_count(const struct gr_run *run, const struct gr_capacity *capacity)
 {
-    return (entries_of(t) + GR_ENDS * t->n_seen) * t->config.heads;
+    return (capacity->edges + GR_ENDS * capacity->seen) * gr_run_config(run)->heads;
 }
 
 /* A dense matrix without gaps. */
@@ -32,18 +32,19 @@ static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
                           .data = (void *)(uintptr_t)data };
 }
 
-/* Gradients live from one step of a layer's backward pass to the next, so one set serves all layers. */
-int32_t gr_gat_share(graft_trainer *t, graft_error *error)
+/* These gradients live from one step of a layer's backward pass to the next, so one set serves all layers. */
+int32_t gr_gat_share(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                     graft_error *error)
 {
-    struct gr_attention *gat = &t->layers[0].attention;
+    const int64_t        heads = gr_run_config(run)->heads;
+    struct gr_attention *gat = &run->layers[0].attention;
     int32_t              rc = GRAFT_OK;
 
-    for (int end = 0; end < GR_ENDS; end++) {
-        GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->score_gradient[end], t->n_seen * t->config.heads, error));
-    }
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRADIENTS, gat->alpha_gradient, entries_of(t) * t->config.heads, error));
-    for (int32_t l = 1; l < t->config.n_layers; l++) {
-        struct gr_attention *other = &t->layers[l].attention;
+    for (int end = 0; end < GR_ENDS; end++)
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, gat->score_gradient[end], capacity->seen * heads, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, gat->alpha_gradient, capacity->edges * heads, error));
+    for (int32_t l = 1; l < gr_run_config(run)->n_layers; l++) {
+        struct gr_attention *other = &run->layers[l].attention;
 
         memcpy(other->score_gradient, gat->score_gradient, sizeof other->score_gradient);
         other->alpha_gradient = gat->alpha_gradient;
@@ -52,68 +53,66 @@ done:
     return rc;
 }
 
-int32_t gr_gat_init(graft_trainer *t, int32_t l, graft_error *error)
+static void gat_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
-    struct gr_layer     *layer = &t->layers[l];
-    struct gr_attention *gat = &layer->attention;
-    const int64_t        heads = t->config.heads;
+    const struct gr_layer *layer = a->layer;
+    const int64_t          heads = gr_run_config(run)->heads;
 
-    (void)error;
-    layer->neigh = gr_parameter_find(t, l, "weight");
-    layer->bias = gr_parameter_find(t, l, "bias");
-    gat->vector[GR_SOURCE] = gr_parameter_find(t, l, "attention_source");
-    gat->vector[GR_TARGET] = gr_parameter_find(t, l, "attention_target");
-    /* A rank without vertices has no arrays to share, but has its part in exchanges of passes that are made again. */
-    layer->shares[GR_STEP_BEGIN] = t->config.recompute;
-    layer->count[GR_ARRAY_PROJECTED] = t->n_seen * layer->wide;
-    layer->count[GR_ARRAY_ALPHA] = entries_of(t) * heads;
-    layer->count[GR_ARRAY_SOURCE_SCORE] = layer->count[GR_ARRAY_TARGET_SCORE] = t->n_seen * heads;
-    if (layer->wide > layer->out) layer->count[GR_ARRAY_PER_HEAD] = t->n * layer->wide;
-    return GRAFT_OK;
+    /* A rank without vertices has no arrays to share, but takes part in the exchanges of recomputed passes. */
+    a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
+    a->count[GR_ARRAY_PROJECTED] = capacity->seen * layer->wide;
+    a->count[GR_ARRAY_ALPHA] = capacity->edges * heads;
+    a->count[GR_ARRAY_SOURCE_SCORE] = a->count[GR_ARRAY_TARGET_SCORE] = capacity->seen * heads;
+    if (layer->wide > layer->out) a->count[GR_ARRAY_PER_HEAD] = capacity->rows * layer->wide;
 }
 
 /* A pass over vertices, or over entries. */
 struct pass {
-    const graft_trainer *t;
-    struct gr_layer     *layer;
-    const float         *from;
-    float               *to;
-    int64_t              first; /* vertex, of a pass over vertices */
+    const struct gr_run   *run;
+    struct gr_activations *a;
+    int64_t                heads, wide; /* wide: columns of all heads */
+    const float           *from;
+    float                 *to;
+    int64_t                first; /* vertex, of a pass over vertices */
 };
 
-/* n of them: those of this rank, which come first, or of others, or all that are seen. */
-static void over_vertices(const struct pass *pass, int64_t n, gr_chunk_fn body)
+static struct pass pass_of(const struct gr_run *run, struct gr_activations *a, const float *from, float *to,
+                           int64_t first)
 {
-    gr_parallel_chunks(gr_ranks_team(pass->t), n * pass->layer->wide, n, GR_CHUNK_ROWS, body, (void *)(uintptr_t)pass);
+    return (struct pass){ run, a, gr_run_config(run)->heads, a->layer->wide, from, to, first };
 }
 
-static void over_entries(const struct pass *pass, const struct gr_edge_some *some, gr_edge_rows_fn body)
+/* n vertices from pass->first on. */
+static void over_vertices(const struct pass *pass, int64_t n, gr_chunk_fn body)
 {
-    const graft_trainer *t = pass->t;
+    gr_parallel_chunks(gr_run_team(pass->run), n * pass->wide, n, GR_CHUNK_ROWS, body, (void *)(uintptr_t)pass);
+}
 
-    gr_edge_parallel_rows(gr_ranks_team(t), entries_of(t) * t->config.heads, &t->a->csr, some, body,
+static void over_edges(const struct pass *pass, const struct gr_edge_some *some, gr_edge_rows_fn body)
+{
+    gr_edge_parallel_rows(gr_run_team(pass->run), edges_of(pass->a) * pass->heads, &pass->a->block->a->csr, some, body,
                           (void *)(uintptr_t)pass);
 }
 
 /* Over ranks, what rows of others are needed for, or what others need, stands apart from the rest, which is done while
  * messages travel. Without ranks, the rest is all there is. */
-static struct gr_edge_some rows_with(const graft_trainer *t, enum gr_row_kind kind)
+static struct gr_edge_some rows_with(const struct gr_activations *a, enum gr_row_kind kind)
 {
-    return (struct gr_edge_some){ .kind = t->ranks.kind, .bits = (uint8_t)kind };
+    return (struct gr_edge_some){ .kind = a->block->kind, .bits = (uint8_t)kind };
 }
 
-static struct gr_edge_some rows_without(const graft_trainer *t, enum gr_row_kind kind)
+static struct gr_edge_some rows_without(const struct gr_activations *a, enum gr_row_kind kind)
 {
-    return (struct gr_edge_some){ .kind = t->ranks.kind, .bits = (uint8_t)kind, .others = 1 };
+    return (struct gr_edge_some){ .kind = a->block->kind, .bits = (uint8_t)kind, .others = 1 };
 }
 
 /* Both scores of each vertex: products of the part of Z of each head with the vectors of that head. */
 static void score_vertices(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const int64_t              heads = pass->t->config.heads, wide = pass->layer->wide, columns = wide / heads;
-    const float *const source = gat->vector[GR_SOURCE]->value, *const target = gat->vector[GR_TARGET]->value;
+    const struct gr_attention *gat = &pass->a->attention;
+    const int64_t              heads = pass->heads, wide = pass->wide, columns = wide / heads;
+    const float *const source = pass->a->layer->source->value, *const target = pass->a->layer->target->value;
 
     (void)chunk;
     for (int64_t i = (pass->first + begin) * heads; i < (pass->first + end) * heads; i++) {
@@ -135,9 +134,9 @@ static void score_vertices(void *arg, int64_t chunk, int64_t begin, int64_t end)
 static void score_entries(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const graft_csr           *csr = &pass->t->a->csr;
-    const int64_t              heads = pass->t->config.heads;
+    const struct gr_attention *gat = &pass->a->attention;
+    const graft_csr           *csr = &pass->a->block->a->csr;
+    const int64_t              heads = pass->heads;
 
     for (; row < row_end; row++) {
         const float *target = gat->score[GR_TARGET] + row * heads;
@@ -157,9 +156,9 @@ static void score_entries(void *arg, int64_t row, int64_t row_end)
 static void score_entries_backward(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const graft_csr           *csr = &pass->t->a->csr;
-    const int64_t              heads = pass->t->config.heads;
+    const struct gr_attention *gat = &pass->a->attention;
+    const graft_csr           *csr = &pass->a->block->a->csr;
+    const int64_t              heads = pass->heads;
 
     for (; row < row_end; row++) {
         const float *target = gat->score[GR_TARGET] + row * heads;
@@ -178,7 +177,7 @@ static void score_entries_backward(void *arg, int64_t row, int64_t row_end)
 static void average_heads(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
-    const int64_t      out = pass->layer->out, heads = pass->t->config.heads;
+    const int64_t      out = pass->a->layer->out, heads = pass->heads;
 
     (void)chunk;
     memset(pass->to + begin * out, 0, (uint64_t)((end - begin) * out) * sizeof *pass->to);
@@ -191,7 +190,7 @@ static void average_heads(void *arg, int64_t chunk, int64_t begin, int64_t end)
 static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
-    const int64_t      out = pass->layer->out, heads = pass->t->config.heads;
+    const int64_t      out = pass->a->layer->out, heads = pass->heads;
 
     (void)chunk;
     for (int64_t i = begin * heads; i < end * heads; i++) {
@@ -199,83 +198,93 @@ static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int6
     }
 }
 
-/* Of a phase in which so many rows of all heads are gathered for each entry, beside its alphas or scores. */
-static void end_attention(const graft_trainer *t, double begin, int gathered, double flops)
+static struct gr_parameter *vector_of(const struct gr_activations *a, int end)
 {
-    const double entries = (double)entries_of(t), heads = (double)t->config.heads;
-    const double wide = (double)t->layers[t->layer_now].wide;
+    return end == GR_SOURCE ? a->layer->source : a->layer->target;
+}
 
-    gr_profile_end(t, "attention", begin, 4 * entries * (gathered * wide + 3 * heads), flops);
+/* End a phase that gathers so many rows of all heads for each edge, beside its alphas or scores. */
+static void end_attention(struct gr_run *run, const struct gr_activations *a, double begin, int gathered, double flops)
+{
+    const double heads = (double)gr_run_config(run)->heads, wide = (double)a->layer->wide;
+
+    gr_profile_end(&run->profile, "attention", begin, 4 * (double)edges_of(a) * (gathered * wide + 3 * heads), flops);
 }
 
 /* From scores of vertices to alpha. */
 static void attend(const struct pass *pass, struct gr_edge_some some)
 {
-    const graft_trainer *t = pass->t;
-    const graft_dense    alpha = dense(pass->layer->attention.alpha, entries_of(t), t->config.heads);
+    const struct gr_activations *a = pass->a;
+    const graft_dense            alpha = dense(a->attention.alpha, edges_of(a), pass->heads);
 
-    over_entries(pass, &some, score_entries);
-    gr_edge_softmax(&t->a->csr, &alpha, &alpha, &some, gr_ranks_team(t));
+    over_edges(pass, &some, score_entries);
+    gr_edge_softmax(&a->block->a->csr, &alpha, &alpha, &some, gr_run_team(pass->run));
 }
 
-/* What gr_gat_begin() left undone: Z of other ranks has come, or is waited for. Since `local` other work was done. */
-static int32_t attend_to_others(graft_trainer *t, struct gr_layer *layer, double local, graft_error *error)
+/* What gat_begin() left undone, which needs Z of the halo. Since `local` other work was done. */
+static int32_t attend_to_halo(struct gr_run *run, struct gr_activations *a, double local, graft_error *error)
 {
-    const struct pass pass = { t, layer, NULL, NULL, t->n };
+    const struct pass pass = pass_of(run, a, NULL, NULL, a->block->n_src);
     int32_t           rc = GRAFT_OK;
 
-    if (!t->ranks.halo_rows.begun) return GRAFT_OK;
-    GR_TRY(gr_ranks_halo_end(t, local, error));
-    over_vertices(&pass, t->n_seen - t->n, score_vertices);
-    attend(&pass, rows_with(t, GR_ROW_BOUNDARY));
+    if (!a->attention.awaits_halo) return GRAFT_OK;
+    a->attention.awaits_halo = 0;
+    GR_TRY(run->strategy->ops->boundary_end(run->strategy, run, local, error));
+    over_vertices(&pass, a->block->n_seen - a->block->n_src, score_vertices);
+    attend(&pass, rows_with(a, GR_ROW_BOUNDARY));
 done:
     return rc;
 }
 
-int32_t gr_gat_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    const struct pass pass = { t, layer, NULL, NULL, 0 };
-    double            begin;
-    int32_t           rc = GRAFT_OK;
+    const struct gr_strategy_ops *ops = run->strategy->ops;
+    const struct pass             pass = pass_of(run, a, NULL, NULL, 0);
+    double                        begin;
+    int32_t                       rc = GRAFT_OK;
 
-    GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, layer->attention.projected, error));
-    begin = gr_profile_begin(t);
-    GR_TRY(gr_ranks_halo_begin(t, GR_FORWARD, layer->attention.projected, layer->wide, begin, error));
-    over_vertices(&pass, t->n, score_vertices);
-    attend(&pass, rows_without(t, GR_ROW_BOUNDARY));
-    if (t->over != NULL) gr_profile_part(t, "local", t->ranks.halo_rows.exchange.sent_at, 0, 0);
-    end_attention(t, begin, 0, 2 * (double)t->n * (double)layer->wide * GR_ENDS);
+    GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, a->attention.projected, error));
+    begin = gr_profile_begin(&run->profile);
+    if (ops->is_distributed)
+        GR_TRY(
+            ops->boundary_begin(run->strategy, run, GR_FORWARD, a->attention.projected, a->layer->wide, begin, error));
+    a->attention.awaits_halo = ops->is_distributed;
+    over_vertices(&pass, a->block->n_src, score_vertices);
+    attend(&pass, rows_without(a, GR_ROW_BOUNDARY));
+    if (ops->is_distributed) gr_profile_part(&run->profile, "local", run->sent, 0, 0);
+    end_attention(run, a, begin, 0, 2 * (double)a->block->n_src * (double)a->layer->wide * GR_ENDS);
 done:
     return rc;
 }
 
-/* What some rows gather. */
-static void gather(const graft_trainer *t, const struct gr_layer *layer, struct gr_edge_some some)
+/* The sums of some destinations, weighted by alpha. */
+static void gather_some(const struct gr_run *run, const struct gr_activations *a, struct gr_edge_some some)
 {
-    const struct gr_attention *gat = &layer->attention;
-    const graft_dense          alpha = dense(gat->alpha, entries_of(t), t->config.heads);
-    const graft_dense          z = dense(gat->projected, t->n_seen, layer->wide);
-    const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : layer->z, t->n, layer->wide);
+    const struct gr_attention *gat = &a->attention;
+    const struct gr_block     *block = a->block;
+    const graft_dense          alpha = dense(gat->alpha, edges_of(a), gr_run_config(run)->heads);
+    const graft_dense          z = dense(gat->projected, block->n_seen, a->layer->wide);
+    const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : a->z, block->n_dst, a->layer->wide);
 
-    gr_edge_mxm(&t->a->csr, NULL, &alpha, &z, &out, &some, gr_ranks_team(t));
+    gr_edge_mxm(&block->a->csr, NULL, &alpha, &z, &out, &some, gr_run_team(run));
 }
 
-int32_t gr_gat_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
-                       graft_error *error)
+static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
+                           graft_error *error)
 {
-    const struct pass pass = { t, layer, layer->attention.per_head, layer->z, 0 };
-    const double      begin = gr_profile_begin(t);
+    const struct pass pass = pass_of(run, a, a->attention.per_head, a->z, 0);
+    const double      begin = gr_profile_begin(&run->profile);
     int32_t           rc = GRAFT_OK;
 
     (void)x;
-    gather(t, layer, rows_without(t, GR_ROW_BOUNDARY));
-    if (t->over != NULL) {
-        GR_TRY(attend_to_others(t, layer, begin, error));
-        gather(t, layer, rows_with(t, GR_ROW_BOUNDARY));
+    gather_some(run, a, rows_without(a, GR_ROW_BOUNDARY));
+    if (run->strategy->ops->is_distributed) {
+        GR_TRY(attend_to_halo(run, a, begin, error));
+        gather_some(run, a, rows_with(a, GR_ROW_BOUNDARY));
     }
-    if (pass.from != NULL) over_vertices(&pass, t->n, average_heads);
-    end_attention(t, begin, 1, 2 * (double)entries_of(t) * (double)layer->wide);
-    gr_layer_rows_forward(t, rows);
+    if (pass.from != NULL) over_vertices(&pass, a->block->n_dst, average_heads);
+    end_attention(run, a, begin, 1, 2 * (double)edges_of(a) * (double)a->layer->wide);
+    gr_layer_rows_forward(run, rows);
 done:
     return rc;
 }
@@ -285,12 +294,12 @@ done:
 static void add_score_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const int64_t              heads = pass->t->config.heads, columns = pass->layer->wide / heads;
+    const struct gr_attention *gat = &pass->a->attention;
+    const int64_t              heads = pass->heads, columns = pass->wide / heads;
 
     (void)chunk;
     for (int to = 0; to < GR_ENDS; to++) {
-        const float *vector = gat->vector[to]->value;
+        const float *vector = vector_of(pass->a, to)->value;
 
         for (int64_t i = (pass->first + begin) * heads; i < (pass->first + end) * heads; i++) {
             const float   g = gat->score_gradient[to][i];
@@ -307,11 +316,11 @@ static void add_score_gradients(void *arg, int64_t chunk, int64_t begin, int64_t
 static void sum_vector_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const int64_t              heads = pass->t->config.heads, wide = pass->layer->wide, columns = wide / heads;
+    const struct gr_attention *gat = &pass->a->attention;
+    const int64_t              heads = pass->heads, wide = pass->wide, columns = wide / heads;
 
     for (int to = 0; to < GR_ENDS; to++) {
-        double *sum = pass->t->partial + (chunk * GR_ENDS + to) * wide;
+        double *sum = pass->run->partial + (chunk * GR_ENDS + to) * wide;
 
         memset(sum, 0, (uint64_t)wide * sizeof *sum);
         for (int64_t i = begin * heads; i < end * heads; i++) {
@@ -325,88 +334,127 @@ static void sum_vector_gradients(void *arg, int64_t chunk, int64_t begin, int64_
     }
 }
 
-/* From g, the gradient of what each head gives, to those of the scores of some entries before LeakyReLU. */
-static void entry_gradients(const struct pass *pass, const graft_dense *g, struct gr_edge_some some)
+/* From g, the gradient of the sums of each head, to those of the scores of some edges before LeakyReLU. */
+static void edge_gradients(const struct pass *pass, const graft_dense *g, struct gr_edge_some some)
 {
-    const graft_trainer       *t = pass->t;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const graft_dense          alpha = dense(gat->alpha, entries_of(t), t->config.heads);
-    const graft_dense          d_alpha = dense(gat->alpha_gradient, entries_of(t), t->config.heads);
-    const graft_dense          z = dense(gat->projected, t->n_seen, pass->layer->wide);
-    const struct gr_team       team = gr_ranks_team(t);
+    const struct gr_activations *a = pass->a;
+    const struct gr_attention   *gat = &a->attention;
+    const graft_csr             *csr = &a->block->a->csr;
+    const graft_dense            alpha = dense(gat->alpha, edges_of(a), pass->heads);
+    const graft_dense            d_alpha = dense(gat->alpha_gradient, edges_of(a), pass->heads);
+    const graft_dense            z = dense(gat->projected, a->block->n_seen, pass->wide);
+    const struct gr_team         team = gr_run_team(pass->run);
 
-    gr_edge_sddmm(&t->a->csr, g, &z, &d_alpha, &some, team);
-    gr_edge_softmax_backward(&t->a->csr, &alpha, &d_alpha, &d_alpha, &some, team);
-    over_entries(pass, &some, score_entries_backward);
+    gr_edge_sddmm(csr, g, &z, &d_alpha, &some, team);
+    gr_edge_softmax_backward(csr, &alpha, &d_alpha, &d_alpha, &some, team);
+    over_edges(pass, &some, score_entries_backward);
 }
 
-/* From both to the gradient by Z of n vertices, those of some rows of the transpose. */
+/* From both to the gradient of Z of n vertices, those of some rows of the transpose. */
 static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *map, const graft_dense *g, int64_t n,
                              struct gr_edge_some some)
 {
-    const graft_trainer       *t = pass->t;
-    const struct gr_attention *gat = &pass->layer->attention;
-    const int64_t              heads = t->config.heads;
-    const graft_dense          alpha = dense(gat->alpha, entries_of(t), heads);
-    const graft_dense          d_alpha = dense(gat->alpha_gradient, entries_of(t), heads);
-    const graft_dense          d_source = dense(gat->score_gradient[GR_SOURCE], t->n_seen, heads);
-    const graft_dense          dz = dense(pass->to, t->n_seen, pass->layer->wide);
-    const struct gr_team       team = gr_ranks_team(t);
+    const struct gr_activations *a = pass->a;
+    const struct gr_attention   *gat = &a->attention;
+    const graft_csr             *csr = &a->block->a->csr;
+    const graft_dense            alpha = dense(gat->alpha, edges_of(a), pass->heads);
+    const graft_dense            d_alpha = dense(gat->alpha_gradient, edges_of(a), pass->heads);
+    const graft_dense            d_source = dense(gat->score_gradient[GR_SOURCE], a->block->n_seen, pass->heads);
+    const graft_dense            dz = dense(pass->to, a->block->n_seen, pass->wide);
+    const struct gr_team         team = gr_run_team(pass->run);
 
-    gr_edge_mxm(&t->a->csr, map, &d_alpha, NULL, &d_source, &some, team);
-    gr_edge_mxm(&t->a->csr, map, &alpha, g, &dz, &some, team);
+    gr_edge_mxm(csr, map, &d_alpha, NULL, &d_source, &some, team);
+    gr_edge_mxm(csr, map, &alpha, g, &dz, &some, team);
     over_vertices(pass, n, add_score_gradients);
 }
 
-/* From the gradient of what each head gives to that of Z in trainer->scratch, and of the vectors. Over ranks, those of
- * vertices of others come first, and are on their way to their owners while the rest is done. */
-static int32_t attention_backward(graft_trainer *t, struct gr_layer *layer, const graft_dense *g, double begin,
+/* The gradient of the scores as a target: sums over the edges of each destination. Other vertices are no target. */
+static void target_gradients(const struct pass *pass)
+{
+    const struct gr_activations *a = pass->a;
+    const struct gr_block       *block = a->block;
+    float *const                 to = a->attention.score_gradient[GR_TARGET];
+    const graft_dense            d_alpha = dense(a->attention.alpha_gradient, edges_of(a), pass->heads);
+    const graft_dense            d_target = dense(to, block->n_dst, pass->heads);
+
+    gr_edge_mxm(&block->a->csr, NULL, &d_alpha, NULL, &d_target, NULL, gr_run_team(pass->run));
+}
+
+static void clear_other_targets(const struct gr_activations *a, int64_t heads)
+{
+    const struct gr_block *block = a->block;
+
+    memset(a->attention.score_gradient[GR_TARGET] + block->n_dst * heads, 0,
+           (uint64_t)((block->n_seen - block->n_dst) * heads) * sizeof(float));
+}
+
+/* From g, the gradient of the sums of each head, to that of Z in run->scratch, and of the vectors. Over ranks, the
+ * gradients of the halo come first, and are on their way to their owners while the rest is computed. */
+static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, const graft_dense *g, double begin,
                                   graft_error *error)
 {
-    struct gr_attention      *gat = &layer->attention;
-    const int64_t             heads = t->config.heads, wide = layer->wide;
-    const struct pass         own = { t, layer, NULL, t->scratch, 0 }, others = { t, layer, NULL, t->scratch, t->n };
-    const graft_dense         d_alpha = dense(gat->alpha_gradient, entries_of(t), heads);
-    const graft_dense         d_target = dense(gat->score_gradient[GR_TARGET], t->n, heads);
-    const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
+    const struct gr_strategy_ops *ops = run->strategy->ops;
+    const struct gr_block        *block = a->block;
+    const struct pass             own = pass_of(run, a, NULL, run->scratch, 0);
+    const struct pass             halo = pass_of(run, a, NULL, run->scratch, block->n_src);
+    const struct gr_edge_map     *map;
+    int32_t                       rc = GRAFT_OK;
 
-    GR_TRY(gr_edge_map(t->a, &map, error));
-    if (t->over != NULL) {
-        entry_gradients(&own, g, rows_with(t, GR_ROW_BOUNDARY));
-        vertex_gradients(&others, map, g, t->n_seen - t->n, rows_with(t, GR_ROW_HALO));
-        GR_TRY(gr_ranks_halo_begin(t, GR_BACKWARD, t->scratch, wide, begin, error));
+    GR_TRY(gr_edge_map(block->a, &map, error));
+    clear_other_targets(a, own.heads);
+    if (ops->is_distributed) {
+        edge_gradients(&own, g, rows_with(a, GR_ROW_BOUNDARY));
+        vertex_gradients(&halo, map, g, block->n_seen - block->n_src, rows_with(a, GR_ROW_HALO));
+        GR_TRY(ops->boundary_begin(run->strategy, run, GR_BACKWARD, run->scratch, own.wide, begin, error));
     }
-    entry_gradients(&own, g, rows_without(t, GR_ROW_BOUNDARY));
-    gr_edge_mxm(&t->a->csr, NULL, &d_alpha, NULL, &d_target, NULL, gr_ranks_team(t));
-    vertex_gradients(&own, map, g, t->n, rows_without(t, GR_ROW_HALO));
-    over_vertices(&own, t->n_seen, sum_vector_gradients);
+    edge_gradients(&own, g, rows_without(a, GR_ROW_BOUNDARY));
+    target_gradients(&own);
+    vertex_gradients(&own, map, g, block->n_src, rows_without(a, GR_ROW_HALO));
+    over_vertices(&own, block->n_seen, sum_vector_gradients);
     for (int end = 0; end < GR_ENDS; end++)
-        gr_rows_sum_chunks(t->partial + end * wide, GR_ENDS * wide, t->n_seen, wide, gat->vector[end]->gradient);
-    rc = gr_ranks_halo_end(t, 0, error);
+        gr_rows_sum_chunks(run->partial + end * own.wide, GR_ENDS * own.wide, block->n_seen, own.wide,
+                           vector_of(a, end)->gradient);
+    if (ops->is_distributed) rc = ops->boundary_end(run->strategy, run, 0, error);
 done:
     return rc;
 }
 
-int32_t gr_gat_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
-                        graft_error *error)
+static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
+                            graft_error *error)
 {
-    float *const      per_head = layer->attention.per_head;
-    const struct pass pass = { t, layer, g, per_head, 0 };
-    const graft_dense gradient = dense(per_head != NULL ? per_head : g, t->n, layer->wide);
-    double            begin = gr_profile_begin(t);
+    float *const      per_head = a->attention.per_head;
+    const struct pass pass = pass_of(run, a, g, per_head, 0);
+    const graft_dense gradient = dense(per_head != NULL ? per_head : g, a->block->n_dst, a->layer->wide);
+    double            begin = gr_profile_begin(&run->profile);
     int32_t           rc = GRAFT_OK;
 
-    if (t->ranks.halo_rows.begun) { /* made again, and then no Z */
-        GR_TRY(attend_to_others(t, layer, begin, error));
-        end_attention(t, begin, 0, 0);
-        begin = gr_profile_begin(t);
+    if (a->attention.awaits_halo) { /* recomputed, and then without Z */
+        GR_TRY(attend_to_halo(run, a, begin, error));
+        end_attention(run, a, begin, 0, 0);
+        begin = gr_profile_begin(&run->profile);
     }
-    if (per_head != NULL) over_vertices(&pass, t->n, average_heads_backward);
-    GR_TRY(attention_backward(t, layer, &gradient, begin, error));
-    end_attention(t, begin, 2, 4 * (double)entries_of(t) * (double)layer->wide);
-    GR_TRY(gr_product_weight_gradient(t, x, t->scratch, 0, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, t->scratch, t->n, layer->neigh, 0, NULL, dx, error);
+    if (per_head != NULL) over_vertices(&pass, a->block->n_dst, average_heads_backward);
+    GR_TRY(attention_backward(run, a, &gradient, begin, error));
+    end_attention(run, a, begin, 2, 4 * (double)edges_of(a) * (double)a->layer->wide);
+    GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, a->layer->neigh, error));
+    if (dx != NULL)
+        rc = gr_product_input_gradient(run, run->scratch, a->block->n_src, a->layer->neigh, 0, NULL, dx, error);
 done:
     return rc;
 }
+
+static const struct gr_parameter_shape gat_shapes[] = { { "weight", 'i', 'w', GR_SLOT(neigh) },
+                                                        { "attention_source", 'h', 'd', GR_SLOT(source) },
+                                                        { "attention_target", 'h', 'd', GR_SLOT(target) },
+                                                        { "bias", '1', 'o', GR_SLOT(bias) },
+                                                        { 0 } };
+
+const struct gr_model_kind gr_kind_gat = { .name = "gat",
+                                           .shapes = gat_shapes,
+                                           .gathers = 1,
+                                           .attends = 1,
+                                           .self_loops = 1,
+                                           .count = gat_count,
+                                           .begin = gat_begin,
+                                           .forward = gat_forward,
+                                           .backward = gat_backward };

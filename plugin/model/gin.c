@@ -1,119 +1,135 @@
-/* Layers of gin: Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. What the inner brackets hold is linear in H, so that
- * H W_1 may take the place of H there.
+/* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. The inner brackets are
+ * linear in H, so that H W_1 may take the place of H there.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/model.h"
+#include "model/run.h"
 
-int32_t gr_gin_init(graft_trainer *t, int32_t l, graft_error *error)
+static void gin_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
-    struct gr_layer *layer = &t->layers[l];
+    const struct gr_layer *layer = a->layer;
 
-    (void)error;
-    layer->neigh = gr_parameter_find(t, l, "weight_1");
-    layer->inner_bias = gr_parameter_find(t, l, "bias_1");
-    layer->outer = gr_parameter_find(t, l, "weight_2");
-    layer->bias = gr_parameter_find(t, l, "bias_2");
-    layer->aggregate_first = gr_layer_aggregates_first(t, l);
-    if (layer->aggregate_first) layer->count[GR_ARRAY_GATHERED] = t->n * layer->in;
-    layer->count[GR_ARRAY_INNER] = t->n * layer->out;
-    layer->count[GR_ARRAY_INNER_BITS] = t->n * ((layer->out + 7) / 8);
-    return GRAFT_OK;
+    a->aggregate_first = gr_layer_aggregates_first(run, a->index);
+    if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * layer->in;
+    a->count[GR_ARRAY_INNER] = capacity->rows * layer->out;
+    a->count[GR_ARRAY_INNER_BITS] = capacity->rows * ((layer->out + 7) / 8);
 }
 
-/* The passes over rows behind gin's first product: bias and ReLU. */
-static struct gr_rows gin_inner_rows(const graft_trainer *t, struct gr_layer *layer)
+static double own_factor(const struct gr_run *run)
 {
-    return (struct gr_rows){ .n = layer->rows_out,
-                             .width = layer->out,
-                             .team = gr_profile_team(t),
-                             .isa = t->isa,
-                             .bias = layer->inner_bias->value,
-                             .z = layer->inner,
-                             .h = layer->inner,
-                             .bits = layer->inner_bits };
+    return 1 + gr_run_config(run)->gin_eps;
 }
 
-/* layer->inner = X W_1 gathered: (1+eps) times that of the vertex itself, and those of its neighbours. */
-static int32_t forward_transformed(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x,
+/* The passes over rows that follow the first product: bias and ReLU. */
+static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activations *a)
+{
+    return (struct gr_rows){ .n = a->block->n_dst,
+                             .width = a->layer->out,
+                             .team = gr_run_team(run),
+                             .isa = run->isa,
+                             .bias = a->layer->inner_bias->value,
+                             .z = a->inner,
+                             .h = a->inner,
+                             .bits = a->inner_bits };
+}
+
+/* a->inner = (1+eps) X W_1 + A X W_1. */
+static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x,
                                    graft_error *error)
 {
-    const struct gr_operand product = gr_dense_operand(t->scratch, layer->out, layer->rows_in);
-    const float             factor = (float)(1 + t->config.gin_eps);
-    int32_t                 rc = GRAFT_OK;
+    const int64_t       out = a->layer->out;
+    const struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, run->scratch, out, 1, a->inner);
+    int32_t             rc = GRAFT_OK;
 
-    GR_TRY(gr_product(t, x, layer->neigh, 0, NULL, t->scratch, error));
-    gr_layer_scale(t, gr_dense_operand(t->scratch, layer->out, layer->rows_out), NULL, factor, layer->inner,
-                   layer->out);
-    rc = gr_product_gather(t, layer, &(struct gr_sum){ GR_GATHER, NULL, product, layer->out, 1, layer->inner }, error);
+    GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->scratch, error));
+    gr_layer_scale(run, gr_dense_operand(run->scratch, out, a->block->n_dst), NULL, (float)own_factor(run), a->inner,
+                   out);
+    rc = gr_aggregate(run, &sum, error);
 done:
     return rc;
 }
 
-int32_t gr_gin_begin(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    struct gr_rows rows = gin_inner_rows(t, layer);
+    struct gr_rows rows = inner_rows(run, a);
     int32_t        rc = GRAFT_OK;
 
-    if (layer->aggregate_first) {
-        GR_TRY(gr_layer_gather(t, layer, x, error));
-        rc = gr_product_rows(t, gr_layer_gathered(layer), layer->neigh, 0, &rows, error);
+    if (a->aggregate_first) {
+        GR_TRY(gr_layer_gather(run, a, x, own_factor(run), error));
+        rc = gr_product_rows(run, gr_layer_gathered(a), a->layer->neigh, 0, &rows, error);
     } else {
-        GR_TRY(forward_transformed(t, layer, x, error));
-        gr_layer_rows_forward(t, &rows);
+        GR_TRY(forward_transformed(run, a, x, error));
+        gr_layer_rows_forward(run, &rows);
     }
 done:
     return rc;
 }
 
-/* to[rows_in x width] = (1+eps) g + A^T g, for g of rows_out rows. */
-static int32_t scatter(const graft_trainer *t, const struct gr_layer *layer, const float *g, int64_t width, float *to,
-                       graft_error *error)
+static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
+                           graft_error *error)
 {
-    gr_layer_scale(t, gr_dense_operand(g, width, layer->rows_out), NULL, (float)(1 + t->config.gin_eps), to, width);
-    gr_layer_clear_rest(t, layer, to, width);
-    return gr_product_gather(
-        t, layer, &(struct gr_sum){ GR_SCATTER, NULL, gr_dense_operand(g, width, layer->rows_out), width, 1, to },
-        error);
-}
-
-/* From t->scratch, the gradient of layer->inner before its bias. What g was is no longer needed. */
-static int32_t backward_transformed(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g,
-                                    float *dx, graft_error *error)
-{
-    int32_t rc = GRAFT_OK;
-
-    GR_TRY(scatter(t, layer, t->scratch, layer->out, g, error));
-    GR_TRY(gr_product_weight_gradient(t, x, g, 0, layer->neigh, error));
-    if (dx != NULL) rc = gr_product_input_gradient(t, g, layer->rows_in, layer->neigh, 0, NULL, dx, error);
-done:
-    return rc;
-}
-
-int32_t gr_gin_forward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, struct gr_rows *rows,
-                       graft_error *error)
-{
-    (void)x; /* what is needed of it has been gathered */
-    return gr_product_rows(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), layer->outer, 0, rows,
+    (void)x; /* begin() has used it */
+    return gr_product_rows(run, gr_dense_operand(a->inner, a->layer->out, a->block->n_dst), a->layer->outer, 0, rows,
                            error);
 }
 
-int32_t gr_gin_backward(graft_trainer *t, struct gr_layer *layer, struct gr_operand x, float *g, float *dx,
-                        graft_error *error)
+/* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows. */
+static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations *a, const float *g, int64_t width,
+                                float *to, graft_error *error)
 {
-    const struct gr_rows          rows = gin_inner_rows(t, layer);
-    const struct gr_rows_gradient inner = { .g = t->scratch,
-                                            .bias = layer->inner_bias->gradient,
-                                            .partial = t->partial };
-    int32_t                       rc = GRAFT_OK;
+    const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 1, to);
 
-    GR_TRY(gr_product_weight_gradient(t, gr_dense_operand(layer->inner, layer->out, layer->rows_out), g, 0,
-                                      layer->outer, error));
-    GR_TRY(gr_product_input_gradient(t, g, layer->rows_out, layer->outer, 0, NULL, t->scratch, error));
-    gr_layer_rows_backward(t, &rows, &inner);
-    if (!layer->aggregate_first) return backward_transformed(t, layer, x, g, dx, error);
-    GR_TRY(gr_product_weight_gradient(t, gr_layer_gathered(layer), t->scratch, 0, layer->neigh, error));
-    if (dx == NULL) return rc;
-    GR_TRY(gr_product_input_gradient(t, t->scratch, layer->rows_out, layer->neigh, 0, NULL, g, error));
-    rc = scatter(t, layer, g, layer->in, dx, error);
+    gr_layer_scale(run, gr_dense_operand(g, width, a->block->n_dst), NULL, (float)own_factor(run), to, width);
+    gr_layer_clear_rest(run, a->block, to, width);
+    return gr_aggregate(run, &sum, error);
+}
+
+/* From run->scratch, the gradient of a->inner before its bias. What g held is no longer needed. */
+static int32_t backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
+                                    float *dx, graft_error *error)
+{
+    struct gr_parameter *const w = a->layer->neigh;
+    int32_t                    rc = GRAFT_OK;
+
+    GR_TRY(scatter_gradient(run, a, run->scratch, a->layer->out, g, error));
+    GR_TRY(gr_product_weight_gradient(run, x, g, 0, w, error));
+    if (dx != NULL) rc = gr_product_input_gradient(run, g, a->block->n_src, w, 0, NULL, dx, error);
 done:
     return rc;
 }
+
+static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
+                            graft_error *error)
+{
+    const struct gr_layer        *layer = a->layer;
+    const int64_t                 n_dst = a->block->n_dst;
+    const struct gr_rows          rows = inner_rows(run, a);
+    const struct gr_rows_gradient inner = { .g = run->scratch,
+                                            .bias = layer->inner_bias->gradient,
+                                            .partial = run->partial };
+    int32_t                       rc = GRAFT_OK;
+
+    GR_TRY(gr_product_weight_gradient(run, gr_dense_operand(a->inner, layer->out, n_dst), g, 0, layer->outer, error));
+    GR_TRY(gr_product_input_gradient(run, g, n_dst, layer->outer, 0, NULL, run->scratch, error));
+    gr_layer_rows_backward(run, &rows, &inner);
+    if (!a->aggregate_first) return backward_transformed(run, a, x, g, dx, error);
+    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), run->scratch, 0, layer->neigh, error));
+    if (dx == NULL) return rc;
+    GR_TRY(gr_product_input_gradient(run, run->scratch, n_dst, layer->neigh, 0, NULL, g, error));
+    rc = scatter_gradient(run, a, g, layer->in, dx, error);
+done:
+    return rc;
+}
+
+static const struct gr_parameter_shape gin_shapes[] = { { "weight_1", 'i', 'o', GR_SLOT(neigh) },
+                                                        { "bias_1", '1', 'o', GR_SLOT(inner_bias) },
+                                                        { "weight_2", 'o', 'o', GR_SLOT(outer) },
+                                                        { "bias_2", '1', 'o', GR_SLOT(bias) },
+                                                        { 0 } };
+
+const struct gr_model_kind gr_kind_gin = { .name = "gin",
+                                           .shapes = gin_shapes,
+                                           .gathers = 1,
+                                           .wide_gradient = 1,
+                                           .count = gin_count,
+                                           .begin = gin_begin,
+                                           .forward = gin_forward,
+                                           .backward = gin_backward };

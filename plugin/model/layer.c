@@ -1,302 +1,362 @@
-/* All layers, forward and backward: what the kind of model does, and the passes over rows behind it.
+/* All layers, forward and backward: what the kind of model does, and the passes over rows that follow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
 #include "model/labels.h"
 
 #include <string.h>
 
-const struct gr_layer_kind gr_layer_kinds[GR_MODEL_KINDS] = {
-    [GR_MODEL_SAGE] = { "sage", 0, gr_conv_init, gr_conv_begin, gr_conv_forward, gr_conv_backward },
-    [GR_MODEL_GCN] = { "gcn", 1, gr_conv_init, gr_conv_begin, gr_conv_forward, gr_conv_backward },
-    [GR_MODEL_GAT] = { "gat", 1, gr_gat_init, gr_gat_begin, gr_gat_forward, gr_gat_backward },
-    [GR_MODEL_GIN] = { "gin", 0, gr_gin_init, gr_gin_begin, gr_gin_forward, gr_gin_backward },
-    [GR_MODEL_MLP] = { "mlp", 0, gr_conv_init, gr_conv_begin, gr_conv_forward, gr_conv_backward },
-};
-
-/* The passes over rows behind layer l; dropout with the bits of this epoch, none if not training. */
-static struct gr_rows rows_behind(const graft_trainer *t, int32_t l, int training)
+struct gr_team gr_run_team(const struct gr_run *run)
 {
-    const struct gr_layer *layer = &t->layers[l];
-    struct gr_rows         rows = {
-                .n = layer->rows_out,
-                .width = layer->out,
-                .team = gr_profile_team(t),
-                .isa = t->isa,
-                .bias = layer->bias->value,
-                .z = layer->z,
+    return (struct gr_team){ .threads = run->threads,
+                             .times = run->profile.times,
+                             .poll = run->strategy->ops->poll,
+                             .poll_arg = run->strategy };
+}
+
+/* -- passes over rows --------------------------------------------------------------------------------------------- */
+
+static int is_training(const struct gr_run *run)
+{
+    return run->pass != GRAFT_PASS_EVALUATION;
+}
+
+/* The passes over rows that follow layer l; dropout with the bits of this epoch, none in evaluation. */
+static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
+{
+    const struct gr_config      *config = gr_run_config(run);
+    const struct gr_activations *a = &run->layers[l];
+    const struct gr_layer       *layer = a->layer;
+    struct gr_rows               rows = {
+                      .n = a->block->n_dst,
+                      .width = layer->out,
+                      .team = gr_run_team(run),
+                      .isa = run->isa,
+                      .bias = layer->bias != NULL ? layer->bias->value : NULL,
+                      .z = a->z,
     };
 
     if (!layer->hidden) return rows;
-    rows.h = layer->h;
-    rows.bits = layer->bits;
+    rows.h = a->h;
+    rows.bits = a->bits;
     if (layer->gain != NULL) {
         rows.gain = layer->gain->value;
         rows.shift = layer->shift->value;
-        rows.mean = layer->mean;
-        rows.rstd = layer->rstd;
+        rows.mean = a->mean;
+        rows.rstd = a->rstd;
     }
-    rows.vertex = t->vertex;
-    rows.key = gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, (uint64_t)l + 1);
-    rows.threshold = training ? gr_dropout_threshold(t->config.dropout) : 0;
+    rows.vertex = a->block->vertex;
+    rows.key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, (uint64_t)l + 1);
+    rows.threshold = is_training(run) ? gr_dropout_threshold(config->dropout) : 0;
     return rows;
 }
 
-/* Of a pass over rows: Z and H, or their gradients, read and written. */
-static double rows_bytes(const struct gr_rows *rows)
+/* Bytes that a pass over rows reads and writes: Z and H, or their gradients. */
+static double row_pass_bytes(const struct gr_rows *rows)
 {
     return 4 * (double)rows->n * (double)rows->width * (rows->h != NULL && rows->h != rows->z ? 3 : 2);
 }
 
-/* The features, with dropout in training. */
-static struct gr_operand features_of(const graft_trainer *t, int64_t rows, int training)
+void gr_layer_rows_forward(struct gr_run *run, const struct gr_rows *rows)
 {
-    if (training && t->x_dropped != NULL) return gr_dense_operand(t->x_dropped, t->config.width[0], rows);
-    if (t->x != NULL) return gr_dense_operand(t->x, t->x_stride, rows);
-    return (struct gr_operand){ .rows = rows, .sparse = training ? t->sparse.step : &t->sparse.whole };
+    const double begin = gr_profile_begin(&run->profile);
+
+    gr_rows_forward(rows);
+    gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(rows), 0);
 }
 
-static struct gr_operand input_of(const graft_trainer *t, int32_t l, int training)
+void gr_layer_rows_backward(struct gr_run *run, const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
 {
-    const int64_t     rows = t->layers[l].rows_in;
-    struct gr_operand x;
+    const double begin = gr_profile_begin(&run->profile);
 
-    if (l > 0) return gr_dense_operand(t->layers[l - 1].h, t->layers[l - 1].out, rows);
-    x = features_of(t, rows, training);
-    x.labels = gr_propagates(t) ? GR_LABELS_OWN : GR_LABELS_NONE;
-    return x;
+    gr_rows_backward(rows, gradient);
+    gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(rows), 0);
 }
 
-struct gr_operand gr_layer_gathered(const struct gr_layer *layer)
+void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width)
 {
-    struct gr_operand x = gr_dense_operand(layer->gathered, layer->in, layer->rows_out);
+    const double begin = gr_profile_begin(&run->profile);
 
-    x.labels = layer->label_sums != NULL ? GR_LABELS_GATHERED : GR_LABELS_NONE;
-    return x;
+    memset(x + block->n_dst * width, 0, (uint64_t)((block->n_src - block->n_dst) * width) * sizeof *x);
+    gr_profile_end_alone(&run->profile, "rows", begin);
 }
 
-/* The rows of a pass: in training, those that training vertices depend on. */
-static void set_rows(graft_trainer *t, int training)
-{
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        struct gr_layer *layer = &t->layers[l];
-        const int        masked = training && layer->masked_a != NULL;
-
-        layer->rows_in = training ? t->reach[l] : t->n;
-        layer->rows_out = training ? t->reach[l + 1] : t->n;
-        layer->a = masked ? layer->masked_a : t->a;
-        layer->a_transpose = masked ? layer->masked_transpose : t->a_transpose;
-        layer->plan = training && layer->masked_plan != NULL ? layer->masked_plan : t->ranks.plan;
-    }
-}
-
-/* Columns that pass through the sparse product with A, forward and backward, in either order; the first layer sends no
- * gradient back to its input. The cheaper one is taken; what is aggregated once costs nothing, and sparse features are
- * in no product with A. Labels have columns of their own if they are aggregated first. */
-int gr_layer_aggregates_first(const graft_trainer *t, int32_t l)
-{
-    const struct gr_layer *layer = &t->layers[l];
-    const int64_t          more = l > 0 ? layer->in : gr_propagates(t) ? t->data.n_classes : 0;
-
-    if (l == 0 && t->keeps_sparse) return 0;
-    if (l == 0 && gr_gathers_once(t)) return 1;
-    return layer->in + more <= 2 * layer->out;
-}
-
-void gr_layer_clear_rest(const graft_trainer *t, const struct gr_layer *layer, float *x, int64_t width)
-{
-    const uint64_t rows = (uint64_t)(layer->rows_in - layer->rows_out);
-    const double   begin = gr_profile_begin(t);
-
-    memset(x + layer->rows_out * width, 0, rows * (uint64_t)width * sizeof *x);
-    gr_profile_end_alone(t, "rows", begin);
-}
-
-void gr_layer_scale(const graft_trainer *t, struct gr_operand x, const float *scale, float factor, float *out,
+void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
                     int64_t width)
 {
-    const double           begin = gr_profile_begin(t);
+    const double           begin = gr_profile_begin(&run->profile);
     struct gr_rows_scaling scaling = { .n = x.rows,
                                        .width = width,
                                        .x_stride = x.stride,
-                                       .team = gr_profile_team(t),
+                                       .team = gr_run_team(run),
                                        .x = x.data,
                                        .scale = scale,
                                        .factor = factor,
                                        .out = out };
 
     gr_rows_scale(&scaling);
-    gr_profile_end(t, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
+    gr_profile_end(&run->profile, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
-/* By a sum of `rows` rows, what the formula of the model has of neighbours. */
-static int32_t gather(const graft_trainer *t, const struct gr_layer *layer, int64_t rows, struct gr_sum *sum,
-                      graft_error *error)
-{
-    if (t->config.kind == GR_MODEL_GIN) {
-        const float factor = (float)(1 + t->config.gin_eps);
+/* -- the input of a layer ----------------------------------------------------------------------------------------- */
 
-        gr_layer_scale(t, gr_dense_operand(sum->x.data, sum->x.stride, rows), NULL, factor, sum->out, sum->width);
-        sum->add = 1;
-    }
-    if (t->right != NULL) {
-        gr_layer_scale(t, sum->x, t->right, 0, t->scratch, sum->width);
-        sum->x = gr_dense_operand(t->scratch, sum->width, sum->x.rows);
-    }
-    sum->scale = t->left;
-    return gr_product_gather(t, layer, sum, error);
+/* The features, with dropout in training. */
+static struct gr_operand features_of(const struct gr_run *run, int64_t rows)
+{
+    const struct gr_input *input = &run->input;
+
+    if (input->x == NULL)
+        return (struct gr_operand){ .rows = rows,
+                                    .sparse = is_training(run) ? input->sparse.step : &input->sparse.whole };
+    if (is_training(run) && input->dropped != NULL)
+        return gr_dense_operand(input->dropped, gr_run_config(run)->width[0], rows);
+    return gr_dense_operand(input->x, input->stride, rows);
 }
 
-/* A (X + L E) is A X and A L times E, so that A X stays as it is; these are A L. */
-static int32_t gather_labels(const graft_trainer *t, struct gr_layer *layer, graft_error *error)
+static struct gr_operand input_of(const struct gr_run *run, int32_t l)
 {
-    const int64_t classes = t->data.n_classes;
-    struct gr_sum sum = { .way = GR_GATHER_LABELS,
-                          .x = gr_dense_operand(t->scratch, classes, layer->rows_in),
-                          .width = classes,
-                          .out = layer->label_sums };
-    int32_t       rc = GRAFT_OK;
+    const int64_t     rows = run->layers[l].block->n_src;
+    struct gr_operand x;
 
-    if (layer->has_label_sums) return GRAFT_OK;
-    gr_labels_fill(t, layer->rows_in, t->scratch);
-    GR_TRY(gather(t, layer, layer->rows_out, &sum, error));
-    layer->has_label_sums = 1;
-done:
-    return rc;
+    if (l > 0) return gr_dense_operand(run->layers[l - 1].h, run->layers[l - 1].layer->out, rows);
+    x = features_of(run, rows);
+    x.labels = gr_propagates(run) ? GR_LABELS_OWN : GR_LABELS_NONE;
+    return x;
 }
 
-int32_t gr_layer_gather(const graft_trainer *t, struct gr_layer *layer, struct gr_operand x, graft_error *error)
+static void drop_input(struct gr_run *run, const struct gr_block *block)
 {
-    const int     keeps = layer == &t->layers[0] && gr_gathers_once(t); /* arrays of no rows may all be NULL */
-    struct gr_sum sum = { .way = keeps ? GR_GATHER_ALL : GR_GATHER, .width = layer->in, .out = layer->gathered };
-    int32_t       rc = GRAFT_OK;
+    const struct gr_config *config = gr_run_config(run);
+    const struct gr_input  *input = &run->input;
+    const double            begin = gr_profile_begin(&run->profile);
+    struct gr_rows_drop     rows = { .n = block->n_src,
+                                     .width = config->width[0],
+                                     .x_stride = input->stride,
+                                     .team = gr_run_team(run),
+                                     .x = input->x,
+                                     .out = input->dropped,
+                                     .key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, 0),
+                                     .threshold = gr_dropout_threshold(config->input_dropout),
+                                     .isa = run->isa,
+                                     .vertex = block->vertex };
 
-    if (x.labels != GR_LABELS_NONE) GR_TRY(gather_labels(t, layer, error));
-    if (keeps && layer->gathered_of == x.data) return GRAFT_OK;
-    layer->gathered_of = NULL;
-    if (keeps) x.rows = t->n; /* of all rows, for evaluation too */
-    sum.x = x;
-    GR_TRY(gather(t, layer, keeps ? t->n : layer->rows_out, &sum, error));
-    if (keeps) layer->gathered_of = t->x;
-done:
-    return rc;
-}
-
-static void drop_input(graft_trainer *t)
-{
-    const double        begin = gr_profile_begin(t);
-    struct gr_rows_drop rows = { .n = t->reach[0],
-                                 .width = t->config.width[0],
-                                 .x_stride = t->x_stride,
-                                 .team = gr_profile_team(t),
-                                 .x = t->x,
-                                 .out = t->x_dropped,
-                                 .key =
-                                     gr_random_key(t->config.seed, GR_RANDOM_DROPOUT, (uint64_t)t->progress.epoch, 0),
-                                 .threshold = gr_dropout_threshold(t->config.input_dropout),
-                                 .isa = t->isa,
-                                 .vertex = t->vertex };
-
-    if (t->x == NULL) gr_sparse_dropout(t, rows.key, rows.threshold);
+    if (input->x == NULL) gr_sparse_dropout(run, rows.key, rows.threshold);
     else gr_rows_dropout(&rows);
-    gr_profile_end(t, "rows", begin, 0, 0);
+    gr_profile_end(&run->profile, "rows", begin, 0, 0);
 }
 
-void gr_layer_rows_forward(const graft_trainer *t, const struct gr_rows *rows)
+/* -- aggregation of the input ------------------------------------------------------------------------------------- */
+
+/* Columns that pass through the sparse product with A, forward and backward, in either order; the first layer sends no
+ * gradient back to its input. The cheaper order is taken. What is aggregated once costs nothing, and sparse features
+ * are in no product with A. Labels have columns of their own if they are aggregated first. */
+int gr_layer_aggregates_first(const struct gr_run *run, int32_t l)
 {
-    const double begin = gr_profile_begin(t);
+    const struct gr_layer *layer = &run->model->layers[l];
+    const int64_t          more = l > 0 ? layer->in : gr_propagates(run) ? run->targets.n_classes : 0;
 
-    gr_rows_forward(rows);
-    gr_profile_end(t, "rows", begin, rows_bytes(rows), 0);
+    if (l == 0 && run->input.is_sparse) return 0;
+    if (l == 0 && run->input.is_constant) return 1;
+    return layer->in + more <= 2 * layer->out;
 }
 
-void gr_layer_rows_backward(const graft_trainer *t, const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
+struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direction, const float *scale, const float *x,
+                        int64_t width, int add, float *out)
 {
-    const double begin = gr_profile_begin(t);
-
-    gr_rows_backward(rows, gradient);
-    gr_profile_end(t, "rows", begin, rows_bytes(rows), 0);
+    return (struct gr_sum){ .block = a->block,
+                            .direction = direction,
+                            .scale = scale,
+                            .x = x,
+                            .stride = width,
+                            .width = width,
+                            .add = add,
+                            .out = out };
 }
 
-/* A step of layer l. The arrays that it shares with other layers hold its values from now on. */
-static int32_t run_step(graft_trainer *t, int32_t l, enum gr_step step, struct gr_rows *rows, int training,
+int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    const struct gr_strategy_ops *ops = run->strategy->ops;
+    const int32_t                 rc = ops->aggregate_begin(run->strategy, run, sum, error);
+
+    return rc < 0 || ops->aggregate_end == NULL ? rc : ops->aggregate_end(run->strategy, run, sum, error);
+}
+
+/* sum->out = diag(left) A diag(right) x + own x. */
+static int32_t aggregate_input(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
+{
+    const struct gr_block *block = sum.block;
+
+    if (own != 0) {
+        gr_layer_scale(run, gr_dense_operand(sum.x, sum.stride, block->n_dst), NULL, (float)own, sum.out, sum.width);
+        sum.add = 1;
+    }
+    if (block->right != NULL) {
+        gr_layer_scale(run, gr_dense_operand(sum.x, sum.stride, block->n_src), block->right, 0, run->scratch,
+                       sum.width);
+        sum.x = run->scratch;
+        sum.stride = sum.width;
+    }
+    sum.scale = block->left;
+    return gr_aggregate(run, &sum, error);
+}
+
+/* A (X + L E) is A X plus A L times E, so that A X stays as it is; these are A L. */
+static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, double own, graft_error *error)
+{
+    struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, run->scratch, run->targets.n_classes, 0, a->label_sums);
+    int32_t       rc = GRAFT_OK;
+
+    if (a->has_label_sums) return GRAFT_OK;
+    sum.kind = GR_SUM_LABELS;
+    gr_labels_fill(run, a->block->n_src, run->scratch);
+    GR_TRY(aggregate_input(run, own, sum, error));
+    a->has_label_sums = 1;
+done:
+    return rc;
+}
+
+int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
                         graft_error *error)
 {
-    const struct gr_layer_kind *kind = &gr_layer_kinds[t->config.kind];
-    const struct gr_operand     x = input_of(t, l, training);
-    const int32_t               rc = step == GR_STEP_BEGIN ? kind->begin(t, &t->layers[l], x, error)
-                                                           : kind->forward(t, &t->layers[l], x, rows, error);
+    const int     constant = a->index == 0 && run->input.is_constant; /* arrays of no rows may all be NULL */
+    struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
+    int32_t       rc = GRAFT_OK;
 
-    if (t->layers[l].shares[step]) t->holder[step] = l;
+    if (x.labels != GR_LABELS_NONE) GR_TRY(gather_labels(run, a, own, error));
+    if (constant && a->gathered_of == x.data) return GRAFT_OK;
+    a->gathered_of = NULL;
+    sum.stride = x.stride;
+    if (constant) {
+        sum.kind = GR_SUM_CONSTANT;
+        sum.block = run->input.whole; /* of all rows, for evaluation too */
+    }
+    GR_TRY(aggregate_input(run, own, sum, error));
+    if (constant) a->gathered_of = x.data;
+done:
     return rc;
 }
 
-static int32_t layer_forward(graft_trainer *t, int32_t l, int training, graft_error *error)
+struct gr_operand gr_layer_gathered(const struct gr_activations *a)
 {
-    struct gr_rows rows = rows_behind(t, l, training);
+    struct gr_operand x = gr_dense_operand(a->gathered, a->layer->in, a->block->n_dst);
+
+    x.labels = a->label_sums != NULL ? GR_LABELS_GATHERED : GR_LABELS_NONE;
+    return x;
+}
+
+/* -- forward and backward ----------------------------------------------------------------------------------------- */
+
+/* A step of layer l. The arrays that it shares with other layers hold its values from now on. */
+static int32_t layer_step(struct gr_run *run, int32_t l, enum gr_step step, struct gr_rows *rows, graft_error *error)
+{
+    const struct gr_model_kind *kind = gr_run_config(run)->kind;
+    struct gr_activations      *a = &run->layers[l];
+    const struct gr_operand     x = input_of(run, l);
+    const int32_t rc = step == GR_STEP_BEGIN ? kind->begin(run, a, x, error) : kind->forward(run, a, x, rows, error);
+
+    if (a->shared[step]) run->holder[step] = l;
+    return rc;
+}
+
+static void enter_layer(struct gr_run *run, int32_t l)
+{
+    run->layer = run->profile.layer = l;
+}
+
+static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
+{
+    struct gr_rows rows = rows_after(run, l);
     int32_t        rc = GRAFT_OK;
 
-    t->layer_now = l;
-    GR_TRY(run_step(t, l, GR_STEP_BEGIN, NULL, training, error));
-    rc = run_step(t, l, GR_STEP_Z, &rows, training, error);
+    enter_layer(run, l);
+    GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
+    rc = layer_step(run, l, GR_STEP_Z, &rows, error);
 done:
     return rc;
 }
 
-/* Make again what layer l had in arrays that later layers have written since. H, the bits of what got through, mean and
- * deviation are there, so that behind Z the bias alone is missing. */
-static int32_t layer_remake(graft_trainer *t, int32_t l, graft_error *error)
+/* Recompute what layer l had in arrays that later layers have overwritten. H, the bits of what was kept, mean and
+ * deviation are still there, so of the pass over rows the bias alone is due. */
+static int32_t layer_recompute(struct gr_run *run, int32_t l, graft_error *error)
 {
-    const struct gr_layer *layer = &t->layers[l];
-    struct gr_rows         rows = rows_behind(t, l, 1);
-    int32_t                rc = GRAFT_OK;
+    const struct gr_activations *a = &run->layers[l];
+    struct gr_rows               rows = rows_after(run, l);
+    int32_t                      rc = GRAFT_OK;
 
     rows.h = NULL;
-    if (layer->shares[GR_STEP_BEGIN] && t->holder[GR_STEP_BEGIN] != l)
-        GR_TRY(run_step(t, l, GR_STEP_BEGIN, NULL, 1, error));
-    if (layer->shares[GR_STEP_Z] && t->holder[GR_STEP_Z] != l) rc = run_step(t, l, GR_STEP_Z, &rows, 1, error);
+    if (a->shared[GR_STEP_BEGIN] && run->holder[GR_STEP_BEGIN] != l)
+        GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
+    if (a->shared[GR_STEP_Z] && run->holder[GR_STEP_Z] != l) rc = layer_step(run, l, GR_STEP_Z, &rows, error);
 done:
     return rc;
 }
 
-int32_t gr_layers_forward(graft_trainer *t, int training, graft_error *error)
+static void enter_pass(struct gr_run *run, int32_t pass)
 {
-    int32_t rc = GRAFT_OK;
+    run->pass = run->profile.pass = pass;
+    run->profile.epoch = run->epoch;
+    enter_layer(run, -1);
+}
 
-    set_rows(t, training);
-    t->pass_now = training ? GRAFT_PASS_FORWARD : GRAFT_PASS_EVALUATION;
-    t->layer_now = -1;
-    if (training && t->config.input_dropout > 0) drop_input(t);
-    GR_TRY(gr_labels_begin(t, training, error));
-    for (int32_t l = 0; l < t->config.n_layers; l++) GR_TRY(layer_forward(t, l, training, error));
-    t->layer_now = -1;
+int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error)
+{
+    const struct gr_config *config = gr_run_config(run);
+    int32_t                 rc = GRAFT_OK;
+
+    enter_pass(run, pass);
+    for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
+    if (is_training(run) && config->input_dropout > 0) drop_input(run, blocks[0]);
+    GR_TRY(gr_labels_begin(run, is_training(run), error));
+    for (int32_t l = 0; l < config->n_layers; l++) GR_TRY(layer_forward(run, l, error));
+    enter_layer(run, -1);
 done:
     return rc;
 }
 
-int32_t gr_layers_backward(graft_trainer *t, graft_error *error)
+int32_t gr_run_backward(struct gr_run *run, graft_error *error)
 {
-    float  *g = t->gradient[0], *dx = t->gradient[1];
+    float  *g = run->gradient[0], *dx = run->gradient[1];
     int32_t rc = GRAFT_OK;
 
-    t->pass_now = GRAFT_PASS_BACKWARD;
-    for (int32_t l = t->config.n_layers - 1; l >= 0; l--) {
-        struct gr_layer              *layer = &t->layers[l];
-        const struct gr_rows          rows = rows_behind(t, l, 1);
+    enter_pass(run, GRAFT_PASS_BACKWARD);
+    for (int32_t l = gr_run_config(run)->n_layers - 1; l >= 0; l--) {
+        struct gr_activations        *a = &run->layers[l];
+        const struct gr_layer        *layer = a->layer;
+        const struct gr_rows          rows = rows_after(run, l);
         const struct gr_rows_gradient gradient = { .g = g,
-                                                   .bias = layer->bias->gradient,
-                                                   .partial = t->partial,
+                                                   .bias = layer->bias != NULL ? layer->bias->gradient : NULL,
+                                                   .partial = run->partial,
                                                    .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                    .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
         float *const                  to = l > 0 ? dx : NULL;
 
-        t->layer_now = l;
-        GR_TRY(layer_remake(t, l, error));
-        gr_layer_rows_backward(t, &rows, &gradient);
-        GR_TRY(gr_layer_kinds[t->config.kind].backward(t, layer, input_of(t, l, 1), g, to, error));
+        enter_layer(run, l);
+        GR_TRY(layer_recompute(run, l, error));
+        if (layer->bias != NULL || layer->hidden) gr_layer_rows_backward(run, &rows, &gradient);
+        GR_TRY(gr_run_config(run)->kind->backward(run, a, input_of(run, l), g, to, error));
         dx = g;
         g = to;
     }
-    t->layer_now = -1;
+    enter_layer(run, -1);
+done:
+    return rc;
+}
+
+const float *gr_run_logits(const struct gr_run *run)
+{
+    return run->layers[gr_run_config(run)->n_layers - 1].z;
+}
+
+int32_t gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error)
+{
+    const int64_t rows = blocks[gr_run_config(run)->n_layers - 1]->n_dst;
+    double        begin;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_run_forward(run, GRAFT_PASS_FORWARD, blocks, error));
+    begin = gr_profile_begin(&run->profile);
+    *loss = gr_loss_gradient(run, rows, gr_run_logits(run), run->gradient[0]);
+    gr_profile_end(&run->profile, "loss", begin, 8 * (double)rows * (double)run->targets.n_classes, 0);
+    rc = gr_run_backward(run, error);
 done:
     return rc;
 }

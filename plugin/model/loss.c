@@ -16,9 +16,9 @@ int64_t gr_argmax(const float *row, int64_t n)
     return best;
 }
 
-static int target(const graft_trainer *t, int64_t v, int64_t class)
+static int has_class(const struct gr_targets *t, int64_t v, int64_t class)
 {
-    return t->data.targets != NULL ? t->data.targets[v * t->data.n_classes + class] != 0 : t->data.labels[v] == class;
+    return t->targets != NULL ? t->targets[v * t->n_classes + class] != 0 : t->labels[v] == class;
 }
 
 /* -log softmax(x)[label]. With gradient: factor * (softmax(x) - onehot). */
@@ -40,12 +40,12 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
 }
 
 /* Sum over classes of -log sigmoid(x) for those of the vertex, -log sigmoid(-x) for the others. */
-static double sigmoid_loss(const graft_trainer *t, const float *x, int64_t v, float factor, float *gradient)
+static double sigmoid_loss(const struct gr_targets *t, const float *x, int64_t v, float factor, float *gradient)
 {
     double loss = 0;
 
-    for (int64_t j = 0; j < t->data.n_classes; j++) {
-        const float y = (float)target(t, v, j), e = expf(-fabsf(x[j]));
+    for (int64_t j = 0; j < t->n_classes; j++) {
+        const float y = (float)has_class(t, v, j), e = expf(-fabsf(x[j]));
 
         loss += (double)((x[j] > 0 ? x[j] : 0) - x[j] * y + log1pf(e));
         if (gradient != NULL) gradient[j] = factor * ((x[j] >= 0 ? 1 / (1 + e) : e / (1 + e)) - y);
@@ -53,14 +53,16 @@ static double sigmoid_loss(const graft_trainer *t, const float *x, int64_t v, fl
     return loss;
 }
 
-static double vertex_loss(const graft_trainer *t, const float *x, int64_t v, float factor, float *gradient)
+static double vertex_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient)
 {
-    if (t->config.sigmoid) return sigmoid_loss(t, x, v, factor, gradient);
-    return softmax_loss(x, t->data.n_classes, t->data.labels[v], factor, gradient);
+    const struct gr_targets *t = &run->targets;
+
+    if (gr_run_config(run)->sigmoid) return sigmoid_loss(t, x, v, factor, gradient);
+    return softmax_loss(x, t->n_classes, t->labels[v], factor, gradient);
 }
 
 struct pass {
-    const graft_trainer *t;
+    const struct gr_run *run;
     const float         *logits;
     float               *gradient;
 };
@@ -68,78 +70,81 @@ struct pass {
 static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass   *p = arg;
-    const graft_trainer *t = p->t;
-    const int64_t        classes = t->data.n_classes;
-    const float          factor = t->n_loss > 0 ? 1 / (float)t->n_loss : 0;
+    const struct gr_run *run = p->run;
+    const int64_t        classes = run->targets.n_classes, n_loss = run->targets.n_loss;
+    const float          factor = n_loss > 0 ? 1 / (float)n_loss : 0;
     double               loss = 0;
 
     for (int64_t v = begin; v < end; v++) {
         float *g = p->gradient + v * classes;
 
-        if (!gr_is_in_loss(t, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
-        else loss += vertex_loss(t, p->logits + v * classes, v, factor, g);
+        if (!gr_is_in_loss(run, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
+        else loss += vertex_loss(run, p->logits + v * classes, v, factor, g);
     }
-    t->partial[chunk] = loss;
+    run->partial[chunk] = loss;
 }
 
-double gr_loss_gradient(const graft_trainer *t, const float *logits, float *gradient)
+double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient)
 {
-    struct pass   pass = { t, logits, gradient };
-    const int64_t rows = t->reach[t->config.n_layers];
+    struct pass   pass = { run, logits, gradient };
+    const int64_t n_loss = run->targets.n_loss;
     double        loss = 0;
 
-    gr_parallel_chunks(gr_profile_team(t), rows * t->data.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
-    for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += t->partial[c];
-    return t->n_loss > 0 ? loss / (double)t->n_loss : 0;
+    gr_parallel_chunks(gr_run_team(run), rows * run->targets.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
+    for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += run->partial[c];
+    return n_loss > 0 ? loss / (double)n_loss : 0;
 }
 
 /* What is counted for each split: vertices, loss, and right ones of all; or, with several classes at once, true
  * positives and half of all positives and predictions, whose ratio is F1. */
 enum { VERTICES, LOSS, RIGHT, OF_ALL, COUNTS };
 
-static void measure_vertex(const graft_trainer *t, const float *x, int64_t v, double *counts)
+static void measure_vertex(const struct gr_run *run, const float *x, int64_t v, double *counts)
 {
+    const struct gr_targets *t = &run->targets;
+
     counts[VERTICES]++;
-    counts[LOSS] += vertex_loss(t, x, v, 0, NULL);
-    if (t->data.targets == NULL) {
-        counts[RIGHT] += gr_argmax(x, t->data.n_classes) == t->data.labels[v];
+    counts[LOSS] += vertex_loss(run, x, v, 0, NULL);
+    if (t->targets == NULL) {
+        counts[RIGHT] += gr_argmax(x, t->n_classes) == t->labels[v];
         counts[OF_ALL]++;
         return;
     }
-    for (int64_t j = 0; j < t->data.n_classes; j++) {
-        counts[RIGHT] += x[j] > 0 && target(t, v, j);
-        counts[OF_ALL] += 0.5 * ((x[j] > 0) + target(t, v, j));
+    for (int64_t j = 0; j < t->n_classes; j++) {
+        counts[RIGHT] += x[j] > 0 && has_class(t, v, j);
+        counts[OF_ALL] += 0.5 * ((x[j] > 0) + has_class(t, v, j));
     }
 }
 
 static void measure_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct pass   *p = arg;
-    const graft_trainer *t = p->t;
-    double              *counts = t->partial + chunk * 3 * COUNTS;
+    const struct pass       *p = arg;
+    const struct gr_targets *t = &p->run->targets;
+    double                  *counts = p->run->partial + chunk * 3 * COUNTS;
 
     memset(counts, 0, 3 * COUNTS * sizeof *counts);
     for (int64_t v = begin; v < end; v++) {
-        const int split = t->data.split[v];
+        const int split = t->split[v];
 
         if (split == GRAFT_SPLIT_NONE || !gr_has_target(t, v)) continue;
-        measure_vertex(t, p->logits + v * t->data.n_classes, v, counts + (split - 1) * COUNTS);
+        measure_vertex(p->run, p->logits + v * t->n_classes, v, counts + (split - 1) * COUNTS);
     }
 }
 
-int32_t gr_loss_measure(const graft_trainer *t, const float *logits, graft_metrics *metrics, graft_error *error)
+int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, graft_error *error)
 {
-    struct pass pass = { t, logits, NULL };
-    double      counts[3][COUNTS] = { { 0 } };
-    double     *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
-    double     *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
-    int32_t     rc = GRAFT_OK;
+    const struct gr_targets *t = &run->targets;
+    struct pass              pass = { run, logits, NULL };
+    double                   counts[3][COUNTS] = { { 0 } };
+    double *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
+    double *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
+    int32_t rc = GRAFT_OK;
 
-    gr_parallel_chunks(gr_profile_team(t), t->n * t->data.n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
+    gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
-        for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += t->partial[c * 3 * COUNTS + i];
+        for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += run->partial[c * 3 * COUNTS + i];
     }
-    GR_TRY(gr_ranks_sum(t, counts[0], 3 * COUNTS, error));
+    GR_TRY(gr_strategy_sum(run->strategy, counts[0], 3 * COUNTS, error));
     for (int s = 0; s < 3; s++) {
         *accuracy[s] = counts[s][OF_ALL] > 0 ? counts[s][RIGHT] / counts[s][OF_ALL] : (double)NAN;
         *loss[s] = counts[s][VERTICES] > 0 ? counts[s][LOSS] / counts[s][VERTICES] : (double)NAN;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static void adam(struct gr_parameter *p, float rate, float decay, double step)
+static void adam_step(struct gr_parameter *p, float rate, float decay, double step)
 {
     const float unbias_m = (float)(1 / (1 - pow(0.9, step))), unbias_v = (float)(1 / (1 - pow(0.999, step)));
 
@@ -18,7 +18,7 @@ static void adam(struct gr_parameter *p, float rate, float decay, double step)
     }
 }
 
-static void sgd(struct gr_parameter *p, float rate, float decay, float momentum)
+static void sgd_step(struct gr_parameter *p, float rate, float decay, float momentum)
 {
     for (int64_t i = 0; i < p->rows * p->cols; i++) {
         p->m[i] = momentum * p->m[i] + (p->gradient[i] + decay * p->value[i]);
@@ -26,15 +26,16 @@ static void sgd(struct gr_parameter *p, float rate, float decay, float momentum)
     }
 }
 
-void gr_optimizer_step(graft_trainer *t)
+void gr_optimizer_step(struct gr_model *model, int64_t step)
 {
-    const float rate = (float)t->config.lr;
+    const struct gr_config *config = &model->config;
+    const float             rate = (float)config->lr;
 
-    for (int32_t i = 0; i < t->n_parameters; i++) {
-        struct gr_parameter *p = &t->parameters[i];
-        const float          decay = p->decayed ? (float)t->config.weight_decay : 0;
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        struct gr_parameter *p = &model->parameters[i];
+        const float          decay = p->decayed ? (float)config->weight_decay : 0;
 
-        if (t->config.adam) adam(p, rate, decay, (double)(t->progress.epoch + 1));
-        else sgd(p, rate, decay, (float)t->config.momentum);
+        if (config->adam) adam_step(p, rate, decay, (double)step);
+        else sgd_step(p, rate, decay, (float)config->momentum);
     }
 }

@@ -9,33 +9,11 @@
 
 static const char *const prefixes[GR_STATE_COPIES] = { "", "best.", "optimizer.m.", "optimizer.v." };
 
-/* Names of the parameters of a layer in the order of the state. Rows and columns are 'i'n, 'o'ut or 1; of gat also
- * 'w'ide, 'h'eads and 'd', the columns of a head. */
-struct shape_row {
-    enum gr_model_kind kind;
-    const char        *name;
-    char               rows, cols;
-};
+static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o', GR_SLOT(gain) },
+                                                         { "norm.shift", '1', 'o', GR_SLOT(shift) },
+                                                         { 0 } };
 
-static const struct shape_row shapes[] = {
-    { GR_MODEL_SAGE, "weight_self", 'i', 'o' },
-    { GR_MODEL_SAGE, "weight_neigh", 'i', 'o' },
-    { GR_MODEL_SAGE, "bias", '1', 'o' },
-    { GR_MODEL_GCN, "weight", 'i', 'o' },
-    { GR_MODEL_GCN, "bias", '1', 'o' },
-    { GR_MODEL_MLP, "weight", 'i', 'o' },
-    { GR_MODEL_MLP, "bias", '1', 'o' },
-    { GR_MODEL_GIN, "weight_1", 'i', 'o' },
-    { GR_MODEL_GIN, "bias_1", '1', 'o' },
-    { GR_MODEL_GIN, "weight_2", 'o', 'o' },
-    { GR_MODEL_GIN, "bias_2", '1', 'o' },
-    { GR_MODEL_GAT, "weight", 'i', 'w' },
-    { GR_MODEL_GAT, "attention_source", 'h', 'd' },
-    { GR_MODEL_GAT, "attention_target", 'h', 'd' },
-    { GR_MODEL_GAT, "bias", '1', 'o' },
-};
-static const struct shape_row norm_shapes[] = { { .name = "norm.gain", .rows = '1', .cols = 'o' },
-                                                { .name = "norm.shift", .rows = '1', .cols = 'o' } };
+enum { PARAMETERS_OF_LAYER = 6 };
 
 static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
 {
@@ -49,57 +27,70 @@ static int64_t extent(const struct gr_config *config, int32_t layer, char letter
     }
 }
 
-static void name(struct gr_parameter *p, const char *text)
+static void name_parameter(struct gr_parameter *p, const char *text)
 {
     for (int i = 0; i < GR_STATE_COPIES; i++) snprintf(p->name[i], sizeof p->name[i], "%s%s", prefixes[i], text);
 }
 
-static void add(graft_trainer *t, int32_t layer, const struct shape_row *shape)
+static void add_parameter(struct gr_model *model, int32_t l, const struct gr_parameter_shape *shape)
 {
-    struct gr_parameter *p = &t->parameters[t->n_parameters++];
-    const int64_t        rows = extent(&t->config, layer, shape->rows), cols = extent(&t->config, layer, shape->cols);
+    struct gr_parameter *p = &model->parameters[model->n_parameters++];
     const int            weight = strncmp(shape->name, "weight", 6) == 0;
     char                 full[48];
 
-    snprintf(full, sizeof full, "layers.%d.%s", layer, shape->name);
-    name(p, full);
+    snprintf(full, sizeof full, "layers.%d.%s", l, shape->name);
+    name_parameter(p, full);
     p->n_dims = shape->rows == '1' ? 1 : 2;
-    p->decayed = weight && (layer == 0 || !t->config.decay_first_only);
-    p->rows = rows;
-    p->cols = cols;
+    p->decayed = weight && (l == 0 || !model->config.decay_first_only);
+    p->rows = extent(&model->config, l, shape->rows);
+    p->cols = extent(&model->config, l, shape->cols);
+    memcpy((char *)&model->layers[l] + shape->slot, &p, sizeof p);
 }
 
-/* The embedding of labels, which is the last parameter: the others have their places, and first values, without it. */
-static void add_embedding(graft_trainer *t)
+static void describe_layer(struct gr_model *model, int32_t l)
 {
-    struct gr_parameter *p = &t->parameters[t->n_parameters++];
+    const struct gr_config *config = &model->config;
+    struct gr_layer        *layer = &model->layers[l];
 
-    name(p, "label_embedding");
+    layer->in = config->width[l];
+    layer->out = config->width[l + 1];
+    layer->wide = gr_config_wide(config, l);
+    layer->hidden = l + 1 < config->n_layers;
+    for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++) add_parameter(model, l, s);
+    for (const struct gr_parameter_shape *s = norm_shapes; s->name != NULL && config->norm && layer->hidden; s++)
+        add_parameter(model, l, s);
+}
+
+/* The embedding of labels is the last parameter, so that the others keep their places, and first values. */
+static void add_embedding(struct gr_model *model)
+{
+    struct gr_parameter *p = &model->parameters[model->n_parameters++];
+
+    name_parameter(p, "label_embedding");
     p->n_dims = 2;
     p->decayed = 1;
-    p->rows = t->data.n_classes;
-    p->cols = t->config.width[0];
-    t->labels.embedding = p;
+    p->rows = model->config.width[model->config.n_layers];
+    p->cols = model->config.width[0];
+    model->label_embedding = p;
 }
 
-/* Its gradient is part of one array for all. */
-static int32_t make(graft_trainer *t, struct gr_parameter *p, graft_error *error)
+static int32_t make_parameter(struct gr_parameter *p, struct gr_budget *budget, graft_error *error)
 {
     const int64_t count = p->rows * p->cols;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, p->value, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->best, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->m, count, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_OPTIMISER, p->v, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, p->value, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->best, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->m, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->v, count, error));
 done:
     return rc;
 }
 
 /* Glorot and Bengio 2010, eq. 16: uniform in +-sqrt(6 / (rows + cols)). Gains begin at 1, all else at 0. */
-static void set_first_value(const graft_trainer *t, struct gr_parameter *p, int32_t index)
+static void set_first_value(const struct gr_config *config, struct gr_parameter *p, int32_t index)
 {
-    const uint64_t key = gr_random_key(t->config.seed, GR_RANDOM_INIT, 0, (uint64_t)index);
+    const uint64_t key = gr_random_key(config->seed, GR_RANDOM_INIT, 0, (uint64_t)index);
     const double   bound = sqrt(6.0 / (double)(p->rows + p->cols));
     uint32_t       bits[4];
 
@@ -116,55 +107,38 @@ static void set_first_value(const graft_trainer *t, struct gr_parameter *p, int3
     }
 }
 
-int32_t gr_parameters_describe(graft_trainer *t, graft_error *error)
+int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error)
 {
-    const int32_t n_shapes = (int32_t)(sizeof shapes / sizeof shapes[0]);
+    const int32_t n_layers = model->config.n_layers;
     double        count = 0;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->parameters, t->config.n_layers * 6 + 1, error));
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        for (int32_t i = 0; i < n_shapes; i++) {
-            if (shapes[i].kind == t->config.kind) add(t, l, &shapes[i]);
-        }
-        for (int32_t i = 0; i < 2 && t->config.norm && l + 1 < t->config.n_layers; i++) {
-            add(t, l, &norm_shapes[i]);
-        }
-    }
-    if (gr_propagates(t)) add_embedding(t);
-    for (int32_t i = 0; i < t->n_parameters; i++)
-        count += (double)t->parameters[i].rows * (double)t->parameters[i].cols;
-    gr_ledger_plan(t, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
-    gr_ledger_plan(t, GR_USE_OPTIMISER, 3 * sizeof(float) * count);
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->parameters, n_layers * PARAMETERS_OF_LAYER + 1, error));
+    for (int32_t l = 0; l < n_layers; l++) describe_layer(model, l);
+    if (model->config.label_rate > 0) add_embedding(model);
+    for (int32_t i = 0; i < model->n_parameters; i++)
+        count += (double)model->parameters[i].rows * (double)model->parameters[i].cols;
+    gr_budget_plan(budget, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
+    gr_budget_plan(budget, GR_USE_OPTIMISER, 3 * sizeof(float) * count);
 done:
     return rc;
 }
 
-int32_t gr_parameters_init(graft_trainer *t, graft_error *error)
+int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    t->n_weights = 0;
-    for (int32_t i = 0; i < t->n_parameters; i++) t->n_weights += t->parameters[i].rows * t->parameters[i].cols;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_WEIGHTS, t->gradients, t->n_weights, error));
-    for (int32_t i = 0; i < t->n_parameters; i++) {
-        struct gr_parameter *p = &t->parameters[i];
+    model->n_weights = 0;
+    for (int32_t i = 0; i < model->n_parameters; i++)
+        model->n_weights += model->parameters[i].rows * model->parameters[i].cols;
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->gradients, model->n_weights, error));
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        struct gr_parameter *p = &model->parameters[i];
 
-        GR_TRY(make(t, p, error));
-        p->gradient = i == 0 ? t->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
-        set_first_value(t, p, i);
+        GR_TRY(make_parameter(p, budget, error));
+        p->gradient = i == 0 ? model->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
+        set_first_value(&model->config, p, i);
     }
 done:
     return rc;
-}
-
-struct gr_parameter *gr_parameter_find(graft_trainer *t, int32_t layer, const char *name)
-{
-    char full[48];
-
-    snprintf(full, sizeof full, "layers.%d.%s", layer, name);
-    for (int32_t i = 0; i < t->n_parameters; i++) {
-        if (strcmp(t->parameters[i].name[0], full) == 0) return &t->parameters[i];
-    }
-    return NULL;
 }

@@ -1,7 +1,7 @@
 /* What a trainer is, in a few lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "model/model.h"
+#include "train/train.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,37 +10,40 @@ static void explain_model(const graft_trainer *t, struct gr_text *text)
 {
     int64_t weights = 0;
 
-    for (int32_t i = 0; i < t->n_parameters; i++) weights += t->parameters[i].rows * t->parameters[i].cols;
-    gr_text_add(text, "model     %s", gr_layer_kinds[t->config.kind].name);
-    if (t->config.kind == GR_MODEL_GAT) gr_text_add(text, " of %lld heads", (long long)t->config.heads);
+    for (int32_t i = 0; i < t->model.n_parameters; i++)
+        weights += t->model.parameters[i].rows * t->model.parameters[i].cols;
+    gr_text_add(text, "model     %s", t->model.config.kind->name);
+    if (t->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)t->model.config.heads);
     gr_text_add(text, ", widths");
-    for (int32_t l = 0; l <= t->config.n_layers; l++) gr_text_add(text, " %lld", (long long)t->config.width[l]);
-    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, t->config.sigmoid ? "sigmoid" : "softmax");
+    for (int32_t l = 0; l <= t->model.config.n_layers; l++)
+        gr_text_add(text, " %lld", (long long)t->model.config.width[l]);
+    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, t->model.config.sigmoid ? "sigmoid" : "softmax");
 }
 
 static void explain_labels(const graft_trainer *t, struct gr_text *text)
 {
-    if (gr_propagates(t))
+    if (gr_propagates(&t->run))
         gr_text_add(text, "labels    of %g %% of the training vertices are input of a step, the others are its loss\n",
-                    100 * t->config.label_rate);
+                    100 * t->model.config.label_rate);
 }
 
 static void explain_rows(const graft_trainer *t, struct gr_text *text)
 {
-    if (t->reach_of_all[t->config.n_layers] < t->data.n_vertices) {
+    if (t->reach_of_all[t->model.config.n_layers] < t->data.n_vertices) {
         gr_text_add(text, "rows      a step needs");
-        for (int32_t l = 1; l <= t->config.n_layers; l++) gr_text_add(text, " %lld", (long long)t->reach_of_all[l]);
+        for (int32_t l = 1; l <= t->model.config.n_layers; l++)
+            gr_text_add(text, " %lld", (long long)t->reach_of_all[l]);
         gr_text_add(text, " of those behind each layer\n");
     }
 }
 
 static void explain_features(const graft_trainer *t, struct gr_text *text)
 {
-    const double elements = (double)(t->n > 0 ? t->n : 1) * (double)t->config.width[0];
+    const double elements = (double)(t->n > 0 ? t->n : 1) * (double)t->model.config.width[0];
     const double filled = 100.0 * (double)t->sparse_features.row_ptr[t->n] / elements;
 
     gr_text_add(text, "features  sparse, %.3g %% filled; %s\n", filled,
-                t->x == NULL ? "multiplied as they are" : "made dense");
+                t->run.input.x == NULL ? "multiplied as they are" : "made dense");
 }
 
 /* Behind what another has written there. */
@@ -55,9 +58,9 @@ static void go_on(struct gr_text *text)
 /* Tables of all ranks, which all of them know. */
 static void explain_ranks(const graft_trainer *t, struct gr_text *text)
 {
-    gr_graph_explain(t->over, t->ranks.share, text->at, text->left);
+    gr_graph_explain(t->over, t->partition.share, text->at, text->left);
     go_on(text);
-    if (t->ranks.plan != NULL) gr_plan_explain(t->ranks.plan, text->at, text->left);
+    if (t->partition.plan != NULL) gr_plan_explain(t->partition.plan, text->at, text->left);
     go_on(text);
     gr_traffic_explain(t, text);
 }
@@ -65,21 +68,21 @@ static void explain_ranks(const graft_trainer *t, struct gr_text *text)
 static void explain_graph(const graft_trainer *t, struct gr_text *text)
 {
     if (t->over != NULL) explain_ranks(t, text);
-    if (t->config.kind == GR_MODEL_MLP) {
+    if (!t->model.config.kind->gathers) {
         gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)t->data.n_vertices);
         return;
     }
     if (t->over == NULL)
         gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n,
-                    (long long)t->a->csr.row_ptr[t->n], t->config.self_loops ? " with self loops" : "",
+                    (long long)t->a->csr.row_ptr[t->n], t->model.config.self_loops ? " with self loops" : "",
                     t->symmetric ? "symmetric" : "not symmetric");
-    if (strcmp(t->config.order, "given") != 0) gr_text_add(text, "order     %s\n", t->config.order);
-    if (t->layers[0].gathered != NULL && gr_gathers_once(t))
+    if (strcmp(t->model.config.order, "given") != 0) gr_text_add(text, "order     %s\n", t->model.config.order);
+    if (t->run.layers[0].gathered != NULL && t->run.input.is_constant)
         gr_text_add(text, "reuse     features are aggregated once\n");
     gr_text_add(text, "layers   ");
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        gr_text_add(text, " %d: %s first%s", l, t->layers[l].aggregate_first ? "aggregate" : "transform",
-                    l + 1 < t->config.n_layers ? "," : "\n");
+    for (int32_t l = 0; l < t->model.config.n_layers; l++) {
+        gr_text_add(text, " %d: %s first%s", l, t->run.layers[l].aggregate_first ? "aggregate" : "transform",
+                    l + 1 < t->model.config.n_layers ? "," : "\n");
     }
 }
 
@@ -87,20 +90,22 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
 {
     const char    *kernel = gr_option_text(t->context, GR_OPTION_MXM_KERNEL);
     struct gr_text text = { buffer, capacity };
-    char           ledger[192];
+    char           budget[192];
 
     (void)error;
-    if (t->config.kind == GR_MODEL_GAT) kernel = "edge operators";
+    if (t->model.config.kind->attends) kernel = "edge operators";
     explain_model(t, &text);
     if (t->data.sparse_features != NULL) explain_features(t, &text);
     explain_labels(t, &text);
     explain_graph(t, &text);
     explain_rows(t, &text);
-    gr_text_add(&text, "kernel    %s; %d threads\n", kernel, t->threads);
-    gr_text_add(&text, "dense     %s: %s%s\n", t->dense->name, t->dense->detail,
-                t->dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
-    if (t->config.recompute) gr_text_add(&text, "recompute what is inside layers is made again in the backward pass\n");
-    gr_ledger_text(t, 0, ledger, sizeof ledger);
-    gr_text_add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_ledger_total(t) * 1e-6, ledger);
+    gr_text_add(&text, "kernel    %s; %d threads\n", kernel, t->run.threads);
+    gr_text_add(&text, "dense     %s: %s%s\n", t->run.dense->name, t->run.dense->detail,
+                t->run.dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
+    if (t->model.config.recompute)
+        gr_text_add(&text, "recompute what is inside layers is made again in the backward pass\n");
+    gr_budget_text(&t->budget, 0, budget, sizeof budget);
+    gr_text_add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_budget_total(&t->budget) * 1e-6,
+                budget);
     return GRAFT_OK;
 }

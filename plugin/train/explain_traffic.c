@@ -2,30 +2,30 @@
  * what few bits lost.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "model/model.h"
+#include "train/train.h"
 
 /* Whether layer l gathers in a step whose arrays it shares with layers behind it, so that the backward pass does it
  * again: with recompute. */
 static int gathers_again(const graft_trainer *t, int32_t l)
 {
-    const struct gr_layer *layer = &t->layers[l];
-    const int in_z = t->config.kind != GR_MODEL_GAT && t->config.kind != GR_MODEL_GIN && !layer->aggregate_first;
-    const enum gr_step step = in_z ? GR_STEP_Z : GR_STEP_BEGIN;
+    const struct gr_activations *a = &t->run.layers[l];
+    const int                    late = t->model.config.kind->gathers_late && !a->aggregate_first;
+    const enum gr_step           step = late ? GR_STEP_Z : GR_STEP_BEGIN;
 
-    if (!layer->shares[step]) return 0;
-    for (int32_t behind = l + 1; behind < t->config.n_layers; behind++)
-        if (t->layers[behind].shares[step]) return 1;
+    if (!a->shared[step]) return 0;
+    for (int32_t behind = l + 1; behind < t->model.config.n_layers; behind++)
+        if (t->run.layers[behind].shared[step]) return 1;
     return 0;
 }
 
 static const struct gr_messages *messages_of(const graft_trainer *t)
 {
-    return t->ranks.plan != NULL ? &t->ranks.plan->messages : &t->ranks.halo_rows.messages;
+    return t->partition.plan != NULL ? &t->partition.plan->messages : &t->partition.halo_rows.messages;
 }
 
 static const struct gr_halo_layers *layers_of(const graft_trainer *t)
 {
-    return t->ranks.plan != NULL ? &t->ranks.plan->layers : &t->ranks.halo_rows.layers;
+    return t->partition.plan != NULL ? &t->partition.plan->layers : &t->partition.halo_rows.layers;
 }
 
 static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
@@ -38,39 +38,40 @@ static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
 /* Rows that come to a rank, or to all, in one exchange of layer l in a step. */
 static struct gr_flow step_flow(const graft_trainer *t, int32_t l, int32_t rank)
 {
-    const graft_plan *masked = t->layers[l].masked_plan;
+    const struct gr_partition *p = &t->partition;
 
-    return gr_traffic_flow(t, masked != NULL ? masked->flow : gr_traffic_whole(t), rank);
+    return gr_traffic_flow(p, p->step_plan[l] != NULL ? p->step_plan[l]->flow : gr_traffic_whole(p), rank);
 }
 
 /* Whether layer l is the first, and sums its input over neighbours. */
 static int sums_input(const graft_trainer *t, int32_t l)
 {
-    return l == 0 && t->layers[0].aggregate_first && t->config.kind != GR_MODEL_GAT;
+    return l == 0 && t->run.layers[0].aggregate_first;
 }
 
 int64_t gr_traffic_label_bytes(const graft_trainer *t, int32_t rank)
 {
-    if (!sums_input(t, 0) || !gr_propagates(t)) return 0;
-    return step_flow(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->data.n_classes);
+    if (!sums_input(t, 0) || !gr_propagates(&t->run)) return 0;
+    return step_flow(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->run.targets.n_classes);
 }
 
 /* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
 static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
 {
-    const struct gr_layer      *layer = &t->layers[l];
-    const struct gr_flow        flow = step_flow(t, l, rank);
-    const struct gr_halo_layer *kept = gr_ranks_halo_layer(t, l, (enum gr_direction)pass);
-    const int64_t               rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
-    const int                   is_gat = t->config.kind == GR_MODEL_GAT;
-    const int                   first = sums_input(t, l);
-    const int64_t               width = is_gat ? layer->wide : layer->aggregate_first ? layer->in : layer->out;
-    int64_t                     bytes;
+    const struct gr_activations *a = &t->run.layers[l];
+    const struct gr_layer       *layer = a->layer;
+    const struct gr_flow         flow = step_flow(t, l, rank);
+    const struct gr_halo_layer  *kept = gr_partition_layer(&t->partition, l, (enum gr_direction)pass);
+    const int64_t                rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
+    const int                    attends = t->model.config.kind->attends;
+    const int                    first = sums_input(t, l);
+    const int64_t                width = attends ? layer->wide : a->aggregate_first ? layer->in : layer->out;
+    int64_t                      bytes;
 
     if (first && pass == GRAFT_PASS_BACKWARD) return 0;
-    if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(t, kept, rank).bytes_in;
+    if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(&t->partition, kept, rank).bytes_in;
     else bytes = rows * row_bytes(t, pass, width);
-    if (first && gr_gathers_once(t)) bytes = 0;
+    if (first && t->run.input.is_constant) bytes = 0;
     /* An asynchronous pass has rows of the epoch, and sends none again. */
     if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (kept == NULL || !kept->is_async)) bytes *= 2;
     return bytes + (first ? gr_traffic_label_bytes(t, rank) : 0);
@@ -78,7 +79,7 @@ static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32
 
 static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text)
 {
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++)
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++)
         gr_text_add(text, " %12lld", (long long)step_bytes(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS, rank));
     gr_text_add(text, "\n");
 }
@@ -86,7 +87,7 @@ static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text
 static void explain_step(const graft_trainer *t, struct gr_text *text)
 {
     gr_text_add(text, "bytes of rows that come to each rank in a step, by layer, forward and backward\nrank  ");
-    for (int32_t l = 0; l < t->config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
+    for (int32_t l = 0; l < t->model.config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
     gr_text_add(text, "\n");
     for (int32_t p = 0; p < t->over->comm->n_ranks; p++) {
         gr_text_add(text, "%-6d", p);
@@ -175,7 +176,7 @@ static struct columns columns_of(const graft_trainer *t)
 {
     struct columns columns = { .late = layers_of(t)->is_async };
 
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) {
         const graft_traffic_item item = item_of(t, i);
 
         for (int b = 0; b < GR_BITS; b++) columns.bits[b] |= item.rows_by_bits[b] > 0;
@@ -188,10 +189,10 @@ static struct columns columns_of(const graft_trainer *t)
 /* Rows of this rank that few bits could not say. */
 static void explain_raw(const graft_trainer *t, struct gr_text *text)
 {
-    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * t->config.n_layers * t->over->comm->n_ranks;
+    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * t->model.config.n_layers * t->over->comm->n_ranks;
     struct gr_send_stats sum = { 0 };
 
-    for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &t->ranks.pairs[i]);
+    for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &t->partition.pairs[i]);
     if (sum.raw > 0)
         gr_text_add(text,
                     "%lld rows of this rank went as they are besides, %.3f MB: no code fits one in their message\n",
@@ -210,7 +211,7 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
     if (c.shares) gr_text_add(text, " %8s", "share");
     if (c.lost) gr_text_add(text, " %8s %8s %-10s %16s", "lost", "expected", "rounding", "most lost");
     gr_text_add(text, "\n");
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) {
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) {
         const graft_traffic_item item = item_of(t, i);
 
         gr_text_add(text, "%-2d%-8s", item.layer, item.pass == GRAFT_PASS_FORWARD ? "forward" : "backward");
@@ -226,7 +227,7 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
         gr_text_add(text,
                     "late: epochs that the rows in use were behind; most: since the start. %lld steps had their own; "
                     "rows drifted by %.3g in the last one\n",
-                    (long long)t->ranks.waited, t->ranks.drift);
+                    (long long)t->partition.waited, t->partition.drift);
     if (c.shares)
         gr_text_add(text,
                     "share: of weight |x|^2 of its rows, what a layer is expected to lose with the bits that were "
@@ -243,9 +244,9 @@ void gr_traffic_explain(const graft_trainer *t, struct gr_text *text)
 {
     int64_t sent = 0;
 
-    if (t->config.kind == GR_MODEL_MLP) return;
+    if (!t->model.config.kind->gathers) return;
     explain_bits(t, text);
     explain_step(t, text);
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->config.n_layers; i++) sent += item_of(t, i).rows;
+    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) sent += item_of(t, i).rows;
     if (sent > 0) explain_sent(t, text);
 }

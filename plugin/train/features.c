@@ -2,7 +2,7 @@
  * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
-#include "model/model.h"
+#include "train/train.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int32_t gr_model_features_check(const graft_trainer *t, graft_error *error)
     if (f->dtype != GRAFT_F32) {
         return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
     }
-#pragma omp parallel for num_threads(t->threads) reduction(min : bad) if (t->threads > 1)
+#pragma omp parallel for num_threads(t->run.threads) reduction(min : bad) if (t->run.threads > 1)
     for (int64_t row = 0; row < f->n_rows; row++) {
         for (int64_t j = 0; j < f->n_cols; j++) {
             if (!isfinite(((const float *)f->data)[row * f->stride + j]) && row < bad) bad = row;
@@ -76,7 +76,7 @@ static int32_t fill_from_host(const graft_trainer *t, struct gr_csr *x, int64_t 
 
         x->row_ptr[row + 1] = copy_row(&t->sparse_features, gr_vertex(t->row, row), x, begin, place);
         GR_TRY(check_sums(x, row, gr_vertex(t->vertex, row), error));
-        if (t->config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
+        if (t->model.config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
     return rc;
@@ -96,12 +96,12 @@ static int32_t read_sparse(graft_trainer *t, struct gr_csr *x, graft_error *erro
                        s->value_type);
     }
     place_bytes = gr_block_bytes(s->n_cols, sizeof *place);
-    GR_TRY(gr_ledger_borrow(t, place_bytes + gr_csr_copy_bytes(&like, s->n_rows, gr_csr_entries(s)),
+    GR_TRY(gr_budget_borrow(&t->budget, place_bytes + gr_csr_copy_bytes(&like, s->n_rows, gr_csr_entries(s)),
                             "features (sparse, in the order of the trainer)", error));
     GR_TRY(GR_NEW(t->context, place, s->n_cols, error));
     GR_TRY(gr_csr_init(t->context, x, &like, s->n_rows, s->n_cols, gr_csr_entries(s), error));
     rc = fill_from_host(t, x, place, error);
-    gr_ledger_return(t, place_bytes);
+    gr_budget_return(&t->budget, place_bytes);
 done:
     gr_free(t->context, place);
     if (rc < 0) gr_csr_fini(t->context, x);
@@ -111,17 +111,17 @@ done:
 /* Room for dense features. */
 static int32_t new_dense(graft_trainer *t, float **x, graft_error *error)
 {
-    const int64_t width = t->config.width[0];
+    const int64_t width = t->model.config.width[0];
 
     if (t->n > 0 && width > INT64_MAX / t->n) {
         return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)t->n, (long long)width);
     }
-    return GR_LEDGER_NEW(t, GR_USE_FEATURES, *x, t->n * width, error);
+    return GR_BUDGET_NEW(&t->budget, GR_USE_FEATURES, *x, t->n * width, error);
 }
 
 static int32_t make_dense(graft_trainer *t, const graft_csr *sparse, graft_error *error)
 {
-    const int64_t width = t->config.width[0];
+    const int64_t width = t->model.config.width[0];
     float        *x = NULL;
     int32_t       rc = GRAFT_OK;
 
@@ -130,8 +130,8 @@ static int32_t make_dense(graft_trainer *t, const graft_csr *sparse, graft_error
         for (int64_t e = sparse->row_ptr[row]; e < sparse->row_ptr[row + 1]; e++)
             x[row * width + gr_csr_column(sparse, e)] = ((const float *)sparse->values)[e];
     }
-    t->x = x;
-    t->x_stride = width;
+    t->run.input.x = x;
+    t->run.input.stride = width;
 done:
     return rc;
 }
@@ -143,44 +143,44 @@ static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
     int32_t       rc = GRAFT_OK;
     int           stays;
 
-    GR_TRY(gr_ranks_agree(t, read_sparse(t, &sparse, error), error));
-    t->keeps_sparse = 0; /* What the plan took for granted is decided now. */
+    GR_TRY(gr_strategy_agree(t->run.strategy, read_sparse(t, &sparse, error), error));
+    gr_input_expect(t, 0); /* The plan assumed it; now it is decided. */
     stays = gr_sparse_is_better(t, &sparse.view);
-    GR_TRY(gr_ranks_any(t, &stays, error));
-    t->keeps_sparse = stays;
+    GR_TRY(gr_strategy_any(t->run.strategy, &stays, error));
+    gr_input_expect(t, stays);
     rc = stays ? gr_sparse_init(t, &sparse, error) : make_dense(t, &sparse.view, error);
-    rc = gr_ranks_agree(t, rc, error);
+    rc = gr_strategy_agree(t->run.strategy, rc, error);
 done:
-    gr_ledger_return(t, gr_csr_bytes(&sparse));
+    gr_budget_return(&t->budget, gr_csr_bytes(&sparse));
     gr_csr_fini(t->context, &sparse);
     return rc;
 }
 
 static int32_t init_from_dense(graft_trainer *t, graft_error *error)
 {
-    const int64_t width = t->config.width[0], stride = t->features.stride;
+    const int64_t width = t->model.config.width[0], stride = t->features.stride;
     const float  *given = t->features.data;
     float        *x = NULL;
     int32_t       rc = GRAFT_OK;
 
-    t->x = given;
-    t->x_stride = stride;
-    if (!t->config.normalize_features && t->row == NULL) return GRAFT_OK;
+    t->run.input.x = given;
+    t->run.input.stride = stride;
+    if (!t->model.config.normalize_features && t->row == NULL) return GRAFT_OK;
     GR_TRY(new_dense(t, &x, error));
     for (int64_t row = 0; row < t->n; row++) {
         memcpy(x + row * width, given + gr_vertex(t->row, row) * stride, (uint64_t)width * sizeof *x);
-        if (t->config.normalize_features) normalize_row(x + row * width, width);
+        if (t->model.config.normalize_features) normalize_row(x + row * width, width);
     }
-    t->x = x;
-    t->x_stride = width;
+    t->run.input.x = x;
+    t->run.input.stride = width;
 done:
     return rc;
 }
 
 static int32_t init_dropped(graft_trainer *t, graft_error *error)
 {
-    if (t->config.input_dropout == 0 || t->sparse.whole.x != NULL) return GRAFT_OK;
-    return GR_LEDGER_NEW(t, GR_USE_FEATURES, t->x_dropped, t->n * t->config.width[0], error);
+    if (t->model.config.input_dropout == 0 || t->run.input.sparse.whole.x != NULL) return GRAFT_OK;
+    return GR_BUDGET_NEW(&t->budget, GR_USE_FEATURES, t->run.input.dropped, t->n * t->model.config.width[0], error);
 }
 
 int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
@@ -188,8 +188,8 @@ int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     if (t->data.features == NULL) GR_TRY(init_from_sparse(t, error));
-    else GR_TRY(gr_ranks_agree(t, init_from_dense(t, error), error));
-    rc = gr_ranks_agree(t, init_dropped(t, error), error);
+    else GR_TRY(gr_strategy_agree(t->run.strategy, init_from_dense(t, error), error));
+    rc = gr_strategy_agree(t->run.strategy, init_dropped(t, error), error);
 done:
     return rc;
 }

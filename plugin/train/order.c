@@ -3,7 +3,7 @@
  * trainer->vertex[v] of the host; the host never sees the order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
-#include "model/model.h"
+#include "train/train.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int32_t reorder(graft_trainer *t, const void **array, uint64_t bytes, gra
     int32_t     rc = GRAFT_OK;
 
     if (from == NULL) return GRAFT_OK;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, to, t->n * (int64_t)bytes, error));
+    GR_TRY(GR_BUDGET_NEW(&t->budget, GR_USE_GRAPH, to, t->n * (int64_t)bytes, error));
     for (int64_t v = 0; v < t->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)t->row[v] * bytes, bytes);
     *array = to;
 done:
@@ -26,20 +26,22 @@ done:
  * reach is counted. */
 static int32_t find_reach(graft_trainer *t, const graft_csr *graph, struct gr_search *s, graft_error *error)
 {
-    const int32_t n_layers = t->config.n_layers;
+    const int32_t n_layers = t->model.config.n_layers;
     int32_t       rc = GRAFT_OK;
 
     for (int64_t v = 0; v < t->n; v++) {
         s->hop[v] = n_layers + 1;
-        if (gr_is_trained(t, v)) gr_search_add(s, v, 0);
+        if (gr_is_trained(&t->run.targets, v)) gr_search_add(s, v, 0);
     }
     t->reach[n_layers] = s->end = s->found;
     for (int32_t h = 1; h <= n_layers; h++) {
-        for (int64_t i = s->begin; i < s->end && graph != NULL; i++) {
+        const int gathers = graph != NULL && n_layers - h >= t->model.config.gathers_from;
+
+        for (int64_t i = s->begin; i < s->end && gathers; i++) {
             for (int64_t e = graph->row_ptr[s->queue[i]]; e < graph->row_ptr[s->queue[i] + 1]; e++)
                 gr_search_add(s, gr_csr_column(graph, e), h);
         }
-        if (graph != NULL) GR_TRY(gr_ranks_search(t, s, h, error));
+        if (gathers) GR_TRY(gr_ranks_search(t, s, h, error));
         s->begin = s->end;
         s->end = s->found;
         t->reach[n_layers - h] = s->end;
@@ -53,11 +55,21 @@ static int32_t sum_reach(graft_trainer *t, graft_error *error)
     double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l <= t->config.n_layers; l++) rows[l] = (double)t->reach[l];
-    GR_TRY(gr_ranks_sum(t, rows, t->config.n_layers + 1, error));
-    for (int32_t l = 0; l <= t->config.n_layers; l++) t->reach_of_all[l] = (int64_t)rows[l];
+    for (int32_t l = 0; l <= t->model.config.n_layers; l++) rows[l] = (double)t->reach[l];
+    GR_TRY(gr_strategy_sum(t->run.strategy, rows, t->model.config.n_layers + 1, error));
+    for (int32_t l = 0; l <= t->model.config.n_layers; l++) t->reach_of_all[l] = (int64_t)rows[l];
 done:
     return rc;
+}
+
+int gr_masks_rows(const graft_trainer *t)
+{
+    return t->model.config.row_masks && !t->model.config.kind->attends && t->run.targets.n_train > 0;
+}
+
+int32_t gr_first_masked(const graft_trainer *t)
+{
+    return t->run.input.is_constant && !gr_propagates(&t->run);
 }
 
 /* Whether masks of rows save enough of a step to be worth a copy of the features: a tenth of the rows of all layers. */
@@ -65,8 +77,8 @@ static int reach_is_short(const graft_trainer *t)
 {
     double rows = 0;
 
-    for (int32_t l = 1; l <= t->config.n_layers; l++) rows += (double)t->reach_of_all[l];
-    return rows < 0.9 * (double)t->data.n_vertices * t->config.n_layers;
+    for (int32_t l = 1; l <= t->model.config.n_layers; l++) rows += (double)t->reach_of_all[l];
+    return rows < 0.9 * (double)t->data.n_vertices * t->model.config.n_layers;
 }
 
 /* Of vertices in some order, those with fewer hops first; else as they were. */
@@ -74,7 +86,7 @@ static void sort_by_hop(const graft_trainer *t, const int32_t *hop, const int64_
 {
     int64_t at[GR_LAYERS_MAX + 2] = { 0 };
 
-    for (int32_t h = 1; h <= t->config.n_layers + 1; h++) at[h] = t->reach[t->config.n_layers - h + 1];
+    for (int32_t h = 1; h <= t->model.config.n_layers + 1; h++) at[h] = t->reach[t->model.config.n_layers - h + 1];
     for (int64_t i = 0; i < t->n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
@@ -89,22 +101,22 @@ static void reach_all(graft_trainer *t, int32_t l)
  * that are dropped belong to the first ones. */
 static void drop_long_reach(graft_trainer *t)
 {
-    for (int32_t l = 0; l <= t->config.n_layers; l++) {
+    for (int32_t l = 0; l <= t->model.config.n_layers; l++) {
         if ((double)t->reach_of_all[l] > 0.95 * (double)t->data.n_vertices) reach_all(t, l);
     }
 }
 
 static int32_t reorder_vertices(graft_trainer *t, graft_error *error)
 {
-    const void *labels = t->data.labels, *targets = t->data.targets, *split = t->data.split;
+    const void *labels = t->run.targets.labels, *targets = t->run.targets.targets, *split = t->run.targets.split;
     int32_t     rc = GRAFT_OK;
 
-    GR_TRY(reorder(t, &labels, sizeof *t->data.labels, error));
-    GR_TRY(reorder(t, &targets, (uint64_t)t->data.n_classes * sizeof *t->data.targets, error));
-    GR_TRY(reorder(t, &split, sizeof *t->data.split, error));
-    t->data.labels = labels;
-    t->data.targets = targets;
-    t->data.split = split;
+    GR_TRY(reorder(t, &labels, sizeof *t->run.targets.labels, error));
+    GR_TRY(reorder(t, &targets, (uint64_t)t->run.targets.n_classes * sizeof *t->run.targets.targets, error));
+    GR_TRY(reorder(t, &split, sizeof *t->run.targets.split, error));
+    t->run.targets.labels = labels;
+    t->run.targets.targets = targets;
+    t->run.targets.split = split;
 done:
     return rc;
 }
@@ -117,7 +129,7 @@ static int32_t name_vertices(graft_trainer *t, graft_error *error)
 
     t->vertex = t->row;
     if (t->over == NULL) return GRAFT_OK;
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, vertex, t->n, error));
+    GR_TRY(GR_BUDGET_NEW(&t->budget, GR_USE_GRAPH, vertex, t->n, error));
     for (int64_t v = 0; v < t->n; v++) vertex[v] = t->over->vertex[t->row[v]];
     t->vertex = vertex;
 done:
@@ -128,15 +140,15 @@ done:
 static int32_t choose_order(graft_trainer *t, const graft_csr *graph, const int32_t *hop, int64_t *order,
                             graft_error *error)
 {
-    const int given = strcmp(t->config.order, "given") == 0 || graph == NULL;
+    const int given = strcmp(t->model.config.order, "given") == 0 || graph == NULL;
     int64_t  *row;
     int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < t->n; v++) order[v] = v;
-    GR_TRY(gr_ledger_check(t, given ? 0 : (double)gr_order_bytes(t->n), "graph (finding an order of its vertices)",
-                           error));
-    if (!given) GR_TRY(gr_order_compute(t->context, graph, t->config.order, order, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, row, t->n, error));
+    GR_TRY(gr_budget_check(&t->budget, given ? 0 : (double)gr_order_bytes(t->n),
+                           "graph (finding an order of its vertices)", error));
+    if (!given) GR_TRY(gr_order_compute(t->context, graph, t->model.config.order, order, error));
+    GR_TRY(GR_BUDGET_NEW(&t->budget, GR_USE_GRAPH, row, t->n, error));
     if (hop != NULL) sort_by_hop(t, hop, order, row);
     else memcpy(row, order, (uint64_t)t->n * sizeof *order);
     t->row = row;
@@ -150,7 +162,7 @@ static int32_t search_init(graft_trainer *t, int64_t bytes, struct gr_search *se
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_ledger_borrow(t, bytes, "graph (the order of its vertices)", error));
+    GR_TRY(gr_budget_borrow(&t->budget, bytes, "graph (the order of its vertices)", error));
     GR_TRY(GR_NEW(t->context, search->queue, t->n, error));
     rc = GR_NEW(t->context, search->hop, t->n, error);
 done:
@@ -159,24 +171,24 @@ done:
 
 int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
 {
-    const int        given = strcmp(t->config.order, "given") == 0 || graph == NULL;
+    const int        given = strcmp(t->model.config.order, "given") == 0 || graph == NULL;
     const int64_t    bytes = gr_block_bytes(t->n, sizeof(int64_t)) + gr_block_bytes(t->n, sizeof(int32_t));
     struct gr_search search = { 0 };
     int32_t          rc = GRAFT_OK;
     int              masks = gr_masks_rows(t);
 
-    GR_TRY(gr_ranks_agree(t, search_init(t, bytes, &search, error), error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, search_init(t, bytes, &search, error), error));
     if (masks) {
         GR_TRY(find_reach(t, graph, &search, error));
         GR_TRY(sum_reach(t, error));
         masks = reach_is_short(t);
     }
-    for (int32_t l = 0; l <= t->config.n_layers && !masks; l++) reach_all(t, l);
+    for (int32_t l = 0; l <= t->model.config.n_layers && !masks; l++) reach_all(t, l);
     if (masks || !given) rc = choose_order(t, graph, masks ? search.hop : NULL, search.queue, error);
     if (masks) drop_long_reach(t);
-    rc = gr_ranks_agree(t, rc, error);
+    rc = gr_strategy_agree(t->run.strategy, rc, error);
 done:
-    gr_ledger_return(t, bytes);
+    gr_budget_return(&t->budget, bytes);
     gr_free(t->context, search.queue);
     gr_free(t->context, search.hop);
     return rc;

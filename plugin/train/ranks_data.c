@@ -1,6 +1,6 @@
 /* The data set of a trainer over ranks, from slices to owners, and what it says of vertices back to the slices.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/model.h"
+#include "train/train.h"
 
 #include <string.h>
 
@@ -17,12 +17,13 @@ static int32_t take(graft_trainer *t, enum gr_use use, const void **array, int64
     int        given = *array != NULL;
     int32_t    rc = GRAFT_OK;
 
-    GR_TRY(gr_ranks_any(t, &given, error));
+    GR_TRY(gr_strategy_any(t->run.strategy, &given, error));
     if (!given) return GRAFT_OK;
     if (*array == NULL && t->over->n_slice > 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", name);
-    else if ((move.to = gr_ledger_new(t, use, t->over->n_owned * bytes, 1, name, error)) == NULL) rc = GRAFT_ERR_NOMEM;
-    GR_TRY(gr_ranks_agree(t, rc, error));
+    else if ((move.to = gr_budget_new(&t->budget, use, t->over->n_owned * bytes, 1, name, error)) == NULL)
+        rc = GRAFT_ERR_NOMEM;
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     GR_TRY(gr_graph_move(t->over, &move, error));
     *array = move.to;
 done:
@@ -72,14 +73,14 @@ static int32_t take_sparse(graft_trainer *t, graft_error *error)
     };
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_ranks_any(t, &valued, error));
-    GR_TRY(gr_ranks_any(t, &wide, error));
+    GR_TRY(gr_strategy_any(t->run.strategy, &valued, error));
+    GR_TRY(gr_strategy_any(t->run.strategy, &wide, error));
     if (g->n_slice > 0 && (wide != (s->index_type == GRAFT_I64) || valued != (s->values != NULL)))
         rc =
             gr_fail(error, GRAFT_ERR_ARG, "sparse features are of another kind (index type, values) than other ranks'");
     if (rc == GRAFT_OK) rc = parcel_init(t, s, &p, error);
-    if (rc == GRAFT_OK) rc = GR_LEDGER_NEW(t, GR_USE_FEATURES, row_ptr, g->n_owned + 1, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
+    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&t->budget, GR_USE_FEATURES, row_ptr, g->n_owned + 1, error);
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     index = wide ? 8 : 4;
     s->index_type = wide ? GRAFT_I64 : GRAFT_I32;
     length = row_ptr + 1;
@@ -88,10 +89,13 @@ static int32_t take_sparse(graft_trainer *t, graft_error *error)
     GR_TRY(gr_graph_move(t->over, &move, error));
     GR_TRY(gr_graph_route_edges(g, s->row_ptr, &p.edges, error));
     for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
-    col_idx = gr_ledger_new(t, GR_USE_FEATURES, row_ptr[g->n_owned] * index, 1, "columns of sparse features", error);
+    col_idx =
+        gr_budget_new(&t->budget, GR_USE_FEATURES, row_ptr[g->n_owned] * index, 1, "columns of sparse features", error);
     if (valued && col_idx != NULL)
-        values = gr_ledger_new(t, GR_USE_FEATURES, row_ptr[g->n_owned] * 4, 1, "values of sparse features", error);
-    GR_TRY(gr_ranks_agree(t, col_idx == NULL || (valued && values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK, error));
+        values =
+            gr_budget_new(&t->budget, GR_USE_FEATURES, row_ptr[g->n_owned] * 4, 1, "values of sparse features", error);
+    rc = col_idx == NULL || (valued && values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK;
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     GR_TRY(gr_graph_send_edges(g, s->row_ptr, &p.edges, s->col_idx, index, p.packed, col_idx, error));
     if (valued) GR_TRY(gr_graph_send_edges(g, s->row_ptr, &p.edges, s->values, 4, p.packed, values, error));
     s->n_rows = g->n_owned;
@@ -119,22 +123,22 @@ done:
 
 int32_t gr_ranks_take(graft_trainer *t, graft_error *error)
 {
-    const void *labels = t->data.labels, *targets = t->data.targets, *split = t->data.split;
+    const void *labels = t->run.targets.labels, *targets = t->run.targets.targets, *split = t->run.targets.split;
     int         sparse = t->data.sparse_features != NULL;
     int32_t     rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
-    GR_TRY(gr_ranks_any(t, &sparse, error));
+    GR_TRY(gr_strategy_any(t->run.strategy, &sparse, error));
     if (sparse != (t->data.sparse_features != NULL))
         rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, and those of other ranks are sparse");
-    GR_TRY(gr_ranks_agree(t, rc, error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     GR_TRY(sparse ? take_sparse(t, error) : take_dense(t, error));
     GR_TRY(take(t, GR_USE_GRAPH, &labels, 4, 4, "labels", error));
     GR_TRY(take(t, GR_USE_GRAPH, &targets, t->data.n_classes, t->data.n_classes, "targets", error));
     GR_TRY(take(t, GR_USE_GRAPH, &split, 1, 1, "split", error));
-    t->data.labels = labels;
-    t->data.targets = targets;
-    t->data.split = split;
+    t->run.targets.labels = labels;
+    t->run.targets.targets = targets;
+    t->run.targets.split = split;
     t->n = t->over->n_owned;
     t->first = 0;
 done:
@@ -205,9 +209,9 @@ int32_t gr_ranks_give(graft_trainer *t, const float *logits, int32_t *labels, co
     struct prediction p = { 0 };
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(gr_ranks_any(t, &wants_labels, error));
-    GR_TRY(gr_ranks_any(t, &wants_logits, error));
-    GR_TRY(gr_ranks_agree(t, prediction_init(t, &p, wants_labels, wants_logits, error), error));
+    GR_TRY(gr_strategy_any(t->run.strategy, &wants_labels, error));
+    GR_TRY(gr_strategy_any(t->run.strategy, &wants_logits, error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, prediction_init(t, &p, wants_labels, wants_logits, error), error));
     fill_prediction(t, logits, &p);
     if (wants_labels) GR_TRY(give(t, p.mine, 4, p.slice, error));
     if (wants_logits) GR_TRY(give(t, p.logits != NULL ? p.logits : logits, classes * 4, p.rows, error));

@@ -2,34 +2,37 @@
  * that the layers need in a step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge.h"
-#include "model/model.h"
+#include "train/train.h"
 
 #include <string.h>
 
-/* What was made takes the place of what it was made from. */
-static void advance(graft_trainer *t, struct gr_made_part *next)
+/* What was made replaces what it was made from. */
+static void replace_part(graft_trainer *t, struct gr_made_part *next)
 {
-    struct gr_ranks *r = &t->ranks;
+    struct gr_partition *r = &t->partition;
 
     gr_made_part_fini(t->context, &r->made);
     r->made = *next;
     r->part = next->part;
     *next = (struct gr_made_part){ 0 };
+    gr_partition_charge(r, &t->budget);
 }
 
 /* Every edge in both directions. What the ranks then have is told to all. */
 static int32_t make_symmetric(graft_trainer *t, graft_error *error)
 {
-    struct gr_ranks    *r = &t->ranks;
-    const int64_t       bytes = gr_part_symmetrize_bytes(&r->part);
-    struct gr_made_part made = { 0 };
-    int32_t             rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    const int64_t        bytes = gr_part_symmetrize_bytes(&r->part);
+    struct gr_made_part  made = { 0 };
+    int32_t              rc = GRAFT_OK;
 
-    GR_TRY(gr_ranks_agree(t, gr_ledger_borrow(t, bytes, "graph (made symmetric)", error), error));
+    rc = gr_budget_borrow(&t->budget, bytes, "graph (made symmetric)", error);
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     GR_TRY(gr_part_symmetrize(t->context, t->over->comm, &r->part, &made, error));
-    gr_ledger_return(t, bytes);
-    advance(t, &made);
-    GR_TRY(gr_ranks_agree(t, GR_LEDGER_NEW(t, GR_USE_GRAPH, r->share, t->over->comm->n_ranks, error), error));
+    gr_budget_return(&t->budget, bytes);
+    replace_part(t, &made);
+    rc = GR_BUDGET_NEW(&t->budget, GR_USE_GRAPH, r->share, t->over->comm->n_ranks, error);
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     rc = gr_graph_share(t->over, &r->part, r->share, error);
 done:
     gr_made_part_fini(t->context, &made);
@@ -39,34 +42,36 @@ done:
 /* A loop at each vertex, which takes the place of the local matrix alone. */
 static int32_t add_loops(graft_trainer *t, graft_error *error)
 {
-    struct gr_ranks *r = &t->ranks;
-    const graft_csr *local = &r->part.local;
-    const int64_t    entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
-    const int64_t    bytes = gr_csr_copy_bytes(local, t->n, entries);
-    struct gr_csr    looped = { 0 };
-    int32_t          rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    const graft_csr     *local = &r->part.local;
+    const int64_t        entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
+    const int64_t        bytes = gr_csr_copy_bytes(local, t->n, entries);
+    struct gr_csr        looped = { 0 };
+    int32_t              rc = GRAFT_OK;
 
-    GR_TRY(gr_ledger_borrow(t, bytes, "graph (with self loops)", error));
+    GR_TRY(gr_budget_borrow(&t->budget, bytes, "graph (with self loops)", error));
     GR_TRY(gr_csr_add_self_loops(t->context, local, &looped, error));
     gr_csr_fini(t->context, &r->made.local);
     r->made.local = looped;
     r->part.local = r->made.part.local = looped.view;
-    gr_ledger_return(t, bytes);
+    gr_budget_return(&t->budget, bytes);
+    gr_partition_charge(r, &t->budget);
 done:
     return rc;
 }
 
 static int32_t put_in_order(graft_trainer *t, graft_error *error)
 {
-    struct gr_ranks    *r = &t->ranks;
-    const int64_t       bytes = gr_part_reorder_bytes(&r->part);
-    struct gr_made_part made = { 0 };
-    int32_t             rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    const int64_t        bytes = gr_part_reorder_bytes(&r->part);
+    struct gr_made_part  made = { 0 };
+    int32_t              rc = GRAFT_OK;
 
-    GR_TRY(gr_ranks_agree(t, gr_ledger_borrow(t, bytes, "graph (in the order of the trainer)", error), error));
+    GR_TRY(gr_strategy_agree(t->run.strategy,
+                             gr_budget_borrow(&t->budget, bytes, "graph (in the order of the trainer)", error), error));
     GR_TRY(gr_part_reorder(t->context, t->over->comm, &r->part, &r->links, t->row, &made, error));
-    gr_ledger_return(t, bytes);
-    advance(t, &made);
+    gr_budget_return(&t->budget, bytes);
+    replace_part(t, &made);
 done:
     gr_made_part_fini(t->context, &made);
     return rc;
@@ -75,18 +80,20 @@ done:
 /* r->part, from that of the graph over ranks. */
 static int32_t make_part(graft_trainer *t, graft_error *error)
 {
-    struct gr_ranks *r = &t->ranks;
-    const int        moves = gr_masks_rows(t) || strcmp(t->config.order, "given") != 0;
-    int32_t          rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    const int            moves = gr_masks_rows(t) || strcmp(t->model.config.order, "given") != 0;
+    int32_t              rc = GRAFT_OK;
 
-    if (t->config.symmetrize) GR_TRY(make_symmetric(t, error));
+    if (t->model.config.symmetrize) GR_TRY(make_symmetric(t, error));
     if (moves) GR_TRY(gr_links_init(t->context, t->over->comm, &r->part.halo, &r->links, error));
+    gr_partition_charge(r, &t->budget);
     GR_TRY(gr_model_order_init(t, &r->part.local, error));
-    if (t->config.self_loops) rc = add_loops(t, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
+    if (t->model.config.self_loops) rc = add_loops(t, error);
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     if (t->row != NULL) GR_TRY(put_in_order(t, error));
     gr_links_fini(t->over->comm, &r->links);
-    rc = gr_ranks_agree(t, gr_model_scales(t, &r->part.local, &r->part.remote, error), error);
+    gr_partition_charge(r, &t->budget);
+    rc = gr_strategy_agree(t->run.strategy, gr_model_scales(t, &r->part.local, &r->part.remote, error), error);
 done:
     return rc;
 }
@@ -103,17 +110,17 @@ static void mark_halo(const graft_csr *remote, const struct gr_search *s, uint8_
 
 int32_t gr_ranks_search(graft_trainer *t, struct gr_search *s, int32_t hop, graft_error *error)
 {
-    struct gr_ranks *r = &t->ranks;
-    uint8_t         *out = NULL, *in = NULL;
-    int64_t          told;
-    int32_t          rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    uint8_t             *out = NULL, *in = NULL;
+    int64_t              told;
+    int32_t              rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
     told = r->links.send_start[t->over->comm->n_ranks];
-    rc = gr_ledger_check(t, (double)(r->part.halo.count + told), "graph (the order of its vertices)", error);
+    rc = gr_budget_check(&t->budget, (double)(r->part.halo.count + told), "graph (the order of its vertices)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(t->context, out, r->part.halo.count, error);
     if (rc == GRAFT_OK) rc = GR_NEW(t->context, in, told, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     mark_halo(&r->part.remote, s, out);
     GR_TRY(gr_links_tell(&r->links, t->over->comm, out, in, 1, error));
     for (int64_t i = 0; i < told; i++)
@@ -128,7 +135,7 @@ done:
  * them. */
 static int32_t make_joined(graft_trainer *t, graft_error *error)
 {
-    const struct gr_part *part = &t->ranks.part;
+    const struct gr_part *part = &t->partition.part;
     const graft_csr      *parts[] = { &part->local, &part->remote };
     const graft_csr       like = { .size = sizeof like, .index_type = GRAFT_I32 };
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
@@ -142,10 +149,10 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
                        (long long)t->n, (long long)part->halo.count);
     GR_TRY(gr_csr_init(t->context, &joined, &like, t->n, t->n_seen, entries, error));
-    GR_TRY(GR_LEDGER_NEW(t, GR_USE_GRAPH, t->ranks.kind, t->n_seen, error));
-    memset(t->ranks.kind + t->n, GR_ROW_HALO, (uint64_t)part->halo.count);
+    GR_TRY(GR_BUDGET_NEW(&t->budget, GR_USE_GRAPH, t->row_kind, t->n_seen, error));
+    memset(t->row_kind + t->n, GR_ROW_HALO, (uint64_t)part->halo.count);
     for (int64_t row = 0; row < t->n; row++) {
-        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) t->ranks.kind[row] = GR_ROW_BOUNDARY;
+        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) t->row_kind[row] = GR_ROW_BOUNDARY;
         for (int i = 0; i < 2; i++) {
             for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
                 ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? t->n : 0));
@@ -153,7 +160,8 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         joined.row_ptr[row + 1] = at;
     }
     GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
-    rc = gr_edge_map(t->a, &map, error); /* here, so that no epoch allocates */
+    GR_TRY(gr_edge_map(t->a, &map, error)); /* here, so that no epoch allocates */
+    gr_budget_charge(&t->budget, GR_USE_GRAPH, gr_matrix_own_bytes(t->a));
 done:
     gr_csr_fini(t->context, &joined);
     return rc;
@@ -161,116 +169,124 @@ done:
 
 static int32_t init_attention(graft_trainer *t, graft_error *error)
 {
-    const struct gr_halo *halo = &t->ranks.part.halo;
-    const int32_t         layers = t->config.n_layers;
+    const struct gr_halo *halo = &t->partition.part.halo;
+    const int32_t         layers = t->model.config.n_layers;
     int64_t               width[GR_LAYERS_MAX];
     int32_t               rc = GRAFT_OK;
 
     t->n_seen = t->n + halo->count;
-    for (int32_t l = 0; l < layers; l++) width[l] = gr_config_wide(&t->config, l);
-    GR_TRY(gr_ranks_agree(t, make_joined(t, error), error));
-    GR_TRY(gr_halo_rows_init(t->context, t->over->comm, halo, width, layers, &t->ranks.halo_rows, error));
-    gr_halo_rows_weigh(&t->ranks.halo_rows, &t->ranks.part);
+    for (int32_t l = 0; l < layers; l++) width[l] = gr_config_wide(&t->model.config, l);
+    GR_TRY(gr_strategy_agree(t->run.strategy, make_joined(t, error), error));
+    GR_TRY(gr_halo_rows_init(t->context, t->over->comm, halo, width, layers, &t->partition.halo_rows, error));
+    gr_halo_rows_weigh(&t->partition.halo_rows, &t->partition.part);
+    gr_partition_charge(&t->partition, &t->budget);
 done:
     return rc;
 }
 
 static int32_t make_plan(graft_trainer *t, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
-    const struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .layers = t->config.n_layers };
+    const struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .layers = t->model.config.n_layers };
+    int32_t                   rc = GRAFT_OK;
 
-    return gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error);
+    GR_TRY(gr_plan_create(t->context, t->over->comm, part, t->over, &wish, plan, error));
+    gr_partition_charge(&t->partition, &t->budget);
+done:
+    return rc;
 }
 
 int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
 {
-    struct gr_ranks *r = &t->ranks;
-    const int64_t    slots = GR_DIRECTIONS * (int64_t)t->config.n_layers;
-    int32_t          rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    const int64_t        slots = GR_DIRECTIONS * (int64_t)t->model.config.n_layers;
+    int32_t              rc = GRAFT_OK;
 
     t->vertex = t->over->vertex;
     r->part = t->over->part;
     r->share = t->over->share;
-    rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->sent, slots + 1, error);
-    if (rc == GRAFT_OK) rc = GR_LEDGER_NEW(t, GR_USE_MESSAGES, r->pairs, slots * t->over->comm->n_ranks, error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
-    if (t->config.kind == GR_MODEL_MLP) return gr_model_order_init(t, NULL, error);
+    rc = GR_BUDGET_NEW(&t->budget, GR_USE_MESSAGES, r->sent, slots + 1, error);
+    if (rc == GRAFT_OK)
+        rc = GR_BUDGET_NEW(&t->budget, GR_USE_MESSAGES, r->pairs, slots * t->over->comm->n_ranks, error);
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
+    if (!t->model.config.kind->gathers) return gr_model_order_init(t, NULL, error);
     GR_TRY(make_part(t, error));
-    if (t->config.kind == GR_MODEL_GAT) return init_attention(t, error);
+    if (t->model.config.kind->attends) return init_attention(t, error);
     rc = make_plan(t, &r->part, &r->plan, error);
 done:
     return rc;
 }
 
-/* Whether layer l does the rows that the layer before it does, of the same input; then so it is on all ranks, for no
- * number of rows grows from layer to layer. */
-static int repeats(const graft_trainer *t, int32_t l)
+/* Whether layer l computes the rows that the layer before it computes, of the same input. All ranks agree on that, for
+ * no number of rows grows from layer to layer. */
+static int repeats_rows(const graft_trainer *t, int32_t l)
 {
-    return l > 0 && t->layers[l - 1].masked_plan != NULL && t->reach_of_all[l - 1] == t->reach_of_all[l] &&
-           t->reach_of_all[l] == t->reach_of_all[l + 1];
+    const struct gr_partition *r = &t->partition;
+
+    return l > 0 && r->step_plan[l - 1] != NULL && r->step_plan[l - 1] != r->plan &&
+           t->reach_of_all[l - 1] == t->reach_of_all[l] && t->reach_of_all[l] == t->reach_of_all[l + 1];
 }
 
-static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
+static int32_t mask_rows(graft_trainer *t, int32_t l, graft_error *error)
 {
-    struct gr_masked_rows *m = &t->ranks.masked[l];
-    int32_t                rc = GRAFT_OK;
+    struct gr_masked_rows *m = &t->partition.masked[l];
+    int32_t rc = gr_part_first(t->context, &t->partition.part, t->over->comm->n_ranks, t->reach[l + 1], t->reach[l],
+                               &m->part, error);
 
-    rc = gr_part_first(t->context, &t->ranks.part, t->over->comm->n_ranks, t->reach[l + 1], t->reach[l], &m->part,
-                       error);
-    GR_TRY(gr_ranks_agree(t, rc, error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     GR_TRY(make_plan(t, &m->part.part, &m->plan, error));
-    t->layers[l].masked_plan = m->plan;
+    t->partition.step_plan[l] = m->plan;
 done:
     return rc;
 }
 
 /* What each layer sends in a step goes by the plan that it has there. */
-static int32_t add_lanes(graft_trainer *t, graft_error *error)
+static int32_t add_layers(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        const int32_t here = gr_plan_add_layer(gr_ranks_step_plan(t, l), l, error);
+    for (int32_t l = t->model.config.gathers_from; l < t->model.config.n_layers; l++) {
+        const int32_t here = gr_plan_add_layer(t->partition.step_plan[l], l, error);
 
         if (rc == GRAFT_OK) rc = here;
     }
-    return gr_ranks_agree(t, rc, error);
+    gr_partition_charge(&t->partition, &t->budget);
+    return gr_strategy_agree(t->run.strategy, rc, error);
 }
 
 int32_t gr_ranks_graph_mask(graft_trainer *t, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    struct gr_partition *r = &t->partition;
+    int32_t              rc = GRAFT_OK;
 
-    if (t->ranks.plan == NULL) return GRAFT_OK;
-    for (int32_t l = gr_first_masked(t); l < t->config.n_layers; l++) {
-        if (t->reach_of_all[l + 1] == t->data.n_vertices) continue;
-        if (repeats(t, l)) t->layers[l].masked_plan = t->layers[l - 1].masked_plan;
-        else GR_TRY(mask_layer(t, l, error));
+    if (r->plan == NULL) return GRAFT_OK;
+    for (int32_t l = t->model.config.gathers_from; l < t->model.config.n_layers; l++) {
+        r->step_plan[l] = r->plan;
+        if (l < gr_first_masked(t) || t->reach_of_all[l + 1] == t->data.n_vertices) continue;
+        if (repeats_rows(t, l)) r->step_plan[l] = r->step_plan[l - 1];
+        else GR_TRY(mask_rows(t, l, error));
     }
-    rc = add_lanes(t, error);
+    rc = add_layers(t, error);
 done:
     return rc;
 }
 
-int64_t gr_ranks_graph_bytes(const graft_trainer *t)
+int32_t gr_ranks_reserve(graft_trainer *t, graft_error *error)
 {
-    int64_t bytes = gr_made_part_bytes(&t->ranks.made);
+    struct gr_partition *r = &t->partition;
+    int32_t              rc = GRAFT_OK;
 
-    for (int32_t l = 0; l < t->config.n_layers; l++) bytes += gr_made_part_bytes(&t->ranks.masked[l].part);
-    return bytes;
-}
+    if (t->over == NULL) return GRAFT_OK;
+    GR_TRY(gr_comm_reserve(r->comm, (uint64_t)t->model.n_weights * sizeof *t->model.gradients, error));
+    for (int32_t l = t->model.config.gathers_from; l < t->model.config.n_layers && r->plan != NULL; l++) {
+        const struct gr_layer *layer = &t->model.layers[l];
+        const int64_t          labels = l == 0 && gr_propagates(&t->run) ? t->run.targets.n_classes : 0;
+        const int64_t          columns = t->run.layers[l].aggregate_first ? layer->in : layer->out;
+        const int64_t          width = columns > labels ? columns : labels;
 
-void gr_ranks_graph_fini(graft_trainer *t)
-{
-    struct gr_ranks *r = &t->ranks;
-
-    if (t->over == NULL) return;
-    gr_plan_destroy(r->plan);
-    for (int32_t l = 0; l < t->config.n_layers; l++) {
-        gr_plan_destroy(r->masked[l].plan);
-        gr_made_part_fini(t->context, &r->masked[l].part);
+        GR_TRY(gr_partition_reserve(r, &t->budget, r->plan, -1, width, error));
+        if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &t->budget, r->step_plan[l], -1, width, error));
+        GR_TRY(gr_partition_reserve(r, &t->budget, r->step_plan[l], l, columns, error));
     }
-    gr_links_fini(t->over->comm, &r->links);
-    gr_halo_rows_fini(t->over->comm, &r->halo_rows);
-    gr_made_part_fini(t->context, &r->made);
+done:
+    return rc;
 }

@@ -3,13 +3,15 @@
 #include "dense/dense.h"
 #include "graph/csr.h"
 #include "model/labels.h"
+#include "parallel/serial.h"
+#include "train/train.h"
 
 #include <math.h>
 #include <string.h>
 
 static int32_t check_labels(const graft_trainer *t, graft_error *error)
 {
-    const graft_dataset *d = &t->data;
+    const struct gr_targets *d = &t->run.targets;
 
     for (int64_t v = 0; v < t->n && d->labels != NULL; v++) {
         if (d->labels[v] < -1 || d->labels[v] >= d->n_classes) {
@@ -28,10 +30,10 @@ static int32_t check_labels(const graft_trainer *t, graft_error *error)
 
 static int32_t check_split(const graft_trainer *t, graft_error *error)
 {
-    for (int64_t v = 0; v < t->n && t->data.split != NULL; v++) {
-        if (t->data.split[v] > GRAFT_SPLIT_TEST) {
+    for (int64_t v = 0; v < t->n && t->run.targets.split != NULL; v++) {
+        if (t->run.targets.split[v] > GRAFT_SPLIT_TEST) {
             return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3",
-                           (long long)(t->first + v), t->data.split[v]);
+                           (long long)(t->first + v), t->run.targets.split[v]);
         }
     }
     return GRAFT_OK;
@@ -43,12 +45,12 @@ static int32_t count_trained(graft_trainer *t, graft_error *error)
     double  count = 0; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_labels_check(t, error));
-    if (t->data.split == NULL) return GRAFT_OK;
-    for (int64_t v = 0; v < t->n; v++) count += gr_is_trained(t, v);
-    GR_TRY(gr_ranks_sum(t, &count, 1, error));
-    t->n_train = t->n_loss = (int64_t)count;
-    if (t->n_train == 0) {
+    GR_TRY(gr_labels_check(&t->run, error));
+    if (t->run.targets.split == NULL) return GRAFT_OK;
+    for (int64_t v = 0; v < t->n; v++) count += gr_is_trained(&t->run.targets, v);
+    GR_TRY(gr_strategy_sum(t->run.strategy, &count, 1, error));
+    t->run.targets.n_train = t->run.targets.n_loss = (int64_t)count;
+    if (t->run.targets.n_train == 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
                        (long long)t->data.n_vertices);
     }
@@ -76,7 +78,7 @@ static int32_t check_graph(const graft_trainer *t, graft_error *error)
         return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)",
                        t->graph.value_type);
     }
-    return gr_csr_check(&t->graph, "graph", 0, t->threads, error);
+    return gr_csr_check(&t->graph, "graph", 0, t->run.threads, error);
 }
 
 static int32_t check_shapes(const graft_trainer *t, graft_error *error)
@@ -129,6 +131,18 @@ static int32_t check_flags(const graft_trainer *t, graft_error *error)
                    (long long)t->over->first[t->over->comm->rank]);
 }
 
+/* What the run learns, as the host gives it; arrays of no rows are as if they were not given. */
+static void read_targets(graft_trainer *t)
+{
+    struct gr_targets *targets = &t->run.targets;
+
+    targets->n_classes = t->data.n_classes;
+    if (t->n == 0) return;
+    targets->labels = t->data.labels;
+    targets->targets = t->data.targets;
+    targets->split = t->data.split;
+}
+
 /* Our copies of the host's structs; the arrays stay his. */
 static int32_t read_dataset(graft_trainer *t, graft_error *error)
 {
@@ -137,6 +151,7 @@ static int32_t read_dataset(graft_trainer *t, graft_error *error)
     GR_TRY(check_flags(t, error));
     t->n = t->over != NULL ? t->over->n_slice : t->data.n_vertices;
     t->first = t->over != NULL ? t->over->first[t->over->comm->rank] : 0;
+    read_targets(t);
     if (t->over == NULL) GR_TRY(gr_struct_read(&t->graph, sizeof t->graph, t->data.graph, "dataset.graph", error));
     if (t->data.features != NULL) {
         GR_TRY(gr_struct_read(&t->features, sizeof t->features, t->data.features, "dataset.features", error));
@@ -148,42 +163,56 @@ static int32_t read_dataset(graft_trainer *t, graft_error *error)
     GR_TRY(check_shapes(t, error));
     GR_TRY(check_graph(t, error));
     if (t->data.features != NULL) GR_TRY(gr_model_features_check(t, error));
-    else GR_TRY(gr_csr_check(&t->sparse_features, "sparse_features", 0, t->threads, error));
+    else GR_TRY(gr_csr_check(&t->sparse_features, "sparse_features", 0, t->run.threads, error));
     GR_TRY(check_labels(t, error));
     rc = check_split(t, error);
 done:
     return rc;
 }
 
-/* What a rank can say without the others. */
-static int32_t begin(graft_trainer *t, graft_error *error)
+/* What a rank can check without the others. */
+static int32_t begin_create(graft_trainer *t, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    struct gr_run *run = &t->run;
+    int32_t        rc = GRAFT_OK;
 
-    t->threads = gr_threads(t->context, 0);
-    t->isa = gr_processor_isa();
+    gr_budget_init(&t->budget, t->context, 1000000 * gr_option_integer(t->context, GR_OPTION_MEMORY_LIMIT));
+    run->context = t->context;
+    run->model = &t->model;
+    run->threads = run->profile.team = gr_threads(t->context, 0);
+    run->isa = gr_processor_isa();
     t->progress.best_accuracy = -1;
-    gr_ledger_init(t);
     GR_TRY(read_dataset(t, error));
-    if (t->n == 0) { /* arrays of no rows are as if they were not given */
-        t->data.labels = NULL;
-        t->data.targets = t->data.split = NULL;
-    }
-    GR_TRY(gr_config_read(t->context, &t->data, &t->config, error));
-    if (!t->config.sigmoid)
-        t->data.targets = NULL; /* Given both, softmax goes by the labels and sigmoid by the targets. */
-    rc = gr_dense_choose(t->context, &t->dense_type, &t->dense, error);
+    GR_TRY(gr_config_read(t->context, &t->data, &t->model.config, error));
+    if (!t->model.config.sigmoid)
+        run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
+    rc = gr_dense_choose(t->context, &run->dense_type, &run->dense, error);
 done:
     return rc;
 }
 
-static int32_t finish(graft_trainer *t, graft_error *error)
+static void choose_strategy(graft_trainer *t)
 {
-    int32_t rc = GRAFT_OK;
+    t->serial.ops = &gr_serial_ops;
+    t->run.strategy = &t->serial;
+    if (t->over == NULL) return;
+    gr_partition_init(&t->partition, t->context, t->over, &t->model.config);
+    t->run.strategy = &t->partition.base;
+}
 
-    GR_TRY(gr_parameters_init(t, error));
-    GR_TRY(gr_profile_init(t, error));
-    GR_TRY(gr_layers_init(t, error));
+static int32_t finish_create(graft_trainer *t, graft_error *error)
+{
+    struct gr_capacity capacity;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(gr_model_init(&t->model, &t->budget, error));
+    GR_TRY(gr_spans_init(t, error));
+    /* Features and graph are complete. */
+    gr_budget_plan(&t->budget, GR_USE_FEATURES, 0);
+    gr_budget_plan(&t->budget, GR_USE_GRAPH, 0);
+    GR_TRY(gr_model_replan(t, error));
+    capacity = gr_capacity_of(t);
+    GR_TRY(gr_run_init(&t->run, &t->budget, &capacity, error));
     rc = gr_ranks_reserve(t, error);
 done:
     return rc;
@@ -201,7 +230,7 @@ static int32_t new_trainer(graft_context *context, const graft_dataset *data, gr
     t->over = data->over;
     if (t->over != NULL) t->over->references++;
     *trainer = t;
-    return begin(t, error);
+    return begin_create(t, error);
 }
 
 int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
@@ -215,14 +244,16 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     rc = new_trainer(context, &data, &t, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
+    choose_strategy(t);
     GR_TRY(gr_ranks_compare(t, error));
     GR_TRY(gr_ranks_take(t, error));
+    t->run.targets.n = t->n;
     GR_TRY(count_trained(t, error));
-    GR_TRY(gr_ranks_agree(t, gr_model_plan(t, error), error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, gr_model_plan(t, error), error));
     GR_TRY(gr_model_graph_init(t, error));
     GR_TRY(gr_model_features_init(t, error));
     GR_TRY(gr_model_graph_mask(t, error));
-    GR_TRY(gr_ranks_agree(t, finish(t, error), error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, finish_create(t, error), error));
     *trainer = t;
     t = NULL;
 done:
@@ -235,14 +266,10 @@ void gr_trainer_destroy(graft_trainer *t)
     if (t == NULL) return;
     gr_sparse_fini(t);
     gr_model_graph_fini(t);
-    for (int use = 0; use < GR_USES; use++) gr_pool_fini(t->context, &t->pool[use]);
-    gr_ranks_fini(t); /* with the last of the comm; messages went to and from the pools */
+    gr_budget_fini(&t->budget);
+    gr_partition_fini(&t->partition);
+    if (t->over != NULL) gr_graph_destroy(t->over); /* with the last of the comm; messages used memory of the budget */
     gr_free(t->context, t);
-}
-
-static const float *logits_of(const graft_trainer *t)
-{
-    return t->layers[t->config.n_layers - 1].z;
 }
 
 static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
@@ -258,8 +285,8 @@ static int keep_best(graft_trainer *t, const graft_metrics *metrics)
     t->progress.best_epoch = t->progress.epoch;
     t->progress.best_accuracy = metrics->validation_accuracy;
     t->progress.best_loss = metrics->validation_loss;
-    for (int32_t i = 0; i < t->n_parameters; i++) {
-        const struct gr_parameter *p = &t->parameters[i];
+    for (int32_t i = 0; i < t->model.n_parameters; i++) {
+        const struct gr_parameter *p = &t->model.parameters[i];
         memcpy(p->best, p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->best);
     }
     return 1;
@@ -267,40 +294,50 @@ static int keep_best(graft_trainer *t, const graft_metrics *metrics)
 
 static int evaluation_is_due(const graft_trainer *t)
 {
-    if (t->progress.epoch == t->config.epochs) return 1;
-    return t->config.eval_every > 0 && t->progress.epoch % t->config.eval_every == 0;
+    if (t->progress.epoch == t->model.config.epochs) return 1;
+    return t->model.config.eval_every > 0 && t->progress.epoch % t->model.config.eval_every == 0;
 }
 
-static int32_t step(graft_trainer *t, double *loss, graft_error *error)
+static int32_t train_step(graft_trainer *t, double *loss, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    double  begin;
+    struct gr_run *run = &t->run;
+    int32_t        rc = GRAFT_OK;
+    double         begin;
 
-    gr_ranks_begin_step(t);
-    GR_TRY(gr_layers_forward(t, 1, error));
-    begin = gr_profile_begin(t);
-    *loss = gr_loss_gradient(t, logits_of(t), t->gradient[0]);
-    gr_profile_end(t, "loss", begin, 8 * (double)t->reach[t->config.n_layers] * (double)t->data.n_classes, 0);
-    GR_TRY(gr_layers_backward(t, error));
-    begin = gr_profile_begin(t);
-    GR_TRY(gr_ranks_end_step(t, loss, error));
-    GR_TRY(gr_ranks_sum_gradients(t, error));
-    if (t->over != NULL) gr_profile_end_alone(t, "reduce", begin);
-    begin = gr_profile_begin(t);
-    gr_optimizer_step(t);
-    gr_profile_end_alone(t, "optimizer", begin);
+    run->epoch = t->progress.epoch;
+    if (t->over != NULL) gr_partition_begin_step(&t->partition, run->epoch);
+    GR_TRY(gr_run_step(run, t->step_of, loss, error));
+    begin = gr_profile_begin(&run->profile);
+    if (t->over != NULL) GR_TRY(gr_partition_end_step(&t->partition, run->epoch, loss, error));
+    GR_TRY(gr_strategy_sum_gradients(run->strategy, t->model.gradients, t->model.n_weights, error));
+    if (t->over != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
+    begin = gr_profile_begin(&run->profile);
     t->progress.epoch++;
+    gr_optimizer_step(&t->model, t->progress.epoch);
+    gr_profile_end_alone(&run->profile, "optimizer", begin);
 done:
     return rc;
 }
 
-static int32_t measure(const graft_trainer *t, graft_metrics *metrics, graft_error *error)
+/* A forward pass without dropout. */
+static int32_t forward_all(graft_trainer *t, graft_error *error)
 {
-    const double  begin = gr_profile_begin(t);
-    const int32_t rc = gr_loss_measure(t, logits_of(t), metrics, error);
+    t->run.epoch = t->progress.epoch;
+    return gr_run_forward(&t->run, GRAFT_PASS_EVALUATION, t->whole_of, error);
+}
 
-    gr_profile_end(t, "loss", begin, 0, 0);
+static int32_t measure_logits(graft_trainer *t, graft_metrics *metrics, graft_error *error)
+{
+    const double  begin = gr_profile_begin(&t->run.profile);
+    const int32_t rc = gr_loss_measure(&t->run, gr_run_logits(&t->run), metrics, error);
+
+    gr_profile_end(&t->run.profile, "loss", begin, 0, 0);
     return rc;
+}
+
+static void set_threads(graft_trainer *t)
+{
+    t->run.threads = t->run.profile.team = gr_threads(t->context, 0);
 }
 
 int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *error)
@@ -310,26 +347,26 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     int32_t       rc = gr_ranks_compare_state(t, error);
 
     if (rc < 0) return rc;
-    if (t->n_train == 0)
+    if (t->run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
-    if (t->progress.epoch >= t->config.epochs) {
+    if (t->progress.epoch >= t->model.config.epochs) {
         return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are behind",
-                       (long long)t->config.epochs);
+                       (long long)t->model.config.epochs);
     }
     metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
         (double)NAN;
-    t->threads = gr_threads(t->context, 0);
-    GR_TRY(gr_profile_reset(t, error));
-    rc = gr_ranks_adapt(t, error);
-    if (rc < 0) return rc; /* as all ranks do */
-    GR_TRY(step(t, &epoch->loss, error));
+    set_threads(t);
+    GR_TRY(gr_spans_reset(t, error));
+    if (t->over != NULL) rc = gr_partition_adapt(&t->partition, &t->run, gr_traffic_label_bytes(t, -1), error);
+    if (rc < 0) return rc; /* as on all ranks */
+    GR_TRY(train_step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;
-    epoch->drift = t->ranks.drift;
-    epoch->waited = t->ranks.has_waited;
+    epoch->drift = t->partition.drift;
+    epoch->waited = t->partition.has_waited;
     epoch->evaluated = evaluation_is_due(t);
     if (epoch->evaluated) {
-        GR_TRY(gr_layers_forward(t, 0, error));
-        GR_TRY(measure(t, &metrics, error));
+        GR_TRY(forward_all(t, error));
+        GR_TRY(measure_logits(t, &metrics, error));
         epoch->best = keep_best(t, &metrics);
     }
     epoch->train_accuracy = metrics.train_accuracy;
@@ -337,8 +374,8 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     epoch->test_accuracy = metrics.test_accuracy;
     epoch->validation_loss = metrics.validation_loss;
     epoch->epoch = t->progress.epoch;
-    epoch->epochs = t->config.epochs;
-    epoch->done = t->progress.epoch == t->config.epochs;
+    epoch->epochs = t->model.config.epochs;
+    epoch->done = t->progress.epoch == t->model.config.epochs;
     epoch->seconds = gr_seconds() - begin;
 done:
     return gr_ranks_fail(t, rc, error);
@@ -352,8 +389,8 @@ static int has_best(const graft_trainer *t)
 
 static void swap_best(graft_trainer *t)
 {
-    for (int32_t i = 0; i < t->n_parameters; i++) {
-        struct gr_parameter *p = &t->parameters[i];
+    for (int32_t i = 0; i < t->model.n_parameters; i++) {
+        struct gr_parameter *p = &t->model.parameters[i];
         float *const         value = p->value;
 
         p->value = p->best;
@@ -374,10 +411,10 @@ static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
     const int best = weights == GRAFT_WEIGHTS_BEST && has_best(t);
     int32_t   rc = GRAFT_OK;
 
-    t->threads = gr_threads(t->context, 0);
-    GR_TRY(gr_profile_reset(t, error));
+    set_threads(t);
+    GR_TRY(gr_spans_reset(t, error));
     if (best) swap_best(t);
-    rc = gr_layers_forward(t, 0, error);
+    rc = forward_all(t, error);
     if (best) swap_best(t);
 done:
     return rc;
@@ -387,12 +424,12 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
 {
     int32_t rc = GRAFT_OK;
 
-    if (t->data.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
-    rc = gr_ranks_agree(t, check_weights(weights, error), error);
+    if (t->run.targets.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
+    rc = gr_strategy_agree(t->run.strategy, check_weights(weights, error), error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
-    GR_TRY(measure(t, metrics, error));
+    GR_TRY(measure_logits(t, metrics, error));
     metrics->epoch = weights == GRAFT_WEIGHTS_BEST && has_best(t) ? t->progress.best_epoch : t->progress.epoch;
 done:
     return gr_ranks_fail(t, rc, error);
@@ -418,13 +455,13 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
     int32_t       rc = check_logits(t, logits, error);
 
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
-    rc = gr_ranks_agree(t, rc, error);
+    rc = gr_strategy_agree(t->run.strategy, rc, error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
-    if (t->over != NULL) return gr_ranks_give(t, logits_of(t), labels, logits, error);
+    if (t->over != NULL) return gr_ranks_give(t, gr_run_logits(&t->run), labels, logits, error);
     for (int64_t i = 0; i < t->n; i++) {
-        const float  *row = logits_of(t) + i * classes;
+        const float  *row = gr_run_logits(&t->run) + i * classes;
         const int64_t v = gr_vertex(t->row, i);
 
         if (labels != NULL) labels[v] = (int32_t)gr_argmax(row, classes);

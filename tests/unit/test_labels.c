@@ -8,7 +8,7 @@
 #include "oracle/sample.h"
 
 #include "graft_load.h"
-#include "model/model.h"
+#include "train/train.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static double epoch_loss(graft_trainer *t)
 /* By the definition, of vertices by the host's numbers. Returns how many are not as it says. */
 static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *set, int64_t epoch, int64_t *taken)
 {
-    const int64_t rows = t->reach[t->config.n_layers];
+    const int64_t rows = t->reach[t->model.config.n_layers];
     int64_t       wrong = 0, seen = 0;
 
     for (int64_t row = 0; row < t->n; row++) {
@@ -66,11 +66,11 @@ static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *
         const int     trained = set->split[v] == GRAFT_SPLIT_TRAIN && set->labels[v] >= 0;
         const int     gives = trained && (epoch < 0 || oracle_gives_label(RATE, SEED, epoch, v));
 
-        wrong += (row < rows && t->labels.taken[row]) != gives;
+        wrong += (row < rows && t->run.labels.taken[row]) != gives;
         *taken += gives;
         seen += trained && !gives;
     }
-    return wrong + (t->over == NULL && epoch >= 0 && t->n_loss != seen);
+    return wrong + (t->over == NULL && epoch >= 0 && t->run.targets.n_loss != seen);
 }
 
 static void test_draws(const struct sample_dataset *set, const char *settings)
@@ -80,8 +80,8 @@ static void test_draws(const struct sample_dataset *set, const char *settings)
     uint8_t        before[N] = { 0 };
     int64_t        wrong = 0, far = 0, stays = 0, all = 0;
     int32_t        rc;
-    const int64_t  rows = t->reach[t->config.n_layers];
-    const double   mean = RATE * (double)t->n_train, deviation = sqrt(mean * (1 - RATE));
+    const int64_t  rows = t->reach[t->model.config.n_layers];
+    const double   mean = RATE * (double)t->run.targets.n_train, deviation = sqrt(mean * (1 - RATE));
 
     for (int e = 0; e < EPOCHS; e++) {
         int64_t taken = 0;
@@ -89,15 +89,15 @@ static void test_draws(const struct sample_dataset *set, const char *settings)
         epoch_loss(t);
         wrong += count_wrong(t, set, e, &taken);
         far += fabs((double)taken - mean) > 5 * deviation;
-        stays += memcmp(before, t->labels.taken, (size_t)rows) == 0;
-        memcpy(before, t->labels.taken, (size_t)rows);
+        stays += memcmp(before, t->run.labels.taken, (size_t)rows) == 0;
+        memcpy(before, t->run.labels.taken, (size_t)rows);
     }
     ok(wrong == 0 && far == 0 && stays == 0, "%s: in each epoch another set, by the definition, of about %.0f of %lld",
-       settings, mean, (long long)t->n_train);
+       settings, mean, (long long)t->run.targets.n_train);
     rc = train->evaluate(t, GRAFT_WEIGHTS_LAST, &metrics, &error);
     wrong = count_wrong(t, set, -1, &all);
-    ok(rc == GRAFT_OK && wrong == 0 && all == t->n_train, "%s: in evaluation, the labels of all %lld", settings,
-       (long long)all);
+    ok(rc == GRAFT_OK && wrong == 0 && all == t->run.targets.n_train, "%s: in evaluation, the labels of all %lld",
+       settings, (long long)all);
     train->destroy(t);
 }
 
@@ -161,12 +161,12 @@ static float *first_logits(const graft_dataset *dataset, const char *settings, u
     float         *logits = calloc((size_t)N * CLASSES, sizeof *logits);
 
     epoch_loss(t);
-    for (int64_t row = 0; row < t->reach[t->config.n_layers]; row++) {
+    for (int64_t row = 0; row < t->reach[t->model.config.n_layers]; row++) {
         const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
-        const float  *z = t->layers[t->config.n_layers - 1].z + row * CLASSES;
+        const float  *z = t->run.layers[t->model.config.n_layers - 1].z + row * CLASSES;
 
-        taken[v] = t->labels.taken[row];
-        if (gr_is_trained(t, row)) memcpy(logits + v * CLASSES, z, CLASSES * sizeof *logits);
+        taken[v] = t->run.labels.taken[row];
+        if (gr_is_trained(&t->run.targets, row)) memcpy(logits + v * CLASSES, z, CLASSES * sizeof *logits);
     }
     train->destroy(t);
     return logits;
@@ -303,7 +303,7 @@ static void test_none_left(const graft_dataset *dataset, const char *settings)
     graft_trainer *t = create(dataset, settings), *fresh = create(dataset, settings);
     const double   loss = epoch_loss(t);
 
-    ok(t->n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings, loss);
+    ok(t->run.targets.n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings, loss);
     fresh->progress.epoch = 1;
     ok(same_state(t, fresh), "%s: nor does a weight change, or a moment", settings);
     train->destroy(t);

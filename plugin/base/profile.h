@@ -1,0 +1,45 @@
+/* Where the time goes: spans of phases, which follow one another, of their parts, and of the threads in each phase.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_PROFILE_H
+#define GR_BASE_PROFILE_H
+
+#include "base/team.h"
+#include "graft_account.h"
+
+enum { GR_PARTS_OF_PHASE = 4 };
+
+struct gr_profile {
+    graft_span *spans; /* [capacity]; NULL: nothing is recorded, and the functions below only compare it with NULL */
+    int64_t     count, capacity;
+    double      origin;
+    double     *times;                   /* [threads x GR_TIMES] of the current phase */
+    int         threads;                 /* of `times` */
+    graft_span  part[GR_PARTS_OF_PHASE]; /* of the current phase */
+    int         n_parts;
+
+    /* What the next spans are recorded under: */
+    int32_t layer, pass;
+    int64_t epoch;
+    int     team; /* threads */
+};
+
+/** Forget all spans. */
+void gr_profile_reset(struct gr_profile *profile);
+
+/** The time now, or 0 if nothing is recorded. */
+static inline double gr_profile_begin(const struct gr_profile *profile)
+{
+    return profile->spans != NULL ? gr_seconds() : 0;
+}
+
+/** A phase ends now that began at `begin`. */
+void gr_profile_end(struct gr_profile *profile, const char *phase, double begin, double bytes, double flops);
+
+/** The same for a phase of the calling thread alone. */
+void gr_profile_end_alone(struct gr_profile *profile, const char *phase, double begin);
+
+/** A part of the phase that ends next.
+ *  \param[in] end    0: it lasts as long as the phase. \param[in] waits  All of it was waiting for other ranks. */
+void gr_profile_part(struct gr_profile *profile, const char *name, double begin, double end, int waits);
+
+#endif

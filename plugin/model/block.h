@@ -1,0 +1,35 @@
+/* A block: the bipartite graph between the vertices whose rows a layer makes and those whose rows it reads.
+ *
+ * n_dst destinations gather from n_src >= n_dst sources, of which the first n_dst are the destinations themselves. For
+ * full-graph training all layers see blocks of one graph; where row masks hold, their rows are prefixes of its rows. A
+ * minibatch has a block per layer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_BLOCK_H
+#define GR_MODEL_BLOCK_H
+
+#include "graft_aggregate.h"
+#include "kernel/kernel.h"
+
+/** Bits of gr_block.kind. */
+enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
+
+struct gr_block {
+    int64_t n_dst, n_src;
+    int64_t n_seen; /* columns of `a`: for attention over ranks n_src and then the halo, else n_src */
+
+    /* [n_dst x n_seen]; it may have more rows, which stay unused. NULL where no layer gathers, and where the strategy
+     * has the edges. The transpose may be `a` itself, and is NULL for attention, which maps the edges of `a`. */
+    graft_matrix *a, *a_transpose;
+
+    const float   *left, *right; /* [n_dst], [n_src] the edges are diag(left) A diag(right); NULL: 1 */
+    const int64_t *vertex;       /* [n_src] global vertices, which key random draws; NULL: v itself */
+    const uint8_t *kind;         /* [n_seen] for attention over ranks: destinations that gather from the halo have
+                                    GR_ROW_BOUNDARY, rows of the halo GR_ROW_HALO; else NULL */
+    graft_plan    *plan;         /* strategy `partition`: the product over ranks that takes the place of `a` */
+};
+
+/** Whether the counts and arrays fit one another, and all columns of the destinations are sources. For tests and debug
+ *  builds: it reads all edges. */
+int gr_block_is_valid(const struct gr_block *block);
+
+#endif

@@ -1,0 +1,271 @@
+/* A run: a model at work on blocks, with a strategy. Layers see nothing else.
+ *
+ * build.c  the arrays of the layers            layer.c    all layers, forward and backward
+ * conv.c, gin.c, gat.c  kinds of layers        product.c  the products that layers are made of
+ * labels.c  labels as input                    sparse.c   sparse features        loss.c  losses and metrics
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_RUN_H
+#define GR_MODEL_RUN_H
+
+#include "base/profile.h"
+#include "dense/rows.h"
+#include "model/model.h"
+#include "model/strategy.h"
+
+enum { GR_SOURCE, GR_TARGET, GR_ENDS };
+
+/** What attention has beside the other kinds: Z = H W of all heads; for every vertex and head a score as the source and
+ *  one as the target of edges; and alpha, the softmax over the edges of a vertex. */
+struct gr_attention {
+    float *projected;               /* [n_seen x wide] Z */
+    float *per_head;                /* [n_dst x wide] results of heads that are averaged, else NULL */
+    float *score[GR_ENDS];          /* [n_seen x heads] */
+    float *alpha;                   /* [edges x heads] */
+    float *score_gradient[GR_ENDS]; /* these and the next one are shared by all layers */
+    float *alpha_gradient;
+    int    awaits_halo; /* rows of the halo are on their way, or have not been used yet */
+};
+
+/** The forward pass of a layer has two steps: what the backward pass needs beside input and Z, and Z with its bias. */
+enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
+
+/** The arrays of gr_activations by number; build.c makes them. */
+enum gr_array {
+    GR_ARRAY_GATHERED,
+    GR_ARRAY_LABEL_SUMS,
+    GR_ARRAY_INNER,
+    GR_ARRAY_INNER_BITS,
+    GR_ARRAY_PROJECTED,
+    GR_ARRAY_SOURCE_SCORE,
+    GR_ARRAY_TARGET_SCORE,
+    GR_ARRAY_ALPHA,
+    GR_ARRAY_Z,
+    GR_ARRAY_H,
+    GR_ARRAY_MEAN,
+    GR_ARRAY_RSTD,
+    GR_ARRAY_BITS,
+    GR_ARRAY_PER_HEAD,
+    GR_ARRAYS
+};
+
+/** One layer at work on a block: what its forward pass leaves for the backward pass. */
+struct gr_activations {
+    int32_t                index;
+    const struct gr_layer *layer;
+    const struct gr_block *block;             /* of the current pass */
+    int64_t                count[GR_ARRAYS];  /* elements of each array; 0: there is none */
+    int                    shared[GR_STEPS];  /* arrays of the step are those of other layers too: option recompute */
+    int                    aggregate_first;   /* (A H) W rather than A (H W): the same result at another cost */
+    float                 *gathered;          /* [n_dst x in] input after aggregation, where that comes first */
+    const float           *gathered_of;       /* the constant input that it is the aggregate of, or NULL */
+    float                 *label_sums;        /* [n_dst x classes] labels after aggregation, in the first layer */
+    int                    has_label_sums;    /* of the current pass */
+    float                 *inner;             /* [n_dst x out] gin: ReLU of the first product */
+    float                 *z;                 /* [n_dst x out] before norm */
+    float                 *mean, *rstd;       /* [n_dst] */
+    uint8_t               *bits, *inner_bits; /* [n_dst x (out+7)/8] elements that ReLU and dropout keep */
+    float                 *h; /* [n_dst x out] input of the next layer; z itself where there is no norm */
+    struct gr_attention    attention;
+};
+
+/** Sparse features: their first rows. */
+struct gr_sparse_part {
+    int64_t        rows;
+    graft_matrix  *x;         /* [rows x in] */
+    graft_matrix  *transpose; /* for the gradient of what it is multiplied by; NULL in evaluation */
+    float         *transpose_values;
+    const int64_t *entry; /* the entry of x that each entry of the transpose is */
+};
+
+/** A step of training multiplies the first n_src rows, which the first layer gathers from, and, for kinds with
+ *  `own_rows`, the first n_dst rows too. */
+struct gr_sparse {
+    struct gr_sparse_part whole;   /* of evaluation; x NULL: features are dense */
+    struct gr_sparse_part step[2]; /* the second has x NULL where the first one serves for both */
+    float                *dropped; /* values of a step with dropout, or NULL */
+};
+
+/** Features as they enter the first layer. */
+struct gr_input {
+    const float           *x; /* NULL: sparse */
+    int64_t                stride;
+    float                 *dropped; /* [n_src x width] space for dropout, or NULL */
+    struct gr_sparse       sparse;
+    int                    is_sparse;   /* they stay sparse, or are expected to */
+    int                    is_constant; /* x is dense and never changes, so its sums are computed once, over: */
+    const struct gr_block *whole;       /* the block of evaluation */
+};
+
+/** Labels that are part of the input of the first layer: those of each vertex, or the same after aggregation. */
+enum gr_label_input { GR_LABELS_NONE, GR_LABELS_OWN, GR_LABELS_GATHERED };
+
+/** The first rows of a matrix as an operand: dense, or sparse features; with labels, these times their embedding are
+ *  added to it. */
+struct gr_operand {
+    const float                 *data;
+    int64_t                      stride;
+    int64_t                      rows;
+    const struct gr_sparse_part *sparse; /* whole or step of gr_sparse; NULL: dense */
+    enum gr_label_input          labels;
+};
+
+static inline struct gr_operand gr_dense_operand(const float *data, int64_t stride, int64_t rows)
+{
+    return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
+}
+
+/** What the model learns: labels or targets of the vertices that the last layer makes, and the split. */
+struct gr_targets {
+    const int32_t *labels;  /* [n] -1: none; or NULL */
+    const uint8_t *targets; /* [n x n_classes] 0 or 1, or NULL */
+    const uint8_t *split;   /* [n] GRAFT_SPLIT_..., or NULL */
+    int64_t        n, n_classes;
+    int64_t        n_train; /* training vertices with a label, of all ranks */
+    int64_t        n_loss;  /* of these, those that are in the loss of the current step */
+};
+
+/** Label propagation: the labels of some training vertices, in evaluation of all, are input of the first layer. */
+struct gr_labels {
+    int64_t  rows;    /* vertices whose labels may be input are among the first ones */
+    uint8_t *taken;   /* [rows] the label of the vertex is input of the current pass */
+    float   *product; /* [classes x wide of the first layer] embedding times weights, and its gradient */
+    double  *sums;    /* the same */
+};
+
+/** How large the arrays of a run must be. */
+struct gr_capacity {
+    int64_t rows;          /* destinations of a layer */
+    int64_t seen;          /* columns of the edges: sources and halo */
+    int64_t edges;         /* for attention */
+    int64_t gradient_rows; /* rows of a step that have gradients */
+    int64_t label_rows;    /* gr_labels.rows */
+};
+
+struct gr_run {
+    graft_context          *context;
+    struct gr_model        *model;
+    struct gr_strategy     *strategy;
+    struct gr_profile       profile;
+    const struct gr_module *dense;
+    graft_dtype             dense_type; /* that dense products multiply */
+    int                     threads;
+    enum gr_isa             isa;
+    struct gr_input         input;
+    struct gr_targets       targets;
+    struct gr_labels        labels;
+
+    struct gr_activations layers[GR_LAYERS_MAX];
+    int32_t               holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
+    float                *gradient[2];      /* [gradient_rows x widest] of z and of h, alternating */
+    float                *scratch;          /* [seen x widest] */
+    double               *partial;          /* sums over chunks of rows */
+
+    /* The current pass: */
+    int32_t pass;  /* GRAFT_PASS_... */
+    int32_t layer; /* -1: none */
+    int64_t epoch; /* steps of training before it */
+    double  sent;  /* when the last boundary_begin() had sent its rows */
+};
+
+static inline const struct gr_config *gr_run_config(const struct gr_run *run)
+{
+    return &run->model->config;
+}
+
+/** Whether labels are input. */
+static inline int gr_propagates(const struct gr_run *run)
+{
+    return run->model->config.label_rate > 0;
+}
+
+/** All threads of the run, with their times if a profile is recorded; they let messages move meanwhile. */
+struct gr_team gr_run_team(const struct gr_run *run);
+
+/** Count the elements of all arrays for blocks of that capacity, and plan their bytes. */
+void    gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity);
+/** Make the arrays that were planned. */
+int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                    graft_error *error);
+/** Float elements of what all layers of gat share. */
+int64_t gr_gat_shared_count(const struct gr_run *run, const struct gr_capacity *capacity);
+int32_t gr_gat_share(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                     graft_error *error);
+
+/** Run all layers over blocks[n_layers], blocks[0] for the first layer. GRAFT_PASS_FORWARD: a step of training, with
+ *  dropout; GRAFT_PASS_EVALUATION: without. The logits are then z of the last layer. */
+int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error);
+/** From the gradient of the logits in run->gradient[0], [n_dst of the last layer x classes], to those of all
+ *  parameters. After a forward pass of training over the same blocks. */
+int32_t      gr_run_backward(struct gr_run *run, graft_error *error);
+/** One step up to the gradients: forward, loss and backward. \param[out] loss  The part that this rank has in it. */
+int32_t      gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error);
+const float *gr_run_logits(const struct gr_run *run);
+
+/* -- what kinds of layers are made of ----------------------------------------------------------------------------- */
+
+/** out[x.rows x w->cols] = diag(scale) (x w + beta out), for beta 0 or 1; scale NULL: 1. x may be sparse features here
+ *  and in those with x below. */
+int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                   const float *scale, float *out, graft_error *error);
+/** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if possible. */
+int32_t gr_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                        struct gr_rows *rows, graft_error *error);
+/** The gradient of w in it: x^T g, added to what is there if beta is 1, not 0. With labels, the gradient of their
+ *  embedding is added to that too. */
+int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
+                                   struct gr_parameter *w, graft_error *error);
+/** The gradient of x in it: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
+int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                  float beta, const float *scale, float *out, graft_error *error);
+/** out[rows of a x width] = diag(scale) a x, or added to it, as a graft.mxm product under that phase of the profile. */
+int32_t gr_product_sparse(struct gr_run *run, const char *phase, graft_matrix *a, const float *scale,
+                          struct gr_operand x, int64_t width, int add, float *out, graft_error *error);
+
+/** A sum over neighbours: begin and end of the strategy. */
+int32_t       gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error);
+/** The request for such a sum along the block of a layer, of rows without gaps. */
+struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direction, const float *scale, const float *x,
+                        int64_t width, int add, float *out);
+
+/** a->gathered = diag(left) A diag(right) x + own x, unless it is that already: features that do not change are
+ *  aggregated once. Labels of x go to a->label_sums likewise, once in a pass. */
+int32_t           gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
+                                  graft_error *error);
+/** Its result as an operand. */
+struct gr_operand gr_layer_gathered(const struct gr_activations *a);
+/** Whether the layer computes (A H) W rather than A (H W). */
+int               gr_layer_aggregates_first(const struct gr_run *run, int32_t l);
+
+/** x[n_src x width]: set the rows after the first n_dst to zero. */
+void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
+/** out[x.rows x width] = diag(scale) x, or factor * x where scale is NULL, under phase "rows". x may be out. */
+void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
+                    int64_t width);
+/** A pass over rows of a layer, under phase "rows". */
+void gr_layer_rows_forward(struct gr_run *run, const struct gr_rows *rows);
+void gr_layer_rows_backward(struct gr_run *run, const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
+
+/** The values of a step: dropout with the draws that the same features would have if they were dense. */
+void gr_sparse_dropout(struct gr_run *run, uint64_t key, uint32_t threshold);
+/** The values of the transpose, from those of x. */
+void gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_part *part);
+
+/** Whether vertex v has something to learn from; and whether training does. */
+static inline int gr_has_target(const struct gr_targets *targets, int64_t v)
+{
+    return targets->targets != NULL || (targets->labels != NULL && targets->labels[v] >= 0);
+}
+
+static inline int gr_is_trained(const struct gr_targets *targets, int64_t v)
+{
+    return targets->split != NULL && targets->split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(targets, v);
+}
+
+/** Mean loss over the vertices that are in it and, in gradient, its gradient by the logits, both [rows x classes]; over
+ *  ranks, the part that this rank has in the mean. */
+double  gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient);
+/** Loss and accuracy of all splits, for all targets. */
+int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, graft_error *error);
+int64_t gr_argmax(const float *row, int64_t n);
+
+#endif

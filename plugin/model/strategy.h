@@ -1,0 +1,97 @@
+/* A strategy: how the vertices and features of a model are spread over processes. Layers and trainer call it, and know
+ * nothing else of ranks. All functions are collective: each rank calls them in the same order.
+ *
+ * Strategies live in parallel/; each begins with a struct gr_strategy.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_STRATEGY_H
+#define GR_MODEL_STRATEGY_H
+
+#include "base/direction.h"
+#include "model/block.h"
+
+struct gr_run;
+struct gr_strategy;
+
+/** What a sum over neighbours is of: the rows of the layer in this pass; labels that are input beside features; or
+ *  features that never change, whose sum is computed once, exactly, and cached. */
+enum gr_sum_kind { GR_SUM_ROWS, GR_SUM_LABELS, GR_SUM_CONSTANT };
+
+/** out[n_dst x width] = diag(scale) A x (forward), or out[n_src x width] = diag(scale) A^T x (backward); added to out
+ *  if `add`. x has as many rows as the other side of the block, and `stride` floats from row to row. */
+struct gr_sum {
+    const struct gr_block *block;
+    enum gr_direction      direction;
+    enum gr_sum_kind       kind;
+    const float           *scale; /* NULL: 1 */
+    const float           *x;
+    int64_t                stride, width;
+    int                    add;
+    float                 *out;
+};
+
+/** What is NULL, the strategy has no need of. */
+struct gr_strategy_ops {
+    const char *name;
+    int         is_distributed; /* 0: there are no other ranks */
+
+    /** Begin and end a sum over neighbours. Between them x and out must not be touched. */
+    int32_t (*aggregate_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                               graft_error *error);
+    int32_t (*aggregate_end)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                             graft_error *error);
+
+    /** For attention, x[n_seen x width]: forward, fill the rows of the halo from their owners; backward, add them to
+     *  their owners' rows. Until end() the caller may use all rows but those of the halo. `begin` is when the current
+     *  phase of the profile began; `local` when work that needs no other rank began, 0: when the rows were sent. */
+    int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, enum gr_direction direction, float *x,
+                              int64_t width, double begin, graft_error *error);
+    int32_t (*boundary_end)(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error);
+
+    /** Sum over all ranks, in place; the same bits on all of them. */
+    int32_t (*sum)(struct gr_strategy *strategy, double *values, int64_t count, graft_error *error);
+    int32_t (*sum_gradients)(struct gr_strategy *strategy, float *values, int64_t count, graft_error *error);
+
+    /** Make one status of those of all ranks. Each passes its own, `rc`, and its message in `error`. */
+    int32_t (*agree)(struct gr_strategy *strategy, int32_t rc, graft_error *error);
+
+    /** Not collective: let messages move while something else is computed. */
+    void (*poll)(void *strategy);
+};
+
+struct gr_strategy {
+    const struct gr_strategy_ops *ops;
+};
+
+static inline int32_t gr_strategy_sum(struct gr_strategy *strategy, double *values, int64_t count, graft_error *error)
+{
+    return strategy->ops->sum != NULL ? strategy->ops->sum(strategy, values, count, error) : GRAFT_OK;
+}
+
+/** *here becomes whether it is not 0 on any rank. */
+static inline int32_t gr_strategy_any(struct gr_strategy *strategy, int *here, graft_error *error)
+{
+    double        count = *here != 0;
+    const int32_t rc = gr_strategy_sum(strategy, &count, 1, error);
+
+    if (rc == GRAFT_OK) *here = count > 0;
+    return rc;
+}
+
+static inline int32_t gr_strategy_sum_gradients(struct gr_strategy *strategy, float *values, int64_t count,
+                                                graft_error *error)
+{
+    return strategy->ops->sum_gradients != NULL ? strategy->ops->sum_gradients(strategy, values, count, error)
+                                                : GRAFT_OK;
+}
+
+static inline int32_t gr_strategy_agree(struct gr_strategy *strategy, int32_t rc, graft_error *error)
+{
+    return strategy->ops->agree != NULL ? strategy->ops->agree(strategy, rc, error) : rc;
+}
+
+static inline void gr_strategy_poll(struct gr_strategy *strategy)
+{
+    if (strategy->ops->poll != NULL) strategy->ops->poll(strategy);
+}
+
+#endif

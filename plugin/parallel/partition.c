@@ -1,0 +1,333 @@
+/* Strategy `partition`. What a rank can fail in alone is agreed on before the ranks do the next thing together.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/partition.h"
+
+#include "adaptive/adapt.h"
+
+#include <math.h>
+
+void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
+                       const struct gr_config *config)
+{
+    *p = (struct gr_partition){ .base = { &gr_partition_ops },
+                                .context = context,
+                                .over = over,
+                                .comm = over->comm,
+                                .n_layers = config->n_layers,
+                                .gathers_from = config->gathers_from,
+                                .attends = config->kind->attends };
+    p->is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
+    p->sync_every = gr_option_integer(context, GR_OPTION_HALO_SYNC_EVERY);
+    p->drift_limit = gr_option_number(context, GR_OPTION_HALO_DRIFT_LIMIT);
+    p->adapt_every = gr_option_integer(context, GR_OPTION_HALO_ADAPT_EVERY);
+}
+
+void gr_partition_fini(struct gr_partition *p)
+{
+    if (p->over == NULL) return;
+    gr_plan_destroy(p->plan);
+    for (int32_t l = 0; l < p->n_layers; l++) {
+        gr_plan_destroy(p->masked[l].plan);
+        gr_made_part_fini(p->context, &p->masked[l].part);
+    }
+    gr_links_fini(p->comm, &p->links);
+    gr_halo_rows_fini(p->comm, &p->halo_rows);
+    gr_made_part_fini(p->context, &p->made);
+}
+
+/* -- memory ------------------------------------------------------------------------------------------------------- */
+
+int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,
+                             int64_t width, graft_error *error)
+{
+    const int32_t n_ranks = p->comm->n_ranks;
+    const int64_t rows[] = { plan->rows[GR_RECEIVE].start[n_ranks], plan->rows[GR_SEND].start[n_ranks] };
+    const int64_t packed = gr_messages_need(&plan->messages, rows, width, GRAFT_F32) +
+                           gr_halo_layers_need(&plan->layers, layer, width, GRAFT_F32);
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_check(budget, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
+                           "messages (rows of others)", error));
+    rc = gr_plan_reserve(plan, layer, width, GRAFT_F32, error);
+    gr_partition_charge(p, budget);
+done:
+    return rc;
+}
+
+void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
+{
+    int64_t messages = p->plan != NULL ? gr_plan_bytes(p->plan) : 0, graph = gr_made_part_bytes(&p->made);
+
+    for (int32_t l = 0; l < p->n_layers; l++) {
+        if (p->masked[l].plan != NULL) messages += gr_plan_bytes(p->masked[l].plan);
+        graph += gr_made_part_bytes(&p->masked[l].part);
+    }
+    messages += gr_halo_rows_bytes(&p->halo_rows, p->comm->n_ranks) + gr_links_bytes(&p->links);
+    gr_budget_charge(budget, GR_USE_MESSAGES, messages - p->charged_messages);
+    gr_budget_charge(budget, GR_USE_GRAPH, graph - p->charged_graph);
+    p->charged_messages = messages;
+    p->charged_graph = graph;
+}
+
+/* -- one step ----------------------------------------------------------------------------------------------------- */
+
+const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer)
+{
+    return p->attends ? &p->halo_rows.layers : &p->step_plan[layer]->layers;
+}
+
+struct gr_halo_layer *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction)
+{
+    return layer < p->gathers_from ? NULL : gr_halo_layers_find(gr_partition_layers(p, layer), layer, direction);
+}
+
+/* Of layer i / 2 and direction i % 2. */
+static struct gr_halo_layer *layer_at(const struct gr_partition *p, int32_t i)
+{
+    return gr_partition_layer(p, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+}
+
+int32_t gr_partition_adapt(struct gr_partition *p, struct gr_run *run, int64_t besides, graft_error *error)
+{
+    const int32_t                slots = GR_DIRECTIONS * p->n_layers;
+    const struct gr_halo_layers *layers;
+    struct gr_halo_layer        *layer[GR_DIRECTIONS * GR_LAYERS_MAX];
+    const double                 begin = gr_profile_begin(&run->profile);
+    int32_t                      rc = GRAFT_OK;
+
+    if (p->gathers_from == p->n_layers || p->traced == 0) return GRAFT_OK;
+    if (p->is_adapted && (p->adapt_every == 0 || p->traced < p->adapt_every)) return GRAFT_OK;
+    layers = gr_partition_layers(p, p->gathers_from);
+    if (!layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    for (int32_t i = 0; i < slots; i++) layer[i] = layer_at(p, i);
+    GR_TRY(gr_adapt(layers, layer, slots, layers->adaptive[GR_FORWARD] ? besides : 0, error));
+    p->is_adapted = 1;
+    p->traced = 0;
+    gr_profile_end_alone(&run->profile, "adapt", begin);
+done:
+    return rc;
+}
+
+void gr_partition_begin_step(struct gr_partition *p, int64_t epoch)
+{
+    gr_traffic_begin(p);
+    p->traced++;
+    p->waits = (p->sync_every > 0 && epoch % p->sync_every == 0) || (p->drift_limit > 0 && p->drift > p->drift_limit);
+}
+
+/* Whether a forward pass of this step used fresh rows. */
+static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
+{
+    int fresh = 0;
+
+    for (int32_t l = 0; l < p->n_layers; l++) {
+        const struct gr_halo_layer *layer = gr_partition_layer(p, l, GR_FORWARD);
+
+        if (layer == NULL || !layer->history.was_used || layer->history.used_epoch != epoch) continue;
+        fresh |= layer->history.age == 0;
+    }
+    return fresh;
+}
+
+int32_t gr_partition_end_step(struct gr_partition *p, int64_t epoch, double *loss, graft_error *error)
+{
+    double  sums[3] = { *loss };
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+        struct gr_halo_layer *layer = layer_at(p, i);
+
+        if (layer != NULL) gr_history_take_drift(&layer->history, &sums[1]);
+    }
+    GR_TRY(gr_comm_sum_f64(p->comm, sums, 3, error));
+    *loss = sums[0];
+    p->has_waited = p->is_async && used_fresh_rows(p, epoch);
+    p->waited += p->has_waited;
+    p->drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;
+done:
+    return rc;
+}
+
+void gr_partition_forget(struct gr_partition *p)
+{
+    if (p->plan != NULL) gr_halo_layers_forget(&p->plan->layers);
+    for (int32_t l = 0; l < p->n_layers; l++)
+        if (p->masked[l].plan != NULL) gr_halo_layers_forget(&p->masked[l].plan->layers);
+    gr_halo_layers_forget(&p->halo_rows.layers);
+    p->drift = 0;
+}
+
+/* -- the table of the strategy ------------------------------------------------------------------------------------ */
+
+static struct gr_partition *partition_of(struct gr_strategy *strategy)
+{
+    return (struct gr_partition *)strategy;
+}
+
+/* Whether rows travel in full precision in the current pass. */
+static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
+{
+    return run->pass == GRAFT_PASS_EVALUATION && gr_option_is(p->context, GR_OPTION_HALO_BITS_EVALUATION, "32");
+}
+
+/* The parts of a phase up to the sending of rows. */
+static void sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
+{
+    if (pass->settled_at > 0) gr_profile_part(&run->profile, "wait", begin, pass->settled_at, 1);
+    gr_profile_part(&run->profile, "pack", pass->settled_at > 0 ? pass->settled_at : begin, pass->sent_at, 0);
+}
+
+/* The parts of a phase from there on: work without other ranks from `local` to `computed`, waiting, and the rest. */
+static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed)
+{
+    gr_profile_part(&run->profile, "local", local, computed, 0);
+    gr_profile_part(&run->profile, "wait", computed, pass->received_at, 1);
+    gr_profile_part(&run->profile, "unpack", pass->received_at, 0, 0);
+}
+
+static graft_dense dense_view(const float *data, int64_t n_rows, int64_t width, int64_t stride)
+{
+    return (graft_dense){ .size = sizeof(graft_dense),
+                          .dtype = GRAFT_F32,
+                          .n_rows = n_rows,
+                          .n_cols = width,
+                          .stride = stride,
+                          .data = (void *)(uintptr_t)data };
+}
+
+static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                         graft_error *error)
+{
+    struct gr_partition       *p = partition_of(strategy);
+    graft_plan *const          plan = sum->block->plan;
+    const int                  back = sum->direction == GR_BACKWARD, constant = sum->kind == GR_SUM_CONSTANT;
+    const int32_t              exact = constant || is_exact(p, run); /* what is cached is computed once */
+    const int                  apart = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
+    const graft_csr           *local = &plan->part->local;
+    const int64_t              n_in = back ? local->n_rows : local->n_cols;
+    const graft_dense          x = dense_view(sum->x, n_in, sum->width, sum->stride);
+    const graft_dense          out = dense_view(sum->out, back ? local->n_cols : local->n_rows, sum->width, sum->width);
+    const graft_aggregate_args args = { .size = sizeof args,
+                                        .semiring = GRAFT_PLUS_TIMES,
+                                        .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
+                                                 (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0) |
+                                                 (exact ? GRAFT_AGGREGATE_EXACT : 0) |
+                                                 (apart ? GRAFT_AGGREGATE_APART : 0) |
+                                                 (p->waits ? GRAFT_AGGREGATE_WAIT : 0),
+                                        .layer = run->layer,
+                                        .epoch = run->epoch,
+                                        .threads = run->threads,
+                                        .x = &x,
+                                        .out = &out,
+                                        .row_scale = sum->scale,
+                                        .times = run->profile.times };
+
+    p->begin = gr_profile_begin(&run->profile);
+    return gr_spmm_begin(plan, &args, error);
+}
+
+static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                       graft_error *error)
+{
+    struct gr_partition      *p = partition_of(strategy);
+    graft_plan *const         plan = sum->block->plan;
+    const struct gr_exchange *pass = &plan->product.exchange;
+    const graft_csr          *local = &plan->part->local;
+    const double              edges = (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote));
+    const double              n_out = (double)(sum->direction == GR_BACKWARD ? local->n_cols : local->n_rows);
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(gr_spmm_end(plan, error));
+    gr_traffic_count(p, run, pass, plan->flow, sum->direction);
+    sent_parts(run, pass, p->begin);
+    received_parts(run, pass, pass->sent_at, plan->product.computed_at);
+    gr_profile_end(&run->profile, "aggregate", p->begin, 4 * ((edges + n_out) * (double)sum->width + edges),
+                   edges * (double)sum->width);
+done:
+    return rc;
+}
+
+static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, enum gr_direction direction,
+                                        float *x, int64_t width, double begin, graft_error *error)
+{
+    struct gr_partition      *p = partition_of(strategy);
+    struct gr_halo_rows      *rows = &p->halo_rows;
+    const struct gr_halo_pass pass = { .direction = direction,
+                                       .layer = run->layer,
+                                       .exact = is_exact(p, run),
+                                       .apart = run->pass == GRAFT_PASS_EVALUATION,
+                                       .waits = p->waits,
+                                       .epoch = run->epoch,
+                                       .n_owned = p->part.local.n_rows,
+                                       .width = width,
+                                       .x = x };
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
+    gr_traffic_count(p, run, &rows->exchange, rows->flow, direction);
+    sent_parts(run, &rows->exchange, begin);
+    run->sent = rows->exchange.sent_at;
+done:
+    return rc;
+}
+
+static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local,
+                                      graft_error *error)
+{
+    struct gr_halo_rows *rows = &partition_of(strategy)->halo_rows;
+    const double         computed = gr_profile_begin(&run->profile);
+    int32_t              rc = GRAFT_OK;
+
+    GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
+    received_parts(run, &rows->exchange, local > 0 ? local : run->sent, computed);
+done:
+    return rc;
+}
+
+static int32_t partition_sum(struct gr_strategy *strategy, double *values, int64_t count, graft_error *error)
+{
+    return gr_comm_sum_f64(partition_of(strategy)->comm, values, count, error);
+}
+
+static int32_t partition_sum_gradients(struct gr_strategy *strategy, float *values, int64_t count, graft_error *error)
+{
+    return gr_comm_sum_f32(partition_of(strategy)->comm, values, count, error);
+}
+
+static int32_t partition_agree(struct gr_strategy *strategy, int32_t rc, graft_error *error)
+{
+    return gr_comm_agree(partition_of(strategy)->comm, rc, error);
+}
+
+/* Stale rows travel between steps, and some transports do nothing on their own. A thousand times a second is enough. */
+static void poll_layers(struct gr_partition *p)
+{
+    const double now = p->is_async ? gr_seconds() : 0;
+
+    if (now - p->polled < 1e-3) return;
+    p->polled = now;
+    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+        struct gr_halo_layer *layer = layer_at(p, i);
+
+        if (layer != NULL && layer->history.in_flight) gr_messages_poll(&layer->history.messages);
+    }
+}
+
+static void partition_poll(void *strategy)
+{
+    struct gr_partition *p = strategy;
+
+    if (p->halo_rows.begun) gr_messages_poll(p->halo_rows.exchange.messages);
+    else poll_layers(p);
+}
+
+const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
+                                                  .is_distributed = 1,
+                                                  .aggregate_begin = partition_aggregate_begin,
+                                                  .aggregate_end = partition_aggregate_end,
+                                                  .boundary_begin = partition_boundary_begin,
+                                                  .boundary_end = partition_boundary_end,
+                                                  .sum = partition_sum,
+                                                  .sum_gradients = partition_sum_gradients,
+                                                  .agree = partition_agree,
+                                                  .poll = partition_poll };

@@ -1,0 +1,123 @@
+/* Strategy `partition`: each rank owns some of the vertices, and has all columns of their rows. Sums over neighbours
+ * are products over ranks (spmm/); attention exchanges the rows of the halo (halo/). Weights are the same on all ranks.
+ *
+ * partition.c  the strategy, and what a step adds to it      traffic.c  what is sent, counted
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_PARTITION_H
+#define GR_PARALLEL_PARTITION_H
+
+#include "base/budget.h"
+#include "dgraph/part.h"
+#include "halo/halo.h"
+#include "model/run.h"
+#include "spmm/plan.h"
+
+/** Numbers of bits that an element of a row may have: 2^0 to 2^5. */
+enum { GR_BITS = 6 };
+
+/** What a layer exchanged in one direction in the last step. */
+struct gr_sent {
+    const struct gr_flow       *flow; /* [n_ranks] of one exchange, forward; NULL: there was none */
+    int64_t                     exchanges;
+    int64_t                     alike[GR_BITS]; /* exchanges whose rows all had 2^i bits, and: */
+    int64_t                     row_bytes;      /* of one row in all of them together */
+    const struct gr_halo_layer *adapted;        /* whose adaptive widths the rows of the other exchanges had */
+    int32_t                     code, rounding; /* of the last quantized exchange, also of earlier steps; else 0 */
+};
+
+/** The rows that a layer computes in a step where that are fewer than there are. */
+struct gr_masked_rows {
+    struct gr_made_part part;
+    graft_plan         *plan; /* NULL: it computes all rows, or those of the layer before it */
+};
+
+struct gr_partition {
+    struct gr_strategy  base;
+    graft_context      *context;
+    graft_graph        *over;
+    struct gr_comm     *comm;
+    int32_t             n_layers;
+    int32_t             gathers_from; /* the first layer that exchanges rows; n_layers: none does */
+    int                 attends;      /* it exchanges rows of the halo, in place of sums */
+    struct gr_part      part;         /* the graph as the model needs it */
+    struct gr_made_part made;         /* its arrays that the graph over ranks does not have */
+    struct gr_share    *share;        /* [n_ranks] what each rank has of it */
+    struct gr_links     links;        /* of the halo, while the trainer is created */
+    graft_plan         *plan;         /* of all rows; NULL for attention */
+    struct gr_halo_rows halo_rows;    /* for attention */
+
+    struct gr_masked_rows masked[GR_LAYERS_MAX];
+    graft_plan           *step_plan[GR_LAYERS_MAX]; /* the plan of each layer in a step, one of the above */
+
+    struct gr_sent       *sent;  /* [n_layers x GR_DIRECTIONS], and one of features that are aggregated once */
+    struct gr_send_stats *pairs; /* [n_layers x GR_DIRECTIONS x n_ranks] from this rank to each other in the last step;
+                                   quantization errors: since the trainer was made */
+    int64_t               charged_messages, charged_graph; /* bytes in the budget */
+
+    /* Stale rows: */
+    int     is_async;
+    int64_t sync_every;  /* 0: no step but the first waits for fresh rows */
+    double  drift_limit; /* likewise */
+    int     waits;       /* the current step waits for fresh rows */
+    double  drift;       /* of rows of the last step, |new - old| / |new| */
+    int     has_waited;  /* the last step, a stale one, waited; and: */
+    int64_t waited;      /* how many did since the trainer was made */
+    double  polled;      /* when poll() last looked */
+
+    /* Adaptive bits: */
+    int64_t adapt_every; /* 0: once */
+    int64_t traced;      /* steps since they were assigned, and: */
+    int     is_adapted;  /* whether they were */
+    double  begin;       /* when the current sum began */
+};
+
+extern const struct gr_strategy_ops gr_partition_ops;
+
+/** Read the options of messages. */
+void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
+                       const struct gr_config *config);
+/** Free all but the graph over ranks. */
+void gr_partition_fini(struct gr_partition *p);
+
+/** History and widths of a layer and direction in a step; NULL if no option asks for them. */
+struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);
+const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer);
+
+/** Before a step: assign adaptive bits by the last one, if it is time. \param[in] besides  Bytes of rows that count for
+ *  the limit of bytes but have other bits. \return as gr_adapt(), and nothing has changed; the comm lives on but for
+ *  ERR_PEER. Collective. */
+int32_t gr_partition_adapt(struct gr_partition *p, struct gr_run *run, int64_t besides, graft_error *error);
+/** A step begins. */
+void    gr_partition_begin_step(struct gr_partition *p, int64_t epoch);
+/** A step ends: *loss becomes the sum over all ranks. Collective. */
+int32_t gr_partition_end_step(struct gr_partition *p, int64_t epoch, double *loss, graft_error *error);
+/** Weights were replaced, so rows of earlier epochs are of no use. */
+void    gr_partition_forget(struct gr_partition *p);
+
+/** Message buffers of one plan, `width` columns wide; and those of a layer, if `layer` is not -1. */
+int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,
+                             int64_t width, graft_error *error);
+/** Charge the budget with the bytes that its graph (beside the graph over ranks), send lists and messages take now. */
+void    gr_partition_charge(struct gr_partition *p, struct gr_budget *budget);
+
+/* -- what is sent, counted; not collective ------------------------------------------------------------------------ */
+
+void                  gr_traffic_begin(struct gr_partition *p);
+/** The current layer has sent its rows in one direction; it counts if it is part of a step.
+ *  \param[in] flow  [n_ranks] rows of such an exchange, forward. */
+void                  gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
+                                       const struct gr_flow *flow, enum gr_direction direction);
+/** [n_ranks] rows of an exchange for all vertices, forward; NULL: there is none. */
+const struct gr_flow *gr_traffic_whole(const struct gr_partition *p);
+/** Of one rank, or with -1 of all: rows of one exchange, and what a layer exchanges in adaptive bits. NULL: nothing. */
+struct gr_flow        gr_traffic_flow(const struct gr_partition *p, const struct gr_flow *flow, int32_t rank);
+struct gr_row_bits_flow gr_traffic_adapted(const struct gr_partition *p, const struct gr_halo_layer *layer,
+                                           int32_t rank);
+/** As graft_train.traffic() and its items, of which there are n_layers * GR_DIRECTIONS. */
+int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic *traffic, graft_error *error);
+int32_t gr_traffic_item(const struct gr_partition *p, int32_t rank, int32_t index, graft_traffic_item *item,
+                        graft_error *error);
+int32_t gr_traffic_pair(const struct gr_partition *p, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                        graft_error *error);
+
+#endif

@@ -1,0 +1,20 @@
+/* Strategy `serial`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/serial.h"
+
+#include "model/run.h"
+
+/* One product does it all, so nothing is left for the end. */
+static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                graft_error *error)
+{
+    const struct gr_block *block = sum->block;
+    const int              back = sum->direction == GR_BACKWARD;
+
+    (void)strategy;
+    return gr_product_sparse(run, "aggregate", back ? block->a_transpose : block->a, sum->scale,
+                             gr_dense_operand(sum->x, sum->stride, back ? block->n_dst : block->n_src), sum->width,
+                             sum->add, sum->out, error);
+}
+
+const struct gr_strategy_ops gr_serial_ops = { .name = "serial", .aggregate_begin = serial_aggregate };

@@ -1,0 +1,242 @@
+/* What ranks send, counted layer by layer. Every rank knows how many rows each rank receives and sends in an exchange.
+ * These rows have the same bytes everywhere, or the bytes that all ranks learned when adaptive bits were assigned, so
+ * counting needs no message. What went to each other rank, with its quantization error, only the sender knows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/partition.h"
+
+/* Layers in both directions. */
+static int32_t slots_of(const struct gr_partition *p)
+{
+    return p->n_layers * GR_DIRECTIONS;
+}
+
+void gr_traffic_begin(struct gr_partition *p)
+{
+    for (int32_t i = 0; i <= slots_of(p); i++)
+        p->sent[i] = (struct gr_sent){ .code = p->sent[i].code, .rounding = p->sent[i].rounding };
+    for (int32_t i = 0; i < slots_of(p) * p->comm->n_ranks; i++)
+        p->pairs[i].rows = p->pairs[i].bytes = p->pairs[i].raw = p->pairs[i].raw_bytes = 0;
+}
+
+void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
+                      const struct gr_flow *flow, enum gr_direction direction)
+{
+    const int32_t          at = run->layer * GR_DIRECTIONS + (int32_t)direction, n_ranks = p->comm->n_ranks;
+    const struct gr_codec *codec = &pass->messages->codec;
+    struct gr_sent        *sent = &p->sent[at];
+
+    if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
+    for (int32_t q = 0; q < n_ranks; q++)
+        gr_send_stats_add(&p->pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
+    /* Features that are gathered once are gathered for all rows, where labels beside them are for those of a step. */
+    if (sent->flow != NULL && sent->flow != flow) sent = &p->sent[slots_of(p)];
+    sent->flow = flow;
+    sent->exchanges++;
+    if (codec->bits <= 8) sent->code = codec->code;
+    if (codec->bits <= 8) sent->rounding = codec->rounding;
+    if (pass->layer != NULL && pass->layer->bits.is_assigned) {
+        sent->adapted = pass->layer;
+        return;
+    }
+    sent->alike[__builtin_ctz((uint32_t)codec->bits)]++;
+    sent->row_bytes += gr_codec_row_bytes(codec);
+}
+
+const struct gr_flow *gr_traffic_whole(const struct gr_partition *p)
+{
+    return p->plan != NULL ? p->plan->flow : p->halo_rows.flow;
+}
+
+struct gr_flow gr_traffic_flow(const struct gr_partition *p, const struct gr_flow *flow, int32_t rank)
+{
+    struct gr_flow sum = { 0 };
+
+    for (int32_t q = 0; flow != NULL && q < p->comm->n_ranks; q++) {
+        if (rank >= 0 && rank != q) continue;
+        sum.in += flow[q].in;
+        sum.out += flow[q].out;
+        sum.if_post += flow[q].if_post;
+        sum.messages_in += flow[q].messages_in;
+        sum.messages_out += flow[q].messages_out;
+    }
+    return sum;
+}
+
+struct gr_row_bits_flow gr_traffic_adapted(const struct gr_partition *p, const struct gr_halo_layer *layer,
+                                           int32_t rank)
+{
+    struct gr_row_bits_flow sum = { 0 };
+
+    for (int32_t q = 0; layer != NULL && q < p->comm->n_ranks; q++) {
+        if (rank >= 0 && rank != q) continue;
+        sum.bytes_in += layer->bits.flow[q].bytes_in;
+        sum.bytes_out += layer->bits.flow[q].bytes_out;
+        for (int i = 0; i < 3; i++) sum.rows_out[i] += layer->bits.flow[q].rows_out[i];
+    }
+    return sum;
+}
+
+/* Exchanges whose rows had bits of their own. */
+static int64_t adapted_in(const struct gr_sent *sent)
+{
+    int64_t n = sent->exchanges;
+
+    for (int i = 0; i < GR_BITS; i++) n -= sent->alike[i];
+    return n;
+}
+
+/* What a rank gets and gives in one exchange of a slot, which backward goes the other way. */
+static struct gr_flow flow_of(const struct gr_partition *p, int32_t slot, int32_t rank)
+{
+    const struct gr_flow flow = gr_traffic_flow(p, p->sent[slot].flow, rank);
+
+    if (slot == slots_of(p) || slot % GR_DIRECTIONS == GRAFT_PASS_FORWARD) return flow;
+    return (struct gr_flow){ .in = flow.out,
+                             .out = flow.in,
+                             .if_post = flow.if_post,
+                             .messages_in = flow.messages_out,
+                             .messages_out = flow.messages_in };
+}
+
+/* Bytes that come to a rank in all exchanges of a slot; and those that would with raw rows alone, of which each would
+ * have what one has now. */
+static void add_bytes(const struct gr_partition *p, int32_t slot, int32_t rank, graft_traffic *traffic)
+{
+    const struct gr_sent         *sent = &p->sent[slot];
+    const struct gr_flow          flow = flow_of(p, slot, rank), all = flow_of(p, slot, -1);
+    const struct gr_row_bits_flow adapted = gr_traffic_adapted(p, sent->adapted, rank);
+    const struct gr_row_bits_flow whole = gr_traffic_adapted(p, sent->adapted, -1);
+    const double                  each = all.in > 0 ? (double)whole.bytes_in / (double)all.in : 0;
+
+    traffic->halo_bytes_per_epoch += flow.in * sent->row_bytes + adapted_in(sent) * adapted.bytes_in;
+    traffic->halo_bytes_if_post +=
+        flow.if_post * sent->row_bytes + adapted_in(sent) * (int64_t)(each * (double)flow.if_post + 0.5);
+}
+
+/* What is kept of the layer of a slot, if any rank has rows for another. */
+static const struct gr_halo_layer *layer_of(const struct gr_partition *p, int32_t slot)
+{
+    const struct gr_flow all = gr_traffic_flow(p, gr_traffic_whole(p), -1);
+
+    return all.in > 0 ? gr_partition_layer(p, slot / GR_DIRECTIONS, (enum gr_direction)(slot % GR_DIRECTIONS)) : NULL;
+}
+
+static void add_seconds(const struct gr_messages *messages, const struct gr_halo_layers *layers, graft_traffic *traffic)
+{
+    gr_messages_add_seconds(messages, &traffic->wait_seconds, &traffic->exchange_seconds);
+    gr_halo_layers_add_seconds(layers, &traffic->wait_seconds, &traffic->exchange_seconds);
+}
+
+int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic *traffic, graft_error *error)
+{
+    graft_graph_info graph = { .size = sizeof graph };
+    struct gr_flow   flow;
+    int32_t          rc = GRAFT_OK;
+
+    GR_TRY(gr_graph_info(p->over, p->share, rank, &graph, error));
+    flow = gr_traffic_flow(p, gr_traffic_whole(p), rank);
+    traffic->rank = rank;
+    traffic->cut_edges = graph.n_cut;
+    traffic->halo_rows = flow.in;
+    traffic->halo_rows_if_post = flow.if_post;
+    for (int32_t i = 0; i <= slots_of(p); i++) add_bytes(p, i, rank, traffic);
+    add_seconds(&p->halo_rows.messages, &p->halo_rows.layers, traffic);
+    if (p->plan != NULL) add_seconds(&p->plan->messages, &p->plan->layers, traffic);
+    for (int32_t l = 0; l < p->n_layers; l++) {
+        const graft_plan *masked = p->masked[l].plan;
+
+        if (masked != NULL) add_seconds(&masked->messages, &masked->layers, traffic);
+    }
+    for (int32_t i = 0; i < slots_of(p); i++) {
+        const struct gr_halo_layer *layer = layer_of(p, i);
+
+        if (layer != NULL && layer->history.oldest > traffic->stale_epochs_max)
+            traffic->stale_epochs_max = layer->history.oldest;
+    }
+    traffic->epochs_waited = p->waited;
+    if (traffic->exchange_seconds > 0)
+        traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
+done:
+    return rc;
+}
+
+static void add_sent(const struct gr_partition *p, int32_t slot, int32_t rank, graft_traffic_item *item)
+{
+    const struct gr_sent         *sent = &p->sent[slot];
+    const struct gr_flow          flow = flow_of(p, slot, rank);
+    const struct gr_row_bits_flow widths = gr_traffic_adapted(p, sent->adapted, rank);
+    const int64_t                 adapted = adapted_in(sent);
+
+    item->exchanges += sent->exchanges;
+    item->rows += flow.in * sent->exchanges;
+    item->rows_sent += flow.out * sent->exchanges;
+    item->bytes += flow.in * sent->row_bytes + adapted * widths.bytes_in;
+    item->bytes_sent += flow.out * sent->row_bytes + adapted * widths.bytes_out;
+    item->messages += flow.messages_in * sent->exchanges;
+    item->messages_sent += flow.messages_out * sent->exchanges;
+    for (int i = 0; i < GR_BITS; i++) item->rows_by_bits[i] += flow.out * sent->alike[i];
+    for (int i = 0; i < 3; i++) item->rows_by_bits[i + 1] += adapted * widths.rows_out[i];
+    if (item->code == 0) {
+        item->code = sent->code;
+        item->rounding = sent->rounding;
+    }
+}
+
+static int32_t check_item(const struct gr_partition *p, int32_t index, graft_error *error)
+{
+    if (index >= 0 && index < slots_of(p)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no traffic item %d, there are %d", index, slots_of(p));
+}
+
+int32_t gr_traffic_item(const struct gr_partition *p, int32_t rank, int32_t index, graft_traffic_item *item,
+                        graft_error *error)
+{
+    graft_graph_info            graph = { .size = sizeof graph };
+    const struct gr_send_stats *pairs;
+    const struct gr_halo_layer *layer;
+    int32_t                     rc = GRAFT_OK;
+
+    GR_TRY(gr_graph_info(p->over, p->share, rank, &graph, error));
+    GR_TRY(check_item(p, index, error));
+    pairs = p->pairs + (int64_t)index * p->comm->n_ranks;
+    layer = layer_of(p, index);
+    item->rank = rank;
+    item->layer = index / GR_DIRECTIONS;
+    item->pass = index % GR_DIRECTIONS;
+    add_sent(p, index, rank, item);
+    if (index == 0) add_sent(p, slots_of(p), rank, item);
+    for (int32_t q = 0; q < p->comm->n_ranks && rank == p->comm->rank; q++) {
+        item->looked_at += pairs[q].looked_at;
+        item->nmse += pairs[q].nmse;
+        item->expected += pairs[q].expected;
+    }
+    item->expected_share = layer != NULL ? layer->bits.expected_share : 0;
+    item->stale_epochs = layer != NULL ? layer->history.age : 0;
+    item->stale_epochs_max = layer != NULL ? layer->history.oldest : 0;
+done:
+    return rc;
+}
+
+int32_t gr_traffic_pair(const struct gr_partition *p, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                        graft_error *error)
+{
+    const struct gr_send_stats *sent;
+    int32_t                     rc = GRAFT_OK;
+
+    if (peer < 0 || peer >= p->comm->n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected 0 to %d", peer, p->comm->n_ranks - 1);
+    GR_TRY(check_item(p, index, error));
+    sent = p->pairs + (int64_t)index * p->comm->n_ranks + peer;
+    pair->peer = peer;
+    pair->layer = index / GR_DIRECTIONS;
+    pair->pass = index % GR_DIRECTIONS;
+    pair->rows = sent->rows;
+    pair->bytes = sent->bytes;
+    pair->rows_raw = sent->raw;
+    pair->bytes_raw = sent->raw_bytes;
+    pair->looked_at = sent->looked_at;
+    pair->nmse = sent->nmse;
+    pair->expected = sent->expected;
+done:
+    return rc;
+}
