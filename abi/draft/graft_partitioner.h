@@ -5,8 +5,8 @@
  * standard output until the end. All numbers are in the byte order of the machine.
  *
  *     input    graft_partitioner_input
- *              int64_t row_ptr[n_vertices + 1]                nondecreasing, from 0 to n_entries
- *              int64_t column[n_entries]                      each in 0 .. n_vertices-1, in any order, may repeat
+ *              int64_t row_ptr[n_vertices + 1]                nondecreasing, from 0 to n_edges
+ *              int64_t column[n_edges]                      each in 0 .. n_vertices-1, in any order, may repeat
  *              int64_t weight[n_vertices x n_weights]         not negative; row-major
  *     output   graft_partitioner_output
  *              int32_t owner[n_vertices]                      each in 0 .. n_parts-1
@@ -29,7 +29,7 @@ typedef struct graft_partitioner_input {
     uint32_t reserved; /**< 0 */
     uint32_t n_weights;
     int64_t  n_parts; /**< 1 to 2^31-1 */
-    int64_t  n_vertices, n_entries;
+    int64_t  n_vertices, n_edges;
 } graft_partitioner_input;
 
 typedef struct graft_partitioner_output {

@@ -53,16 +53,16 @@ static void read_head(graft_partitioner_input *head)
                   ": this program is started by libgraft.so, see abi/draft/graft_partitioner.h",
                   head->magic, GRAFT_PARTITIONER_INPUT);
     if (head->reserved != 0 || head->n_weights > MOST_WEIGHTS || head->n_parts < 1 || head->n_vertices < 0 ||
-        head->n_entries < 0)
+        head->n_edges < 0)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT,
                   "%" PRId64 " parts of %" PRId64 " vertices with %" PRId64 " entries and %u weights each "
                   "(at most %d), reserved %u: not a valid graph",
-                  head->n_parts, head->n_vertices, head->n_entries, head->n_weights, MOST_WEIGHTS, head->reserved);
-    if (head->n_vertices >= INT32_MAX || head->n_entries > INT32_MAX || head->n_parts > INT32_MAX)
+                  head->n_parts, head->n_vertices, head->n_edges, head->n_weights, MOST_WEIGHTS, head->reserved);
+    if (head->n_vertices >= INT32_MAX || head->n_edges > INT32_MAX || head->n_parts > INT32_MAX)
         metis_die(GRAFT_PARTITIONER_TOO_LARGE,
                   "%" PRId64 " vertices, %" PRId64 " entries, %" PRId64
                   " parts: METIS is built with 32-bit indices and accepts at most 2147483647 of each",
-                  head->n_vertices, head->n_entries, head->n_parts);
+                  head->n_vertices, head->n_edges, head->n_parts);
 }
 
 static void read_rows(struct metis_input *input)
@@ -73,10 +73,10 @@ static void read_rows(struct metis_input *input)
     for (int64_t row = 0; row < head->n_vertices; row++)
         if (input->row_ptr[row + 1] < input->row_ptr[row])
             metis_die(GRAFT_PARTITIONER_BAD_INPUT, "row pointers decrease at row %" PRId64, row);
-    if (input->row_ptr[0] != 0 || input->row_ptr[head->n_vertices] != head->n_entries)
+    if (input->row_ptr[0] != 0 || input->row_ptr[head->n_vertices] != head->n_edges)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT,
                   "row pointers go from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, input->row_ptr[0],
-                  input->row_ptr[head->n_vertices], head->n_entries);
+                  input->row_ptr[head->n_vertices], head->n_edges);
 }
 
 /* METIS divides by sums of weights, and stores them in 32 bits. */
@@ -106,10 +106,10 @@ void metis_read(struct metis_input *input)
 
     read_head(&input->head);
     input->row_ptr = metis_new(head->n_vertices + 1, sizeof *input->row_ptr);
-    input->column = metis_new(head->n_entries, sizeof *input->column);
+    input->column = metis_new(head->n_edges, sizeof *input->column);
     input->weight = metis_new(head->n_vertices * head->n_weights, sizeof *input->weight);
     read_rows(input);
-    read_numbers(input->column, head->n_entries, head->n_vertices - 1, "columns");
+    read_numbers(input->column, head->n_edges, head->n_vertices - 1, "columns");
     read_numbers(input->weight, head->n_vertices * head->n_weights, INT32_MAX, "weights");
     if (read(STDIN_FILENO, &more, 1) != 0)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT, "standard input continues after the last weight");

@@ -11,7 +11,7 @@
 struct metis_input {
     graft_partitioner_input head;
     int64_t                *row_ptr; /* [n_vertices + 1] */
-    int32_t                *column;  /* [n_entries] */
+    int32_t                *column;  /* [n_edges] */
     int32_t                *weight;  /* [n_vertices x head.n_weights], without columns of zeros */
 };
 

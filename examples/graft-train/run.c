@@ -162,7 +162,7 @@ int64_t run_edges(const struct run *run)
     graft_graph_info info = GRAFT_INIT(graft_graph_info);
 
     if (run->ranks.n_ranks == 1) return run->dataset->graph->row_ptr[run->dataset->n_vertices];
-    return run->library.graphs->info(run->ranks.graph, -1, &info, NULL) < 0 ? 0 : info.n_entries;
+    return run->library.graphs->info(run->ranks.graph, -1, &info, NULL) < 0 ? 0 : info.n_edges;
 }
 
 double run_seconds(const struct run *run)

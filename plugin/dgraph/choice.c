@@ -30,7 +30,7 @@ struct structure {
 
 static int32_t structure_init(const graft_graph *g, const graft_slice *slice, struct structure *s, graft_error *error)
 {
-    const int64_t entries = g->share[g->comm->rank].n_entries;
+    const int64_t entries = g->share[g->comm->rank].n_edges;
     int32_t       rc = GRAFT_OK;
 
     *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
@@ -72,7 +72,7 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, graft
     GR_TRY(gr_route_send(&s->root.rows, s->trained, s->trains, sizeof *s->trained, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
-        before += g->share[p].n_entries;
+        before += g->share[p].n_edges;
     }
 done:
     return rc;

@@ -14,21 +14,21 @@ static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
 static graft_graph_info sum_shares(const graft_graph *g, const struct gr_share *share)
 {
     graft_graph_info all = { .size = sizeof all, .rank = -1, .n_vertices = g->n_vertices };
-    int64_t          most_owned = 0, most_entries = 0;
+    int64_t          most_owned = 0, most_edges = 0;
 
     for (int32_t p = 0; p < g->comm->n_ranks; p++) {
         const struct gr_share *s = &share[p];
 
         all.n_slice += s->n_slice;
         all.n_owned += s->n_owned;
-        all.n_entries += s->n_entries;
+        all.n_edges += s->n_edges;
         all.n_cut += s->n_cut;
         all.n_halo += s->n_halo;
         if (s->n_owned > most_owned) most_owned = s->n_owned;
-        if (s->n_entries > most_entries) most_entries = s->n_entries;
+        if (s->n_edges > most_edges) most_edges = s->n_edges;
     }
     all.vertex_imbalance = imbalance(most_owned, all.n_owned, g->comm->n_ranks);
-    all.entry_imbalance = imbalance(most_entries, all.n_entries, g->comm->n_ranks);
+    all.edge_imbalance = imbalance(most_edges, all.n_edges, g->comm->n_ranks);
     return all;
 }
 
@@ -46,19 +46,19 @@ int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_
     info->rank = rank;
     info->n_slice = s->n_slice;
     info->n_owned = s->n_owned;
-    info->n_entries = s->n_entries;
+    info->n_edges = s->n_edges;
     info->n_cut = s->n_cut;
     info->n_halo = s->n_halo;
     info->vertex_imbalance = imbalance(s->n_owned, all.n_owned, g->comm->n_ranks);
-    info->entry_imbalance = imbalance(s->n_entries, all.n_entries, g->comm->n_ranks);
+    info->edge_imbalance = imbalance(s->n_edges, all.n_edges, g->comm->n_ranks);
     return GRAFT_OK;
 }
 
 static void add_line(struct gr_text *text, const char *name, const graft_graph_info *i)
 {
     gr_text_add(text, "%-6s %12lld %14lld %14lld %12lld %8.3f %8.3f\n", name, (long long)i->n_owned,
-                (long long)i->n_entries, (long long)i->n_cut, (long long)i->n_halo, i->vertex_imbalance,
-                i->entry_imbalance);
+                (long long)i->n_edges, (long long)i->n_cut, (long long)i->n_halo, i->vertex_imbalance,
+                i->edge_imbalance);
 }
 
 void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)

@@ -9,7 +9,7 @@
 
 /* The sizes and settings of the slice of a rank, which all ranks compare. */
 struct slice_record {
-    int64_t n_vertices, first_row, n_rows, n_entries;
+    int64_t n_vertices, first_row, n_rows, n_edges;
     int32_t value_type;
     int32_t has_owner;
     char    partition[16];
@@ -41,8 +41,8 @@ static struct slice_record record_of(const graft_context *context, const graft_s
     struct slice_record r = { .n_vertices = slice->n_vertices, .first_row = slice->first_row };
 
     r.n_rows = slice->rows != NULL ? slice->rows->n_rows : 0;
-    r.n_entries = r.n_rows > 0 ? gr_csr_entries(slice->rows) : 0;
-    r.value_type = r.n_entries > 0 && slice->rows->values != NULL ? slice->rows->value_type : 0;
+    r.n_edges = r.n_rows > 0 ? gr_csr_entries(slice->rows) : 0;
+    r.value_type = r.n_edges > 0 && slice->rows->values != NULL ? slice->rows->value_type : 0;
     r.has_owner = slice->owner != NULL;
     snprintf(r.partition, sizeof r.partition, "%s", gr_option_text(context, GR_OPTION_PARTITION));
     r.partition_file = gr_crc(0, file, strlen(file));
@@ -100,11 +100,11 @@ static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_erro
         GR_TRY(check_range(r, p, n_ranks, end, error));
         end += r[p].n_rows;
         if (r[p].n_rows > 0 && with_rows < 0) with_rows = p;
-        if (r[p].n_entries > 0 && with_values < 0) with_values = p;
+        if (r[p].n_edges > 0 && with_values < 0) with_values = p;
         if (r[p].n_rows > 0)
             GR_TRY(compare_numbers("whether owners are given", with_rows, r[with_rows].has_owner, p, r[p].has_owner,
                                    error));
-        if (r[p].n_entries > 0)
+        if (r[p].n_edges > 0)
             GR_TRY(compare_numbers("the type of values", with_values, r[with_values].value_type, p, r[p].value_type,
                                    error));
     }
@@ -144,9 +144,9 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
     GR_TRY(check_records(records, n_ranks, error));
     for (int32_t p = 0; p < n_ranks; p++) {
         g->share[p].n_slice = records[p].n_rows;
-        g->share[p].n_entries = records[p].n_entries;
+        g->share[p].n_edges = records[p].n_edges;
         g->first[p + 1] = g->first[p] + records[p].n_rows;
-        if (records[p].n_entries > 0) g->value_type = records[p].value_type;
+        if (records[p].n_edges > 0) g->value_type = records[p].value_type;
         if (records[p].n_rows > 0 && records[p].has_owner) g->is_given = 1;
     }
 done:
@@ -260,7 +260,7 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
     struct gr_share mine = { .n_slice = g->n_slice, .n_owned = g->n_owned, .n_halo = part->halo.count };
 
     mine.n_cut = gr_csr_entries(&part->remote);
-    mine.n_entries = gr_csr_entries(&part->local) + mine.n_cut;
+    mine.n_edges = gr_csr_entries(&part->local) + mine.n_cut;
     return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
 }
 

@@ -17,7 +17,7 @@
 
 /** The sizes of the part of one rank, known to all ranks. */
 struct gr_share {
-    int64_t n_slice, n_owned, n_entries, n_cut, n_halo;
+    int64_t n_slice, n_owned, n_edges, n_cut, n_halo;
 };
 
 struct graft_graph {

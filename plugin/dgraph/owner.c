@@ -26,7 +26,7 @@ static void own_blocks(const graft_graph *graph, const struct gr_slice *slice, i
 
         for (int i = 0; i < 1 + (p < graph->comm->rank); i++) {
             to[i][GR_SHARE_VERTICES] += graph->share[p].n_slice;
-            to[i][GR_SHARE_ENTRIES] += graph->share[p].n_entries;
+            to[i][GR_SHARE_ENTRIES] += graph->share[p].n_edges;
         }
     }
     gr_partition_block(slice, before, total, graph->comm->n_ranks, owner);
@@ -71,7 +71,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
 
     snprintf(graph->partition, sizeof graph->partition, "%s", method);
     if ((is_auto || gr_option_is(graph->context, GR_OPTION_PARTITION, "metis")) && graph->comm->n_ranks > 1) {
-        for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_entries;
+        for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
         if (rc == GRAFT_OK)
             return gr_owner_choose(graph, slice, is_auto ? GR_PARTITION_AUTO : GR_PARTITION_METIS, error);

@@ -1,5 +1,5 @@
 /* Which rank owns which vertex. All of this runs before any row is sent: of the graph only `first`, the array `owner`,
- * and n_slice and n_entries of the shares of all slices are set.
+ * and n_slice and n_edges of the shares of all slices are set.
  *
  * owner.c       the owners of the host, and the methods that need no communication
  * choice.c      the whole graph on rank 0: METIS, or the best of all methods

@@ -40,7 +40,7 @@ static int32_t identify_graph(const graft_graph *g, const graft_slice *slice, ui
 
     *identity = (struct gr_graph_identity){ .n_vertices = g->n_vertices };
     for (int32_t p = 0; p < g->comm->n_ranks && rc == GRAFT_OK; p++) {
-        identity->n_entries += g->share[p].n_entries;
+        identity->n_edges += g->share[p].n_edges;
         identity->fingerprint += print[p];
     }
     return rc;

@@ -12,8 +12,8 @@ static int32_t lay_root_route(const graft_graph *g, struct gr_route *route, int 
     for (int32_t p = 0; p < g->comm->n_ranks && rc == GRAFT_OK; p++) {
         const struct gr_share *s = &g->share[p], *mine = &g->share[g->comm->rank];
 
-        route->out[p + 1] = edges ? mine->n_entries : mine->n_slice;
-        if (g->comm->rank == 0) route->in[p + 1] = route->in[p] + (edges ? s->n_entries : s->n_slice);
+        route->out[p + 1] = edges ? mine->n_edges : mine->n_slice;
+        if (g->comm->rank == 0) route->in[p + 1] = route->in[p] + (edges ? s->n_edges : s->n_slice);
     }
     return rc;
 }

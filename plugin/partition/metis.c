@@ -59,7 +59,7 @@ static int64_t section_length(const struct words *words)
     switch (words->section) {
     case HEAD: return (int64_t)sizeof words->head / 8;
     case ROWS: return words->head.n_vertices + 1;
-    case COLUMNS: return words->head.n_entries;
+    case COLUMNS: return words->head.n_edges;
     default: return words->head.n_vertices * GR_SHARES;
     }
 }
@@ -125,7 +125,7 @@ static int32_t ask(const graft_context *context, const struct gr_slice *slice, i
                                         .n_weights = GR_SHARES,
                                         .n_parts = parts,
                                         .n_vertices = slice->rows->n_rows,
-                                        .n_entries = gr_csr_entries(slice->rows) } };
+                                        .n_edges = gr_csr_entries(slice->rows) } };
     struct gr_child child;
     char            path[4096];
     int32_t         rc;
@@ -139,12 +139,12 @@ static int32_t ask(const graft_context *context, const struct gr_slice *slice, i
     return rc;
 }
 
-int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_entries, graft_error *error)
+int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *error)
 {
-    if (n_entries <= INT32_MAX && n_vertices < INT32_MAX) return GRAFT_OK;
+    if (n_edges <= INT32_MAX && n_vertices < INT32_MAX) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                    "the graph has %lld vertices and %lld entries; METIS takes at most 2147483647 of each",
-                   (long long)n_vertices, (long long)n_entries);
+                   (long long)n_vertices, (long long)n_edges);
 }
 
 int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,

@@ -25,6 +25,6 @@ int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *
                            const struct gr_meanwhile *meanwhile, int32_t *owner, graft_error *error);
 
 /** Whether METIS can number so many. \return OK; ERR_UNSUPPORTED. */
-int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_entries, graft_error *error);
+int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *error);
 
 #endif

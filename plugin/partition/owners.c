@@ -20,7 +20,7 @@ struct head {
     char     magic[8];
     uint32_t crc;
     int32_t  parts;
-    int64_t  n_vertices, n_entries;
+    int64_t  n_vertices, n_edges;
     uint64_t fingerprint;
     int64_t  reserved[3];
 };
@@ -114,12 +114,11 @@ static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts,
 int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
                         graft_error *error)
 {
-    struct head head = { .parts = parts,
-                         .n_vertices = graph->n_vertices,
-                         .n_entries = graph->n_entries,
-                         .fingerprint = graph->fingerprint };
-    char        beside[PATH_MAX];
-    int         code;
+    struct head head = {
+        .parts = parts, .n_vertices = graph->n_vertices, .n_edges = graph->n_edges, .fingerprint = graph->fingerprint
+    };
+    char beside[PATH_MAX];
+    int  code;
 
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
@@ -193,13 +192,13 @@ static int32_t read_owners(const struct gr_file *file, const struct head *head, 
 static int32_t check_graph(const struct gr_file *file, const struct head *head, const struct gr_graph_identity *graph,
                            int32_t parts, graft_error *error)
 {
-    if (head->n_vertices != graph->n_vertices || head->n_entries != graph->n_entries ||
+    if (head->n_vertices != graph->n_vertices || head->n_edges != graph->n_edges ||
         head->fingerprint != graph->fingerprint)
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "'%s' is a partition of another graph: of %lld vertices and %lld entries with fingerprint "
                        "%016llx, expected %lld, %lld and %016llx",
-                       file->name, (long long)head->n_vertices, (long long)head->n_entries,
-                       (unsigned long long)head->fingerprint, (long long)graph->n_vertices, (long long)graph->n_entries,
+                       file->name, (long long)head->n_vertices, (long long)head->n_edges,
+                       (unsigned long long)head->fingerprint, (long long)graph->n_vertices, (long long)graph->n_edges,
                        (unsigned long long)graph->fingerprint);
     if (head->parts < 1 || head->parts > head->n_vertices)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %d parts of %lld vertices, expected 1 to as many as vertices",

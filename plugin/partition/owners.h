@@ -15,7 +15,7 @@
 
 /** What a graph is known by, however its rows are sliced: gr_slice_fingerprint() of partition/partition.h, summed. */
 struct gr_graph_identity {
-    int64_t  n_vertices, n_entries;
+    int64_t  n_vertices, n_edges;
     uint64_t fingerprint;
 };
 

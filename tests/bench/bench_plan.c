@@ -78,7 +78,7 @@ static int print(const struct bench *bench, int64_t n, int32_t n_ranks)
 
     getrusage(RUSAGE_CHILDREN, &children);
     printf("%d ranks by %s: %" PRId64 " of %" PRId64 " entries cut; rows by cover %" PRId64 ", by post %" PRId64 "\n",
-           n_ranks, s->partition, plan->n_cut, graph->n_entries, plan->halo_rows, plan->halo_rows_if_post);
+           n_ranks, s->partition, plan->n_cut, graph->n_edges, plan->halo_rows, plan->halo_rows_if_post);
     printf("graph %.3f s, the largest process that partitioned it %ld KiB\n", bench->graph_seconds, children.ru_maxrss);
     printf("plan %.3f s; for each cut entry %.1f bytes at the peak, %.1f that stay\n", bench->plan_seconds,
            (double)s->plan_peak / (double)plan->n_cut, (double)s->plan_stays / (double)plan->n_cut);

@@ -194,7 +194,7 @@ static const char *check_rows(const struct world *w, const struct spread *s, int
         !(s->plan_info[0].overlap_fraction >= 0 && s->plan_info[0].overlap_fraction <= 1))
         return "info of the plan tells another number of passes, or times that cannot be";
     if (s->graph_info[n_ranks].n_owned != w->n || s->graph_info[n_ranks].n_slice != w->n ||
-        s->graph_info[n_ranks].n_entries != (w->n > 0 ? w->graph.csr.row_ptr[w->n] : 0))
+        s->graph_info[n_ranks].n_edges != (w->n > 0 ? w->graph.csr.row_ptr[w->n] : 0))
         return "info of the graph counts other vertices or entries";
     return NULL;
 }

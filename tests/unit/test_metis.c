@@ -421,9 +421,9 @@ static void test_metis_input(const char *program)
     REFUSES(head.n_weights, 17, 2);
     REFUSES(head.n_parts, 0, 2);
     REFUSES(head.n_vertices, -1, 2);
-    REFUSES(head.n_entries, -1, 2);
-    REFUSES(head.n_entries, INT64_C(1) << 31, 3);
-    REFUSES(head.n_entries, INT64_MAX, 3);
+    REFUSES(head.n_edges, -1, 2);
+    REFUSES(head.n_edges, INT64_C(1) << 31, 3);
+    REFUSES(head.n_edges, INT64_MAX, 3);
     REFUSES(head.n_vertices, INT32_MAX, 3);
     REFUSES(head.n_parts, INT64_C(1) << 31, 3);
     REFUSES(row_ptr[0], 1, 2);
