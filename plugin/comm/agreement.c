@@ -48,7 +48,7 @@ struct gr_agreement {
     struct peer   peer[];
 };
 
-static uint32_t crc_of(const struct notice *notice)
+static uint32_t notice_crc(const struct notice *notice)
 {
     return gr_crc(0, &notice->kind, sizeof *notice - offsetof(struct notice, kind));
 }
@@ -62,7 +62,7 @@ static void write_notice(struct notice *notice, int32_t kind, int32_t blamed, co
     notice->native_code = error->native_code;
     notice->blamed = blamed;
     snprintf(notice->sentence, sizeof notice->sentence, "%s", error->message);
-    notice->crc = crc_of(notice);
+    notice->crc = notice_crc(notice);
 }
 
 /* How long a rank waits for notices, in seconds. */
@@ -87,7 +87,7 @@ static void accept_notice(struct gr_comm *comm, int32_t rank)
     struct notice *notice = &peer->arriving;
 
     /* A damaged notice still says that its rank has stopped. */
-    if (notice->magic != NOTICE_MAGIC || notice->crc != crc_of(notice)) {
+    if (notice->magic != NOTICE_MAGIC || notice->crc != notice_crc(notice)) {
         *notice = (struct notice){ .kind = GR_STOP_NOTIFIED, .blamed = -1 };
     }
     notice->sentence[sizeof notice->sentence - 1] = '\0';

@@ -26,7 +26,7 @@ int gr_agreement_has_notice(struct gr_comm *comm);
  *  \param[in] awaited  The rank that this one was waiting for, or -1. */
 int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error);
 
-/** Notify the others that this rank cannot make a comm. Returns ERR_PEER, and in `error` what the others will say. */
+/** Notify the others that this rank cannot make a comm. Returns ERR_PEER, and in `error` what the others return. */
 int32_t gr_agreement_announce(const graft_transport *transport, double timeout, graft_error *error);
 
 #endif

@@ -62,7 +62,7 @@ int32_t gr_comm_reserve(struct gr_comm *comm, uint64_t bytes, graft_error *error
     return GRAFT_OK;
 }
 
-static struct gr_frame frame_of(const struct gr_comm *comm, enum gr_call_kind kind, int32_t from, uint64_t bytes)
+static struct gr_frame call_frame(const struct gr_comm *comm, enum gr_call_kind kind, int32_t from, uint64_t bytes)
 {
     return (struct gr_frame){ .channel = GR_TAG_COLLECTIVE,
                               .from = from,
@@ -107,7 +107,7 @@ static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32
     for (int32_t i = 0; i < n_out; i++) {
         const struct gr_message *p = &c->out[i];
 
-        c->frame_out[i] = frame_of(comm, kind, comm->rank, p->bytes);
+        c->frame_out[i] = call_frame(comm, kind, comm->rank, p->bytes);
         gr_frame_seal(&c->frame_out[i], p->data);
         GR_TRY(
             gr_comm_send(comm, p->peer, GR_TAG_COLLECTIVE, &c->frame_out[i], sizeof c->frame_out[i], request++, error));
@@ -125,7 +125,7 @@ int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t 
     GR_TRY(post_messages(comm, kind, n_out, n_in, error));
     GR_TRY(gr_comm_wait(comm, c->requests, n_in, error));
     for (int32_t i = 0; i < n_in; i++) {
-        const struct gr_frame expected = frame_of(comm, kind, c->in[i].peer, c->in[i].bytes);
+        const struct gr_frame expected = call_frame(comm, kind, c->in[i].peer, c->in[i].bytes);
 
         if (check_call(comm, &c->frame_in[i], &expected, error) < 0) return gr_comm_fail(comm, error);
     }

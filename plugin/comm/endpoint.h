@@ -18,7 +18,7 @@ int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, voi
 int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                          graft_error *error);
 
-/** Cancel a request of the transport. If the transport may still touch the memory of the message, nobody knows which
+/** Cancel a request of the transport. If the transport may still touch the memory of the message, it is unknown which
  *  blocks these are: then no memory of the context is freed until the comm is destroyed, and what would have been freed
  *  is kept for the life of the process. Memory of messages is therefore freed before the comm. */
 void gr_endpoint_cancel(struct gr_comm *comm, graft_request *handle);

@@ -92,7 +92,7 @@ static void recycle(struct mailbox *me, graft_request *request)
     me->spare = request;
 }
 
-static graft_request *take(struct mailbox *me, graft_error *error)
+static graft_request *take_spare(struct mailbox *me, graft_error *error)
 {
     graft_request *request = me->spare;
 
@@ -101,7 +101,7 @@ static graft_request *take(struct mailbox *me, graft_error *error)
     return request;
 }
 
-static int32_t fill(struct mailbox *me, int32_t peer, int32_t tag, graft_request **request, graft_error *error)
+static int32_t new_message(struct mailbox *me, int32_t peer, int32_t tag, graft_request **request, graft_error *error)
 {
     if (peer < 0 || peer >= me->hub->n_ranks || peer == me->rank || tag < 0)
         return gr_fail(
@@ -112,7 +112,7 @@ static int32_t fill(struct mailbox *me, int32_t peer, int32_t tag, graft_request
     if (me->is_over)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "the ranks stopped after a failure; this transport cannot be used again");
-    *request = take(me, error);
+    *request = take_spare(me, error);
     if (*request == NULL) return GRAFT_ERR_NOMEM;
     (*request)->peer = peer;
     (*request)->tag = tag;
@@ -136,10 +136,10 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
 {
     struct mailbox *me = self, *peer;
     graft_request  *mine = NULL, *receive, *message = NULL;
-    const int32_t   rc = fill(me, to, tag, &mine, error);
+    const int32_t   rc = new_message(me, to, tag, &mine, error);
 
     if (rc < 0) return rc;
-    if (bytes <= EAGER_BYTES && (message = take(me, error)) == NULL) {
+    if (bytes <= EAGER_BYTES && (message = take_spare(me, error)) == NULL) {
         recycle(me, mine);
         return GRAFT_ERR_NOMEM;
     }
@@ -174,7 +174,7 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
 {
     struct mailbox *me = self;
     graft_request  *mine = NULL, *message;
-    const int32_t   rc = fill(me, from, tag, &mine, error);
+    const int32_t   rc = new_message(me, from, tag, &mine, error);
 
     if (rc < 0) return rc;
     mine->sends = 0;

@@ -100,7 +100,7 @@ done:
 }
 
 /* Which rows are sent: gat needs each vertex of the halo as it is. */
-static enum gr_rows rows_of(const graft_context *context)
+static enum gr_rows sent_rows_of(const graft_context *context)
 {
     if (gr_option_is(context, GR_OPTION_MODEL, "gat") || gr_option_is(context, GR_OPTION_HALO_COVER, "post"))
         return GR_ROWS_POST;
@@ -117,7 +117,7 @@ int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, str
     int64_t      *width = NULL;
     int32_t       rc = GRAFT_OK;
 
-    *cost = (struct gr_partition_cost){ .rows = rows_of(context) };
+    *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context) };
     GR_TRY(GR_NEW(context, width, hidden, error));
     GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, hidden, width, error));
     for (int32_t i = 0; i < hidden; i++) {
@@ -133,7 +133,7 @@ done:
     return rc;
 }
 
-static int32_t send_heartbeat(void *heartbeat, graft_error *error)
+static int32_t send_choice_heartbeat(void *heartbeat, graft_error *error)
 {
     return gr_heartbeat(heartbeat, error);
 }
@@ -147,7 +147,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     struct gr_partition_choice choice;
     struct gr_partition_cost   cost;
     struct gr_heartbeat        heartbeat = { .comm = g->comm };
-    const struct gr_meanwhile  meanwhile = { send_heartbeat, &heartbeat };
+    const struct gr_meanwhile  meanwhile = { send_choice_heartbeat, &heartbeat };
     graft_error                late = GRAFT_INIT(graft_error);
     int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The index of a vertex that is in the map. */
-static int64_t index_of(const struct gr_column_map *map, int64_t vertex)
+static int64_t map_index(const struct gr_column_map *map, int64_t vertex)
 {
     int64_t low = 0, high = map->count;
 
@@ -24,7 +24,7 @@ static int64_t index_of(const struct gr_column_map *map, int64_t vertex)
 static int32_t local_column(const struct gr_column_map *map, int64_t vertex)
 {
     if (vertex >= map->first && vertex < map->end) return (int32_t)(vertex - map->first);
-    return map->local[index_of(map, vertex)];
+    return map->local[map_index(map, vertex)];
 }
 
 /* The row pointers of both matrices. */

@@ -60,7 +60,8 @@ static int32_t compare_numbers(const char *what, int32_t q, int64_t of_q, int32_
 }
 
 /* Whether the slice of rank `p` begins where the slices before it end, and the last slice ends with the graph. */
-static int32_t check_range(const struct slice_record *r, int32_t p, int32_t n_ranks, int64_t end, graft_error *error)
+static int32_t check_slice_range(const struct slice_record *r, int32_t p, int32_t n_ranks, int64_t end,
+                                 graft_error *error)
 {
     const int64_t last = r[p].first_row + r[p].n_rows;
 
@@ -97,7 +98,7 @@ static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_erro
         GR_TRY(compare_numbers("the checksum of option partition.file", 0, r[0].partition_file, p, r[p].partition_file,
                                error));
         if (r[p].n_rows == 0) r[p].first_row = end;
-        GR_TRY(check_range(r, p, n_ranks, end, error));
+        GR_TRY(check_slice_range(r, p, n_ranks, end, error));
         end += r[p].n_rows;
         if (r[p].n_rows > 0 && with_rows < 0) with_rows = p;
         if (r[p].n_edges > 0 && with_values < 0) with_values = p;
@@ -160,7 +161,7 @@ struct row {
 };
 
 /* The rows of all ranks on the way to their owners. */
-struct parcel {
+struct row_parcel {
     struct gr_route edges;
     struct row     *row, *row_in; /* packed and received */
     int64_t        *col, *col_in; /* of the edges */
@@ -168,13 +169,13 @@ struct parcel {
     int64_t        *row_ptr; /* [n_owned + 1] */
 };
 
-static void parcel_fini(const struct gr_comm *comm, struct parcel *p)
+static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
 {
     void *const blocks[] = { p->row, p->row_in, p->col, p->col_in, p->value, p->value_in, p->row_ptr };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(comm->context, blocks[i]);
     gr_route_fini(&p->edges);
-    *p = (struct parcel){ 0 };
+    *p = (struct row_parcel){ 0 };
 }
 
 /* Where each row goes, and its place among the packed ones. */
@@ -191,7 +192,7 @@ done:
     return rc;
 }
 
-static int32_t allocate_parcel(graft_graph *g, struct parcel *p, graft_error *error)
+static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error *error)
 {
     const int64_t bytes = (int64_t)gr_value_bytes(g->value_type);
     const int64_t n_out = gr_route_n_out(&p->edges), n_in = gr_route_n_in(&p->edges);
@@ -213,7 +214,7 @@ done:
 }
 
 /* Columns are sent as int64: the index types of the ranks may differ. */
-static void pack_rows(const graft_graph *g, const graft_slice *slice, struct parcel *p)
+static void pack_rows(const graft_graph *g, const graft_slice *slice, struct row_parcel *p)
 {
     for (int64_t i = 0; i < g->n_slice; i++) {
         const int64_t begin = slice->rows->row_ptr[i], n_edges = slice->rows->row_ptr[i + 1] - begin;
@@ -227,7 +228,7 @@ static void pack_rows(const graft_graph *g, const graft_slice *slice, struct par
 
 /* Send the rows to their owners. They arrive in the order of vertices: the slices are in the order of ranks, and the
  * rows of a slice stay in order. */
-static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct parcel *p, graft_error *error)
+static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row_parcel *p, graft_error *error)
 {
     const int64_t *row_ptr = slice->rows != NULL ? slice->rows->row_ptr : NULL;
     int32_t        rc = gr_route_init(&p->edges, g->comm, error);
@@ -266,7 +267,7 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
 
 static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
-    struct parcel        parcel = { 0 };
+    struct row_parcel    parcel = { 0 };
     struct gr_column_map map = { 0 };
     int32_t              rc = GRAFT_OK;
 
@@ -279,7 +280,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     rc = gr_graph_share(g, &g->part, g->share, error);
 done:
     gr_column_map_fini(g->context, &map);
-    parcel_fini(g->comm, &parcel);
+    row_parcel_fini(g->comm, &parcel);
     return rc;
 }
 

@@ -60,8 +60,8 @@ static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t 
 }
 
 /* Whether `data` can hold `rows` rows of this stride. */
-static int32_t check_rows(const graft_move *move, const void *data, int64_t stride, int64_t rows, const char *name,
-                          graft_error *error)
+static int32_t check_move_rows(const graft_move *move, const void *data, int64_t stride, int64_t rows, const char *name,
+                               graft_error *error)
 {
     int64_t bytes;
 
@@ -92,8 +92,8 @@ static int32_t check_move(const graft_graph *g, const graft_move *m, graft_error
                        m->direction);
     if (m->row_bytes < 0)
         return gr_fail(error, GRAFT_ERR_ARG, "move: row_bytes is %lld, expected at least 0", (long long)m->row_bytes);
-    GR_TRY(check_rows(m, m->from, m->from_stride, to_owners ? g->n_slice : g->n_owned, "from", error));
-    GR_TRY(check_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
+    GR_TRY(check_move_rows(m, m->from, m->from_stride, to_owners ? g->n_slice : g->n_owned, "from", error));
+    GR_TRY(check_move_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
     if (rows_overlap(m, to_owners ? g->n_slice : g->n_owned, to_owners ? g->n_owned : g->n_slice))
         return gr_fail(error, GRAFT_ERR_ARG, "move: from and to overlap in memory");
 done:

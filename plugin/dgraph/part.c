@@ -47,7 +47,7 @@ int64_t gr_part_reorder_bytes(const struct gr_part *part)
 }
 
 /* Sort each row by column: the rows of a transpose are sorted. */
-static int32_t sort_rows(const graft_context *context, struct gr_csr *csr, graft_error *error)
+static int32_t sort_csr_rows(const graft_context *context, struct gr_csr *csr, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -102,7 +102,7 @@ static int32_t reorder_remote(const graft_context *context, const graft_csr *rem
             gr_csr_put(csr, to++, new_index[gr_csr_column(remote, e)], remote, e);
         csr->row_ptr[i + 1] = to;
     }
-    GR_TRY(sort_rows(context, csr, error));
+    GR_TRY(sort_csr_rows(context, csr, error));
     made->part.remote = csr->view;
 done:
     return rc;
@@ -126,7 +126,7 @@ int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, cons
     int32_t *place = NULL, *packed = NULL, *new_place = NULL, *new_index = NULL;
     int32_t  rc = gr_order_apply(context, &part->local, order, &made->local, error);
 
-    if (rc == GRAFT_OK) rc = sort_rows(context, &made->local, error);
+    if (rc == GRAFT_OK) rc = sort_csr_rows(context, &made->local, error);
     if (rc == GRAFT_OK) rc = places_of(context, order, part->local.n_rows, &place, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links->send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_place, part->halo.count, error);

@@ -30,7 +30,7 @@ static void reversed_fini(const graft_context *context, struct gr_comm *comm, st
     *b = (struct reversed){ 0 };
 }
 
-static int64_t value_bytes(const graft_csr *csr)
+static int64_t cut_value_bytes(const graft_csr *csr)
 {
     return csr->values != NULL ? (int64_t)gr_value_bytes(csr->value_type) : 0;
 }
@@ -54,7 +54,7 @@ done:
 static int32_t exchange_reversed(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                                  struct reversed *b, graft_error *error)
 {
-    const int64_t bytes = value_bytes(&part->remote);
+    const int64_t bytes = cut_value_bytes(&part->remote);
     int32_t       rc = reverse_edges(context, comm, part, b, error);
 
     GR_TRY(gr_comm_agree(comm, rc, error));
