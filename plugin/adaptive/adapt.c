@@ -1,30 +1,29 @@
-/* From the ranges of rows to the bits that they go in.
+/* From the ranges of rows to their widths, over all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
 #include "adaptive/network.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "comm/route.h"
-#include "graph/csr.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Groups of a pair of ranks in a layer, and of all pairs in all layers, unless there are more pairs than that. */
+/* The most groups of a pair of ranks in a layer; and of all pairs in all layers, unless there are more pairs. */
 enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
 
 struct adapting {
-    const graft_context      *context;
-    struct gr_comm           *comm;
-    struct gr_lane_limits     limits;
-    int64_t                   besides; /* bytes of other rows, which count for limits.bytes */
-    struct gr_halo_layer    **layer;   /* [n] that had passes */
-    int32_t                   n;
-    int64_t                   most;     /* groups of a pair */
-    double                   *sums;     /* [n + 1] weight |x|^2 of all ranks by layer; pairs that have rows */
-    int64_t                  *counts;   /* [n_ranks x n] groups of each rank by layer */
-    int64_t                  *first;    /* [n + 1] rows that go, layer by layer */
-    uint8_t                  *number;   /* of these, as gr_groups_make() has it */
+    const graft_context   *context;
+    struct gr_comm        *comm;
+    struct gr_lane_limits  limits;
+    int64_t                besides; /* bytes of other rows, which count for limits.bytes */
+    struct gr_halo_layer **layer;   /* [n] those that had exchanges */
+    int32_t                n;
+    int64_t                most; /* groups of a pair */
+    double  *sums;   /* [n + 1] weight |x|^2 of all ranks, by layer; and the number of pairs that have rows */
+    int64_t *counts; /* [n_ranks x n] groups of each rank by layer */
+    int64_t *first;  /* [n + 1] rows sent, layer by layer */
+    uint8_t *number; /* of these, as gr_groups_make() has it */
     struct gr_assign_group   *groups;   /* of this rank, layer by layer */
     struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
@@ -34,7 +33,7 @@ struct adapting {
 /* -- weights ------------------------------------------------------------------------------------------------------ */
 
 /* Receivers know the weights, and senders the ranges. */
-static int32_t tell_weights(struct adapting *a, graft_error *error)
+static int32_t share_weights(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -51,7 +50,7 @@ done:
     return rc;
 }
 
-/* -- what is to be adapted ---------------------------------------------------------------------------------------- */
+/* -- the layers to adapt ------------------------------------------------------------------------------------------ */
 
 static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of, struct gr_halo_layer *const *layers,
                              int32_t n_layers, graft_error *error)
@@ -85,7 +84,7 @@ static void adapting_fini(struct adapting *a)
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
 
-/* How many groups pairs may have, and how many each rank has. */
+/* The most groups of a pair, and the number of groups of each rank. */
 static int32_t count_groups(struct adapting *a, graft_error *error)
 {
     const int32_t n_ranks = a->comm->n_ranks;
@@ -108,7 +107,7 @@ done:
     return rc;
 }
 
-/* Groups of layer l, or of all before `l`, of one rank or (-1) of all. */
+/* The number of groups of layer l, or of all layers before it, of one rank or (-1) of all. */
 static int64_t groups_of(const struct adapting *a, int32_t rank, int32_t l)
 {
     int64_t count = 0;
@@ -149,8 +148,8 @@ done:
     return rc;
 }
 
-/* To rank 0, or back with their bits. */
-static int32_t move_groups(struct adapting *a, int back, graft_error *error)
+/* Send the groups to rank 0, or return them with their bits. */
+static int32_t send_groups(struct adapting *a, int back, graft_error *error)
 {
     const int32_t rank = a->comm->rank;
     int32_t       rc = GRAFT_OK;
@@ -170,10 +169,10 @@ done:
     return rc;
 }
 
-/* -- the choice, on rank 0 ---------------------------------------------------------------------------------------- */
+/* -- assignment, on rank 0 ---------------------------------------------------------------------------------------- */
 
-/* The groups of a pair in a layer, which are behind one another, make a channel. A layer that has several exchanges in
- * an epoch sends its rows, and waits, as often, and loses the same each time. */
+/* The groups of a pair in a layer, which are neighbours, make a channel. A layer with several exchanges in an epoch
+ * sends its rows, and waits, in each of them, with the same error each time. */
 static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l, int32_t sender, int64_t begin,
                         int64_t end)
 {
@@ -182,11 +181,12 @@ static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l,
     const double                signal = a->sums[l] > 0 ? a->sums[l] : 1;
 
     *channel = (struct gr_assign_channel){ .width = layer->bits.width, .exchange = l };
-    if (a->comm->pace != NULL) {
-        const struct gr_pace *pace = &a->comm->pace[(int64_t)sender * a->comm->n_ranks + a->all[begin].channel];
+    if (a->comm->network != NULL) {
+        const struct gr_network *network =
+            &a->comm->network[(int64_t)sender * a->comm->n_ranks + a->all[begin].channel];
 
-        channel->gamma = pace->gamma * (double)layer->bits.exchanges;
-        channel->theta = pace->theta;
+        channel->gamma = network->gamma * (double)layer->bits.exchanges;
+        channel->theta = network->theta;
     }
     for (int64_t g = begin; g < end; g++) {
         a->all[g].channel = assign->n_channels;
@@ -218,8 +218,8 @@ static struct gr_assign make_problem(struct adapting *a)
     return assign;
 }
 
-/* What a solver says of a limit, with the name of the option and where it is. */
-static int32_t explain(int32_t rc, const char *option, const struct gr_halo_layer *layer, graft_error *error)
+/* Add the option and the layer to the message of a solver. */
+static int32_t explain_limit(int32_t rc, const char *option, const struct gr_halo_layer *layer, graft_error *error)
 {
     const graft_error found = *error;
     char              where[48] = "";
@@ -231,7 +231,7 @@ static int32_t explain(int32_t rc, const char *option, const struct gr_halo_laye
     return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' cannot be met%s: %.300s", option, where, found.message);
 }
 
-/* The part of one layer. */
+/* The problem of one layer. */
 static struct gr_assign part_of(const struct adapting *a, const struct gr_assign *assign, int32_t l)
 {
     struct gr_assign part = *assign;
@@ -241,8 +241,8 @@ static struct gr_assign part_of(const struct adapting *a, const struct gr_assign
     return part;
 }
 
-/* Each layer by itself: so the limit holds for their sum, too. What a layer has to say changes while it learns; one
- * that cannot meet the limit any more is no reason to end a training that has begun. */
+/* Each layer by itself, so that the limit holds for their sum, too. Ranges change during training; a layer that cannot
+ * meet the limit any more is no reason to end a training that has begun. */
 static int32_t limit_error(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -251,7 +251,7 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
         const struct gr_assign one = part_of(a, assign, l);
 
         rc = gr_assign_within_variance(a->context, &one, a->limits.error, error);
-        rc = explain(rc, "halo.error_limit", a->layer[l], error);
+        rc = explain_limit(rc, "halo.error_limit", a->layer[l], error);
         if (rc != GRAFT_ERR_OPTION || !a->layer[l]->bits.is_assigned) continue;
         gr_log(a->context, GRAFT_LOG_WARNING, "%s; its rows have 8 bits", error->message);
         for (int64_t g = 0; g < one.n_groups; g++) one.groups[g].bits = 8;
@@ -264,11 +264,12 @@ static int32_t choose_bits(const struct adapting *a, const struct gr_assign *ass
 {
     if (a->limits.error > 0) return limit_error(a, assign, error);
     if (a->limits.bytes == 0) return gr_assign_balance(a->context, assign, a->limits.lambda, error);
-    return explain(gr_assign_within_bytes(a->context, assign, a->limits.bytes, error), "halo.bytes_limit", NULL, error);
+    return explain_limit(gr_assign_within_bytes(a->context, assign, a->limits.bytes, error), "halo.bytes_limit", NULL,
+                         error);
 }
 
-/* sums[l] becomes what layer l is expected to lose, and 0 on other ranks. */
-static int32_t choose(struct adapting *a, graft_error *error)
+/* sums[l] becomes the expected error of layer l, on rank 0; elsewhere 0. */
+static int32_t assign_on_root(struct adapting *a, graft_error *error)
 {
     struct gr_assign assign;
     int32_t          rc = GRAFT_OK;
@@ -291,9 +292,9 @@ done:
     return rc;
 }
 
-/* -- bits --------------------------------------------------------------------------------------------------------- */
+/* -- widths ------------------------------------------------------------------------------------------------------- */
 
-static int32_t tell_bits(struct adapting *a, graft_error *error)
+static int32_t share_bits(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -310,7 +311,7 @@ done:
     return rc;
 }
 
-static struct gr_row_bits_flow flow_of(const struct gr_halo_layer *layer)
+static struct gr_row_bits_flow next_flow(const struct gr_halo_layer *layer)
 {
     struct gr_codec         codec = { .width = layer->bits.width };
     struct gr_row_bits_flow flow = { 0 };
@@ -325,15 +326,15 @@ static struct gr_row_bits_flow flow_of(const struct gr_halo_layer *layer)
     return flow;
 }
 
-/* From now on; passes since are none. */
-static int32_t settle(struct adapting *a, graft_error *error)
+/* The widths hold from the next exchanges on. */
+static int32_t publish_widths(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n, error));
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer         *layer = a->layer[l];
-        const struct gr_row_bits_flow mine = flow_of(layer);
+        const struct gr_row_bits_flow mine = next_flow(layer);
 
         GR_TRY(gr_comm_allgather(a->comm, &mine, sizeof mine, layer->bits.flow, error));
         layer->bits.expected_share = a->sums[l];
@@ -344,19 +345,19 @@ done:
     return rc;
 }
 
-static int32_t adapt(struct adapting *a, graft_error *error)
+static int32_t adapt_layers(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (a->limits.bytes == 0 && a->limits.error == 0) GR_TRY(gr_comm_pace(a->comm, error));
-    GR_TRY(tell_weights(a, error));
+    if (a->limits.bytes == 0 && a->limits.error == 0) GR_TRY(gr_network_measure(a->comm, error));
+    GR_TRY(share_weights(a, error));
     GR_TRY(count_groups(a, error));
     GR_TRY(gr_comm_agree(a->comm, make_groups(a, error), error));
-    GR_TRY(move_groups(a, 0, error));
-    GR_TRY(gr_comm_agree(a->comm, choose(a, error), error));
-    GR_TRY(move_groups(a, 1, error));
-    GR_TRY(tell_bits(a, error));
-    rc = settle(a, error);
+    GR_TRY(send_groups(a, 0, error));
+    GR_TRY(gr_comm_agree(a->comm, assign_on_root(a, error), error));
+    GR_TRY(send_groups(a, 1, error));
+    GR_TRY(share_bits(a, error));
+    rc = publish_widths(a, error);
 done:
     return rc;
 }
@@ -369,7 +370,7 @@ int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *l
 
     a.besides = besides;
     GR_TRY(gr_comm_agree(of->comm, rc, error));
-    if (a.n > 0) rc = adapt(&a, error);
+    if (a.n > 0) rc = adapt_layers(&a, error);
 done:
     adapting_fini(&a);
     return rc;

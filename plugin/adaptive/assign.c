@@ -1,4 +1,4 @@
-/* The choice of bits.
+/* The assignment of bits to groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/assign.h"
 
@@ -10,26 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From 2 to 4 bits, and from 4 to 8. */
+/* Upgrades of a group: from 2 to 4 bits, and from 4 to 8. */
 enum { STEPS = 2 };
 static const int32_t bits_of[STEPS + 1] = { 2, 4, 8 };
 
-/* More bits for a group. */
+/* One upgrade of one group. */
 struct upgrade {
-    double  saves;
+    double  saves; /* variance */
     int64_t group, bytes;
     int32_t channel, step;
-    double  time; /* when its channel has done it, if it does those first that save more for a byte */
+    double  time; /* when its channel has finished it, after those that save more per byte */
 };
 
-/* A choice in the making: it begins with 2 bits everywhere. */
+/* An unfinished assignment: it begins with 2 bits everywhere. */
 struct choice {
     const struct gr_assign *assign;
     struct upgrade         *upgrades; /* [n_upgrades] */
     int64_t                 n_upgrades;
-    int64_t                *bytes;    /* [n_channels] that channels send now */
+    int64_t                *bytes;    /* [n_channels] of each channel now */
     double                 *deadline; /* [n_exchanges] */
-    uint8_t                *step;     /* [n_groups] that groups have taken */
+    uint8_t                *step;     /* [n_groups] upgrades of each group */
 };
 
 static double share(int32_t bits)
@@ -49,7 +49,7 @@ static double seconds_of(const struct gr_assign_channel *c, int64_t bytes)
     return bytes > 0 ? c->gamma + c->theta * (double)bytes : 0;
 }
 
-/* What all groups lose with these bits. */
+/* The variance of all groups with the same bits. */
 static double variance_with(const struct gr_assign *a, int32_t bits)
 {
     double sum = 0;
@@ -58,7 +58,7 @@ static double variance_with(const struct gr_assign *a, int32_t bits)
     return sum;
 }
 
-/* What the exchanges take while channels send so much; the slowest of each is left in `slowest`. */
+/* Seconds of all exchanges, with the bytes of each channel; slowest[n_exchanges] receives those of each exchange. */
 static double seconds_now(const struct gr_assign *a, const int64_t *bytes, double *slowest)
 {
     double sum = 0;
@@ -73,14 +73,14 @@ static double seconds_now(const struct gr_assign *a, const int64_t *bytes, doubl
     return sum;
 }
 
-/* What is saved for a byte; short rows may have as many bytes with more bits. */
+/* Variance saved per byte. Short rows may have as many bytes with more bits. */
 static double worth(const struct upgrade *u)
 {
     if (u->saves <= 0) return 0;
     return u->bytes > 0 ? u->saves / (double)u->bytes : (double)INFINITY;
 }
 
-/* The most worth first; of equal ones in the order of groups and steps. */
+/* The most worth first; equal ones in the order of groups and steps. */
 static int by_worth(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;
@@ -91,7 +91,7 @@ static int by_worth(const void *one, const void *other)
     return a->step - b->step;
 }
 
-/* By the time at which they are done. */
+/* The earliest first. */
 static int by_time(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;
@@ -139,13 +139,13 @@ static int can_take(const struct choice *c, const struct upgrade *u)
     return c->step[u->group] == u->step;
 }
 
-static void take(struct choice *c, const struct upgrade *u, int direction)
+static void change_step(struct choice *c, const struct upgrade *u, int direction)
 {
     c->step[u->group] = (uint8_t)(c->step[u->group] + direction);
     c->bytes[u->channel] += direction * u->bytes;
 }
 
-static void choice_keep(const struct choice *c)
+static void choice_apply(const struct choice *c)
 {
     for (int64_t i = 0; i < c->assign->n_groups; i++) c->assign->groups[i].bits = bits_of[c->step[i]];
 }
@@ -172,9 +172,9 @@ done:
     return rc;
 }
 
-/* What one variance and one second weigh in the objective; 0 where the bits make no difference. */
-static int32_t prices(const graft_context *context, const struct gr_assign *a, double lambda, double price[2],
-                      graft_error *error)
+/* The factors of variance and seconds in the objective; 0 where the bits make no difference. */
+static int32_t objective_factors(const graft_context *context, const struct gr_assign *a, double lambda,
+                                 double price[2], graft_error *error)
 {
     const double apart = variance_with(a, bits_of[0]) - variance_with(a, bits_of[STEPS]);
     int64_t     *bytes = NULL;
@@ -197,8 +197,8 @@ done:
     return rc;
 }
 
-/* The deadlines: of each exchange that time at which the objective is least. An upgrade that is done before the slowest
- * channel has sent its 2 bits costs no time. */
+/* The deadline of each exchange: the time at which the objective is least. An upgrade that is finished before the
+ * slowest channel has sent its 2 bits costs no time. */
 static int32_t find_deadlines(const graft_context *context, struct choice *c, const double price[2], graft_error *error)
 {
     const struct gr_assign *a = c->assign;
@@ -246,16 +246,16 @@ int32_t gr_assign_balance(const graft_context *context, const struct gr_assign *
     int32_t       rc = choice_init(context, a, &c, error);
 
     GR_TRY(rc);
-    GR_TRY(prices(context, a, lambda, price, error));
+    GR_TRY(objective_factors(context, a, lambda, price, error));
     GR_TRY(find_deadlines(context, &c, price, error));
     for (int64_t i = 0; i < c.n_upgrades; i++) {
         const struct upgrade           *u = &c.upgrades[i];
         const struct gr_assign_channel *channel = &a->channels[u->channel];
         const double                    time = seconds_of(channel, c.bytes[u->channel] + u->bytes);
 
-        if (can_take(&c, u) && time <= c.deadline[channel->exchange] * (1 + 1e-12)) take(&c, u, 1);
+        if (can_take(&c, u) && time <= c.deadline[channel->exchange] * (1 + 1e-12)) change_step(&c, u, 1);
     }
-    choice_keep(&c);
+    choice_apply(&c);
 done:
     choice_fini(context, &c);
     return rc;
@@ -275,14 +275,14 @@ int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_ass
         snprintf(more, sizeof more, ", of which %lld are of rows whose bits are fixed", (long long)a->besides);
     if (sent > bytes)
         GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
-                       "%lld bytes are wanted at most, and with 2 bits everywhere it is %lld%s", (long long)bytes,
+                       "at most %lld bytes are allowed, and with 2 bits everywhere it is %lld%s", (long long)bytes,
                        (long long)sent, more));
     for (int64_t i = 0; i < c.n_upgrades; i++) {
         if (!can_take(&c, &c.upgrades[i]) || sent + c.upgrades[i].bytes > bytes) continue;
-        take(&c, &c.upgrades[i], 1);
+        change_step(&c, &c.upgrades[i], 1);
         sent += c.upgrades[i].bytes;
     }
-    choice_keep(&c);
+    choice_apply(&c);
 done:
     choice_fini(context, &c);
     return rc;
@@ -292,7 +292,7 @@ int32_t gr_assign_within_variance(const graft_context *context, const struct gr_
                                   graft_error *error)
 {
     const double  least = variance_with(a, bits_of[STEPS]);
-    double        lost = variance_with(a, bits_of[0]);
+    double        total = variance_with(a, bits_of[0]);
     struct choice c;
     int64_t       last = 0;
     int32_t       rc = choice_init(context, a, &c, error);
@@ -300,19 +300,19 @@ int32_t gr_assign_within_variance(const graft_context *context, const struct gr_
     GR_TRY(rc);
     if (least > variance)
         GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
-                       "a loss of %.3g is wanted at most, and with 8 bits everywhere it is %.3g", variance, least));
-    for (; last < c.n_upgrades && lost > variance; last++) {
-        take(&c, &c.upgrades[last], 1);
-        lost -= c.upgrades[last].saves;
+                       "an error of at most %.3g is allowed, and with 8 bits everywhere it is %.3g", variance, least));
+    for (; last < c.n_upgrades && total > variance; last++) {
+        change_step(&c, &c.upgrades[last], 1);
+        total -= c.upgrades[last].saves;
     }
-    while (last-- > 0) { /* the last ones may have been too much */
+    while (last-- > 0) { /* the last upgrades may be unnecessary */
         const struct upgrade *u = &c.upgrades[last];
 
-        if (c.step[u->group] != u->step + 1 || lost + u->saves > variance) continue;
-        take(&c, u, -1);
-        lost += u->saves;
+        if (c.step[u->group] != u->step + 1 || total + u->saves > variance) continue;
+        change_step(&c, u, -1);
+        total += u->saves;
     }
-    choice_keep(&c);
+    choice_apply(&c);
 done:
     choice_fini(context, &c);
     return rc;

@@ -1,4 +1,4 @@
-/* Groups of rows that matter about as much.
+/* Groups of rows of about the same variance.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
 #include "base/memory.h"
@@ -8,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-/* What is not finite is as bad as can be, and adds up to something that is. */
+/* A value that is not finite counts as one that is very large, so that sums stay finite. */
 static double bounded(double x)
 {
     return x >= 0 && x < 1e200 ? x : 1e200;
 }
 
-/* What an error as large as its range would come to, for one element of a row. */
-static double matter(const struct gr_halo_layer *layer, int64_t row)
+/* The weighted square of an error as large as the range of a row, for one element. */
+static double row_variance(const struct gr_halo_layer *layer, int64_t row)
 {
     const double range = (double)layer->bits.widths.range[row];
 
@@ -31,7 +31,7 @@ double gr_groups_signal(const struct gr_halo_layer *layer)
     return sum;
 }
 
-/* Groups of `rows` rows. */
+/* The number of groups of `rows` rows. */
 static int64_t parts_of(int64_t rows, int64_t most)
 {
     return rows < most ? rows : most;
@@ -46,18 +46,18 @@ int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int6
     return count;
 }
 
-/* A number that is the smaller the more a row matters, with the row in its lower half. Floats that are not negative are
- * in the order of their bits. */
+/* A sort key that is the smaller, the larger the variance of a row is, with the row in its lower half. Floats that are
+ * not negative sort as their bits do. */
 static int64_t key_of(const struct gr_halo_layer *layer, int64_t row, int64_t first)
 {
-    const float wide = (float)fmin(matter(layer, row), (double)FLT_MAX);
+    const float wide = (float)fmin(row_variance(layer, row), (double)FLT_MAX);
     uint32_t    bits;
 
     memcpy(&bits, &wide, sizeof bits);
     return (int64_t)(INT32_MAX - bits) << 32 | (row - first);
 }
 
-/* The groups of the rows for one rank. */
+/* The groups of the rows to one rank. */
 static int32_t make_channel(const graft_context *context, const struct gr_halo_layer *layer, int32_t q, int64_t parts,
                             int64_t *key, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
 {
@@ -74,7 +74,7 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
         while (i >= rows * (part + 1) / parts) part++;
         number[row] = (uint8_t)part;
         groups[part].rows++;
-        groups[part].variance += matter(layer, row) * (double)layer->bits.width;
+        groups[part].variance += row_variance(layer, row) * (double)layer->bits.width;
     }
 done:
     return rc;

@@ -1,4 +1,4 @@
-/* Messages of some sizes between all pairs, and a line through the times that they take.
+/* Messages of three sizes between all pairs of ranks, and a line fitted to their times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/network.h"
 
@@ -8,16 +8,16 @@
 
 #include <math.h>
 
-/* Bytes that go, how often, and bytes of the answer. Of each size the fastest message counts: another one may have
- * waited for a rank that was late, or had other work. */
-enum { SIZES = 3, TRIES = 3, ANSWER = 8, NOBODY = -1 };
+/* Sizes of messages, tries of each, and bytes of an answer. The fastest try counts: the others may have waited for a
+ * rank that was late or busy. */
+enum { SIZES = 3, TRIES = 3, ANSWER = 8, NO_RANK = -1 };
 static const int64_t size_of[SIZES] = { 1 << 10, 1 << 15, 1 << 18 };
 
 struct probe {
-    struct gr_comm *comm;
-    char           *out, *in;       /* the largest message */
-    int64_t        *out_at, *in_at; /* [n_ranks + 1] bytes */
-    struct gr_pace *mine;           /* [n_ranks] */
+    struct gr_comm    *comm;
+    char              *out, *in;       /* the largest message */
+    int64_t           *out_at, *in_at; /* [n_ranks + 1] bytes */
+    struct gr_network *mine;           /* [n_ranks] */
 };
 
 static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *error)
@@ -32,7 +32,7 @@ static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *er
     GR_TRY(GR_NEW(context, p->out_at, n + 1, error));
     GR_TRY(GR_NEW(context, p->in_at, n + 1, error));
     GR_TRY(GR_NEW(context, p->mine, n, error));
-    rc = GR_NEW(context, comm->pace, comm->rank == 0 ? n * n : n, error);
+    rc = GR_NEW(context, comm->network, comm->rank == 0 ? n * n : n, error);
 done:
     return rc;
 }
@@ -48,20 +48,20 @@ static void probe_fini(struct probe *p)
     gr_free(context, p->mine);
 }
 
-/* The rank that this one meets in a round, as in a tournament: in n - 1 rounds, or n of an odd number of ranks, each
- * meets each other once, and no two pairs have a rank in common. */
+/* The partner of this rank in a round of a round-robin tournament: in n - 1 rounds, or n if their number is odd, each
+ * rank meets each other one once, and no two pairs of a round share a rank. */
 static int32_t partner_in(const struct gr_comm *comm, int32_t round)
 {
     const int32_t even = comm->n_ranks + comm->n_ranks % 2, last = even - 1, rank = comm->rank;
     int32_t       partner = rank == last ? (int32_t)((int64_t)round * (even / 2) % last) : (round - rank + last) % last;
 
     if (partner == rank) partner = last;
-    return partner < comm->n_ranks ? partner : NOBODY;
+    return partner < comm->n_ranks ? partner : NO_RANK;
 }
 
-/* A message to one rank, and one from another, or from nobody. */
-static int32_t exchange(struct probe *p, int32_t to, int64_t bytes_out, int32_t from, int64_t bytes_in,
-                        graft_error *error)
+/* A message to one rank, and one from another; NO_RANK: none. */
+static int32_t probe_exchange(struct probe *p, int32_t to, int64_t bytes_out, int32_t from, int64_t bytes_in,
+                              graft_error *error)
 {
     for (int32_t q = 0; q < p->comm->n_ranks; q++) {
         p->out_at[q + 1] = p->out_at[q] + (q == to ? bytes_out : 0);
@@ -70,27 +70,27 @@ static int32_t exchange(struct probe *p, int32_t to, int64_t bytes_out, int32_t 
     return gr_comm_alltoallv(p->comm, p->out, p->out_at, p->in, p->in_at, 1, error);
 }
 
-/* The time of a message there and its answer back, as the sender sees it. */
-static int32_t there_and_back(struct probe *p, int32_t partner, int sends, int64_t bytes, double *fastest,
-                              graft_error *error)
+/* The time of a message and its answer, as the sender sees it. */
+static int32_t time_round_trip(struct probe *p, int32_t partner, int sends, int64_t bytes, double *fastest,
+                               graft_error *error)
 {
-    const int32_t to = sends ? partner : NOBODY, from = sends ? NOBODY : partner;
+    const int32_t to = sends ? partner : NO_RANK, from = sends ? NO_RANK : partner;
     int32_t       rc = GRAFT_OK;
 
     *fastest = INFINITY;
     for (int i = 0; i < TRIES; i++) {
         const double begin = gr_seconds();
 
-        GR_TRY(exchange(p, to, bytes, from, bytes, error));
-        GR_TRY(exchange(p, from, ANSWER, to, ANSWER, error));
+        GR_TRY(probe_exchange(p, to, bytes, from, bytes, error));
+        GR_TRY(probe_exchange(p, from, ANSWER, to, ANSWER, error));
         *fastest = fmin(*fastest, gr_seconds() - begin);
     }
 done:
     return rc;
 }
 
-/* The line of least squares; an answer takes gamma, too. */
-static struct gr_pace fit(const double seconds[SIZES])
+/* The line of least squares. An answer takes gamma, too, hence half of what the line says. */
+static struct gr_network fit_line(const double seconds[SIZES])
 {
     double mean_bytes = 0, mean_seconds = 0, products = 0, squares = 0, theta;
 
@@ -105,11 +105,11 @@ static struct gr_pace fit(const double seconds[SIZES])
         squares += bytes * bytes;
     }
     theta = fmax(products / squares, 0);
-    return (struct gr_pace){ .gamma = fmax(mean_seconds - theta * mean_bytes, 0) / 2, .theta = theta };
+    return (struct gr_network){ .gamma = fmax(mean_seconds - theta * mean_bytes, 0) / 2, .theta = theta };
 }
 
 /* All pairs; the lower rank of each sends first. */
-static int32_t meet(struct probe *p, graft_error *error)
+static int32_t probe_all(struct probe *p, graft_error *error)
 {
     const struct gr_comm *comm = p->comm;
     int32_t               rc = GRAFT_OK;
@@ -121,43 +121,43 @@ static int32_t meet(struct probe *p, graft_error *error)
             const int sends = (comm->rank < partner) == (turn == 0);
             double    seconds[SIZES];
 
-            for (int i = 0; i < SIZES; i++) GR_TRY(there_and_back(p, partner, sends, size_of[i], &seconds[i], error));
-            if (sends && partner != NOBODY) p->mine[partner] = fit(seconds);
+            for (int i = 0; i < SIZES; i++) GR_TRY(time_round_trip(p, partner, sends, size_of[i], &seconds[i], error));
+            if (sends && partner != NO_RANK) p->mine[partner] = fit_line(seconds);
         }
     }
 done:
     return rc;
 }
 
-/* Keep what this rank has measured, and on rank 0 what all have. */
-static int32_t keep(struct probe *p, graft_error *error)
+/* Store the results of this rank, and on rank 0 those of all ranks. */
+static int32_t gather_results(struct probe *p, graft_error *error)
 {
     struct gr_comm *comm = p->comm;
     const int64_t   bytes = comm->n_ranks * (int64_t)sizeof *p->mine;
 
     for (int32_t q = 0; q < comm->n_ranks; q++) {
-        if (comm->rank != 0) comm->pace[q] = p->mine[q];
+        if (comm->rank != 0) comm->network[q] = p->mine[q];
         p->out_at[q + 1] = bytes;
         p->in_at[q + 1] = comm->rank == 0 ? p->in_at[q] + bytes : 0;
     }
-    return gr_comm_alltoallv(comm, p->mine, p->out_at, comm->pace, p->in_at, 1, error);
+    return gr_comm_alltoallv(comm, p->mine, p->out_at, comm->network, p->in_at, 1, error);
 }
 
-int32_t gr_comm_pace(struct gr_comm *comm, graft_error *error)
+int32_t gr_network_measure(struct gr_comm *comm, graft_error *error)
 {
     struct probe p;
     int32_t      rc;
 
-    if (comm->pace != NULL) return GRAFT_OK;
+    if (comm->network != NULL) return GRAFT_OK;
     rc = probe_init(&p, comm, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(meet(&p, error));
-    rc = keep(&p, error);
+    GR_TRY(probe_all(&p, error));
+    rc = gather_results(&p, error);
 done:
     probe_fini(&p);
     if (rc < 0) {
-        gr_free(comm->context, comm->pace);
-        comm->pace = NULL;
+        gr_free(comm->context, comm->network);
+        comm->network = NULL;
     }
     return rc;
 }

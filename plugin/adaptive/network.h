@@ -1,18 +1,19 @@
-/* How long a message takes from one rank to another: measured once, pair by pair, on the transport that there is.
+/* The network model: latency and bandwidth from each rank to each other one, measured once on the transport in use.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_ADAPTIVE_NETWORK_H
 #define GR_ADAPTIVE_NETWORK_H
 
 #include "comm/comm.h"
 
-/** Seconds of a message: gamma, and theta for each byte. */
-struct gr_pace {
+/** A message of B bytes takes gamma + theta B seconds: latency, and the inverse of bandwidth, as AdaQP names them. */
+struct gr_network {
     double gamma, theta;
 };
 
-/** Have comm->pace: of messages of this rank, by receiver; on rank 0 of those of all ranks, by sender and receiver. The
- *  first call measures it, in about n_ranks rounds, in each of which the ranks of a pair exchange 2 MB. Collective.
+/** Fill in comm->network: for messages of this rank, by receiver; on rank 0 for those of all ranks, by sender and
+ *  receiver. The first call measures it in about n_ranks rounds, in each of which the ranks of a pair exchange 2 MB;
+ *  later calls return at once. Collective.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_comm_pace(struct gr_comm *comm, graft_error *error);
+int32_t gr_network_measure(struct gr_comm *comm, graft_error *error);
 
 #endif

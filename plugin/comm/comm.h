@@ -41,7 +41,7 @@ struct gr_comm {
     struct gr_request   *pending;
     struct gr_agreement *agreement; /* see agreement.c */
     struct gr_calls     *calls;     /* see calls.h */
-    struct gr_pace      *pace;      /* latency and bandwidth to each rank, or NULL; see adaptive/network.h */
+    struct gr_network   *network;   /* latency and bandwidth to each rank, or NULL; see adaptive/network.h */
     int32_t              dead;      /* 0, or ERR_PEER */
     int32_t              is_unsafe; /* the transport may still touch memory of cancelled messages */
     graft_error          cause;     /* of death */

@@ -89,7 +89,7 @@ void gr_comm_destroy(struct gr_comm *comm)
     gr_endpoint_cancel_all(comm);
     gr_agreement_destroy(comm);
     gr_calls_destroy(comm);
-    gr_free(comm->context, comm->pace);
+    gr_free(comm->context, comm->network);
     if (comm->is_unsafe) comm->context->keeps--;
     gr_free(comm->context, comm);
 }

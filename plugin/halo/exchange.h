@@ -1,10 +1,10 @@
 /* One exchange of boundary rows of a layer in one direction:
  *
- *      begin    receive the rows of the epoch before, if they are in flight; post the receives
+ *      begin    receive the messages still in flight since the last epoch; post the receives
  *               (the caller computes the rows to send, and encodes them)
  *      send     seal and send them
  *               (the caller does other work, and polls)
- *      end      wait, decode; or take the rows of the epoch before
+ *      end      wait, decode; or take stale rows
  *
  * Exchanges that are no step of their layer, those of an evaluation for example, leave what the layer keeps alone.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -21,7 +21,7 @@ struct gr_exchange {
     double                  smoothing;
     int                     waits;       /* for its own rows, whatever option halo.async says */
     int                     is_repeat;   /* its epoch has these rows already: nothing is sent */
-    double                  settled_at;  /* when the rows of the epoch before had arrived; 0: none were in flight */
+    double                  settled_at;  /* when messages of the last epoch had arrived; 0: none were in flight */
     double                  sent_at;     /* when all messages were sent */
     double                  received_at; /* when the rows to use were there */
 };

@@ -32,7 +32,7 @@ struct gr_halo_rows {
     int                   begun;
 };
 
-/** Find out who needs which of the owned rows; layer l has at most width[l] columns. Collective. `halo` must outlive
+/** Make send lists and messages; layer l has at most width[l] columns. Collective. `halo` must outlive
  *  it. On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,

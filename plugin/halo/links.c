@@ -1,12 +1,12 @@
-/* Who has which of the owned vertices in its halo.
+/* Send lists: which owned vertices are in the halo of which rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/links.h"
 #include "base/memory.h"
 
 #include <string.h>
 
-static int32_t allocate(const graft_context *context, int32_t n_ranks, struct gr_links *l, int64_t **count,
-                        graft_error *error)
+static int32_t allocate_links(const graft_context *context, int32_t n_ranks, struct gr_links *l, int64_t **count,
+                              graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -21,7 +21,7 @@ int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const 
 {
     const int32_t n_ranks = comm->n_ranks;
     int64_t      *count = NULL;
-    int32_t       rc = allocate(context, n_ranks, l, &count, error);
+    int32_t       rc = allocate_links(context, n_ranks, l, &count, error);
 
     l->halo = halo;
     GR_TRY(gr_comm_agree(comm, rc, error));

@@ -1,4 +1,4 @@
-/* Who has which of the owned vertices in its halo, and bytes for each of these, there and back.
+/* Send lists: which owned vertices are in the halo of which rank, and bytes of these vertices, there and back.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_LINKS_H
 #define GR_HALO_LINKS_H
@@ -6,31 +6,35 @@
 #include "comm/collective.h"
 #include "graph/part.h"
 
-/** Rows that come to a rank and go from it in one exchange, forward, and their messages; the other way they go back. As
- *  all ranks know. */
+/** Rows and messages that a rank receives and sends in one forward exchange; backward they go the other way. All ranks
+ *  know those of all ranks. */
 struct gr_flow {
-    int64_t n_cut, in, out, raw, if_post, if_pre, messages_in, messages_out, bytes;
+    int64_t n_cut;           /* cut edges of its rows */
+    int64_t in, out;         /* rows received, and sent */
+    int64_t raw;             /* raw rows among those received */
+    int64_t if_post, if_pre; /* rows received if all were raw, or all pre-aggregated */
+    int64_t messages_in, messages_out;
+    int64_t bytes; /* of its plan */
 };
 
 struct gr_links {
     const struct gr_halo *halo;
-    int64_t              *send_start; /* [n_ranks + 1] owned rows that go, by the rank that has them in its halo */
-    int32_t              *place;      /* [rows that go] which of the owned rows each is */
+    int64_t              *send_start; /* [n_ranks + 1] rows sent, by receiver */
+    int32_t              *place;      /* [rows sent] which of the owned rows each is */
 };
 
-/** Find out who needs which of our rows. Collective. `halo` must outlive it. On failure it may be in parts: the caller
- *  frees it with gr_links_fini().
+/** Make the lists. Collective. `halo` must outlive them. gr_links_fini() is due always.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                       struct gr_links *links, graft_error *error);
 void    gr_links_fini(const struct gr_comm *comm, struct gr_links *links);
 
-/** halo[halo->count] = what the owners have in owned[], so many bytes for each; `packed` has room for the rows that go.
- *  Collective. \return OK; ERR_PEER. */
+/** Fetch: halo[halo->count] = what the owners have in owned[], so many bytes for each vertex. packed[rows sent] is
+ *  overwritten. Collective. \return OK; ERR_PEER. */
 int32_t gr_links_ask(struct gr_links *links, struct gr_comm *comm, const void *owned, void *packed, void *halo,
                      int64_t bytes, graft_error *error);
 
-/** The other way: told[rows that go] = what the others have for them, in the order of links->place. Collective.
+/** The other way: told[rows sent] = what the receivers have in halo[], in the order of links->place. Collective.
  *  \return OK; ERR_PEER. */
 int32_t gr_links_tell(struct gr_links *links, struct gr_comm *comm, const void *halo, void *told, int64_t bytes,
                       graft_error *error);

@@ -1,4 +1,4 @@
-/* The cut entries of a rank, pair by pair, and which rows serve them.
+/* The cut edges of a rank, pair by pair, and their covers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/team.h"
@@ -25,7 +25,7 @@ struct gr_cut_edge gr_cut_step(struct gr_cuts *c, int64_t row, int64_t entry)
     return (struct gr_cut_edge){ row, entry, source, c->target[q], q, is_new };
 }
 
-static int32_t allocate(const graft_context *context, struct gr_cuts *c, graft_error *error)
+static int32_t allocate_cuts(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const int64_t halo = c->part->halo.count;
     int32_t       rc = GRAFT_OK;
@@ -42,7 +42,7 @@ done:
     return rc;
 }
 
-static void count(struct gr_cuts *c)
+static void count_edges(struct gr_cuts *c)
 {
     const graft_csr *remote = &c->part->remote;
 
@@ -52,7 +52,7 @@ static void count(struct gr_cuts *c)
             const struct gr_cut_edge edge = gr_cut_step(c, row, e);
 
             c->n_sources += !c->source_in[edge.source];
-            c->source_in[edge.source] = 1; /* until there are covers */
+            c->source_in[edge.source] = 1; /* until the covers are found */
             c->edge_start[edge.rank + 1]++;
             c->target_start[edge.rank + 1] += edge.is_new;
         }
@@ -63,8 +63,8 @@ static void count(struct gr_cuts *c)
     }
 }
 
-/* Rows of a pair come in the order of the walk, so the end of a row is where its last entry was put. */
-static int32_t fill(const graft_context *context, struct gr_cuts *c, graft_error *error)
+/* The rows of a pair are in the order of the walk, so a row ends where its last edge was put. */
+static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const graft_csr *remote = &c->part->remote;
     int64_t         *next = NULL;
@@ -99,7 +99,7 @@ static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32
     return gr_cover_find(context, &cut, kind, c->source_in + source, c->target_in + target, &size, error);
 }
 
-/* The covers of all pairs, each by one thread. All that can fail is memory. */
+/* The covers of all pairs, each found by one thread. They can fail only for lack of memory. */
 static int32_t cover_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind, graft_error *error)
 {
     const int threads = gr_threads_worth(gr_threads(context, 0), c->edge_start[c->n_ranks]);
@@ -112,7 +112,7 @@ static int32_t cover_pairs(const graft_context *context, struct gr_cuts *c, enum
         if (cover_pair(context, c, q, kind, &own) < 0 && q < failed) failed = q;
     }
     if (failed == c->n_ranks) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for the cover of %lld cut entries of rank %d",
+    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for the cover of %lld cut edges of rank %d",
                    (long long)(c->edge_start[failed + 1] - c->edge_start[failed]), failed);
 }
 
@@ -122,8 +122,8 @@ int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, i
     int32_t rc = GRAFT_OK;
 
     *c = (struct gr_cuts){ .part = part, .n_ranks = n_ranks };
-    GR_TRY(allocate(context, c, error));
-    count(c);
+    GR_TRY(allocate_cuts(context, c, error));
+    count_edges(c);
     rc = GR_NEW(context, c->target_in, c->target_start[n_ranks], error);
 done:
     return rc;
@@ -143,7 +143,7 @@ int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, stru
 
     GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
     GR_TRY(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
-    GR_TRY(fill(context, c, error));
+    GR_TRY(fill_edges(context, c, error));
     GR_TRY(cover_pairs(context, c, kind, error));
 done:
     free_cover_work(context, c);

@@ -59,19 +59,20 @@ static void rank_line(struct gr_text *text, const char *name, const graft_plan_i
                 (double)i->bytes / 1e6);
 }
 
-/* What the asking rank sent, and what few bits lost of it. */
+/* What the calling rank sent, and its quantization error. */
 static void sent_lines(struct gr_text *text, const graft_plan_info *i)
 {
-    gr_text_add(text, "%.3f MB of rows sent by this rank in all of them", (double)i->bytes_sent * 1e-6);
+    gr_text_add(text, "%.3f MB of rows sent by this rank in all products", (double)i->bytes_sent * 1e-6);
     if (i->bytes_raw > 0)
-        gr_text_add(text, ", and %.3f MB as they are besides, in messages with a row that no code fits",
+        gr_text_add(text, ", and %.3f MB raw in addition, in messages with a row that fits no code",
                     (double)i->bytes_raw * 1e-6);
     if (i->looked_at > 0)
-        gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld rows that were looked at",
+        gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld sampled rows",
                     i->nmse / (double)i->looked_at, i->expected / (double)i->looked_at, (long long)i->looked_at);
-    if (i->expected_share > 0) gr_text_add(text, "; adaptive bits lose a share of %.3g, expected", i->expected_share);
+    if (i->expected_share > 0)
+        gr_text_add(text, "; expected relative error of adaptive widths at most %.3g", i->expected_share);
     if (i->stale_epochs_max > 0)
-        gr_text_add(text, "; rows were %lld epochs late at most", (long long)i->stale_epochs_max);
+        gr_text_add(text, "; rows were at most %lld epochs stale", (long long)i->stale_epochs_max);
     gr_text_add(text, "\n");
 }
 
@@ -82,7 +83,7 @@ void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
     graft_plan_info info;
     char            name[16];
 
-    gr_text_add(&t, "rows that come to each rank in a pass, and go from it; halo.cover is %s",
+    gr_text_add(&t, "rows that each rank receives and sends in a product; halo.cover is %s",
                 gr_cover_name((int32_t)plan->cover));
     gr_text_add(&t, "\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n", "rank", "cut", "rows", "sent", "raw", "if post",
                 "if pre", "messages", "MB");
@@ -94,7 +95,7 @@ void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
     gr_plan_info(plan, -1, &info, &none);
     rank_line(&t, "all", &info);
     if (info.passes == 0) return;
-    gr_text_add(&t, "%lld passes of this rank: %.3f s of exchange, %.3f s of them only waited, %.0f %% hidden\n",
+    gr_text_add(&t, "%lld products: %.3f s of exchange on this rank, of which it waited %.3f s; %.0f %% hidden\n",
                 (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);
     sent_lines(&t, &info);
 }

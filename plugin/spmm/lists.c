@@ -1,31 +1,31 @@
-/* The matrices S and R of a plan, from the covers. Who receives rows decides on them, and tells their senders what
- * they are made of.
+/* The matrices S and R of a plan, from the covers. The receiver of rows decides on them, and notifies their senders of
+ * the entries of S.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "spmm/plan.h"
 
 #include <string.h>
 
-/* Rows, and the entries of S they are made of. */
+/* Rows, and their entries in S. */
 struct amount {
     int64_t rows, entries;
 };
 
-/* The rows that come: by rank, of each the raw ones first. */
+/* The rows to receive: by rank, the raw rows of each rank first. */
 struct lists {
     graft_plan     *plan;
     struct gr_cuts *cuts;
-    struct amount  *asked, *asking; /* [n_ranks] of each rank, and by each */
-    int64_t        *asked_start;    /* [n_ranks + 1] the entries that are asked of each, and: */
-    int64_t        *asking_start;   /* [n_ranks + 1] by each */
-    int32_t        *row_of_source;  /* [halo] that comes for it, if it is in the cover */
-    int32_t        *row_of_target;  /* [targets] likewise */
-    int32_t        *entries;        /* [rows that come] of each */
-    int64_t        *begin;          /* [rows that come + 1] of their entries in: */
+    struct amount  *asked, *asking; /* [n_ranks] of each rank by this one, and the other way */
+    int64_t        *asked_start;    /* [n_ranks + 1] the entries asked of each rank, and: */
+    int64_t        *asking_start;   /* [n_ranks + 1] asked by each rank */
+    int32_t        *row_of_source;  /* [halo] the row to receive for it, if it is in the cover */
+    int32_t        *row_of_target;  /* [targets] the same */
+    int32_t        *entries;        /* [rows received] of each */
+    int64_t        *begin;          /* [rows received + 1] where the entries of each begin in: */
     int32_t        *place;          /* among the vertices of the other rank */
     char           *value;
     int64_t        *row_ptr;     /* [rows + 1] of R */
-    int32_t        *entries_out; /* [rows that go] */
+    int32_t        *entries_out; /* [rows sent] */
 };
 
 static void lists_fini(const graft_context *context, struct lists *l)
@@ -36,7 +36,7 @@ static void lists_fini(const graft_context *context, struct lists *l)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
 
-/* Number the rows that come. */
+/* Number the rows to receive. */
 static int32_t number_rows(struct lists *l, graft_error *error)
 {
     struct gr_cuts *c = l->cuts;
@@ -47,7 +47,7 @@ static int32_t number_rows(struct lists *l, graft_error *error)
     for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++) rows += c->target_in[t];
     rows += flow->raw;
     if (rows > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld rows would come to it, at most %d", (long long)rows,
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would receive %lld rows, at most %d", (long long)rows,
                        INT32_MAX);
     rows = 0;
     for (int32_t q = 0; q < c->n_ranks; q++) {
@@ -60,7 +60,7 @@ static int32_t number_rows(struct lists *l, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Count the entries of the rows that come, and those of R. */
+/* Count the entries of each row to receive, and those of R. */
 static void count_entries(struct lists *l)
 {
     struct gr_cuts  *c = l->cuts;
@@ -80,7 +80,7 @@ static void count_entries(struct lists *l)
     }
 }
 
-static int32_t count(struct lists *l, graft_error *error)
+static int32_t count_lists(struct lists *l, graft_error *error)
 {
     const graft_context *context = l->plan->context;
     const int32_t        n_ranks = l->plan->comm->n_ranks;
@@ -113,8 +113,8 @@ static void put_one(struct gr_csr *csr, int64_t entry, graft_dtype type)
     if (type == GRAFT_F64) ((double *)csr->values)[entry] = 1;
 }
 
-/* Ask for an entry of the row that comes for a target; what is left of its entries counts down. Returns whether it is
- * the first of them. */
+/* Ask for an entry of the row to receive for a target; l->entries counts down those still missing. Returns whether it
+ * is the first one. */
 static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
 {
     const int32_t  row = l->row_of_target[edge->target];
@@ -128,8 +128,8 @@ static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
     return put == l->begin[row];
 }
 
-/* Fill in R and what is asked for. */
-static void fill(struct lists *l, struct gr_csr *receive)
+/* Fill in R and the entries to ask for. */
+static void fill_lists(struct lists *l, struct gr_csr *receive)
 {
     struct gr_cuts   *c = l->cuts;
     const graft_csr  *remote = &c->part->remote;
@@ -159,7 +159,7 @@ static void fill(struct lists *l, struct gr_csr *receive)
     }
 }
 
-static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
+static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     graft_plan      *plan = l->plan;
     const int64_t    n = plan->part->local.n_rows, rows_in = plan->rows[GR_RECEIVE].start[plan->comm->n_ranks];
@@ -173,7 +173,7 @@ static int32_t allocate(struct lists *l, struct gr_csr *send, struct gr_csr *rec
         l->asking_start[q + 1] = l->asking_start[q] + l->asking[q].entries;
     }
     if (start[plan->comm->n_ranks] > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld rows would be sent by it, at most %d",
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would send %lld rows, at most %d",
                        (long long)start[plan->comm->n_ranks], INT32_MAX);
     GR_TRY(GR_NEW(plan->context, l->place, l->begin[rows_in], error));
     GR_TRY(GR_NEW(plan->context, l->value, l->begin[rows_in] * bytes, error));
@@ -186,8 +186,8 @@ done:
     return rc;
 }
 
-/* Tell the ranks what their rows are made of, which is S for them. */
-static int32_t tell(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
+/* Send each rank the entries of the rows that it is to send: they are its S. */
+static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     struct gr_comm *comm = l->plan->comm;
     const int64_t   bytes = (int64_t)gr_value_bytes(l->plan->value_type);
@@ -197,15 +197,15 @@ static int32_t tell(struct lists *l, struct gr_csr *send, struct gr_csr *receive
     GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->rows[GR_RECEIVE].start, l->entries_out,
                              l->plan->rows[GR_SEND].start, sizeof *l->entries, error));
     for (int64_t r = 0; r < send->view.n_rows; r++) send->row_ptr[r + 1] = send->row_ptr[r] + l->entries_out[r];
-    fill(l, receive);
+    fill_lists(l, receive);
     GR_TRY(gr_comm_alltoallv(comm, l->place, out, send->col_idx, in, sizeof *l->place, error));
     if (bytes > 0) GR_TRY(gr_comm_alltoallv(comm, l->value, out, send->values, in, bytes, error));
 done:
     return rc;
 }
 
-/* A matrix that owns the arrays of csr, which is empty then. */
-static int32_t wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+/* A matrix that takes over the arrays of csr, which is empty then. */
+static int32_t wrap_csr(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
 
@@ -219,15 +219,15 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
 {
     struct lists  lists = { .plan = plan, .cuts = cuts };
     struct gr_csr send = { 0 }, receive = { 0 };
-    int32_t       rc = count(&lists, error);
+    int32_t       rc = count_lists(&lists, error);
 
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_comm_alltoall(plan->comm, lists.asked, sizeof *lists.asked, lists.asking, error));
-    rc = allocate(&lists, &send, &receive, error);
+    rc = allocate_lists(&lists, &send, &receive, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(tell(&lists, &send, &receive, error));
-    rc = wrap(plan->context, &send, &plan->matrices[GR_FORWARD].sent, error);
-    if (rc == GRAFT_OK) rc = wrap(plan->context, &receive, &plan->matrices[GR_FORWARD].received, error);
+    GR_TRY(send_entries(&lists, &send, &receive, error));
+    rc = wrap_csr(plan->context, &send, &plan->matrices[GR_FORWARD].sent, error);
+    if (rc == GRAFT_OK) rc = wrap_csr(plan->context, &receive, &plan->matrices[GR_FORWARD].received, error);
     rc = gr_comm_agree(plan->comm, rc, error);
 done:
     gr_csr_fini(plan->context, &send);
@@ -242,7 +242,7 @@ int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, 
     struct gr_csr csr = { 0 };
     int32_t       rc = gr_csr_transpose(context, &matrix->csr, &csr, error);
 
-    if (rc == GRAFT_OK) rc = wrap(context, &csr, transpose, error);
+    if (rc == GRAFT_OK) rc = wrap_csr(context, &csr, transpose, error);
     gr_csr_fini(context, &csr);
     return rc;
 }

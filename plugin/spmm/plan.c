@@ -21,7 +21,7 @@ static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish,
     return gr_comm_compare_texts(plan->comm, names, values, texts, 6, error);
 }
 
-static int32_t compare(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+static int32_t compare_ranks(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -32,7 +32,7 @@ done:
     return rc;
 }
 
-static int32_t allocate(graft_plan *plan, graft_error *error)
+static int32_t allocate_plan(graft_plan *plan, graft_error *error)
 {
     const int64_t n_ranks = plan->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
@@ -118,7 +118,7 @@ done:
 }
 
 /* What this rank alone has to do when the lists are there. */
-static int32_t complete(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+static int32_t complete_plan(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     graft_context           *context = plan->context;
     struct gr_plan_matrices *forward = &plan->matrices[GR_FORWARD], *backward = &plan->matrices[GR_BACKWARD];
@@ -177,25 +177,25 @@ static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, gra
 }
 
 /* What this rank alone has to do before the lists. */
-static int32_t prepare(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
+static int32_t find_covers(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(allocate(plan, error));
+    GR_TRY(allocate_plan(plan, error));
     GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
     rc = gr_cuts_find(plan->context, plan->cover, cuts, error);
 done:
     return rc;
 }
 
-static int32_t make(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     struct gr_cuts cuts = { 0 };
-    int32_t        rc = prepare(plan, &cuts, error);
+    int32_t        rc = find_covers(plan, &cuts, error);
 
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_lists_make(plan, &cuts, error));
-    rc = complete(plan, wish, error);
+    rc = complete_plan(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_comm_agree(plan->comm, init_layers(plan, wish, error), error));
     rc = share_plan_flow(plan, &cuts, error);
@@ -220,8 +220,8 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     made->cover = gr_cover_choice(context);
     made->graph = graph;
     if (graph != NULL) graph->references++;
-    GR_TRY(compare(made, wish, error));
-    GR_TRY(make(made, wish, error));
+    GR_TRY(compare_ranks(made, wish, error));
+    GR_TRY(make_plan(made, wish, error));
     *plan = made;
     made = NULL;
 done:

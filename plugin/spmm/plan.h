@@ -20,14 +20,13 @@
 #include "halo/links.h"
 #include "kernel/kernel.h"
 
-/** The cut entries of a rank, parted by the rank q that has their columns. Targets are the rows that have such an
- *  entry, counted for each q, sources the vertices of the halo. All that is known is in the order in which the entries
- *  of part->remote come, so that one who goes through these again needs no more than a cursor for each q; see
- *  gr_cut_step(). */
+/** The cut edges of a rank, grouped by the rank q that owns their sources. Targets are the rows that have such an edge,
+ *  counted for each q; sources are the vertices of the halo. The arrays are in the order of the edges of part->remote,
+ *  so that a walk through these needs one cursor for each q; see gr_cut_step(). */
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
-    int64_t               n_sources;    /* vertices of the halo that have an entry */
+    int64_t               n_sources;    /* vertices of the halo that have an edge */
     int32_t              *owner;        /* [halo] q of each vertex of the halo */
     int64_t              *edge_start;   /* [n_ranks + 1] */
     int64_t              *target_start; /* [n_ranks + 1] */
@@ -35,11 +34,11 @@ struct gr_cuts {
     int32_t              *source;       /* [edges] among the halo of q */
     uint8_t              *source_in;    /* [halo] in the cover */
     uint8_t              *target_in;    /* [targets] */
-    int64_t              *last_row;     /* [n_ranks] of the walk: the last row that has an entry of q, and: */
+    int64_t              *last_row;     /* [n_ranks] of the walk: the last row that has an edge from q, and: */
     int64_t              *target;       /* [n_ranks] its number among all targets */
 };
 
-/** Where a walk has come to: entry `entry` of part->remote. */
+/** Where a walk is: at entry `entry` of part->remote. */
 struct gr_cut_edge {
     int64_t row, entry;
     int64_t source; /* in the halo */
@@ -48,21 +47,21 @@ struct gr_cut_edge {
     int     is_new; /* the first of its target */
 };
 
-/** Begin a walk through all cut entries by rows. */
+/** Begin a walk through all cut edges by rows. */
 void gr_cut_walk(struct gr_cuts *cuts);
 
-/** What entry `entry` of row `row` is; to be called for each, in order. */
+/** The cut edge that is entry `entry` of row `row`; to be called for each, in order. */
 struct gr_cut_edge gr_cut_step(struct gr_cuts *cuts, int64_t row, int64_t entry);
 
-/** Part the cut entries: all but the covers. Not collective. \return OK; ERR_NOMEM. gr_cuts_fini() is due always. */
+/** Group the cut edges, without covers yet. Not collective. gr_cuts_fini() is due always. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *cuts,
                      graft_error *error);
 void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
-/** As option halo.cover says. */
+/** Which covers option halo.cover asks for. */
 enum gr_cover_kind gr_cover_choice(const graft_context *context);
 
-/** Find the covers. Not collective. \return OK; ERR_NOMEM. */
+/** Find the cover of each pair of ranks. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
 
 /** Rows sent or received in the forward product, by rank. */
@@ -91,7 +90,7 @@ struct gr_spmm {
 
 struct graft_plan {
     graft_context          *context;
-    graft_graph            *graph; /* held, or NULL */
+    graft_graph            *graph; /* referenced, or NULL */
     struct gr_comm         *comm;
     const struct gr_part   *part;
     graft_dtype             value_type;
@@ -108,17 +107,17 @@ struct graft_plan {
     struct gr_send_stats    sent; /* in all products, by this rank */
 };
 
-/** What a plan is made for. */
+/** What a plan is created for. */
 struct gr_plan_wish {
     int         transposed;
     int64_t     width;
     graft_dtype dtype;      /* F32 or F64 */
-    int32_t     layers;     /* of the caller's, 1 at least */
+    int32_t     layers;     /* of the caller's model, 1 at least */
     int         has_layers; /* all of them are added now; else see gr_plan_add_layer() */
 };
 
 /** Make a plan. Collective.
- * \param[in] graph  To be held by the plan; or NULL: `comm` and `part`, with all it points to, outlive it.
+ * \param[in] graph  Referenced by the plan; or NULL: then `comm` and `part`, with all it points to, outlive it.
  * \return As graft_aggregate.create(). */
 int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struct gr_part *part, graft_graph *graph,
                        const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error);
@@ -146,7 +145,7 @@ int64_t gr_plan_bytes(const graft_plan *plan);
 int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_spmm_end(graft_plan *plan, graft_error *error);
 
-/** rank -1: all. \return OK; ERR_ARG. */
+/** Counts of one rank, or with -1 of all. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 void    gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity);
 

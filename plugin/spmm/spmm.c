@@ -138,7 +138,7 @@ static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
 /* -- steps of a product, in their order --------------------------------------------------------------------------- */
 
 /* What is known of the product and its exchange before anything is sent. */
-static void prepare(graft_plan *plan, const graft_aggregate_args *args)
+static void set_product(graft_plan *plan, const graft_aggregate_args *args)
 {
     struct gr_spmm         *p = &plan->product;
     const enum gr_direction direction = direction_of(args);
@@ -158,7 +158,7 @@ static void prepare(graft_plan *plan, const graft_aggregate_args *args)
     p->exchange.waits = (args->flags & GRAFT_AGGREGATE_WAIT) != 0;
 }
 
-static int32_t reserve(graft_plan *plan, graft_error *error)
+static int32_t reserve_product(graft_plan *plan, graft_error *error)
 {
     const graft_dense *x = &plan->product.x;
     int32_t            rc = gr_plan_reserve(plan, -1, x->n_cols, x->dtype, error);
@@ -308,8 +308,8 @@ int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     int32_t             rc = check_begin(plan, args, error);
 
     if (rc < 0) return rc;
-    prepare(plan, args);
-    GR_TRY(reserve(plan, error));
+    set_product(plan, args);
+    GR_TRY(reserve_product(plan, error));
     weigh_received(plan);
     GR_TRY(gr_exchange_begin(x, team_of(plan), error));
     if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));

@@ -239,11 +239,11 @@ static int32_t decide(struct rank *r, struct owned *o)
     struct gr_comm *comm = o->graph->comm;
     int32_t         rc = GRAFT_OK;
 
-    if (o->job->pace.gamma > 0) {
-        TRY(gr_comm_pace(comm, &r->error));
+    if (o->job->network.gamma > 0) {
+        TRY(gr_network_measure(comm, &r->error));
         for (int32_t i = 0; i < r->n_ranks * r->n_ranks && r->rank == 0; i++) {
-            comm->pace[i] = o->job->pace;
-            comm->pace[i].theta *= 1 + i / r->n_ranks + 2 * (i % r->n_ranks);
+            comm->network[i] = o->job->network;
+            comm->network[i].theta *= 1 + i / r->n_ranks + 2 * (i % r->n_ranks);
         }
     }
     rc = o->job->halo ? gr_adapt(&o->rows.layers, NULL, LANES, 0, &r->error)

@@ -24,21 +24,21 @@ struct seen {
 
 /* Passes, bits for what they send, and passes again. */
 struct adapting_job {
-    struct spread  spread;
-    int64_t        n;
-    int            adapts;      /* times */
-    int            flat_epochs; /* first ones, of which all elements are 1 */
-    int            halo;        /* rows of a halo and not a plan */
-    int            probes;
-    int32_t        starved_rank;
-    int            starves;    /* 1 + the allocation of it that fails when bits are decided on; 0: none */
-    int            has_failed; /* it did */
-    const char    *odd[2];     /* option that the last rank has otherwise */
-    struct gr_pace pace;       /* gamma not 0: in place of what is measured, theta times 1 + sender + 2 receivers */
-    struct seen    seen[RANKS_MOST][LANES];
-    int64_t        sent;  /* bytes of messages in the last epoch, without frames */
-    int64_t        grown; /* allocations in an epoch after bits were decided on */
-    double         off;   /* of the last forward pass of layer 0 from the exact one, by its length */
+    struct spread     spread;
+    int64_t           n;
+    int               adapts;      /* times */
+    int               flat_epochs; /* first ones, of which all elements are 1 */
+    int               halo;        /* rows of a halo and not a plan */
+    int               probes;
+    int32_t           starved_rank;
+    int               starves;    /* 1 + the allocation of it that fails when bits are decided on; 0: none */
+    int               has_failed; /* it did */
+    const char       *odd[2];     /* option that the last rank has otherwise */
+    struct gr_network network;    /* gamma not 0: in place of what is measured, theta times 1 + sender + 2 receivers */
+    struct seen       seen[RANKS_MOST][LANES];
+    int64_t           sent;  /* bytes of messages in the last epoch, without frames */
+    int64_t           grown; /* allocations in an epoch after bits were decided on */
+    double            off;   /* of the last forward pass of layer 0 from the exact one, by its length */
 };
 
 /** Run it. Returns NULL, or what is wrong: the words of the ranks, if all say the same, with *rc. */

@@ -260,9 +260,9 @@ def test_adaptive_bits():
     ok(most / 2 < report.get("halo_bytes_per_epoch", 0) <= most * 7 // 10, "labels count for the limit of bytes",
        result.stderr, report.get("halo_bytes_per_epoch"), most)
     refused("bytes that are too few for rows and labels", launch(*labels, "halo.bytes_limit=9"), 2,
-            "9 bytes are wanted", "of rows whose bits are fixed")
+            "at most 9 bytes are allowed", "of rows whose bits are fixed")
     result = launch(*labels, "halo.bits=2", "halo.bits_backward=adaptive", "halo.bytes_limit=9")
-    refused("labels do not count where rows that go forward have fixed bits", result, 2, "9 bytes are wanted")
+    refused("labels do not count where rows that go forward have fixed bits", result, 2, "at most 9 bytes are allowed")
     ok("are fixed" not in result.stderr, "and are not spoken of", result.stderr)
     result = launch(*adaptive, "halo.async=yes")
     ok(result.returncode == 0, "ranks time their messages", result.stderr)

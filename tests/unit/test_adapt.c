@@ -244,7 +244,7 @@ static void few_init(struct few *f, const struct adapting_job *job, double lambd
     const int all[2][FEW] = { { 2, 2, 2, 2, 2, 2, 2, 2 }, { 8, 8, 8, 8, 8, 8, 8, 8 } };
     double    variance[2], seconds[2];
 
-    *f = (struct few){ .gamma = job->pace.gamma };
+    *f = (struct few){ .gamma = job->network.gamma };
     for (int lane = 0; lane < LANES; lane++) {
         double said = 0;
 
@@ -263,7 +263,7 @@ static void few_init(struct few *f, const struct adapting_job *job, double lambd
         }
         for (int p = 0; p < 2; p++) f->variance[2 * lane + p] /= said;
     }
-    for (int p = 0; p < 2; p++) f->theta[p] = job->pace.theta * (1 + p + 2 * (1 - p));
+    for (int p = 0; p < 2; p++) f->theta[p] = job->network.theta * (1 + p + 2 * (1 - p));
     for (int i = 0; i < 2; i++) terms(f, all[i], &variance[i], &seconds[i]);
     f->price[0] = lambda / (variance[0] - variance[1]);
     f->price[1] = (1 - lambda) / (seconds[1] - seconds[0]);
@@ -281,7 +281,7 @@ static void few_job_init(struct adapting_job *job, const char *const *settings)
     job->spread.graph = &rows;
     job->spread.owner = owner;
     job->spread.partition = "given";
-    job->pace = (struct gr_pace){ 1e-5, 1e-6 };
+    job->network = (struct gr_network){ 1e-5, 1e-6 };
 }
 
 static void test_balance(const char *lambda)
@@ -455,27 +455,27 @@ static int32_t slow_send(void *self, int32_t to, int32_t tag, const void *data, 
 
 static int32_t measure(struct rank *r)
 {
-    struct gr_pace(*found)[5][5] = r->all->arg;
+    struct gr_network(*found)[5][5] = r->all->arg;
     int32_t rc;
 
     if (r->rank == 1) r->transport.send = slow_send;
     rc = gr_comm_create(r->context, &r->transport, 20, &r->comm, &r->error);
-    if (rc == GRAFT_OK) rc = gr_comm_pace(r->comm, &r->error);
-    if (rc == GRAFT_OK) rc = gr_comm_pace(r->comm, &r->error); /* it is there */
+    if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error); /* it is there */
     if (rc == GRAFT_OK && r->rank == 0)
-        memcpy(*found, r->comm->pace, (size_t)(r->n_ranks * r->n_ranks) * sizeof(struct gr_pace));
+        memcpy(*found, r->comm->network, (size_t)(r->n_ranks * r->n_ranks) * sizeof(struct gr_network));
     return rc;
 }
 
 static void test_pace(int32_t n_ranks)
 {
-    static struct ranks   ranks;
-    static struct gr_pace found[5][5];
-    const struct gr_pace *pace = &found[0][0], *slow = pace + n_ranks + 2;
+    static struct ranks      ranks;
+    static struct gr_network found[5][5];
+    const struct gr_network *pace = &found[0][0], *slow = pace + n_ranks + 2;
     /* Of the way there and back, which count as half each, one is slow; a machine with other work makes it slower. */
-    const double          gamma = SLOW_MICROSECONDS * 1e-6 / 2;
-    const char           *left;
-    int                   failed = 0, odd = 0;
+    const double             gamma = SLOW_MICROSECONDS * 1e-6 / 2;
+    const char              *left;
+    int                      failed = 0, odd = 0;
 
     memset(found, 0, sizeof found);
     ranks_init(&ranks, n_ranks, 20, measure, found);
