@@ -41,14 +41,14 @@ typedef struct graft_span {
 } graft_span;
 
 /** The memory of a trainer for one purpose. */
-typedef struct graft_ledger_item {
+typedef struct graft_memory_item {
     uint32_t    size;
     uint32_t    reserved;
     const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients" or
                             "messages"; static */
     const char *help;  /**< one line of description; static */
     int64_t     bytes; /**< in addition to the arrays of the data set */
-} graft_ledger_item;
+} graft_memory_item;
 
 /** Messages of a trainer over ranks, received by one rank or by all. Rows are those of one aggregation in one direction
  *  over all vertices; a step may exchange fewer (row_masks), and its bytes count those. */
@@ -64,9 +64,9 @@ typedef struct graft_traffic {
     double   wait_seconds;         /**< seconds since create() in which this rank only waited for rows */
     double   exchange_seconds;     /**< seconds since create() from the first send to the last receive of exchanges */
     double   overlap_fraction;     /**< 1 - wait_seconds / exchange_seconds; 0 before the first exchange */
-    int64_t  stale_epochs_max; /**< the largest staleness of rows used by a step since create(), in epochs; the same on
+    int64_t  staleness_max; /**< the largest staleness of rows used by a step since create(), in epochs; the same on
                                     all ranks; 0 without halo.staleness */
-    int64_t  epochs_waited;    /**< synchronous steps since create() with halo.staleness; the same on all ranks */
+    int64_t  epochs_synchronous; /**< synchronous steps since create() with halo.staleness; the same on all ranks */
 } graft_traffic;
 
 /** What one layer exchanged in the last step, in one direction. */
@@ -82,17 +82,17 @@ typedef struct graft_traffic_item {
     int64_t  bytes_sent;
     int64_t  messages; /**< received */
     int64_t  messages_sent;
-    int64_t  looked_at;        /**< quantized rows that the calling rank sent since create() and that option
+    int64_t  sampled_rows;    /**< quantized rows that the calling rank sent since create() and that option
                              "halo.error_statistics" sampled. This and the following fields are 0 for other ranks */
-    double   nmse;             /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
-    double   expected;         /**< the theoretical expectation of nmse; see graft_codec_error */
-    int64_t  rows_by_bits[6];  /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
-    int32_t  code;             /**< GRAFT_CODEC_... of rows in 8 bits or fewer in the last step that sent such, or 0 */
-    int32_t  rounding;         /**< GRAFT_ROUND_... of these rows */
-    int64_t  stale_epochs;     /**< staleness of the rows that the last step used, in epochs; 0 without
+    double   nmse;            /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
+    double   expected;        /**< the theoretical expectation of nmse; see graft_codec_error */
+    int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
+    int32_t  code;            /**< GRAFT_CODEC_... of rows in 8 bits or fewer in the last step that sent such, or 0 */
+    int32_t  rounding;        /**< GRAFT_ROUND_... of these rows */
+    int64_t  staleness;       /**< staleness of the rows that the last step used, in epochs; 0 without
                                     halo.staleness */
-    int64_t  stale_epochs_max; /**< the largest since create() */
-    double   expected_share;   /**< the expected relative error of a step with the current adaptive bits, weighted, over
+    int64_t  staleness_max;   /**< the largest since create() */
+    double   expected_error;  /**< the expected relative error of a step with the current adaptive bits, weighted, over
                                     the rows of all ranks, as halo.budget=error limits it; else 0 */
 } graft_traffic_item;
 
@@ -101,15 +101,16 @@ typedef struct graft_traffic_pair {
     uint32_t size;
     int32_t  peer; /**< the receiving rank */
     int32_t  layer;
-    int32_t  pass;      /**< as in graft_traffic_item */
-    int64_t  rows;      /**< in the last step */
-    int64_t  bytes;     /**< of these rows with their parameters, without frames */
-    int64_t  rows_raw;  /**< of these rows, those that were also sent unquantized, because a row of their message has
+    int32_t  pass;     /**< as in graft_traffic_item */
+    int64_t  rows;     /**< in the last step */
+    int64_t  bytes;    /**< of these rows with their parameters, without frames */
+    int64_t  rows_raw; /**< of these rows, those that were also sent unquantized, because a row of their message has
                              no code (see halo.nonfinite); their bytes count only in bytes_raw */
-    int64_t  looked_at; /**< sampled quantized rows since create(); this, nmse and expected as in graft_traffic_item */
-    double   nmse;
-    double   expected;
-    int64_t  bytes_raw; /**< in the last step */
+    int64_t
+           sampled_rows; /**< sampled quantized rows since create(); this, nmse and expected as in graft_traffic_item */
+    double nmse;
+    double expected;
+    int64_t bytes_raw; /**< in the last step */
 } graft_traffic_pair;
 
 GRAFT_EXTERN_C_END

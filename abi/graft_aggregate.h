@@ -32,9 +32,11 @@ enum {
     GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< use the transpose of A, for the backward pass */
     GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= result, with the first operation of the semiring */
     GRAFT_AGGREGATE_EXACT = 4u,      /**< send rows unquantized whatever option "halo.codec" says; implies APART */
-    GRAFT_AGGREGATE_APART = 8u, /**< not a training step of its layer: it uses current rows, all with the same number of
+    GRAFT_AGGREGATE_STATELESS =
+        8u, /**< not a training step of its layer: it uses current rows, all with the same number of
                                      bits, and neither reads nor changes stored rows */
-    GRAFT_AGGREGATE_WAIT = 16u  /**< a training step that uses current rows whatever option "halo.staleness" says */
+    GRAFT_AGGREGATE_SYNCHRONOUS =
+        16u /**< a training step that uses current rows whatever option "halo.staleness" says */
 };
 
 /** One pass; see begin(). The fields before `threads` are the same on all ranks: frames carry them, and a difference
@@ -77,12 +79,12 @@ typedef struct graft_plan_info {
     int64_t  bytes_sent;        /**< of rows in all passes, with parameters, without frames */
     int64_t  bytes_raw;         /**< in addition, of rows that were also sent unquantized, because a row of their
                                      message has no code (see "halo.nonfinite") */
-    int64_t  looked_at;         /**< quantized rows that option "halo.error_statistics" sampled */
+    int64_t  sampled_rows;      /**< quantized rows that option "halo.error_statistics" sampled */
     double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */
     double   expected;          /**< the theoretical expectation of nmse; see graft_codec_error */
-    double   expected_share;    /**< the largest expected relative error of all layers and directions with the current
+    double   expected_error;    /**< the largest expected relative error of all layers and directions with the current
                                      adaptive bits, as halo.budget=error limits it; else 0 */
-    int64_t  stale_epochs_max;  /**< the largest staleness of rows that a pass used, in epochs */
+    int64_t  staleness_max;     /**< the largest staleness of rows that a pass used, in epochs */
 } graft_plan_info;
 
 typedef struct graft_aggregate {
@@ -118,12 +120,12 @@ typedef struct graft_aggregate {
      *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits. A pass is the
      *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
      *  has the same width and semiring, this step uses the rows which that one sent; otherwise, or with
-     *  GRAFT_AGGREGATE_WAIT, it is synchronous and uses current rows. With option "halo.smoothing" = s stale rows are
-     *  s times the rows used by the previous step plus 1 - s times the rows that it sent, unless it was synchronous. A
-     *  second pass of an epoch sends nothing, and uses the rows of the first. All of this depends only on the arguments
-     *  of passes, not on when messages arrive. Passes that are not training steps, as in an evaluation, are
-     *  GRAFT_AGGREGATE_APART. A quantized row without a code ends in ERR_PEER whatever option "halo.nonfinite" says.
-     *  Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
+     *  GRAFT_AGGREGATE_SYNCHRONOUS, it is synchronous and uses current rows. With option "halo.smoothing" = s stale
+     *  rows are s times the rows used by the previous step plus 1 - s times the rows that it sent, unless it was
+     *  synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this depends only
+     *  on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in an
+     *  evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
+     *  "halo.nonfinite" says. Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
      *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond those

@@ -80,10 +80,10 @@ typedef struct graft_epoch {
     int32_t best;      /**< 1 if this is the best validation so far; its weights are stored */
     double  train_accuracy, validation_accuracy, test_accuracy;
     double  validation_loss;
-    double  drift;  /**< with halo.staleness, the relative change |new - old| / |new| of the rows received during this
+    double  drift; /**< with halo.staleness, the relative change |new - old| / |new| of the rows received during this
                            step, over all layers and ranks, which halo.drift_limit limits; 0 without earlier rows. The
                            same on all ranks */
-    int32_t waited; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
+    int32_t synchronous; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
     int32_t reserved;
 } graft_epoch;
 
@@ -188,7 +188,7 @@ typedef struct graft_train {
      * kernels and dense modules prepare at their first run is not included: for a dense module of Graft at most 16 MB,
      * with bf16 about 2 MB more for each thread and the working memory of its library.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
-    int32_t (*ledger_item)(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error);
+    int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
 
     /** Report the messages that rank `rank` receives, or with -1 all ranks.
      * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */

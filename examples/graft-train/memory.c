@@ -24,16 +24,16 @@ static int64_t dataset_bytes(const graft_dataset *d)
            (d->targets != NULL ? n * d->n_classes : 0) + (d->split != NULL ? n : 0);
 }
 
-static int next_item(const struct run *run, int32_t index, graft_ledger_item *item)
+static int next_item(const struct run *run, int32_t index, graft_memory_item *item)
 {
-    *item = GRAFT_INIT(graft_ledger_item);
-    return run->library.train->ledger_item(run->trainer, index, item, NULL) == GRAFT_OK;
+    *item = GRAFT_INIT(graft_memory_item);
+    return run->library.train->memory_item(run->trainer, index, item, NULL) == GRAFT_OK;
 }
 
 int64_t memory_reported(const struct run *run)
 {
     int64_t           bytes = dataset_bytes(run->dataset);
-    graft_ledger_item item;
+    graft_memory_item item;
 
     for (int32_t i = 0; next_item(run, i, &item); i++) bytes += item.bytes;
     return bytes;
@@ -48,7 +48,7 @@ int64_t memory_peak(void)
 
 void memory_print(const struct run *run)
 {
-    graft_ledger_item item;
+    graft_memory_item item;
 
     printf("\n%-12s  %10s\n", "memory", "MB");
     printf("%-12s  %10.1f  as read from files\n", "data set", (double)dataset_bytes(run->dataset) * 1e-6);
@@ -59,13 +59,13 @@ void memory_print(const struct run *run)
 
 json_t *memory_json(const struct run *run)
 {
-    json_t           *ledger = json_object();
-    graft_ledger_item item;
-    int               bad = json_object_set_new(ledger, "data set", json_integer(dataset_bytes(run->dataset))) != 0;
+    json_t           *memory = json_object();
+    graft_memory_item item;
+    int               bad = json_object_set_new(memory, "data set", json_integer(dataset_bytes(run->dataset))) != 0;
 
     for (int32_t i = 0; next_item(run, i, &item) && !bad; i++)
-        bad = json_object_set_new(ledger, item.name, json_integer(item.bytes)) != 0;
-    if (!bad) return ledger;
-    json_decref(ledger);
+        bad = json_object_set_new(memory, item.name, json_integer(item.bytes)) != 0;
+    if (!bad) return memory;
+    json_decref(memory);
     return NULL;
 }

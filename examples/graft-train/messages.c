@@ -16,12 +16,12 @@ struct quantization {
 
 static void add_pair(struct quantization *sum, int from, const graft_traffic_pair *pair)
 {
-    if (pair->looked_at == 0) return;
-    sum->sampled += (double)pair->looked_at;
+    if (pair->sampled_rows == 0) return;
+    sum->sampled += (double)pair->sampled_rows;
     sum->nmse += pair->nmse;
     sum->expected += pair->expected;
-    if (pair->nmse / (double)pair->looked_at < sum->worst) return;
-    sum->worst = pair->nmse / (double)pair->looked_at;
+    if (pair->nmse / (double)pair->sampled_rows < sum->worst) return;
+    sum->worst = pair->nmse / (double)pair->sampled_rows;
     sum->worst_from = from;
     sum->worst_to = pair->peer;
 }
@@ -68,8 +68,8 @@ static void add_item(json_t *layer, const struct run *run, int32_t index, const 
     json_add(layer, pass_name(item->pass), json_integer(item->bytes), bad);
     add_of_pass(layer, "messages", item, json_integer(item->messages), bad);
     add_of_pass(layer, "rows", item, json_integer(item->rows), bad);
-    add_of_pass(layer, "staleness", item, json_integer(item->stale_epochs), bad);
-    if (item->expected_share > 0) add_of_pass(layer, "expected_share", item, json_number(item->expected_share), bad);
+    add_of_pass(layer, "staleness", item, json_integer(item->staleness), bad);
+    if (item->expected_error > 0) add_of_pass(layer, "expected_error", item, json_number(item->expected_error), bad);
     if (error.sampled == 0) return;
     add_of_pass(layer, "nmse", item, json_number(error.nmse / error.sampled), bad);
     add_of_pass(layer, "nmse_expected", item, json_number(error.expected / error.sampled), bad);
@@ -107,10 +107,10 @@ static json_t *build_pair(int from, const graft_traffic_pair *pair, int *bad)
     json_add(entry, "bytes", json_integer(pair->bytes), bad);
     json_add(entry, "rows_raw", json_integer(pair->rows_raw), bad);
     json_add(entry, "bytes_raw", json_integer(pair->bytes_raw), bad);
-    json_add(entry, "sampled_rows", json_integer(pair->looked_at), bad);
-    if (pair->looked_at == 0) return entry;
-    json_add(entry, "nmse", json_number(pair->nmse / (double)pair->looked_at), bad);
-    json_add(entry, "nmse_expected", json_number(pair->expected / (double)pair->looked_at), bad);
+    json_add(entry, "sampled_rows", json_integer(pair->sampled_rows), bad);
+    if (pair->sampled_rows == 0) return entry;
+    json_add(entry, "nmse", json_number(pair->nmse / (double)pair->sampled_rows), bad);
+    json_add(entry, "nmse_expected", json_number(pair->expected / (double)pair->sampled_rows), bad);
     return entry;
 }
 
@@ -200,8 +200,8 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "halo_bytes_by_layer", build_layers(run), bad);
     json_add(report, "halo_by_pair", build_pairs(run), bad);
     json_add(report, "bits_histogram", build_histogram(run), bad);
-    json_add(report, "staleness_max", json_integer(traffic.stale_epochs_max), bad);
-    json_add(report, "epochs_synchronous", json_integer(traffic.epochs_waited), bad);
+    json_add(report, "staleness_max", json_integer(traffic.staleness_max), bad);
+    json_add(report, "epochs_synchronous", json_integer(traffic.epochs_synchronous), bad);
     json_add(report, "wait_seconds", json_number(run->ranks.reports[0].waited), bad);
     json_add(report, "wait_seconds_by_rank", build_waits(run), bad);
     json_add(report, "overlap_fraction", json_number(traffic.overlap_fraction), bad);
@@ -225,10 +225,10 @@ struct columns {
 
 static struct columns columns_of(const struct run *run, const graft_traffic *traffic)
 {
-    struct columns columns = { .stale = traffic->stale_epochs_max > 0, .error = quantization_of(run, -1).sampled > 0 };
+    struct columns     columns = { .stale = traffic->staleness_max > 0, .error = quantization_of(run, -1).sampled > 0 };
     graft_traffic_item item;
 
-    for (int32_t i = 0; next_item(run, i, &item); i++) columns.share |= item.expected_share > 0;
+    for (int32_t i = 0; next_item(run, i, &item); i++) columns.share |= item.expected_error > 0;
     return columns;
 }
 
@@ -240,8 +240,8 @@ static void print_item(const struct run *run, int32_t index, const graft_traffic
     for (int b = 0; b < 6; b++) bits += (double)item->rows_by_bits[b] * (1 << b);
     printf("  %-2d %-8s %10" PRId64 " %9.3f %5.3g", item->layer, pass_name(item->pass), item->rows,
            (double)item->bytes * 1e-6, item->rows > 0 ? bits / (double)item->rows : 0);
-    if (columns.stale) printf(" %5" PRId64, item->stale_epochs);
-    if (columns.share) printf(" %9.3g", item->expected_share);
+    if (columns.stale) printf(" %5" PRId64, item->staleness);
+    if (columns.share) printf(" %9.3g", item->expected_error);
     if (error.sampled > 0)
         printf(" %9.3g  %9.3g %-13s  %9.3g from %d to %d", error.nmse / error.sampled, error.expected / error.sampled,
                expected_name(item), error.worst, error.worst_from, error.worst_to);
@@ -306,6 +306,6 @@ void messages_print(const struct run *run)
     print_layers(run, columns_of(run, &traffic));
     print_histogram(run);
     print_raw(run);
-    if (traffic.epochs_waited > 0)
-        printf("  %" PRId64 " of %" PRId64 " epochs were synchronous\n", traffic.epochs_waited, run->n_history);
+    if (traffic.epochs_synchronous > 0)
+        printf("  %" PRId64 " of %" PRId64 " epochs were synchronous\n", traffic.epochs_synchronous, run->n_history);
 }

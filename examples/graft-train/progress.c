@@ -55,7 +55,7 @@ static void print_plain(const graft_epoch *epoch)
            number(train, epoch->evaluated ? epoch->train_accuracy : none, 4),
            number(validation, epoch->evaluated ? epoch->validation_accuracy : none, 4),
            number(test, epoch->evaluated ? epoch->test_accuracy : none, 4), epoch->seconds, drift,
-           epoch->waited ? "  synchronous" : "", epoch->best ? "  best" : "");
+           epoch->synchronous ? "  synchronous" : "", epoch->best ? "  best" : "");
     fflush(stdout);
 }
 

@@ -305,7 +305,7 @@ static int32_t add_pairs(const struct ranks *ranks, const struct library *librar
 
         *pair = GRAFT_INIT(graft_traffic_pair);
         rc = library->train->traffic_pair(trainer, q, index, pair, NULL);
-        if (rc == GRAFT_OK && (pair->rows > 0 || pair->looked_at > 0)) mine->n_pairs++;
+        if (rc == GRAFT_OK && (pair->rows > 0 || pair->sampled_rows > 0)) mine->n_pairs++;
     }
     return rc;
 }

@@ -337,7 +337,7 @@ static int32_t publish_widths(struct adapting *a, graft_error *error)
         const struct gr_row_bits_flow mine = next_flow(layer);
 
         GR_TRY(gr_comm_allgather(a->comm, &mine, sizeof mine, layer->bits.flow, error));
-        layer->bits.expected_share = a->sums[l];
+        layer->bits.expected_error = a->sums[l];
         layer->bits.has_next = layer->bits.is_assigned = 1;
         layer->bits.is_counting = 0;
     }

@@ -141,13 +141,13 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
     return gr_call_end(&call, rc);
 }
 
-static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error)
+static int32_t train_memory_item(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error)
 {
     struct gr_call    call;
-    graft_ledger_item ours = { .size = sizeof ours };
-    int32_t           rc = begin(&call, trainer, GRAFT_TRAIN_ID " ledger_item", error);
+    graft_memory_item ours = { .size = sizeof ours };
+    int32_t           rc = begin(&call, trainer, GRAFT_TRAIN_ID " memory_item", error);
 
-    if (rc == GRAFT_OK) rc = gr_trainer_ledger_item(trainer, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_memory_item(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
     return gr_call_end(&call, rc);
 }
@@ -209,7 +209,7 @@ const graft_train gr_interface_train = {
     .explain = train_explain,
     .destroy = train_destroy,
     .span = train_span,
-    .ledger_item = train_ledger_item,
+    .memory_item = train_memory_item,
     .traffic = train_traffic,
     .traffic_item = train_traffic_item,
     .traffic_pair = train_traffic_pair,

@@ -208,7 +208,7 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
     if (sent->raw > 0 || m->format.measuring == GR_MEASURE_NONE) return;
     for (int64_t row = start[q]; row < start[q + 1]; row++) {
         if (m->row_error[2 * row] < 0) continue;
-        sent->looked_at++;
+        sent->sampled_rows++;
         sent->nmse += (double)m->row_error[2 * row];
         sent->expected += (double)m->row_error[2 * row + 1];
     }
@@ -232,7 +232,7 @@ void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *se
     sum->bytes += sent->bytes;
     sum->raw += sent->raw;
     sum->raw_bytes += sent->raw_bytes;
-    sum->looked_at += sent->looked_at;
+    sum->sampled_rows += sent->sampled_rows;
     sum->nmse += sent->nmse;
     sum->expected += sent->expected;
 }

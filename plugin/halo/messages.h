@@ -52,7 +52,7 @@ struct gr_exchange_args {
 struct gr_send_stats {
     int64_t rows, bytes;    /* without the frames of messages */
     int64_t raw, raw_bytes; /* of these rows, those sent again as they are, since one of their message fits no code */
-    int64_t looked_at;      /* rows whose error was measured, and the sums of: */
+    int64_t sampled_rows;   /* rows whose error was measured, and the sums of: */
     double  nmse, expected;
 };
 

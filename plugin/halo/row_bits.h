@@ -26,7 +26,7 @@ struct gr_row_bits {
     int64_t                  exchanges;             /* exchanges in that epoch */
     int                      is_assigned;           /* widths were assigned, and: */
     struct gr_row_bits_flow *flow;                  /* [n_ranks] of an exchange */
-    double                   expected_share; /* quantization error expected, of the sum of weight |x|^2 of all ranks */
+    double                   expected_error; /* quantization error expected, of the sum of weight |x|^2 of all ranks */
 };
 
 /** Not collective. gr_row_bits_fini() is due always. \return OK; ERR_NOMEM. */

@@ -212,8 +212,8 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                         .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
                                                  (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0) |
                                                  (exact ? GRAFT_AGGREGATE_EXACT : 0) |
-                                                 (apart ? GRAFT_AGGREGATE_APART : 0) |
-                                                 (p->waits ? GRAFT_AGGREGATE_WAIT : 0),
+                                                 (apart ? GRAFT_AGGREGATE_STATELESS : 0) |
+                                                 (p->waits ? GRAFT_AGGREGATE_SYNCHRONOUS : 0),
                                         .layer = run->layer,
                                         .epoch = run->epoch,
                                         .threads = run->threads,

@@ -150,10 +150,10 @@ int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic 
     for (int32_t i = 0; i < slots_of(p); i++) {
         const struct gr_halo_layer *layer = layer_of(p, i);
 
-        if (layer != NULL && layer->history.oldest > traffic->stale_epochs_max)
-            traffic->stale_epochs_max = layer->history.oldest;
+        if (layer != NULL && layer->history.oldest > traffic->staleness_max)
+            traffic->staleness_max = layer->history.oldest;
     }
-    traffic->epochs_waited = p->waited;
+    traffic->epochs_synchronous = p->waited;
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:
@@ -206,13 +206,13 @@ int32_t gr_traffic_item(const struct gr_partition *p, int32_t rank, int32_t inde
     add_sent(p, index, rank, item);
     if (index == 0) add_sent(p, slots_of(p), rank, item);
     for (int32_t q = 0; q < p->comm->n_ranks && rank == p->comm->rank; q++) {
-        item->looked_at += pairs[q].looked_at;
+        item->sampled_rows += pairs[q].sampled_rows;
         item->nmse += pairs[q].nmse;
         item->expected += pairs[q].expected;
     }
-    item->expected_share = layer != NULL ? layer->bits.expected_share : 0;
-    item->stale_epochs = layer != NULL ? layer->history.age : 0;
-    item->stale_epochs_max = layer != NULL ? layer->history.oldest : 0;
+    item->expected_error = layer != NULL ? layer->bits.expected_error : 0;
+    item->staleness = layer != NULL ? layer->history.age : 0;
+    item->staleness_max = layer != NULL ? layer->history.oldest : 0;
 done:
     return rc;
 }
@@ -234,7 +234,7 @@ int32_t gr_traffic_pair(const struct gr_partition *p, int32_t peer, int32_t inde
     pair->bytes = sent->bytes;
     pair->rows_raw = sent->raw;
     pair->bytes_raw = sent->raw_bytes;
-    pair->looked_at = sent->looked_at;
+    pair->sampled_rows = sent->sampled_rows;
     pair->nmse = sent->nmse;
     pair->expected = sent->expected;
 done:

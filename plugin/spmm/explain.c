@@ -22,8 +22,8 @@ static void add_layers(graft_plan_info *info, const struct gr_halo_layers *layer
     for (int32_t i = 0; layers->layer != NULL && i < GR_DIRECTIONS * layers->n_layers; i++) {
         const struct gr_halo_layer *layer = &layers->layer[i];
 
-        if (layer->bits.expected_share > info->expected_share) info->expected_share = layer->bits.expected_share;
-        if (layer->history.oldest > info->stale_epochs_max) info->stale_epochs_max = layer->history.oldest;
+        if (layer->bits.expected_error > info->expected_error) info->expected_error = layer->bits.expected_error;
+        if (layer->history.oldest > info->staleness_max) info->staleness_max = layer->history.oldest;
     }
 }
 
@@ -41,7 +41,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     info->passes = plan->passes;
     info->bytes_sent = plan->sent.bytes;
     info->bytes_raw = plan->sent.raw_bytes;
-    info->looked_at = plan->sent.looked_at;
+    info->sampled_rows = plan->sent.sampled_rows;
     info->nmse = plan->sent.nmse;
     info->expected = plan->sent.expected;
     add_layers(info, &plan->layers);
@@ -66,13 +66,13 @@ static void sent_lines(struct gr_text *text, const graft_plan_info *i)
     if (i->bytes_raw > 0)
         gr_text_add(text, ", and %.3f MB raw in addition, in messages with a row that fits no code",
                     (double)i->bytes_raw * 1e-6);
-    if (i->looked_at > 0)
+    if (i->sampled_rows > 0)
         gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld sampled rows",
-                    i->nmse / (double)i->looked_at, i->expected / (double)i->looked_at, (long long)i->looked_at);
-    if (i->expected_share > 0)
-        gr_text_add(text, "; expected relative error of adaptive widths at most %.3g", i->expected_share);
-    if (i->stale_epochs_max > 0)
-        gr_text_add(text, "; rows were at most %lld epochs stale", (long long)i->stale_epochs_max);
+                    i->nmse / (double)i->sampled_rows, i->expected / (double)i->sampled_rows,
+                    (long long)i->sampled_rows);
+    if (i->expected_error > 0)
+        gr_text_add(text, "; expected relative error of adaptive widths at most %.3g", i->expected_error);
+    if (i->staleness_max > 0) gr_text_add(text, "; rows were at most %lld epochs stale", (long long)i->staleness_max);
     gr_text_add(text, "\n");
 }
 

@@ -27,7 +27,7 @@ static enum gr_direction direction_of(const graft_aggregate_args *a)
 /* Whether the product is no step of its layer. */
 static int is_apart(const graft_aggregate_args *a)
 {
-    return (a->flags & (GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_EXACT)) != 0;
+    return (a->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
 
 /* Whether a step is one of a layer that the plan has, and a sum if it is to use stale rows. */
@@ -45,7 +45,7 @@ static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "halo.async is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
-            "be that of neither. Set halo.async=no, or flag GRAFT_AGGREGATE_APART",
+            "be that of neither. Set halo.async=no, or flag GRAFT_AGGREGATE_STATELESS",
             a->semiring);
     return GRAFT_OK;
 }
@@ -56,7 +56,7 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
     const enum gr_direction direction = direction_of(a);
 
     if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT |
-                     GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_WAIT))
+                     GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_SYNCHRONOUS))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
     if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
@@ -155,7 +155,7 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
     p->exchange.messages = &plan->messages;
     p->exchange.layer = is_apart(args) ? NULL : gr_halo_layers_find(&plan->layers, args->layer, direction);
     p->exchange.smoothing = plan->layers.smoothing;
-    p->exchange.waits = (args->flags & GRAFT_AGGREGATE_WAIT) != 0;
+    p->exchange.waits = (args->flags & GRAFT_AGGREGATE_SYNCHRONOUS) != 0;
 }
 
 static int32_t reserve_product(graft_plan *plan, graft_error *error)

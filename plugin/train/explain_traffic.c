@@ -132,7 +132,7 @@ static graft_traffic_item item_of(const graft_trainer *t, int32_t index)
 
     gr_trainer_traffic_item(t, -1, index, &all, NULL);
     gr_trainer_traffic_item(t, t->over->comm->rank, index, &own, NULL);
-    all.looked_at = own.looked_at;
+    all.sampled_rows = own.sampled_rows;
     all.nmse = own.nmse;
     all.expected = own.expected;
     return all;
@@ -147,8 +147,8 @@ static graft_traffic_pair worst_of(const graft_trainer *t, int32_t index)
         graft_traffic_pair pair = { .size = sizeof pair };
 
         gr_trainer_traffic_pair(t, q, index, &pair, NULL);
-        if (pair.looked_at > 0 &&
-            (worst.peer < 0 || pair.nmse * (double)worst.looked_at > worst.nmse * (double)pair.looked_at))
+        if (pair.sampled_rows > 0 &&
+            (worst.peer < 0 || pair.nmse * (double)worst.sampled_rows > worst.nmse * (double)pair.sampled_rows))
             worst = pair;
     }
     return worst;
@@ -158,13 +158,13 @@ static void loss_columns(const graft_trainer *t, int32_t index, const graft_traf
 {
     const graft_traffic_pair worst = worst_of(t, index);
 
-    if (item->looked_at == 0) {
+    if (item->sampled_rows == 0) {
         gr_text_add(text, " %8s %8s %-10s %16s", "-", "-", "-", "-");
         return;
     }
-    gr_text_add(text, " %8.2g %8.2g %-10s %8.2g to %4d", item->nmse / (double)item->looked_at,
-                item->expected / (double)item->looked_at, code_name(item->code, item->rounding),
-                worst.nmse / (double)worst.looked_at, worst.peer);
+    gr_text_add(text, " %8.2g %8.2g %-10s %8.2g to %4d", item->nmse / (double)item->sampled_rows,
+                item->expected / (double)item->sampled_rows, code_name(item->code, item->rounding),
+                worst.nmse / (double)worst.sampled_rows, worst.peer);
 }
 
 /* Columns of bits that some row has; whether something was lost, or late, and bits were decided on. */
@@ -180,8 +180,8 @@ static struct columns columns_of(const graft_trainer *t)
         const graft_traffic_item item = item_of(t, i);
 
         for (int b = 0; b < GR_BITS; b++) columns.bits[b] |= item.rows_by_bits[b] > 0;
-        columns.lost |= item.looked_at > 0;
-        columns.shares |= item.expected_share > 0;
+        columns.lost |= item.sampled_rows > 0;
+        columns.shares |= item.expected_error > 0;
     }
     return columns;
 }
@@ -218,8 +218,8 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
         for (int b = GR_BITS - 1; b >= 0; b--)
             if (c.bits[b]) gr_text_add(text, " %10lld", (long long)item.rows_by_bits[b]);
         gr_text_add(text, " %10.3f", (double)item.bytes * 1e-6);
-        if (c.late) gr_text_add(text, " %5lld %5lld", (long long)item.stale_epochs, (long long)item.stale_epochs_max);
-        if (c.shares) gr_text_add(text, " %8.2g", item.expected_share);
+        if (c.late) gr_text_add(text, " %5lld %5lld", (long long)item.staleness, (long long)item.staleness_max);
+        if (c.shares) gr_text_add(text, " %8.2g", item.expected_error);
         if (c.lost) loss_columns(t, i, &item, text);
         gr_text_add(text, "\n");
     }

@@ -60,7 +60,7 @@ int32_t gr_trainer_span(const graft_trainer *t, int64_t index, graft_span *span,
     return GRAFT_OK;
 }
 
-int32_t gr_trainer_ledger_item(const graft_trainer *t, int32_t index, graft_ledger_item *item, graft_error *error)
+int32_t gr_trainer_memory_item(const graft_trainer *t, int32_t index, graft_memory_item *item, graft_error *error)
 {
     if (index < 0 || index >= GR_USES)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no ledger item %d, there are %d", index, GR_USES);

@@ -153,7 +153,7 @@ int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *lab
                            graft_error *error);
 int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
-int32_t gr_trainer_ledger_item(const graft_trainer *trainer, int32_t index, graft_ledger_item *item,
+int32_t gr_trainer_memory_item(const graft_trainer *trainer, int32_t index, graft_memory_item *item,
                                graft_error *error);
 int32_t gr_trainer_span(const graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 int32_t gr_trainer_traffic(const graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);

@@ -362,7 +362,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     GR_TRY(train_step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;
     epoch->drift = t->partition.drift;
-    epoch->waited = t->partition.has_waited;
+    epoch->synchronous = t->partition.has_waited;
     epoch->evaluated = evaluation_is_due(t);
     if (epoch->evaluated) {
         GR_TRY(forward_all(t, error));

@@ -332,7 +332,7 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
     graft_metrics     metrics = GRAFT_INIT(graft_metrics);
     graft_state_item  item = GRAFT_INIT(graft_state_item);
     graft_span        span = GRAFT_INIT(graft_span);
-    graft_ledger_item use = GRAFT_INIT(graft_ledger_item);
+    graft_memory_item use = GRAFT_INIT(graft_memory_item);
     char              text[1024];
     int32_t           rc;
 
@@ -346,7 +346,7 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
     TRY(s->train->state_item(trainer, 0, &item, error));
     TRY(s->train->state_set(trainer, &item, error));
     TRY(s->train->explain(trainer, text, sizeof text, error));
-    TRY(s->train->ledger_item(trainer, 0, &use, error));
+    TRY(s->train->memory_item(trainer, 0, &use, error));
 done:
     return rc;
 }

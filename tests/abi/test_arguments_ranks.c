@@ -161,7 +161,7 @@ static void passes(graft_plan *plan, graft_plan *forward)
     BAD(GRAFT_ERR_ARG, a.size = 3);
     BAD(GRAFT_ERR_ARG, a.semiring = 0);
     BAD(GRAFT_ERR_ARG, a.semiring = 7);
-    BAD(GRAFT_OK, a.flags = GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_WAIT);
+    BAD(GRAFT_OK, a.flags = GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_SYNCHRONOUS);
     BAD(GRAFT_ERR_ARG, a.flags = 32);
     BAD(GRAFT_ERR_ARG, a.x = NULL);
     BAD(GRAFT_ERR_ARG, a.out = NULL);

@@ -187,7 +187,7 @@ static const char *trainer_calls(const void *arg)
     graft_trainer *trainer = NULL;
     char           text[32];
 
-    graft_ledger_item use = GRAFT_INIT(graft_ledger_item);
+    graft_memory_item use = GRAFT_INIT(graft_memory_item);
     graft_traffic     traffic = GRAFT_INIT(graft_traffic);
 
     graft_traffic_item layer = GRAFT_INIT(graft_traffic_item);
@@ -216,10 +216,10 @@ static const char *trainer_calls(const void *arg)
 #undef BAD
     REFUSED(GRAFT_ERR_ARG, s.train->span(NULL, 0, &span, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->span(trainer, 0, &span, &error)); /* made without profile */
-    REFUSED(GRAFT_ERR_ARG, s.train->ledger_item(NULL, 0, &use, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->ledger_item(trainer, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, -1, &use, &error));
-    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->ledger_item(trainer, 1000, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->memory_item(NULL, 0, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->memory_item(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->memory_item(trainer, -1, &use, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->memory_item(trainer, 1000, &use, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->traffic(NULL, 0, &traffic, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->traffic(trainer, 0, NULL, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->traffic(trainer, 0, &traffic, &error)); /* not over ranks */

@@ -451,12 +451,12 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
     return rc;
 }
 
-static int32_t train_ledger_item(graft_trainer *trainer, int32_t index, graft_ledger_item *item, graft_error *error)
+static int32_t train_memory_item(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error)
 {
-    const graft_ledger_item copy = item != NULL ? *item : (graft_ledger_item){ 0 };
+    const graft_memory_item copy = item != NULL ? *item : (graft_memory_item){ 0 };
     int32_t                 rc;
 
-    WATCHED("graft.train/1 ledger_item", error, train->ledger_item(trainer, index, item, error),
+    WATCHED("graft.train/1 memory_item", error, train->memory_item(trainer, index, item, error),
             watch_same(item, &copy, sizeof copy), 0);
     return rc;
 }
@@ -504,7 +504,7 @@ static const graft_train watched_train = {
     .explain = train_explain,
     .destroy = train_destroy,
     .span = train_span,
-    .ledger_item = train_ledger_item,
+    .memory_item = train_memory_item,
     .traffic = train_traffic,
     .traffic_item = train_traffic_item,
     .traffic_pair = train_traffic_pair,

@@ -193,7 +193,7 @@ static void note(struct rank *r, struct owned *o, int lane)
             s->vertex[i] = gr_interface_graph.owned(o->graph)[o->rows.links.place[i]];
     }
     memcpy(s->flow, l->bits.flow, (size_t)r->n_ranks * sizeof *l->bits.flow);
-    s->expected_share = l->bits.expected_share;
+    s->expected_error = l->bits.expected_error;
     s->info = GRAFT_INIT(graft_plan_info);
     if (!o->job->halo) gr_interface_aggregate.info(o->plan, r->rank, &s->info, NULL);
 }
@@ -436,8 +436,8 @@ double adapting_expected(const struct adapting_job *job, int32_t n_ranks)
 
     for (int lane = 0; lane < LANES; lane++)
         for (int32_t p = 0; p < n_ranks; p++) {
-            if (job->seen[p][lane].expected_share != job->seen[0][lane].expected_share) return (double)NAN;
-            worst = fmax(worst, job->seen[p][lane].expected_share);
+            if (job->seen[p][lane].expected_error != job->seen[0][lane].expected_error) return (double)NAN;
+            worst = fmax(worst, job->seen[p][lane].expected_error);
         }
     return worst;
 }

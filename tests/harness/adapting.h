@@ -18,7 +18,7 @@ struct seen {
     double                 *probed; /* [rows that came] their weights by unit vectors */
     int64_t                *vertex; /* [rows that went] of a halo, forward */
     struct gr_row_bits_flow flow[RANKS_MOST];
-    double                  expected_share;
+    double                  expected_error;
     graft_plan_info         info; /* of the plan */
 };
 

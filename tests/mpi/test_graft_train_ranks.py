@@ -249,7 +249,7 @@ def test_adaptive_bits():
         losses.append([epoch["loss"] for epoch in report["history"]])
     ok(len(losses[0]) == 12 and losses[0] == losses[1], "adaptive bits within a limit are the same in two runs",
        result.stderr, losses)
-    shares = [layer[key] for layer in report.get("halo_bytes_by_layer", []) for key in layer if "expected_share" in key]
+    shares = [layer[key] for layer in report.get("halo_bytes_by_layer", []) for key in layer if "expected_error" in key]
     ok(shares and all(0 < share <= 0.02 for share in shares) and " share " in result.stdout,
        "what they are expected to lose is within it, and told", result.stdout, shares)
     labels = [*adaptive, "label_rate=0.5", "reuse_input=no"]

@@ -117,7 +117,7 @@ static void test_error(const char *limit, const char *rounding)
     if (words == NULL) words = adapting_check(&job, 4, &bytes);
     if (words == NULL) lost = adapting_lost(&job, 4);
     if (words == NULL) expected = adapting_expected(&job, 4);
-    ok(job.seen[3][LANES - 1].info.expected_share == expected, "info of the plan says what is expected to be lost");
+    ok(job.seen[3][LANES - 1].info.expected_error == expected, "info of the plan says what is expected to be lost");
     ok(expected <= atof(limit) && expected > 0.8 * atof(limit) && fabs(lost / expected - 1) < 0.15,
        "of %s %.3g are expected to be lost, as all ranks know, and %.3g are", limit, expected, lost);
     ok(words == NULL && lost < 1.15 * atof(limit) && lost > 0.5 * atof(limit) && adapting_count(&job, 4, 2) > 0,

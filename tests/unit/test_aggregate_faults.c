@@ -233,7 +233,7 @@ CHANGE(other_async, 1, in->async = "yes")
 CHANGE(other_smoothing, 2, in->smoothing = "0.5")
 CHANGE(other_every, 1, in->every = "4")
 CHANGE(other_limit, 2, in->limit = "1e30")
-CHANGE(other_wait, 1, in->args.flags = GRAFT_AGGREGATE_WAIT)
+CHANGE(other_wait, 1, in->args.flags = GRAFT_AGGREGATE_SYNCHRONOUS)
 CHANGE(other_width, 1, in->width = WIDTH - 1)
 CHANGE(other_epoch, 1, in->args.epoch = 16)
 CHANGE(other_layer, 2, in->args.layer = 2)
@@ -312,7 +312,7 @@ static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, co
         s.n_passes = 3;
         for (int i = 0; i < 3; i++)
             s.pass[i] =
-                (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i < 2 ? i : GRAFT_AGGREGATE_APART,
+                (struct spread_pass){ i < 2 ? GRAFT_PLUS_TIMES : GRAFT_MAX_TIMES, i < 2 ? i : GRAFT_AGGREGATE_STATELESS,
                                       WIDE >> i, 0, (char *)memset(out[i], 0, sizeof out[i]) };
         found = spread_starve(&s, n_ranks, rank, fault);
     }

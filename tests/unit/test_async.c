@@ -101,7 +101,7 @@ static void be_refused(struct rank *r, const struct script *s, const graft_graph
         int32_t        layer, code;
         const char    *word;
     } cases[] = { { GRAFT_MAX_SECOND, 0, GRAFT_ERR_UNSUPPORTED, "halo.async is for sums" },
-                  { GRAFT_MIN_TIMES, 1, GRAFT_ERR_UNSUPPORTED, "GRAFT_AGGREGATE_APART" },
+                  { GRAFT_MIN_TIMES, 1, GRAFT_ERR_UNSUPPORTED, "GRAFT_AGGREGATE_STATELESS" },
                   { GRAFT_PLUS_TIMES, LAYERS, GRAFT_ERR_ARG, "expected 0 to 1" },
                   { GRAFT_PLUS_TIMES, -1, GRAFT_ERR_ARG, "layer is -1; with halo.async" } };
     char                *rows = calloc((size_t)graph->n_owned * 2 + 1, sizeof(double));
@@ -181,7 +181,7 @@ struct memory {
 
 static int is_apart(const struct step *step)
 {
-    return (step->flags & (GRAFT_AGGREGATE_APART | GRAFT_AGGREGATE_EXACT)) != 0;
+    return (step->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
 
 /* From the rows of a step to those that it uses of other ranks. */
@@ -198,7 +198,7 @@ static void remember(const struct script *s, struct memory *m, const struct step
         memcpy(used, m->used, (size_t)count * sizeof *x);
         return;
     }
-    if (same && m->epoch + 1 == step->epoch && !(step->flags & GRAFT_AGGREGATE_WAIT)) {
+    if (same && m->epoch + 1 == step->epoch && !(step->flags & GRAFT_AGGREGATE_SYNCHRONOUS)) {
         for (int64_t i = 0; i < count; i++)
             used[i] = m->own ? m->x[i] : s->smoothing * m->used[i] + (1 - s->smoothing) * m->x[i];
         m->own = 0;
@@ -354,12 +354,12 @@ static void write_script(struct script *s, struct sample *sample, int64_t epochs
             step.width = *w;
             step.scaled = chance(sample, 2);
             step.flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) | (chance(sample, 3) ? GRAFT_AGGREGATE_ACCUMULATE : 0);
-            if (chance(sample, 10)) step.flags |= GRAFT_AGGREGATE_WAIT;
+            if (chance(sample, 10)) step.flags |= GRAFT_AGGREGATE_SYNCHRONOUS;
             if (!chance(sample, 12)) add(s, step);
             if (chance(sample, 8)) add(s, step); /* the same epoch again */
             if (chance(sample, 8)) {
                 step.width = 1 + sample_below(sample, WIDEST);
-                step.flags |= chance(sample, 2) ? GRAFT_AGGREGATE_APART : GRAFT_AGGREGATE_EXACT;
+                step.flags |= chance(sample, 2) ? GRAFT_AGGREGATE_STATELESS : GRAFT_AGGREGATE_EXACT;
                 if (!back && chance(sample, 2)) step.semiring = GRAFT_MAX_SECOND, step.scaled = 0;
                 if (step.semiring == GRAFT_MAX_SECOND) step.flags &= ~(uint32_t)GRAFT_AGGREGATE_ACCUMULATE;
                 add(s, step);

@@ -130,7 +130,7 @@ static int32_t epochs(struct rank *r, const struct way *way, graft_graph **made,
         args.epoch = 17 + i / LAYERS;
         args.layer = i % LAYERS;
         args.flags = i % LAYERS ? GRAFT_AGGREGATE_TRANSPOSE : 0;
-        if (i / LAYERS == EPOCHS - 1 && !way->leaves) args.flags |= GRAFT_AGGREGATE_WAIT;
+        if (i / LAYERS == EPOCHS - 1 && !way->leaves) args.flags |= GRAFT_AGGREGATE_SYNCHRONOUS;
         TRY(pass(r, way, *made, *plan, args));
     }
     gr_interface_aggregate.destroy(*plan);

@@ -153,10 +153,10 @@ static int32_t configure(const struct sample *s, const char *model)
 
 static int64_t told(graft_trainer *trainer)
 {
-    graft_ledger_item item = GRAFT_INIT(graft_ledger_item);
+    graft_memory_item item = GRAFT_INIT(graft_memory_item);
     int64_t           bytes = 0;
 
-    for (int32_t i = 0; train->ledger_item(trainer, i, &item, NULL) == GRAFT_OK; i++) bytes += item.bytes;
+    for (int32_t i = 0; train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++) bytes += item.bytes;
     return bytes;
 }
 
@@ -209,14 +209,14 @@ static void check(const struct sample *s, const char *model)
 static void check_refusal(const char *model)
 {
     static const struct sample s = { .options = "hidden=64 order=degree self_loops=yes" };
-    graft_ledger_item          item = GRAFT_INIT(graft_ledger_item);
+    graft_memory_item          item = GRAFT_INIT(graft_memory_item);
     graft_trainer             *trainer = NULL;
     const int64_t              before = live;
     double                     bytes[9] = { 0 };
     int32_t                    rc = configure(&s, model), n = 0, wrong = 0;
 
     if (rc == GRAFT_OK) rc = train->create(api->context, &data, &trainer, &error);
-    for (; n < 9 && train->ledger_item(trainer, n, &item, NULL) == GRAFT_OK; n++) bytes[n] = (double)item.bytes;
+    for (; n < 9 && train->memory_item(trainer, n, &item, NULL) == GRAFT_OK; n++) bytes[n] = (double)item.bytes;
     train->destroy(trainer);
     peak = live;
     ok(rc == GRAFT_OK && n == 8 && fits(12) == 0 && (double)(peak - before) < 0.5 * MB,

@@ -46,7 +46,7 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
             step->item[p][i] = GRAFT_INIT(graft_traffic_item);
             rc = host->train->traffic_item(trainer, rank, i, &step->item[p][i], &host->error);
             if (rank == host->rank) step->lost[i] = step->item[p][i];
-            if (rank == host->rank) step->item[p][i].looked_at = 0;
+            if (rank == host->rank) step->item[p][i].sampled_rows = 0;
             if (rank == host->rank) step->item[p][i].nmse = step->item[p][i].expected = 0;
         }
     }
@@ -139,7 +139,7 @@ static int read_line(const char *explained, const char *rank, int64_t numbers[IT
 static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_ranks, int i)
 {
     const graft_traffic_item *item = &own->item[rank][i], *lost = &own->lost[i];
-    int64_t                   bytes = 0, rows = 0, messages = 0, looked_at = 0;
+    int64_t                   bytes = 0, rows = 0, messages = 0, sampled_rows = 0;
     double                    nmse = 0, expected = 0;
 
     for (int32_t q = 0; q < n_ranks; q++) {
@@ -153,13 +153,13 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
         bytes += pair->bytes;
         rows += pair->rows;
         messages += own->counts.messages[i][q];
-        looked_at += pair->looked_at;
+        sampled_rows += pair->sampled_rows;
         nmse += pair->nmse;
         expected += pair->expected;
     }
     if (item->bytes_sent != bytes || item->rows_sent != rows || item->messages_sent != messages)
         return "a layer sent something else than its pairs";
-    if (lost->looked_at != looked_at || lost->nmse != nmse || lost->expected != expected)
+    if (lost->sampled_rows != sampled_rows || lost->nmse != nmse || lost->expected != expected)
         return "a layer lost something else than its pairs";
     return NULL;
 }
@@ -266,7 +266,7 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
 
             /* What is aggregated once, in the first step, goes as it is. */
             for (int e = i == 0 && !is_gat; e < EPOCHS && few_bits; e++) sent += job->step[p][e].item[p][i].rows_sent;
-            if (lost->looked_at != sent) return "other rows were looked at than were sent";
+            if (lost->sampled_rows != sent) return "other rows were looked at than were sent";
             if (sent > 0 && lost->code != code_of(job, lost)) return "rows of another code";
             if (sent > 0 && job->bits != 1 && lost->rounding != rounding_of(job, i % 2)) return "another rounding";
             /* What is expected of one bit is for long rows, and the last layer has three columns. */
@@ -318,11 +318,11 @@ static const char *check_ages(const struct job *job, int32_t n_ranks, int is_asy
     for (int i = 0; i < ITEMS; i++) {
         const graft_traffic_item *item = &last->item[n_ranks][i];
 
-        if (item->stale_epochs != (is_async && item->exchanges > 0 && i >= labels)) return "rows are of another epoch";
-        if (item->stale_epochs_max < item->stale_epochs) return "the oldest rows are not the oldest";
-        if (item->stale_epochs_max > most) most = item->stale_epochs_max;
+        if (item->staleness != (is_async && item->exchanges > 0 && i >= labels)) return "rows are of another epoch";
+        if (item->staleness_max < item->staleness) return "the oldest rows are not the oldest";
+        if (item->staleness_max > most) most = item->staleness_max;
     }
-    return most == last->traffic[n_ranks].stale_epochs_max ? NULL : "the oldest rows of all are not those of a layer";
+    return most == last->traffic[n_ranks].staleness_max ? NULL : "the oldest rows of all are not those of a layer";
 }
 
 /* Options, beside those that all have, and what comes of them. */
@@ -452,7 +452,7 @@ static void test_sample(const char *bits, int32_t n_ranks)
         for (int i = 0; i < n_ranks * ITEMS; i++) {
             const graft_traffic_item *lost = &job[k]->step[i / ITEMS][EPOCHS - 1].lost[i % ITEMS];
 
-            rows[k][i % 2] += lost->looked_at;
+            rows[k][i % 2] += lost->sampled_rows;
             mean[k][i % 2] += lost->nmse;
             if (k == 0) wanted += sampled(job[k], i / ITEMS, i % ITEMS);
         }

@@ -61,7 +61,7 @@ static int32_t train(struct host *host, graft_trainer *trainer)
     if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
     if (rc == GRAFT_OK) rc = host->train->traffic(trainer, -1, &traffic, &host->error);
     o->accuracy = metrics.test_accuracy;
-    o->stale = traffic.stale_epochs_max;
+    o->stale = traffic.staleness_max;
     return rc == GRAFT_OK ? failed : rc;
 }
 

@@ -128,7 +128,7 @@ static int32_t train(struct host *host, struct job *job, int number, graft_train
         if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
         o->loss[e] = epoch.loss;
         o->drift[e] = epoch.drift;
-        o->waited[e] = epoch.waited;
+        o->waited[e] = epoch.synchronous;
         if (rc == GRAFT_OK && run->evaluates && e % 3 != 1) rc = look_around(host, trainer);
     }
     o->traffic = GRAFT_INIT(graft_traffic);
@@ -223,8 +223,8 @@ static const char *judge(const struct job *job, int is_mlp, int has_labels)
     if (!same(job, RESTORED_FOUR, EVERY_FOUR, 0)) return "set in an epoch that waits, a state changes what comes after";
     if (exchanges && !is_mlp && same(job, ASYNC, SYNC, 0)) return "asynchronous is no other than synchronous";
     if (memcmp(job->at[ASYNC][0].loss, job->at[SYNC][0].loss, sizeof(double)) != 0) return "the first epoch is another";
-    if (sync->stale_epochs_max != 0 || job->at[EVERY_ONE][0].traffic.stale_epochs_max != 0) return "rows are told old";
-    if (async->stale_epochs_max != (exchanges && !is_mlp)) return "rows are not told old";
+    if (sync->staleness_max != 0 || job->at[EVERY_ONE][0].traffic.staleness_max != 0) return "rows are told old";
+    if (async->staleness_max != (exchanges && !is_mlp)) return "rows are not told old";
     if (async->halo_bytes_per_epoch != sync->halo_bytes_per_epoch) return "other bytes than synchronous";
     if (!has_labels && job->at[REMADE][0].traffic.halo_bytes_per_epoch != async->halo_bytes_per_epoch)
         return "rows are sent again to make a layer again";
@@ -503,7 +503,7 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
         waited += s.waits || e == 0;
         if (job->at[0][n_ranks - 1].waited[e] != (s.waits || e == 0)) words = "another epoch waited";
     }
-    if (words == NULL && job->at[0][0].traffic.epochs_waited != waited) words = "other epochs waited in all";
+    if (words == NULL && job->at[0][0].traffic.epochs_synchronous != waited) words = "other epochs waited in all";
     ok(words == NULL && worst < 2e-5 && s.memory[1][1].has,
        "gcn on %d ranks, %s, %s: losses are %.1g off those of straight-line epochs", n_ranks, covers[number % 3],
        manner->settings, worst);

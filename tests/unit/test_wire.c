@@ -117,10 +117,10 @@ static const char *check_info(int bits, int transposed, int64_t element)
     const int64_t each = bits == 32 ? WIDTH * element : (bits * WIDTH + 7) / 8 + (bits <= 8 ? 4 : 0);
 
     if (info.bytes_sent != rows * each || info.bytes_raw != 0) return "other bytes are said to be sent";
-    if (info.looked_at != (bits < 32 ? rows : 0)) return "other rows were looked at";
+    if (info.sampled_rows != (bits < 32 ? rows : 0)) return "other rows were looked at";
     if (bits < 32 && !(info.nmse > 0)) return "nothing is lost";
     /* Of 16 bits nothing is expected: each element loses at most 2^-7 of itself. */
-    if (info.nmse > (bits < 16 ? 1.5 * info.expected : (double)info.looked_at * pow(2, -14)))
+    if (info.nmse > (bits < 16 ? 1.5 * info.expected : (double)info.sampled_rows * pow(2, -14)))
         return "more is lost than is expected";
     return NULL;
 }
@@ -296,7 +296,8 @@ static void test_one_raw(struct world *w)
         words = pass_with(w, 5, "post", settings, GRAFT_PLUS_TIMES, 0, out);
         sample_put(w->x, w->dtype, v * WIDTH + 5, 0.5);
         raw = info.bytes_raw / (WIDTH * (int64_t)w->element);
-        if (words == NULL && info.looked_at + raw != info.halo_rows_sent) words = "rows that went raw were looked at";
+        if (words == NULL && info.sampled_rows + raw != info.halo_rows_sent)
+            words = "rows that went raw were looked at";
         if (words == NULL && !(info.nmse > 0 && isfinite(info.nmse))) words = "nothing was lost, or no number";
         found += raw > 0 && raw < info.halo_rows_sent;
     }
