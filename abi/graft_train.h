@@ -28,9 +28,13 @@ GRAFT_EXTERN_C_BEGIN
  *
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric. Loss: mean over the
- * training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). Initial weights are
- * Glorot-uniform, biases 0, norm gains 1 and shifts 0. Arithmetic is in float; with dense.type bf16 the factors of
- * dense products are rounded to bfloat16, and sums are in float.
+ * training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). Arithmetic is in float; with
+ * dense.type bf16 the factors of dense products are rounded to bfloat16, and sums are in float.
+ *
+ * Initial weights are uniform within [-b, b]. In mlp and gin b is 1/sqrt(in), where in is the number of rows (the rule
+ * of PyTorch's Linear); in sage 1/sqrt(2 in), because its two matrices have 2 in inputs together; in gcn, gat and E
+ * sqrt(6/(in + out)) (Glorot and Bengio 2010, eq. 16). Biases are 0, norm gains 1 and shifts 0. The draws depend on
+ * seed, parameter, row and column only; state_set() replaces the values.
  *
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W, and to E below. Option strict is live:

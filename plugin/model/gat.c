@@ -443,11 +443,13 @@ done:
     return rc;
 }
 
-static const struct gr_parameter_shape gat_shapes[] = { { "weight", 'i', 'w', GR_SLOT(neigh) },
-                                                        { "attention_source", 'h', 'd', GR_SLOT(source) },
-                                                        { "attention_target", 'h', 'd', GR_SLOT(target) },
-                                                        { "bias", '1', 'o', GR_SLOT(bias) },
-                                                        { 0 } };
+static const struct gr_parameter_shape gat_shapes[] = {
+    { "weight", 'i', 'w', GR_SLOT(neigh), GR_FIRST_GLOROT },
+    { "attention_source", 'h', 'd', GR_SLOT(source), GR_FIRST_GLOROT },
+    { "attention_target", 'h', 'd', GR_SLOT(target), GR_FIRST_GLOROT },
+    { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+    { 0 },
+};
 
 const struct gr_model_kind gr_kind_gat = { .name = "gat",
                                            .shapes = gat_shapes,

@@ -31,13 +31,18 @@ struct gr_config {
     char           order[16];
 };
 
+/** First values: 0, 1, or uniform within a bound that follows Glorot's rule, the rows of the matrix (its fan-in), or
+ *  twice its rows, where the products of two matrices are added. */
+enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN, GR_FIRST_FAN_IN_OF_TWO };
+
 /** One trained array: [rows x cols], rows 1 for vectors. */
 struct gr_parameter {
-    char    name[GR_STATE_COPIES][64]; /* of the value, the best value and the two moments, as in the state */
-    int32_t n_dims;
-    int     decayed; /* the weight decay applies */
-    int64_t rows, cols;
-    float  *value, *gradient, *best, *m, *v;
+    char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
+    int32_t             n_dims;
+    int                 decayed; /* the weight decay applies */
+    enum gr_first_value first;
+    int64_t             rows, cols;
+    float              *value, *gradient, *best, *m, *v;
 };
 
 /** The weights of one layer; NULL where its kind has none. */
@@ -62,9 +67,10 @@ struct gr_model {
 /** A weight matrix or vector of a layer. Rows and columns are 'i'n, 'o'ut or 1; also 'w'ide, 'h'eads and 'd', the
  *  columns of a head. */
 struct gr_parameter_shape {
-    const char *name;
-    char        rows, cols;
-    size_t      slot; /* of its pointer in gr_layer */
+    const char         *name;
+    char                rows, cols;
+    size_t              slot; /* of its pointer in gr_layer */
+    enum gr_first_value first;
 };
 
 #define GR_SLOT(member) offsetof(struct gr_layer, member)

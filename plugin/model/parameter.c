@@ -9,8 +9,8 @@
 
 static const char *const prefixes[GR_STATE_COPIES] = { "", "best.", "optimizer.m.", "optimizer.v." };
 
-static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o', GR_SLOT(gain) },
-                                                         { "norm.shift", '1', 'o', GR_SLOT(shift) },
+static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o', GR_SLOT(gain), GR_FIRST_ONE },
+                                                         { "norm.shift", '1', 'o', GR_SLOT(shift), GR_FIRST_ZERO },
                                                          { 0 } };
 
 enum { PARAMETERS_OF_LAYER = 6 };
@@ -44,6 +44,7 @@ static void add_parameter(struct gr_model *model, int32_t l, const struct gr_par
     p->decayed = weight && (l == 0 || !model->config.decay_first_only);
     p->rows = extent(&model->config, l, shape->rows);
     p->cols = extent(&model->config, l, shape->cols);
+    p->first = shape->first;
     memcpy((char *)&model->layers[l] + shape->slot, &p, sizeof p);
 }
 
@@ -71,6 +72,7 @@ static void add_embedding(struct gr_model *model)
     p->decayed = 1;
     p->rows = model->config.width[model->config.n_layers];
     p->cols = model->config.width[0];
+    p->first = GR_FIRST_GLOROT;
     model->label_embedding = p;
 }
 
@@ -87,16 +89,27 @@ done:
     return rc;
 }
 
-/* Glorot and Bengio 2010, eq. 16: uniform in +-sqrt(6 / (rows + cols)). Gains begin at 1, all else at 0. */
+/* Uniform first values lie within +-b. The rule of fan-in is that of PyTorch's Linear, 1/sqrt(inputs): He et al. 2015,
+ * section 2.2, for a slope of sqrt(5). A layer of sage has twice as many inputs as features: those of the vertex and
+ * their mean over neighbours. tests/bench/learning.py measures what this means for the first epochs. */
+static double first_bound(const struct gr_parameter *p)
+{
+    switch (p->first) {
+    case GR_FIRST_FAN_IN: return 1 / sqrt((double)p->rows);
+    case GR_FIRST_FAN_IN_OF_TWO: return 1 / sqrt(2.0 * (double)p->rows);
+    default: return sqrt(6.0 / (double)(p->rows + p->cols)); /* Glorot and Bengio 2010, eq. 16 */
+    }
+}
+
 static void set_first_value(const struct gr_config *config, struct gr_parameter *p, int32_t index)
 {
     const uint64_t key = gr_random_key(config->seed, GR_RANDOM_INIT, 0, (uint64_t)index);
-    const double   bound = sqrt(6.0 / (double)(p->rows + p->cols));
+    const double   bound = first_bound(p);
     uint32_t       bits[4];
 
-    if (p->n_dims == 1) {
-        const int gain = strstr(p->name[0], "gain") != NULL;
-        for (int64_t i = 0; i < p->cols && gain; i++) p->value[i] = 1;
+    if (p->first == GR_FIRST_ZERO) return;
+    if (p->first == GR_FIRST_ONE) {
+        for (int64_t i = 0; i < p->cols; i++) p->value[i] = 1;
         return;
     }
     for (int64_t row = 0; row < p->rows; row++) {

@@ -11,26 +11,59 @@ import time
 import warnings
 
 
+def load_features(folder):
+    """A tensor, sparse if the data set has them so."""
+    import numpy as np
+    import torch
+    dense = os.path.join(folder, "features.npy")
+    if os.path.exists(dense):
+        return torch.from_numpy(np.ascontiguousarray(np.load(dense), np.float32))
+    indptr, indices, data, shape = (torch.from_numpy(np.load(os.path.join(folder, f"features_csr_{part}.npy")))
+                                    for part in ("indptr", "indices", "data", "shape"))
+    return torch.sparse_csr_tensor(indptr, indices.long(), data, tuple(shape.tolist()))
+
+
 def load(folder):
     """Features, labels, split and the two rows of edges, source and target, as tensors."""
     import numpy as np
     import torch
-    arrays = [np.load(os.path.join(folder, name + ".npy")) for name in ("features", "labels", "split", "edges")]
-    features, labels, split, edges = arrays
-    return (torch.from_numpy(np.ascontiguousarray(features, np.float32)), torch.from_numpy(labels.astype(np.int64)),
-            torch.from_numpy(split), torch.from_numpy(edges.astype(np.int64)))
+    labels, split, edges = (np.load(os.path.join(folder, name + ".npy")) for name in ("labels", "split", "edges"))
+    return (load_features(folder), torch.from_numpy(labels.astype(np.int64)), torch.from_numpy(split),
+            torch.from_numpy(edges.astype(np.int64)))
 
 
-def pyg_layers(widths, edges, n):
-    """Layers on the adjacency as a CSR tensor, which is PyTorch Geometric's fastest way on a CPU."""
+def sage_of_sparse(layer, x, adjacency):
+    """What SAGEConv computes, the products with the weights first: the mean of sparse rows would not be sparse."""
+    from torch_geometric.utils import spmm
+    return spmm(adjacency, x @ layer.lin_l.weight.T, reduce="mean") + layer.lin_l.bias + x @ layer.lin_r.weight.T
+
+
+def pyg_gin(a, b):
+    from torch.nn import Linear, ReLU, Sequential
+    from torch_geometric.nn import GINConv
+    return GINConv(Sequential(Linear(a, b), ReLU(), Linear(b, b)))
+
+
+def pyg_layers(widths, edges, n, kind="sage", heads=4):
+    """Layers on the adjacency as a CSR tensor, which is PyTorch Geometric's fastest way on a CPU; gat needs edges."""
     import torch
     import torch_geometric
-    from torch_geometric.nn import SAGEConv
+    from torch_geometric.nn import GATConv, GCNConv, SAGEConv
     from torch_geometric.utils import to_torch_csr_tensor
-    adjacency = to_torch_csr_tensor(edges.flip(0), size=(n, n))
-    layers = [SAGEConv(a, b, aggr="mean") for a, b in zip(widths, widths[1:])]
+    adjacency = edges if kind == "gat" else to_torch_csr_tensor(edges.flip(0), size=(n, n))
+    make = {"sage": lambda a, b, last: SAGEConv(a, b, aggr="mean"),
+            "gcn": lambda a, b, last: GCNConv(a, b, cached=True),
+            "gat": lambda a, b, last: GATConv(a, b if last else b // heads, heads, concat=not last),
+            "gin": lambda a, b, last: pyg_gin(a, b)}[kind]
+    layers = [make(a, b, i + 2 == len(widths)) for i, (a, b) in enumerate(zip(widths, widths[1:]))]
     version = f"torch_geometric {torch_geometric.__version__} with torch {torch.__version__}"
-    return layers, lambda layer, h: layer(h, adjacency), version
+
+    def apply(layer, h):
+        if h.layout != torch.strided and kind == "sage":
+            return sage_of_sparse(layer, h, adjacency)
+        return layer(h if kind in ("sage", "gcn") or h.layout == torch.strided else h.to_dense(), adjacency)
+
+    return layers, apply, version
 
 
 def dgl_layers(widths, edges, n):
@@ -43,6 +76,40 @@ def dgl_layers(widths, edges, n):
     return layers, lambda layer, h: layer(graph, h), f"dgl {dgl.__version__} with torch {torch.__version__}"
 
 
+def make_network(layers, apply, widths, x):
+    """All weights, and the logits as a function of whether it is training."""
+    import torch
+    model = torch.nn.ModuleList(layers + [torch.nn.LayerNorm(width) for width in widths[1:-1]])
+
+    def forward(training):
+        h = x
+        for i, layer in enumerate(layers):
+            h = apply(layer, h)
+            if i + 1 < len(layers):
+                h = torch.nn.functional.dropout(model[len(layers) + i](h).relu(), 0.5, training)
+        return h
+
+    return model, forward
+
+
+def step(forward, optimizer, labels, train):
+    """One step of training; returns its loss."""
+    import torch
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(forward(True)[train], labels[train])
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def measure(forward, labels, split):
+    """The accuracy on the test vertices."""
+    import torch
+    with torch.no_grad():
+        right = forward(False).argmax(dim=1) == labels
+    return right[(split == 3) & (labels >= 0)].double().mean().item()
+
+
 def main():
     import torch
     system, folder = sys.argv[1:3]
@@ -52,37 +119,28 @@ def main():
     x, labels, split, edges = load(folder)
     widths = [x.shape[1]] + [hidden] * (n_layers - 1) + [int(labels.max()) + 1]
     layers, apply, version = {"pyg": pyg_layers, "dgl": dgl_layers}[system](widths, edges, len(x))
-    model = torch.nn.ModuleList(layers + [torch.nn.LayerNorm(width) for width in widths[1:-1]])
+    model, forward = make_network(layers, apply, widths, x)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     train = (split == 1) & (labels >= 0)
-
-    def forward(training):
-        h = x
-        for i, layer in enumerate(layers):
-            h = apply(layer, h)
-            if i + 1 < n_layers:
-                h = torch.nn.functional.dropout(model[n_layers + i](h).relu(), 0.5, training)
-        return h
-
     steps = []
     for _ in range(epochs):
         begin = time.perf_counter()
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(forward(True)[train], labels[train]).backward()
-        optimizer.step()
+        step(forward, optimizer, labels, train)
         steps.append(time.perf_counter() - begin)
-    with torch.no_grad():
-        right = forward(False).argmax(dim=1) == labels
-    test = (split == 3) & (labels >= 0)
-    return {"version": version, "steps": steps, "test_accuracy": right[test].double().mean().item()}
+    return {"version": version, "steps": steps, "test_accuracy": measure(forward, labels, split)}
+
+
+def report(work):
+    """Print what work() returns as JSON, and what the systems print to standard error."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    try:
+        answer = work()
+    except Exception as error:  # the parent reports whatever keeps a foreign package from working
+        answer = {"failed": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the systems print goes to standard error
-    warnings.simplefilter("ignore")
-    try:
-        told = main()
-    except Exception as error:  # the parent reports whatever keeps a foreign package from working
-        told = {"failed": f"{type(error).__name__}: {error}"}
-    print(json.dumps(told), file=out, flush=True)
+    report(main)

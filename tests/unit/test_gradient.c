@@ -483,11 +483,19 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
     training_fini(&training);
 }
 
-/** 1 if a weight as it was made is as the contract says: Glorot-uniform and spread over that range, 0, or gain 1. Of n
- *  uniform numbers, all stay 12/n of the half range below its end with a chance of exp(-6). */
-static int is_first_value(const struct oracle_tensor *tensor, const double *value)
+/** The bound of the first values of a matrix, from the contract. */
+static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor)
 {
-    const double bound = sqrt(6.0 / (double)(tensor->rows + tensor->cols));
+    if (tensor->layer >= 0 && kind == ORACLE_SAGE) return 1 / sqrt(2.0 * (double)tensor->rows);
+    if (tensor->layer >= 0 && (kind == ORACLE_GIN || kind == ORACLE_MLP)) return 1 / sqrt((double)tensor->rows);
+    return sqrt(6.0 / (double)(tensor->rows + tensor->cols));
+}
+
+/** 1 if a weight begins as the contract says: uniform within its bound and spread over that range, 0, or gain 1. Of n
+ *  uniform numbers, all stay 12/n of the half range below its end with a chance of exp(-6). */
+static int is_first_value(enum oracle_kind kind, const struct oracle_tensor *tensor, const double *value)
+{
+    const double bound = bound_of(kind, tensor);
     const int    matrix =
         strstr(tensor->name, ".weight") != NULL || strstr(tensor->name, ".attention") != NULL || tensor->layer < 0;
     const int gain = strstr(tensor->name, "gain") != NULL;
@@ -520,7 +528,7 @@ static void test_first_values(enum oracle_kind kind)
     for (int32_t t = 0; t < training.model.n_tensors && fresh != NULL; t++) {
         double *value = oracle_new(count_of(&training.model.tensor[t]), sizeof *value);
 
-        if (!training_pull(&training, "", t, value) || !is_first_value(&training.model.tensor[t], value)) {
+        if (!training_pull(&training, "", t, value) || !is_first_value(kind, &training.model.tensor[t], value)) {
             diag("%s", training.model.tensor[t].name);
             good = 0;
         }
