@@ -74,7 +74,8 @@ static void test_launched(const char *launcher, int32_t n)
     if (!is_first) return;
     ok(wrong, "the module of the other MPI is refused under this launcher");
     ok(passed, "%d ranks are started, and a message goes round", n);
-    ok(refused(GRAFT_ERR_STATE, "finalised", open_by("auto", 1, &again)), "MPI cannot be started twice: %s", error.message);
+    ok(refused(GRAFT_ERR_STATE, "finalised", open_by("auto", 1, &again)), "MPI cannot be started twice: %s",
+       error.message);
 }
 
 int main(int count, char **arguments)
