@@ -229,6 +229,33 @@ done:
     return rc;
 }
 
+static int starts_are_valid(const int64_t *start, int32_t n_ranks, int32_t rank)
+{
+    if (start[0] != 0 || start[rank] != start[rank + 1]) return 0;
+    for (int32_t q = 0; q < n_ranks; q++)
+        if (start[q + 1] < start[q]) return 0;
+    return 1;
+}
+
+/* A matrix that there is not has any shape. */
+static int has_shape(const graft_matrix *matrix, int64_t n_rows, int64_t n_cols)
+{
+    return matrix == NULL || (matrix->csr.n_rows == n_rows && matrix->csr.n_cols == n_cols);
+}
+
+int gr_plan_is_valid(const graft_plan *plan)
+{
+    const int32_t                  n_ranks = plan->comm->n_ranks, rank = plan->comm->rank;
+    const int64_t                 *sent = plan->rows[GR_SEND].start, *received = plan->rows[GR_RECEIVE].start;
+    const int64_t                  n_rows = plan->part->local.n_rows, n_cols = plan->part->local.n_cols;
+    const struct gr_plan_matrices *forward = &plan->matrices[GR_FORWARD], *backward = &plan->matrices[GR_BACKWARD];
+
+    return starts_are_valid(sent, n_ranks, rank) && starts_are_valid(received, n_ranks, rank) &&
+           has_shape(forward->local, n_rows, n_cols) && has_shape(forward->sent, sent[n_ranks], n_cols) &&
+           has_shape(forward->received, n_rows, received[n_ranks]) && has_shape(backward->local, n_cols, n_rows) &&
+           has_shape(backward->sent, received[n_ranks], n_rows) && has_shape(backward->received, n_cols, sent[n_ranks]);
+}
+
 void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;

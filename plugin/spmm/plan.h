@@ -123,6 +123,10 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
                        const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error);
 void    gr_plan_destroy(graft_plan *plan);
 
+/** Whether rows by rank rise from 0, none of them are of this rank, and all matrices have the shapes above. Returns 1
+ *  or 0. O(ranks), no messages. */
+int gr_plan_is_valid(const graft_plan *plan);
+
 /** Make S, R and the rows of both sides from the covers. Collective. \return as create(). */
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
 

@@ -140,6 +140,7 @@ static void record(struct rank *r, struct spread *s, const graft_graph *graph, c
 {
     const int64_t *in = plan->rows[GR_RECEIVE].start;
 
+    if (!gr_plan_is_valid(plan)) rank_blame(r, "the plan is not valid");
     if (r->rank == r->n_ranks - 1) gr_interface_graph.explain(graph, s->explained, sizeof s->explained, &r->error);
     for (int32_t q = 0; q < r->n_ranks; q++) s->rows[q][r->rank] = in[q + 1] - in[q];
     if (r->rank != 0) return;
