@@ -35,16 +35,26 @@ typedef struct graft_host {
 /** One instance of the library: its options, modules and objects. Contexts share nothing. */
 typedef struct graft_context graft_context;
 
+/** SAME: all ranks must have the same value, which is compared when an object over ranks is created. EACH: every rank
+ *  has its own. ROOT: only rank 0 reads it. */
+typedef int32_t graft_option_scope;
+enum { GRAFT_SCOPE_SAME = 0, GRAFT_SCOPE_EACH = 1, GRAFT_SCOPE_ROOT = 2 };
+
 /** Description of one option. All texts are owned by the context. */
 typedef struct graft_option {
     uint32_t    size;
     int32_t     live;    /**< 1: read at every call; 0: read when an object (a trainer) is created */
     const char *key;     /**< such as "mxm.kernel" */
-    const char *type;    /**< "integer", "number", "text", "yes|no", or the choices: "adam|sgd" */
+    const char *type;    /**< "integer", "number", "text", or the legal words: "adam|sgd" */
     const char *initial; /**< the default value */
     const char *range;   /**< such as "1..64", "0.." or "[0..1)"; empty if the type says it all */
     const char *value;   /**< the value now; valid until the next set() of this key */
     const char *help;    /**< one line */
+
+    const char        *group; /**< the part of the list that it belongs to, such as "training" */
+    const char        *needs; /**< when it has an effect, such as "model=gat" or "processes>1"; empty: always */
+    graft_option_scope scope;
+    int32_t            usual; /**< 1: of interest to most users; 0: for experts */
 } graft_option;
 
 /** Description of one module or built-in. Texts are owned by the context. */

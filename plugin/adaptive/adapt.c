@@ -15,8 +15,8 @@ enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
 struct adapting {
     const graft_context   *context;
     struct gr_comm        *comm;
-    struct gr_lane_limits  limits;
-    int64_t                besides; /* bytes of other rows, which count for limits.bytes */
+    struct gr_halo_budget  budget;
+    int64_t                besides; /* bytes of other rows, which count for budget.bytes */
     struct gr_halo_layer **layer;   /* [n] those that had exchanges */
     int32_t                n;
     int64_t                most; /* groups of a pair */
@@ -57,7 +57,7 @@ static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of
 {
     int32_t rc = GRAFT_OK;
 
-    *a = (struct adapting){ .context = of->context, .comm = of->comm, .limits = of->limits };
+    *a = (struct adapting){ .context = of->context, .comm = of->comm, .budget = of->budget };
     GR_TRY(GR_NEW(a->context, a->layer, n_layers, error));
     for (int32_t i = 0; i < n_layers; i++) {
         struct gr_halo_layer *layer = layers != NULL ? layers[i] : &of->layer[i];
@@ -219,7 +219,7 @@ static struct gr_assign make_problem(struct adapting *a)
 }
 
 /* Add the option and the layer to the message of a solver. */
-static int32_t explain_limit(int32_t rc, const char *option, const struct gr_halo_layer *layer, graft_error *error)
+static int32_t explain_limit(int32_t rc, const struct gr_halo_layer *layer, graft_error *error)
 {
     const graft_error found = *error;
     char              where[48] = "";
@@ -228,7 +228,7 @@ static int32_t explain_limit(int32_t rc, const char *option, const struct gr_hal
     if (layer != NULL)
         snprintf(where, sizeof where, " in layer %d, %s", layer->number,
                  layer->direction == GR_FORWARD ? "forward" : "backward");
-    return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' cannot be met%s: %.300s", option, where, found.message);
+    return gr_fail(error, GRAFT_ERR_OPTION, "option 'halo.budget' cannot be met%s: %.300s", where, found.message);
 }
 
 /* The problem of one layer. */
@@ -250,8 +250,8 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
     for (int32_t l = 0; l < a->n && rc == GRAFT_OK; l++) {
         const struct gr_assign one = part_of(a, assign, l);
 
-        rc = gr_assign_within_variance(a->context, &one, a->limits.error, error);
-        rc = explain_limit(rc, "halo.error_limit", a->layer[l], error);
+        rc = gr_assign_within_variance(a->context, &one, a->budget.share, error);
+        rc = explain_limit(rc, a->layer[l], error);
         if (rc != GRAFT_ERR_OPTION || !a->layer[l]->bits.is_assigned) continue;
         gr_log(a->context, GRAFT_LOG_WARNING, "%s; its rows have 8 bits", error->message);
         for (int64_t g = 0; g < one.n_groups; g++) one.groups[g].bits = 8;
@@ -262,10 +262,9 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
 
 static int32_t choose_bits(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
 {
-    if (a->limits.error > 0) return limit_error(a, assign, error);
-    if (a->limits.bytes == 0) return gr_assign_balance(a->context, assign, a->limits.lambda, error);
-    return explain_limit(gr_assign_within_bytes(a->context, assign, a->limits.bytes, error), "halo.bytes_limit", NULL,
-                         error);
+    if (a->budget.kind == GR_HALO_BUDGET_ERROR) return limit_error(a, assign, error);
+    if (a->budget.kind == GR_HALO_BUDGET_BALANCE) return gr_assign_balance(a->context, assign, a->budget.share, error);
+    return explain_limit(gr_assign_within_bytes(a->context, assign, a->budget.bytes, error), NULL, error);
 }
 
 /* sums[l] becomes the expected error of layer l, on rank 0; elsewhere 0. */
@@ -349,7 +348,7 @@ static int32_t adapt_layers(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (a->limits.bytes == 0 && a->limits.error == 0) GR_TRY(gr_network_measure(a->comm, error));
+    if (a->budget.kind == GR_HALO_BUDGET_BALANCE) GR_TRY(gr_network_measure(a->comm, error));
     GR_TRY(share_weights(a, error));
     GR_TRY(count_groups(a, error));
     GR_TRY(gr_comm_agree(a->comm, make_groups(a, error), error));

@@ -21,7 +21,7 @@
 /** Assign widths to the exchanges to come, from the last exchanges of these layers. Layers without any exchange keep
  *  their widths, as messages in flight do; layers that are NULL or not adaptive are skipped. Collective, for the same
  *  layers on all ranks.
- * \param[in] of       Has the limits.
+ * \param[in] of       Has the budget.
  * \param[in] layers   [n_layers] or NULL: all of `of`.
  * \param[in] besides  Bytes of other rows in an epoch, which count towards the limit of bytes.
  * \return OK; ERR_OPTION (a limit that cannot be met: the message says what can be; for the limit of the error only the

@@ -101,13 +101,10 @@ void gr_context_destroy(graft_context *context)
 
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)
 {
-    static const char *const names[] = { "debug", "info", "warning", "error" };
-    char                     line[512];
-    va_list                  list;
-    graft_log_level          least = 0;
+    char    line[512];
+    va_list list;
 
-    while (!gr_option_is(context, GR_OPTION_LOG_LEVEL, names[least])) least++;
-    if (level < least) return;
+    if (level < context->options.library.log_level) return;
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
@@ -123,7 +120,7 @@ int gr_threads(const graft_context *context, int32_t asked)
     const int32_t most = 4 * omp_get_num_procs(); /* A system that cannot give the threads would end the host. */
     pid_t         nobody = 0;
 
-    if (asked <= 0) asked = (int32_t)gr_option_integer(context, GR_OPTION_THREADS);
+    if (asked <= 0) asked = (int32_t)context->options.resource.threads;
     if (asked <= 0) asked = omp_get_max_threads();
     if (asked > most) asked = most;
     if (asked > 1 && !atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) &&

@@ -1,32 +1,20 @@
-/* The option table: checking, reading, listing, and the nearest name for a wrong one.
+/* Setting and describing options, and the nearest name for a wrong one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option.h"
 
 #include "base/context.h"
 #include "base/memory.h"
+#include "base/option_row.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct option_row {
-    const char *key;
-    int32_t     live;
-    const char *type, *initial, *range, *help;
-};
-
-#define OPTION_ROW(name, key, live, type, initial, range, help) { key, live, type, initial, range, help },
-static const struct option_row table[GR_OPTION_COUNT] = { GR_OPTION_MAP(OPTION_ROW) };
-#undef OPTION_ROW
-
 static const char *option_key(const void *unused, int32_t index)
 {
     (void)unused;
-    return index < GR_OPTION_COUNT ? table[index].key : NULL;
+    return index < gr_option_count ? gr_option_table[index].key : NULL;
 }
 
 /* Number of insertions, deletions and replacements between two texts of at most 63 letters. */
@@ -64,146 +52,107 @@ const char *gr_nearest(const char *text, const char *(*next)(const void *arg, in
     return best;
 }
 
-/* The text as a number in the C locale, whatever the host's; 0 if it is not one. newlocale() of "C" allocates nothing.
- * */
-static int parse_number(const char *text, double *number)
+const char *gr_option_text(const graft_context *context, const struct gr_option_row *row)
 {
-    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    char    *end = NULL;
+    const char *text = context->options.text[row - gr_option_table];
 
-    if (c_locale == (locale_t)0) return 0;
-    *number = strtod_l(text, &end, c_locale);
-    freelocale(c_locale);
-    return end != text && *end == '\0' && isfinite(*number) && !isspace((unsigned char)text[0]);
+    return text != NULL ? text : row->initial;
 }
 
-/* A whole number, which may be written as in 1e6. */
-static int parse_integer(const char *text, int64_t *number)
+/* What a value may be: the words, or the kind of number. */
+static const char *type_text(const struct gr_option_row *row)
 {
-    char  *end = NULL;
-    double value;
-
-    errno = 0;
-    *number = strtoll(text, &end, 10);
-    if (end != text && *end == '\0' && errno == 0 && !isspace((unsigned char)text[0])) return 1;
-    if (text[strspn(text, "0123456789.+eE")] != '\0' || strpbrk(text, "eE") == NULL) return 0;
-    if (!parse_number(text, &value) || value != floor(value) || fabs(value) > 9007199254740992.0) return 0;
-    *number = (int64_t)value;
-    return 1;
-}
-
-/* Whether a number lies in "low..high", "[low..high)", "low.." or "". */
-static int in_range(const char *range, double number)
-{
-    const char *dots = strstr(range, "..");
-    double      low, high;
-
-    if (dots == NULL) return 1;
-    low = strtod(range + (range[0] == '['), NULL); /* Ends of ranges are whole numbers: no locale in sight. */
-    if (number < low) return 0;
-    if (dots[2] == '\0') return 1;
-    high = strtod(dots + 2, NULL);
-    return range[strlen(range) - 1] == ')' ? number < high : number <= high;
-}
-
-static int is_choice(const char *choices, const char *value)
-{
-    const size_t length = strcspn(value, "|"); /* A value with a '|' is none, and stops short of its end. */
-
-    for (const char *at = choices; at != NULL; at = strchr(at, '|') != NULL ? strchr(at, '|') + 1 : NULL) {
-        if (length > 0 && value[length] == '\0' && strncmp(at, value, length) == 0 &&
-            (at[length] == '|' || at[length] == '\0')) {
-            return 1;
-        }
+    switch (row->type) {
+    case GR_TYPE_INTEGER: return "integer";
+    case GR_TYPE_NUMBER: return "number";
+    case GR_TYPE_WIDTHS: return "integer, or integers parted by ','";
+    case GR_TYPE_TEXT: return "text";
+    default: return row->domain;
     }
-    return 0;
 }
 
-/* The next width of a list such as "128" or "256,64": 1 and the place behind it, 0 at the end, -1 if it is not a
- * width. */
-static int next_width(const char **at, const char *range, int64_t *width)
+static const char *range_text(const struct gr_option_row *row)
 {
-    char   digits[16];
-    size_t length = strcspn(*at, ",");
+    const int has_range = row->type == GR_TYPE_INTEGER || row->type == GR_TYPE_NUMBER || row->type == GR_TYPE_WIDTHS;
 
-    if (**at == '\0') return 0;
-    if (length == 0 || length >= sizeof digits) return -1;
-    memcpy(digits, *at, length);
-    digits[length] = '\0';
-    *at += length;
-    if (**at == ',' && *++*at == '\0') return -1;
-    return parse_integer(digits, width) && in_range(range, (double)*width) ? 1 : -1;
+    return has_range ? row->domain : "";
 }
 
-static int value_fits(const struct option_row *row, const char *value)
+static int32_t refuse(const struct gr_option_row *row, const char *source, const char *value, graft_error *error)
 {
-    int64_t integer;
-    double  number;
-    int     found = 0, state;
+    const int has_words = strchr(type_text(row), '|') != NULL;
 
-    if (strchr(row->type, '|') != NULL) return is_choice(row->type, value);
-    if (strcmp(row->type, "integer") == 0)
-        return parse_integer(value, &integer) && in_range(row->range, (double)integer);
-    if (strcmp(row->type, "number") == 0) return parse_number(value, &number) && in_range(row->range, number);
-    if (strcmp(row->type, "widths") == 0) {
-        while ((state = next_width(&value, row->range, &integer)) > 0) found++;
-        return state == 0 && found > 0;
-    }
-    return 1;
+    return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s%s: %s", source, value,
+                   has_words ? "one of " : "", type_text(row),
+                   row->type == GR_TYPE_CODEC ? ", or FORWARD/BACKWARD" : "", range_text(row)[0] != '\0' ? " in " : "",
+                   range_text(row), row->help);
 }
 
-static const char *type_text(const struct option_row *row)
+static void store(struct gr_options *options, const struct gr_option_row *row, const void *value)
 {
-    return strcmp(row->type, "widths") == 0 ? "integer, or integers parted by ','" : row->type;
+    memcpy((char *)options + row->at, value, gr_option_bytes(row));
 }
 
 /* Put a value into row `index`; `source` names where it came from, for the message. */
 static int32_t put(graft_context *context, int32_t index, const char *source, const char *value, graft_error *error)
 {
-    const struct option_row *row = &table[index];
-    char                    *copy = NULL, digits[24];
-    int64_t                  integer;
-    int32_t                  rc;
+    const struct gr_option_row *row = &gr_option_table[index];
+    struct gr_options           parsed, *options = &context->options;
+    char                       *copy = NULL, digits[24];
+    int64_t                     integer;
+    int32_t                     rc = GRAFT_OK;
 
-    if (!value_fits(row, value)) {
-        return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s: %s", source, value,
-                       strchr(row->type, '|') != NULL ? "one of " : "", type_text(row), row->range[0] ? " in " : "",
-                       row->range, row->help);
-    }
-    /* 1e6 is kept as 1000000: hosts that ask for an option read digits. */
-    if (strcmp(row->type, "integer") == 0 && parse_integer(value, &integer)) {
+    if (!gr_option_parse(row, value, &parsed)) return refuse(row, source, value, error);
+    /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
+    if (row->type == GR_TYPE_INTEGER) {
+        memcpy(&integer, (const char *)&parsed + row->at, sizeof integer);
         snprintf(digits, sizeof digits, "%lld", (long long)integer);
         value = digits;
     }
     rc = gr_text_copy(context, &copy, value, error);
     if (rc < 0) return rc;
-    gr_free(context, context->options.text[index]);
-    context->options.text[index] = copy;
+    gr_free(context, options->text[index]);
+    options->text[index] = copy;
+    options->reported[index] = 0;
+    store(options, row, row->type == GR_TYPE_TEXT ? (const void *)&copy : (const char *)&parsed + row->at);
     return GRAFT_OK;
+}
+
+static int32_t read_environment(graft_context *context, int32_t index, graft_error *error)
+{
+    char        variable[64] = "GRAFT_";
+    const char *key = gr_option_table[index].key, *value;
+
+    for (size_t i = 0; key[i] != '\0'; i++)
+        variable[6 + i] = key[i] == '.' ? '_' : (char)toupper((unsigned char)key[i]);
+    value = secure_getenv(variable);
+    return value != NULL ? put(context, index, variable, value, error) : GRAFT_OK;
 }
 
 int32_t gr_options_init(graft_context *context, graft_error *error)
 {
-    for (int32_t i = 0; i < GR_OPTION_COUNT; i++) {
-        char        variable[64] = "GRAFT_";
-        const char *value;
+    struct gr_options *options = &context->options;
+    int32_t            rc = GRAFT_OK;
 
-        for (size_t j = 0; table[i].key[j] != '\0'; j++) {
-            const char c = table[i].key[j];
-            variable[6 + j] = c == '.' ? '_' : (char)toupper((unsigned char)c);
-        }
-        value = secure_getenv(variable);
-        if (value != NULL) {
-            const int32_t rc = put(context, i, variable, value, error);
-            if (rc < 0) return rc;
-        }
+    GR_TRY(GR_NEW(context, options->text, gr_option_count, error));
+    GR_TRY(GR_NEW(context, options->reported, gr_option_count, error));
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+
+        gr_option_parse(row, row->initial, options);
+        if (row->type == GR_TYPE_TEXT) store(options, row, &row->initial);
+        GR_TRY(read_environment(context, i, error));
     }
-    return GRAFT_OK;
+done:
+    return rc;
 }
 
 void gr_options_fini(graft_context *context)
 {
-    for (int32_t i = 0; i < GR_OPTION_COUNT; i++) gr_free(context, context->options.text[i]);
+    for (int32_t i = 0; i < gr_option_count && context->options.text != NULL; i++)
+        gr_free(context, context->options.text[i]);
+    gr_free(context, context->options.text);
+    gr_free(context, context->options.reported);
 }
 
 int32_t gr_option_set(graft_context *context, const char *key, const char *value, graft_error *error)
@@ -211,8 +160,8 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
     char        source[80];
     const char *near;
 
-    for (int32_t i = 0; i < GR_OPTION_COUNT; i++) {
-        if (strcmp(table[i].key, key) != 0) continue;
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        if (strcmp(gr_option_table[i].key, key) != 0) continue;
         snprintf(source, sizeof source, "option '%s'", key);
         return put(context, i, source, value, error);
     }
@@ -223,70 +172,32 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
 
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error)
 {
-    if (index < 0 || index >= GR_OPTION_COUNT) {
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "option %d of %d", index, (int)GR_OPTION_COUNT);
-    }
-    option->live = table[index].live;
-    option->key = table[index].key;
-    option->type = type_text(&table[index]);
-    option->initial = table[index].initial;
-    option->range = table[index].range;
-    option->value = gr_option_text(context, (enum gr_option_id)index);
-    option->help = table[index].help;
+    const struct gr_option_row *row;
+
+    if (index < 0 || index >= gr_option_count)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "option %d of %d", index, gr_option_count);
+    row = &gr_option_table[index];
+    option->live = (row->flags & GR_OPTION_LIVE) != 0;
+    option->key = row->key;
+    option->type = type_text(row);
+    option->initial = row->initial;
+    option->range = range_text(row);
+    option->value = gr_option_text(context, row);
+    option->help = row->help;
+    option->group = gr_option_groups[row->group];
+    option->needs = row->needs;
+    option->scope = row->scope;
+    option->usual = (row->flags & GR_OPTION_USUAL) != 0;
     return GRAFT_OK;
 }
 
-const char *gr_option_text(const graft_context *context, enum gr_option_id id)
+int32_t gr_option_hidden(const graft_context *context, int32_t count, int64_t *widths, graft_error *error)
 {
-    return context->options.text[id] != NULL ? context->options.text[id] : table[id].initial;
-}
+    const struct gr_widths *hidden = &context->options.model.hidden;
 
-int64_t gr_option_integer(const graft_context *context, enum gr_option_id id)
-{
-    int64_t number = 0;
-
-    parse_integer(gr_option_text(context, id), &number);
-    return number;
-}
-
-int gr_option_is_initial(const graft_context *context, enum gr_option_id id)
-{
-    const char *text = gr_option_text(context, id);
-    double      number, initial;
-
-    if (strcmp(text, table[id].initial) == 0) return 1;
-    return strcmp(table[id].type, "number") == 0 && parse_number(text, &number) &&
-           parse_number(table[id].initial, &initial) && number == initial;
-}
-
-double gr_option_number(const graft_context *context, enum gr_option_id id)
-{
-    double number = 0;
-
-    parse_number(gr_option_text(context, id), &number);
-    return number;
-}
-
-int gr_option_is(const graft_context *context, enum gr_option_id id, const char *choice)
-{
-    return strcmp(gr_option_text(context, id), choice) == 0;
-}
-
-int32_t gr_option_widths(const graft_context *context, enum gr_option_id id, int32_t count, int64_t *widths,
-                         graft_error *error)
-{
-    const char *at = gr_option_text(context, id);
-    int64_t     width = 0;
-    int32_t     found = 0;
-
-    while (next_width(&at, table[id].range, &width) > 0) {
-        if (found < count) widths[found] = width;
-        found++;
-    }
-    if (found != 1 && found != count) {
-        return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' is '%.80s', %d widths, but there are %d hidden layers",
-                       table[id].key, gr_option_text(context, id), found, count);
-    }
-    for (int32_t i = 1; i < count && found == 1; i++) widths[i] = widths[0];
+    if (hidden->count != 1 && hidden->count != count)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'hidden' is a list of %d widths, but there are %d hidden layers", hidden->count, count);
+    for (int32_t i = 0; i < count; i++) widths[i] = hidden->width[hidden->count == 1 ? 0 : i];
     return GRAFT_OK;
 }

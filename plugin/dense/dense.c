@@ -56,9 +56,9 @@ static struct gr_module *first_usable(graft_context *context, const int32_t *ord
 
 int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error)
 {
-    const char       *chosen = gr_option_text(context, GR_OPTION_DENSE_MODULE);
+    const char       *chosen = context->options.kernel.dense;
     const int         automatic = strcmp(chosen, "auto") == 0;
-    const graft_dtype wanted = gr_option_is(context, GR_OPTION_DENSE_TYPE, "bf16") ? GRAFT_BF16 : GRAFT_F32;
+    const graft_dtype wanted = context->options.kernel.dense_is_bf16 ? GRAFT_BF16 : GRAFT_F32;
     int32_t           order[GR_MODULE_MAX], count = 0;
     int32_t           rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     char              why[240] = "";
@@ -71,9 +71,9 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     *type = wanted;
     *module = first_usable(context, order, automatic ? count : 1, type, why, sizeof why, error);
     if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
-    if (*type != wanted && gr_option_is(context, GR_OPTION_STRICT, "yes"))
+    if (*type != wanted && context->options.kernel.strict)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and 'strict' is yes, but %s", why);
-    if ((*module)->table == &gr_dense_reference && automatic && gr_option_is(context, GR_OPTION_STRICT, "yes"))
+    if ((*module)->table == &gr_dense_reference && automatic && context->options.kernel.strict)
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "no BLAS module is usable, and 'strict' is yes; option dense.module = reference takes plain loops");

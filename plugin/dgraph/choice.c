@@ -102,24 +102,26 @@ done:
 /* Which rows are sent: gat needs each vertex of the halo as it is. */
 static enum gr_rows sent_rows_of(const graft_context *context)
 {
-    if (gr_option_is(context, GR_OPTION_MODEL, "gat") || gr_option_is(context, GR_OPTION_HALO_COVER, "post"))
-        return GR_ROWS_POST;
-    return gr_option_is(context, GR_OPTION_HALO_COVER, "pre") ? GR_ROWS_PRE : GR_ROWS_LEAST;
+    static const enum gr_rows rows[] = {
+        [GR_HALO_COVER_HYBRID] = GR_ROWS_LEAST, [GR_HALO_COVER_PRE] = GR_ROWS_PRE, [GR_HALO_COVER_POST] = GR_ROWS_POST
+    };
+
+    return context->options.model.kind == GR_KIND_GAT ? GR_ROWS_POST : rows[context->options.halo.cover];
 }
 
 int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
                       graft_error *error)
 {
     const struct gr_wire_format format = gr_wire_format(context);
-    const int     gathers = !gr_option_is(context, GR_OPTION_MODEL, "mlp"), threads = gr_threads(context, 0);
+    const int                   gathers = context->options.model.kind != GR_KIND_MLP, threads = gr_threads(context, 0);
     const double  bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
-    const int32_t layers = (int32_t)gr_option_integer(context, GR_OPTION_LAYERS), hidden = layers > 1 ? layers - 1 : 1;
+    const int32_t               layers = (int32_t)context->options.model.layers, hidden = layers > 1 ? layers - 1 : 1;
     int64_t      *width = NULL;
     int32_t       rc = GRAFT_OK;
 
     *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context) };
     GR_TRY(GR_NEW(context, width, hidden, error));
-    GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, hidden, width, error));
+    GR_TRY(gr_option_hidden(context, hidden, width, error));
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 
@@ -156,7 +158,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
                                  error);
     if (rc == GRAFT_OK) {
         snprintf(g->partition, sizeof g->partition, "%s, %s, with %.3g MB/s between ranks",
-                 gr_option_text(g->context, GR_OPTION_PARTITION), choice.why, bytes_per_second * 1e-6);
+                 gr_owner_names[g->context->options.partition.method], choice.why, bytes_per_second * 1e-6);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
     if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(&heartbeat, &late) == GRAFT_OK) return rc;

@@ -1,8 +1,8 @@
 /* Making a graph over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/graph.h"
-#include "base/crc.h"
 #include "base/memory.h"
+#include "comm/compare_options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,6 @@ struct slice_record {
     int64_t n_vertices, first_row, n_rows, n_edges;
     int32_t value_type;
     int32_t has_owner;
-    char    partition[16];
-    int64_t partition_file; /* CRC32C of the option */
 };
 
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error)
@@ -35,17 +33,14 @@ done:
     return rc;
 }
 
-static struct slice_record record_of(const graft_context *context, const graft_slice *slice)
+static struct slice_record record_of(const graft_slice *slice)
 {
-    const char         *file = gr_option_text(context, GR_OPTION_PARTITION_FILE);
     struct slice_record r = { .n_vertices = slice->n_vertices, .first_row = slice->first_row };
 
     r.n_rows = slice->rows != NULL ? slice->rows->n_rows : 0;
     r.n_edges = r.n_rows > 0 ? gr_csr_entries(slice->rows) : 0;
     r.value_type = r.n_edges > 0 && slice->rows->values != NULL ? slice->rows->value_type : 0;
     r.has_owner = slice->owner != NULL;
-    snprintf(r.partition, sizeof r.partition, "%s", gr_option_text(context, GR_OPTION_PARTITION));
-    r.partition_file = gr_crc(0, file, strlen(file));
     return r;
 }
 
@@ -89,14 +84,6 @@ static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_erro
 
     for (int32_t p = 0; p < n_ranks; p++) {
         GR_TRY(compare_numbers("n_vertices", 0, r[0].n_vertices, p, r[p].n_vertices, error));
-        if (strcmp(r[0].partition, r[p].partition) != 0) {
-            gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: option partition is %s on rank 0, %s on rank %d",
-                    r[0].partition, r[p].partition, p);
-            error->rank = p;
-            return error->code;
-        }
-        GR_TRY(compare_numbers("the checksum of option partition.file", 0, r[0].partition_file, p, r[p].partition_file,
-                               error));
         if (r[p].n_rows == 0) r[p].first_row = end;
         GR_TRY(check_slice_range(r, p, n_ranks, end, error));
         end += r[p].n_rows;
@@ -136,11 +123,13 @@ done:
 /* Gather the records of all slices, and check that the slices make up one graph. */
 static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
-    struct slice_record *records = NULL, mine = record_of(g->context, slice);
+    struct slice_record *records = NULL, mine = record_of(slice);
     const int32_t        n_ranks = g->comm->n_ranks;
     int32_t              rc = allocate_graph(g, slice, &records, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_options_compare(g->context, g->comm, 1u << GR_GROUP_PARTITION, error));
+    if (g->comm->rank == 0) gr_options_report(g->context, 1u << GR_GROUP_PARTITION, n_ranks);
     GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
     GR_TRY(check_records(records, n_ranks, error));
     for (int32_t p = 0; p < n_ranks; p++) {

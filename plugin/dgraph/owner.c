@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const gr_owner_names[] = { "given", "block", "hash", "stream", "metis", "auto" };
+
 static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     for (int64_t i = 0; i < graph->n_slice; i++) {
@@ -43,16 +45,16 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
 
 /* Partition with a method that each rank applies to its own slice. Stream distributes each slice evenly, so the whole
  * graph is distributed evenly too. */
-static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const char *method, graft_error *error)
+static int32_t own_alone(graft_graph *graph, const graft_slice *slice, enum gr_owners method, graft_error *error)
 {
     const struct gr_slice rows = gr_owner_rows(graph, slice);
     const int32_t         n_ranks = graph->comm->n_ranks;
 
     if (graph->n_slice == 0) return GRAFT_OK;
-    if (strcmp(method, "stream") == 0) return gr_partition_stream(graph->context, &rows, n_ranks, graph->owner, error);
-    if (strcmp(method, "block") == 0) {
+    if (method == GR_OWNERS_STREAM) return gr_partition_stream(graph->context, &rows, n_ranks, graph->owner, error);
+    if (method == GR_OWNERS_BLOCK) {
         own_blocks(graph, &rows, graph->owner);
-    } else if (strcmp(method, "hash") == 0) {
+    } else if (method == GR_OWNERS_HASH) {
         gr_partition_hash(slice->first_row, graph->n_slice, n_ranks, graph->owner);
     } else {
         for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = graph->comm->rank;
@@ -63,14 +65,14 @@ static int32_t own_alone(graft_graph *graph, const graft_slice *slice, const cha
 /* Partition with the method of option "partition". */
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const char *method = gr_option_text(graph->context, GR_OPTION_PARTITION);
-    const int   is_auto = gr_option_is(graph->context, GR_OPTION_PARTITION, "auto");
-    graft_error too_large = GRAFT_INIT(graft_error);
-    int64_t     entries = 0;
-    int32_t     rc = GRAFT_OK;
+    enum gr_owners method = graph->context->options.partition.method;
+    const int      is_auto = method == GR_OWNERS_AUTO;
+    graft_error    too_large = GRAFT_INIT(graft_error);
+    int64_t        entries = 0;
+    int32_t        rc = GRAFT_OK;
 
-    snprintf(graph->partition, sizeof graph->partition, "%s", method);
-    if ((is_auto || gr_option_is(graph->context, GR_OPTION_PARTITION, "metis")) && graph->comm->n_ranks > 1) {
+    snprintf(graph->partition, sizeof graph->partition, "%s", gr_owner_names[method]);
+    if ((is_auto || method == GR_OWNERS_METIS) && graph->comm->n_ranks > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
         if (rc == GRAFT_OK)
@@ -79,7 +81,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
         snprintf(graph->partition, sizeof graph->partition, "auto: stream, slice by slice, because %.200s",
                  too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
-        method = "stream";
+        method = GR_OWNERS_STREAM;
     }
     rc = own_alone(graph, slice, method, error);
     return gr_comm_agree(graph->comm, rc, error);
@@ -87,7 +89,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
 
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const char              *file = gr_option_text(graph->context, GR_OPTION_PARTITION_FILE);
+    const char              *file = graph->context->options.partition.file;
     struct gr_graph_identity identity;
     int32_t                  found = 0, rc = GRAFT_OK;
 

@@ -3,6 +3,7 @@
 #include "adaptive/adapt.h"
 #include "entry/entry.h"
 
+#include "base/option_row.h"
 #include "spmm/plan.h"
 
 /* What this rank alone can say of its arguments: said when all ranks listen. */
@@ -45,7 +46,7 @@ static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graf
     GR_TRY(rc);
     rc = read_plan_args(graph, args, plan, &wish, &call.error);
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
-    if (graph->comm->rank == 0) gr_wire_tell_idle(graph->context);
+    if (graph->comm->rank == 0) gr_options_report(graph->context, 1u << GR_GROUP_HALO, graph->comm->n_ranks);
     rc = gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -91,7 +92,7 @@ static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
     if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
     if (plan->layers.adaptive[GR_FORWARD] || plan->layers.adaptive[GR_BACKWARD]) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE,
-                   "the plan was made without adaptive bits (options 'halo.bits' and 'halo.bits_backward')");
+                   "the plan was made without adaptive widths (option 'halo.codec')");
 }
 
 static int32_t plan_adapt(graft_plan *plan, graft_error *error)

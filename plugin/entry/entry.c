@@ -113,7 +113,7 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
     GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
     GR_TRY(gr_module_register(made, &gr_dense_reference, error));
-    GR_TRY(gr_modules_scan(made, gr_option_text(made, GR_OPTION_MODULE_PATH), error));
+    GR_TRY(gr_modules_scan(made, made->options.library.module_path, error));
     made->api = api_template;
     made->api.context = made;
     *context = made;

@@ -31,7 +31,7 @@ static int32_t graph_create(graft_context *context, const graft_transport *trans
     int32_t         rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
 
     GR_TRY(rc);
-    GR_TRY(gr_comm_create(context, transport, gr_option_number(context, GR_OPTION_HALO_TIMEOUT), &comm, &call.error));
+    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, &call.error));
     rc = read_slice(context, slice, &ours, &rows, &call.error);
     if (rc == GRAFT_OK && graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
     GR_TRY(gr_comm_agree(comm, rc, &call.error));

@@ -60,10 +60,12 @@ static int32_t mxm_matrix_order(graft_context *context, const graft_matrix *matr
                                 graft_error *error)
 {
     struct gr_call call;
+    enum gr_order  chosen;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_order", error);
 
     if (rc == GRAFT_OK) rc = check_order(matrix, method, order, &call.error);
-    if (rc == GRAFT_OK) rc = gr_order_compute(context, &matrix->csr, method, order, &call.error);
+    if (rc == GRAFT_OK) rc = gr_order_find(method, &chosen, &call.error);
+    if (rc == GRAFT_OK) rc = gr_order_compute(context, &matrix->csr, chosen, order, &call.error);
     return gr_call_end(&call, rc);
 }
 

@@ -151,7 +151,18 @@ int64_t gr_order_bytes(int64_t n)
     return 3 * gr_block_bytes(n, sizeof(int64_t)) + gr_block_bytes(n + 1, sizeof(int64_t));
 }
 
-int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, const char *method, int64_t *order,
+const char *const gr_order_names[] = { "given", "degree", "rcm", "community" };
+
+int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *error)
+{
+    for (int i = GR_ORDER_DEGREE; i <= GR_ORDER_COMMUNITY; i++) {
+        *method = (enum gr_order)i;
+        if (strcmp(name, gr_order_names[i]) == 0) return GRAFT_OK;
+    }
+    return gr_fail(error, GRAFT_ERR_OPTION, "there is no order '%.60s'; expected degree, rcm or community", name);
+}
+
+int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
                          graft_error *error)
 {
     struct gr_pool pool = { 0 };
@@ -159,15 +170,13 @@ int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, con
     int32_t        rc = begin(context, &pool, &w, error);
 
     if (rc < 0) goto done;
-    if (strcmp(method, "degree") == 0) {
-        memcpy(order, w.by_degree, (uint64_t)w.n * sizeof *order);
-        reverse(order, w.n);
-    } else if (strcmp(method, "rcm") == 0) {
+    if (method == GR_ORDER_RCM) {
         cuthill_mckee(&w, order);
-    } else if (strcmp(method, "community") == 0) {
+    } else if (method == GR_ORDER_COMMUNITY) {
         by_community(&w, order);
     } else {
-        rc = gr_fail(error, GRAFT_ERR_OPTION, "there is no order '%.60s'; expected degree, rcm or community", method);
+        memcpy(order, w.by_degree, (uint64_t)w.n * sizeof *order);
+        reverse(order, w.n);
     }
 done:
     gr_pool_fini(context, &pool);

@@ -136,7 +136,7 @@ static void measure_error(struct gr_messages *m, const struct gr_codec *codec, i
     m->row_error[2 * row] = -1;
     if (codec->bits == 32) return;
     /* Other rows in each epoch, so that a pair of ranks with few rows is sampled too. */
-    if (m->format.measuring == GR_MEASURE_SAMPLE && ((uint64_t)row + (uint64_t)m->head.epoch) % SAMPLE != 0) return;
+    if (m->format.measuring == GR_STATISTICS_SAMPLE && ((uint64_t)row + (uint64_t)m->head.epoch) % SAMPLE != 0) return;
     gr_codec_measure(codec, number, raw_row(m, GR_SEND, row), record, work, &error);
     m->row_error[2 * row] = (float)error.nmse;
     m->row_error[2 * row + 1] = (float)error.expected;
@@ -188,11 +188,11 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
         if (gr_codec_encode_row(&codec, number, raw_row(m, GR_SEND, row), work, record) != GR_CODEC_DONE) {
 #pragma omp atomic write
             side->has_raw[q] = 1;
-            if (m->format.measuring != GR_MEASURE_NONE) m->row_error[2 * row] = -1;
+            if (m->format.measuring != GR_STATISTICS_NO) m->row_error[2 * row] = -1;
             trace_row(m, NULL, row, record);
             continue;
         }
-        if (m->format.measuring != GR_MEASURE_NONE) measure_error(m, &codec, row, number, record, work);
+        if (m->format.measuring != GR_STATISTICS_NO) measure_error(m, &codec, row, number, record, work);
         trace_row(m, &codec, row, record);
     }
 }
@@ -205,7 +205,7 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
     if (!gr_messages_are_encoded(m)) return;
     if (m->side[GR_SEND].has_raw[q]) sent->raw = sent->rows;
     sent->raw_bytes = sent->raw * raw_row_bytes(m);
-    if (sent->raw > 0 || m->format.measuring == GR_MEASURE_NONE) return;
+    if (sent->raw > 0 || m->format.measuring == GR_STATISTICS_NO) return;
     for (int64_t row = start[q]; row < start[q + 1]; row++) {
         if (m->row_error[2 * row] < 0) continue;
         sent->sampled_rows++;

@@ -19,7 +19,7 @@ struct gr_exchange {
     struct gr_halo_layer   *layer; /* NULL: it is no step of a layer, or nothing is kept of it */
     struct gr_rank_rows     received;
     double                  smoothing;
-    int                     waits;       /* for its own rows, whatever option halo.async says */
+    int                     waits;       /* for its own rows, whatever option halo.staleness says */
     int                     is_repeat;   /* its epoch has these rows already: nothing is sent */
     double                  settled_at;  /* when messages of the last epoch had arrived; 0: none were in flight */
     double                  sent_at;     /* when all messages were sent */

@@ -6,78 +6,15 @@
 
 #include <string.h>
 
-/* Not collective: options that make no sense together. */
-static int32_t check_limits(const graft_context *context, graft_error *error)
-{
-    const struct gr_wire_format f = gr_wire_format(context);
-    const int                   bytes = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT) > 0;
-    const int                   loss = gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT) > 0;
-
-    if (bytes && loss)
-        return gr_fail(
-            error, GRAFT_ERR_OPTION,
-            "options 'halo.bytes_limit' and 'halo.error_limit' are both set; one of them can decide on bits");
-    if ((bytes || loss) && !f.adaptive[GR_FORWARD] && !f.adaptive[GR_BACKWARD])
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option '%s' is set, which decides on adaptive bits, and neither 'halo.bits' nor "
-                       "'halo.bits_backward' is adaptive",
-                       bytes ? "halo.bytes_limit" : "halo.error_limit");
-    return GRAFT_OK;
-}
-
-/* Of an option that may be written in several ways: the same if it comes to the same. */
-static uint64_t number_bits(const graft_context *context, enum gr_option_id option)
-{
-    const double number = gr_option_number(context, option);
-    uint64_t     bits;
-
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
-int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error)
-{
-    static const struct {
-        const char       *name;
-        enum gr_option_id id;
-    } options[] = {
-        { "option halo.async", GR_OPTION_HALO_ASYNC },
-        { "option halo.smoothing", GR_OPTION_HALO_SMOOTHING },
-        { "option halo.sync_every", GR_OPTION_HALO_SYNC_EVERY },
-        { "option halo.drift_limit", GR_OPTION_HALO_DRIFT_LIMIT },
-        { "option halo.adapt_every", GR_OPTION_HALO_ADAPT_EVERY },
-        { "option halo.adapt_lambda", GR_OPTION_HALO_ADAPT_LAMBDA },
-        { "option halo.bytes_limit", GR_OPTION_HALO_BYTES_LIMIT },
-        { "option halo.error_limit", GR_OPTION_HALO_ERROR_LIMIT },
-    };
-    enum { COUNT = sizeof options / sizeof *options };
-    const char *names[COUNT], *texts[COUNT];
-    uint64_t    values[COUNT];
-    int32_t     rc = GRAFT_OK;
-
-    for (int i = 0; i < COUNT; i++) {
-        names[i] = options[i].name;
-        texts[i] = gr_option_text(context, options[i].id);
-        values[i] = number_bits(context, options[i].id);
-    }
-    values[0] = (uint64_t)gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
-    GR_TRY(gr_comm_compare_texts(comm, names, values, texts, COUNT, error));
-    rc = check_limits(context, error);
-done:
-    return rc;
-}
-
 int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers,
                             struct gr_halo_layers *layers, graft_error *error)
 {
     const struct gr_wire_format format = gr_wire_format(context);
 
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
-    layers->is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
-    layers->smoothing = gr_option_number(context, GR_OPTION_HALO_SMOOTHING);
-    layers->limits = (struct gr_lane_limits){ .bytes = gr_option_integer(context, GR_OPTION_HALO_BYTES_LIMIT),
-                                              .error = gr_option_number(context, GR_OPTION_HALO_ERROR_LIMIT),
-                                              .lambda = gr_option_number(context, GR_OPTION_HALO_ADAPT_LAMBDA) };
+    layers->is_async = context->options.halo.staleness > 0;
+    layers->smoothing = context->options.halo.smoothing;
+    layers->budget = context->options.halo.budget;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = format.adaptive[d];
     if (!layers->is_async && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
     return GR_NEW(context, layers->layer, GR_DIRECTIONS * (int64_t)n_layers, error);

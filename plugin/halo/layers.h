@@ -17,20 +17,13 @@ struct gr_halo_layer {
     struct gr_history  history;         /* if it is asynchronous */
 };
 
-/** What adaptive widths are assigned by: at most so many bytes in an epoch, or so much error, or, where both are 0, the
- *  balance of error and time. */
-struct gr_lane_limits {
-    int64_t bytes;
-    double  error, lambda;
-};
-
 struct gr_halo_layers {
     const graft_context  *context;
     struct gr_comm       *comm;
     int32_t               n_layers;
     int32_t               adaptive[GR_DIRECTIONS], is_async;
     double                smoothing;
-    struct gr_lane_limits limits;
+    struct gr_halo_budget      budget; /* of adaptive widths */
     struct gr_halo_layer *layer; /* [n_layers x GR_DIRECTIONS]; NULL if no option asks for them */
 };
 
@@ -44,10 +37,6 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
                            graft_error *error);
 /** Waits for messages in flight, so what they point at must be there still. */
 void    gr_halo_layers_fini(struct gr_halo_layers *layers);
-
-/** Whether the options are the same on all ranks, and go together. Collective. \return OK; ERR_ARG, ERR_OPTION: the
- *  same on all ranks; ERR_PEER. */
-int32_t gr_lanes_compare(const graft_context *context, struct gr_comm *comm, graft_error *error);
 
 /** The layer in one direction; NULL if nothing is kept of it. */
 struct gr_halo_layer *gr_halo_layers_find(const struct gr_halo_layers *layers, int32_t number,

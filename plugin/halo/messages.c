@@ -121,7 +121,7 @@ static struct need need_of(const struct gr_messages *m, const int64_t rows[GR_SI
     if (bytes == 0) return (struct need){ 0 };
     return (struct need){ .encoded = most * bytes,
                           .work = gr_threads(m->context, 0) * gr_codec_work(&codec) * (int64_t)sizeof *m->work,
-                          .errors = m->format.measuring != GR_MEASURE_NONE ? error_bytes(m, most) : 0 };
+                          .errors = m->format.measuring != GR_STATISTICS_NO ? error_bytes(m, most) : 0 };
 }
 
 int64_t gr_messages_need(const struct gr_messages *m, const int64_t rows[GR_SIDES], int64_t width, graft_dtype dtype)
@@ -350,7 +350,7 @@ static int32_t check_raw(const struct gr_messages *m, graft_error *error)
             return gr_fail(
                 error, GRAFT_ERR_FORMAT,
                 "a row for rank %d has an element that is not finite, or a range that is no float, and does "
-                "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse, or halo.async is yes)",
+                "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse, or halo.staleness is 1)",
                 q, m->codec.bits, (long long)m->head.epoch, m->head.layer,
                 m->head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;

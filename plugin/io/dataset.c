@@ -85,7 +85,7 @@ int32_t gr_data_open_slice(graft_context *context, const graft_transport *transp
     graft_data       *made = NULL;
     int32_t           rc;
 
-    GR_TRY(gr_comm_create(context, transport, gr_option_number(context, GR_OPTION_HALO_TIMEOUT), &comm, error));
+    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, error));
     rc = make(context, path, data != NULL ? &made : NULL, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_reading_init(&reading, comm, error));

@@ -150,12 +150,12 @@ static int32_t run(const struct gr_module *module, void *prepared, const graft_m
 static int32_t choose(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
                       int32_t *taken, graft_error *error)
 {
-    const char *chosen = gr_option_text(context, GR_OPTION_MXM_KERNEL);
+    const char *chosen = context->options.kernel.mxm;
     int32_t     order[GR_MODULE_MAX], count = 0;
     int32_t     rc = gr_modules_order(context, "kernel", chosen, order, &count, error);
 
     if (rc < 0) return rc;
-    if (strcmp(chosen, "auto") != 0 && gr_option_is(context, GR_OPTION_STRICT, "yes")) count = 1;
+    if (strcmp(chosen, "auto") != 0 && context->options.kernel.strict) count = 1;
     for (int32_t i = 0; i < count; i++) {
         const struct gr_module *module = &context->modules.at[order[i]];
         graft_mxm_args          asked = *args;
@@ -201,7 +201,7 @@ done:
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error)
 {
-    const char    *chosen = gr_option_text(context, GR_OPTION_MXM_KERNEL);
+    const char    *chosen = context->options.kernel.mxm;
     struct reasons reasons = { "" };
     graft_mxm_args complete;
     int32_t        taken = 0, rc;

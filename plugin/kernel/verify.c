@@ -67,7 +67,7 @@ static void keep_row(const struct gr_verify *v, int64_t sample)
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error)
 {
-    const int64_t     asked = gr_option_integer(context, GR_OPTION_MXM_VERIFY), m = args->c->n_rows;
+    const int64_t     asked = context->options.kernel.verify, m = args->c->n_rows;
     const int64_t     width = args->c->n_cols;
     struct gr_verify *v = NULL;
     int32_t           rc = GRAFT_OK;

@@ -1,9 +1,7 @@
 /* The options of a trainer, read once.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
 #include "model/model.h"
-
-#include <stdio.h>
-#include <string.h>
 
 int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 {
@@ -47,8 +45,9 @@ static int32_t check_heads(const struct gr_config *config, graft_error *error)
 static int32_t read_loss(graft_context *context, const graft_dataset *data, struct gr_config *config,
                          graft_error *error)
 {
-    config->sigmoid = gr_option_is(context, GR_OPTION_LOSS, "sigmoid") ||
-                      (gr_option_is(context, GR_OPTION_LOSS, "auto") && data->targets != NULL);
+    const enum gr_loss loss = context->options.train.loss;
+
+    config->sigmoid = loss == GR_LOSS_SIGMOID || (loss == GR_LOSS_AUTO && data->targets != NULL);
     if (!config->sigmoid && data->targets != NULL && data->labels == NULL) {
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'loss' is softmax, but vertices have several classes at once; use "
@@ -59,42 +58,43 @@ static int32_t read_loss(graft_context *context, const graft_dataset *data, stru
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const struct gr_model_options    *model = &context->options.model;
+    const struct gr_train_options    *train = &context->options.train;
+    const struct gr_resource_options *resource = &context->options.resource;
+    const enum gr_choice              self_loops = context->options.data.self_loops;
+    const struct gr_model_kind       *kind = gr_model_kind(model->kind);
+    int32_t                           rc = GRAFT_OK;
 
-    memset(config, 0, sizeof *config);
-    config->kind = gr_model_kind(gr_option_text(context, GR_OPTION_MODEL));
-    config->n_layers = (int32_t)gr_option_integer(context, GR_OPTION_LAYERS);
-    config->gathers_from = config->kind->gathers ? 0 : config->n_layers;
+    *config = (struct gr_config){ .kind = kind,
+                                  .n_layers = (int32_t)model->layers,
+                                  .gathers_from = kind->gathers ? 0 : (int32_t)model->layers,
+                                  .heads = model->heads,
+                                  .norm = model->has_norm,
+                                  .gin_eps = model->gin_eps,
+                                  .dropout = model->dropout,
+                                  .input_dropout = model->input_dropout,
+                                  .epochs = train->epochs,
+                                  .eval_every = train->eval_every,
+                                  .seed = (uint64_t)train->seed,
+                                  .lr = train->lr,
+                                  .label_rate = train->label_rate,
+                                  .adam = train->optimizer == GR_ADAM,
+                                  .momentum = train->momentum,
+                                  .weight_decay = train->weight_decay,
+                                  .decay_first_only = train->decays_first_only,
+                                  .symmetrize = context->options.data.symmetrize,
+                                  .self_loops = self_loops == GR_AUTO ? kind->self_loops : self_loops == GR_YES,
+                                  .normalize_features = context->options.data.normalize_features,
+                                  .order = resource->order,
+                                  .row_masks = resource->row_masks,
+                                  .recompute = resource->recompute,
+                                  .reuse_input = resource->reuse_input,
+                                  .sparse_input = resource->sparse_input };
     config->width[0] = data->n_features;
-    GR_TRY(gr_option_widths(context, GR_OPTION_HIDDEN, config->n_layers - 1, config->width + 1, error));
+    GR_TRY(gr_option_hidden(context, config->n_layers - 1, config->width + 1, error));
     config->width[config->n_layers] = data->n_classes;
-    config->heads = gr_option_integer(context, GR_OPTION_HEADS);
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_heads(config, error));
-    config->epochs = gr_option_integer(context, GR_OPTION_EPOCHS);
-    config->eval_every = gr_option_integer(context, GR_OPTION_EVAL_EVERY);
-    config->lr = gr_option_number(context, GR_OPTION_LR);
-    config->dropout = gr_option_number(context, GR_OPTION_DROPOUT);
-    config->input_dropout = gr_option_number(context, GR_OPTION_INPUT_DROPOUT);
-    config->label_rate = gr_option_number(context, GR_OPTION_LABEL_RATE);
-    config->weight_decay = gr_option_number(context, GR_OPTION_WEIGHT_DECAY);
-    config->momentum = gr_option_number(context, GR_OPTION_MOMENTUM);
-    config->gin_eps = gr_option_number(context, GR_OPTION_GIN_EPS);
-    config->norm = gr_option_is(context, GR_OPTION_NORM, "layer");
-    config->decay_first_only = gr_option_is(context, GR_OPTION_WEIGHT_DECAY_LAYERS, "first");
-    config->adam = gr_option_is(context, GR_OPTION_OPTIMIZER, "adam");
-    config->symmetrize = gr_option_is(context, GR_OPTION_SYMMETRIZE, "yes");
-    config->self_loops = gr_option_is(context, GR_OPTION_SELF_LOOPS, "yes") ||
-                         (gr_option_is(context, GR_OPTION_SELF_LOOPS, "auto") && config->kind->self_loops);
-    config->normalize_features = gr_option_is(context, GR_OPTION_NORMALIZE_FEATURES, "yes");
-    config->row_masks = gr_option_is(context, GR_OPTION_ROW_MASKS, "yes");
-    config->recompute = gr_option_is(context, GR_OPTION_RECOMPUTE, "yes");
-    config->reuse_input = gr_option_is(context, GR_OPTION_REUSE_INPUT, "yes");
-    config->sparse_input = gr_option_is(context, GR_OPTION_SPARSE_INPUT, "auto")  ? GR_AUTO
-                           : gr_option_is(context, GR_OPTION_SPARSE_INPUT, "yes") ? GR_YES
-                                                                                  : GR_NO;
-    snprintf(config->order, sizeof config->order, "%s", gr_option_text(context, GR_OPTION_ORDER));
-    config->seed = (uint64_t)gr_option_integer(context, GR_OPTION_SEED);
     rc = read_loss(context, data, config, error);
 done:
     return rc;

@@ -1,16 +1,11 @@
-/* The kinds of models. To add one: a file with its row, and its name here and in option "model".
+/* The kinds of models. To add one: a file with its row, and its word in GR_KIND_MAP of base/option.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
-#include <string.h>
+#define KIND(constant, word) &gr_kind_##word,
+static const struct gr_model_kind *const kinds[GR_KINDS] = { GR_KIND_MAP(KIND) };
 
-static const struct gr_model_kind *const kinds[] = { &gr_kind_sage, &gr_kind_gcn, &gr_kind_gat, &gr_kind_gin,
-                                                     &gr_kind_mlp };
-
-const struct gr_model_kind *gr_model_kind(const char *name)
+const struct gr_model_kind *gr_model_kind(enum gr_kind kind)
 {
-    int kind = 0;
-
-    while (strcmp(kinds[kind]->name, name) != 0) kind++;
     return kinds[kind];
 }

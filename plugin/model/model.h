@@ -8,14 +8,12 @@
 #define GR_MODEL_MODEL_H
 
 #include "base/budget.h"
+#include "base/option.h"
 #include "graft_train.h"
 
 enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
 struct gr_model_kind;
-
-/** What an option of "auto|yes|no" says. */
-enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 
 struct gr_config {
     const struct gr_model_kind *kind;
@@ -28,7 +26,7 @@ struct gr_config {
     int     recompute;
     enum gr_choice sparse_input;
     uint64_t       seed;
-    char           order[16];
+    enum gr_order  order;
 };
 
 /** First values: 0, 1, or uniform within a bound that follows Glorot's rule, the rows of the matrix (its fan-in), or
@@ -108,10 +106,12 @@ struct gr_model_kind {
                         graft_error *error);
 };
 
-extern const struct gr_model_kind gr_kind_sage, gr_kind_gcn, gr_kind_gat, gr_kind_gin, gr_kind_mlp;
+#define GR_KIND_ROW(constant, word) extern const struct gr_model_kind gr_kind_##word;
+GR_KIND_MAP(GR_KIND_ROW)
+#undef GR_KIND_ROW
 
 /** The kind of that name, which option "model" has checked. */
-const struct gr_model_kind *gr_model_kind(const char *name);
+const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 

@@ -16,10 +16,11 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
                                 .attends = config->kind->attends };
-    p->is_async = gr_option_is(context, GR_OPTION_HALO_ASYNC, "yes");
-    p->sync_every = gr_option_integer(context, GR_OPTION_HALO_SYNC_EVERY);
-    p->drift_limit = gr_option_number(context, GR_OPTION_HALO_DRIFT_LIMIT);
-    p->adapt_every = gr_option_integer(context, GR_OPTION_HALO_ADAPT_EVERY);
+    p->is_async = context->options.halo.staleness > 0;
+    p->sync_every = context->options.halo.refresh;
+    p->drift_limit = context->options.halo.drift_limit;
+    p->adapt_every = context->options.halo.reassign_every;
+    p->evaluates_exact = !context->options.halo.evaluates_quantized;
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -167,7 +168,7 @@ static struct gr_partition *partition_of(struct gr_strategy *strategy)
 /* Whether rows travel in full precision in the current pass. */
 static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
 {
-    return run->pass == GRAFT_PASS_EVALUATION && gr_option_is(p->context, GR_OPTION_HALO_BITS_EVALUATION, "32");
+    return run->pass == GRAFT_PASS_EVALUATION && p->evaluates_exact;
 }
 
 /* The parts of a phase up to the sending of rows. */

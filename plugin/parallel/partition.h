@@ -56,6 +56,7 @@ struct gr_partition {
 
     /* Stale rows: */
     int     is_async;
+    int     evaluates_exact; /* evaluations and predictions are not quantized */
     int64_t sync_every;  /* 0: no step but the first waits for fresh rows */
     double  drift_limit; /* likewise */
     int     waits;       /* the current step waits for fresh rows */

@@ -191,7 +191,7 @@ static int32_t exchange(struct gr_child *child, struct outgoing *out, char *outp
         if (left == 0) {
             char how[80];
 
-            snprintf(how, sizeof how, "has not ended after %.0f seconds (metis.timeout)", child->timeout);
+            snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
             return fail(child, how, error);
         }
         GR_TRY(do_meanwhile(meanwhile, error));
@@ -242,7 +242,7 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     rc = collect(child, &status, meanwhile, error);
     if (rc < 0) return rc;
     if (child->said_end >= 0) hear(child);
-    if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (metis.timeout)", child->timeout);
+    if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
     else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0) snprintf(how, sizeof how, "failed with exit code %d", WEXITSTATUS(status));
     else if (have > bytes) snprintf(how, sizeof how, "wrote more than %lld bytes", (long long)bytes);

@@ -22,12 +22,12 @@ static int is_there(char *path, int64_t room, const char *folder, int length)
 
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error)
 {
-    const char *chosen = gr_option_text(context, GR_OPTION_METIS_PROGRAM), *folders = secure_getenv("PATH"), *slash;
+    const char *chosen = context->options.partition.program, *folders = secure_getenv("PATH"), *slash;
     Dl_info     info;
 
     if (strcmp(chosen, "auto") != 0) {
         if (snprintf(path, (size_t)room, "%s", chosen) < room && access(path, X_OK) == 0) return GRAFT_OK;
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no program '%.300s' (metis.program)", chosen);
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no program '%.300s' (option partition.program)", chosen);
     }
     if (dladdr((void *)(uintptr_t)&gr_metis_find, &info) != 0 && (slash = strrchr(info.dli_fname, '/')) != NULL &&
         is_there(path, room, info.dli_fname, (int)(slash - info.dli_fname)))
@@ -38,10 +38,11 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
         if (length > 0 && is_there(path, room, folders, length)) return GRAFT_OK;
         folders += length + (folders[length] == ':');
     }
-    return gr_fail(error, GRAFT_ERR_NOT_FOUND,
-                   "there is no program %s in the folder of the library or in those of PATH; option metis.program may "
-                   "say where it is",
-                   name);
+    return gr_fail(
+        error, GRAFT_ERR_NOT_FOUND,
+        "there is no program %s in the folder of the library or in those of PATH; option partition.program may "
+        "say where it is",
+        name);
 }
 
 /* What goes to the program, one section after the other. */
@@ -105,14 +106,16 @@ struct answer {
 static int32_t check(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
 {
     if (answer->head.magic != GRAFT_PARTITIONER_OUTPUT || answer->head.n_vertices != n)
-        return gr_fail(error, GRAFT_ERR_MODULE,
-                       "the partition begins with %016llx for %lld vertices, expected %016llx for %lld (metis.program)",
-                       (unsigned long long)answer->head.magic, (long long)answer->head.n_vertices,
-                       (unsigned long long)GRAFT_PARTITIONER_OUTPUT, (long long)n);
+        return gr_fail(
+            error, GRAFT_ERR_MODULE,
+            "the partition begins with %016llx for %lld vertices, expected %016llx for %lld (option partition.program)",
+            (unsigned long long)answer->head.magic, (long long)answer->head.n_vertices,
+            (unsigned long long)GRAFT_PARTITIONER_OUTPUT, (long long)n);
     for (int64_t v = 0; v < n; v++) {
         if (answer->owner[v] >= 0 && answer->owner[v] < parts) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE, "vertex %lld is in part %d, but parts go from 0 to %d (metis.program)",
-                       (long long)v, answer->owner[v], parts - 1);
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "vertex %lld is in part %d, but parts go from 0 to %d (option partition.program)", (long long)v,
+                       answer->owner[v], parts - 1);
     }
     return GRAFT_OK;
 }
@@ -132,7 +135,7 @@ static int32_t ask(const graft_context *context, const struct gr_slice *slice, i
 
     rc = gr_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
-    rc = gr_child_start(&child, path, gr_option_number(context, GR_OPTION_METIS_TIMEOUT), error);
+    rc = gr_child_start(&child, path, context->options.partition.timeout, error);
     if (rc < 0) return rc;
     rc = gr_child_talk(&child, next_words, &words, answer, bytes, meanwhile, error);
     gr_child_end(&child);

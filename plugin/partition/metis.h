@@ -6,8 +6,8 @@
 #include "partition/child.h"
 #include "partition/partition.h"
 
-/** Where the program of option "metis.program" is: what the option says; if that is "auto", graft-metis in the folder
- *  of the library, then in those of PATH. ERR_NOT_FOUND names the places. path[room]. */
+/** Find the program that option "partition.program" names. If that is "auto", it is graft-metis in the folder of the
+ *  library, else in one of PATH. ERR_NOT_FOUND names the places. path[room]. */
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error);
 
 /** Partition a whole graph: the program gets its entries with the weights of partition.h, and what it says is repaired
@@ -16,7 +16,7 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
  * \param[in]  meanwhile  Done while the program runs; or NULL. What it fails with is the outcome.
  * \param[out] owner      [n_rows]
  * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (more than 2^31-1 entries); ERR_MODULE (it failed, died,
- *         wrote nonsense, or did not end within option "metis.timeout"; the message has what it said); ERR_IO (no
+ *         wrote nonsense, or did not end within option "partition.timeout"; the message has what it said); ERR_IO (no
  *         process or pipe to be had); ERR_NOMEM. Owners are as they were on failure.
  * Memory: 8 bytes per vertex here, and what the repair takes; the program has 8 bytes per row and up to 20 per entry
  * beside what METIS takes. The program is a child of the host's process, which is told of its end by SIGCHLD; no

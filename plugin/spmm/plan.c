@@ -3,31 +3,33 @@
 #include "spmm/plan.h"
 
 #include "base/memory.h"
+#include "comm/compare_options.h"
 
 enum gr_cover_kind gr_cover_choice(const graft_context *context)
 {
-    if (gr_option_is(context, GR_OPTION_HALO_COVER, "pre")) return GR_COVER_PRE;
-    return gr_option_is(context, GR_OPTION_HALO_COVER, "post") ? GR_COVER_POST : GR_COVER_HYBRID;
+    static const enum gr_cover_kind kinds[] = { [GR_HALO_COVER_HYBRID] = GR_COVER_HYBRID,
+                                                [GR_HALO_COVER_PRE] = GR_COVER_PRE,
+                                                [GR_HALO_COVER_POST] = GR_COVER_POST };
+
+    return kinds[context->options.halo.cover];
 }
 
 static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    static const char *const names[] = { "option halo.cover", "GRAFT_PLAN_TRANSPOSED", "width of the plan",
-                                         "dtype of the plan", "the type of values",    "layers of the plan" };
-    const char *const        texts[6] = { gr_option_text(plan->context, GR_OPTION_HALO_COVER) };
-    const uint64_t           values[] = { (uint64_t)plan->cover, (uint64_t)wish->transposed, (uint64_t)wish->width,
-                                          (uint64_t)wish->dtype, (uint64_t)plan->value_type, (uint64_t)wish->layers };
+    static const char *const names[] = { "GRAFT_PLAN_TRANSPOSED", "width of the plan", "dtype of the plan",
+                                         "the type of values", "layers of the plan" };
+    const uint64_t           values[] = { (uint64_t)wish->transposed, (uint64_t)wish->width, (uint64_t)wish->dtype,
+                                          (uint64_t)plan->value_type, (uint64_t)wish->layers };
 
-    return gr_comm_compare_texts(plan->comm, names, values, texts, 6, error);
+    return gr_comm_compare(plan->comm, names, values, 5, error);
 }
 
 static int32_t compare_ranks(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(compare_wishes(plan, wish, error));
-    GR_TRY(gr_wire_compare(plan->context, plan->comm, error));
-    rc = gr_lanes_compare(plan->context, plan->comm, error);
+    GR_TRY(gr_options_compare(plan->context, plan->comm, 1u << GR_GROUP_HALO, error));
+    rc = compare_wishes(plan, wish, error);
 done:
     return rc;
 }

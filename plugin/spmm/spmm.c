@@ -39,13 +39,13 @@ static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a
     if (a->layer < 0 || a->layer >= layers->n_layers)
         return gr_fail(
             error, GRAFT_ERR_ARG,
-            "layer is %d; with halo.async, or adaptive halo.bits, expected 0 to %d, by graft_plan_args.layers",
+            "layer is %d; with halo.staleness=1, or halo.codec=adaptive, expected 0 to %d, by graft_plan_args.layers",
             a->layer, layers->n_layers - 1);
     if (layers->is_async && !is_sum(a->semiring))
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
-            "halo.async is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
-            "be that of neither. Set halo.async=no, or flag GRAFT_AGGREGATE_STATELESS",
+            "halo.staleness is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
+            "be that of neither. Set halo.staleness=0, or flag GRAFT_AGGREGATE_STATELESS",
             a->semiring);
     return GRAFT_OK;
 }

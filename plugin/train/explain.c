@@ -1,6 +1,7 @@
 /* What a trainer is, in a few lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
+#include "graph/order.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -76,7 +77,8 @@ static void explain_graph(const graft_trainer *t, struct gr_text *text)
         gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n,
                     (long long)t->a->csr.row_ptr[t->n], t->model.config.self_loops ? " with self loops" : "",
                     t->symmetric ? "symmetric" : "not symmetric");
-    if (strcmp(t->model.config.order, "given") != 0) gr_text_add(text, "order     %s\n", t->model.config.order);
+    if (t->model.config.order != GR_ORDER_GIVEN)
+        gr_text_add(text, "order     %s\n", gr_order_names[t->model.config.order]);
     if (t->run.layers[0].gathered != NULL && t->run.input.is_constant)
         gr_text_add(text, "reuse     features are aggregated once\n");
     gr_text_add(text, "layers   ");
@@ -88,7 +90,7 @@ static void explain_graph(const graft_trainer *t, struct gr_text *text)
 
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
 {
-    const char    *kernel = gr_option_text(t->context, GR_OPTION_MXM_KERNEL);
+    const char    *kernel = t->context->options.kernel.mxm;
     struct gr_text text = { buffer, capacity };
     char           budget[192];
 

@@ -140,7 +140,7 @@ done:
 static int32_t choose_order(graft_trainer *t, const graft_csr *graph, const int32_t *hop, int64_t *order,
                             graft_error *error)
 {
-    const int given = strcmp(t->model.config.order, "given") == 0 || graph == NULL;
+    const int given = t->model.config.order == GR_ORDER_GIVEN || graph == NULL;
     int64_t  *row;
     int32_t   rc = GRAFT_OK;
 
@@ -171,7 +171,7 @@ done:
 
 int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
 {
-    const int        given = strcmp(t->model.config.order, "given") == 0 || graph == NULL;
+    const int        given = t->model.config.order == GR_ORDER_GIVEN || graph == NULL;
     const int64_t    bytes = gr_block_bytes(t->n, sizeof(int64_t)) + gr_block_bytes(t->n, sizeof(int32_t));
     struct gr_search search = { 0 };
     int32_t          rc = GRAFT_OK;

@@ -19,7 +19,7 @@ static int64_t edges_of(const graft_trainer *t)
 /* Whether the vertices are certain to be put in an order; those that training needs may come first in any case. */
 static int is_ordered(const graft_trainer *t)
 {
-    return t->model.config.kind->gathers && strcmp(t->model.config.order, "given") != 0;
+    return t->model.config.kind->gathers && t->model.config.order != GR_ORDER_GIVEN;
 }
 
 /* Self loops are as many as are missing, and transposes come with graphs that are not symmetric: not known yet. */

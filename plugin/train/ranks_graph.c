@@ -81,7 +81,7 @@ done:
 static int32_t make_part(graft_trainer *t, graft_error *error)
 {
     struct gr_partition *r = &t->partition;
-    const int            moves = gr_masks_rows(t) || strcmp(t->model.config.order, "given") != 0;
+    const int            moves = gr_masks_rows(t) || t->model.config.order != GR_ORDER_GIVEN;
     int32_t              rc = GRAFT_OK;
 
     if (t->model.config.symmetrize) GR_TRY(make_symmetric(t, error));

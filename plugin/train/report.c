@@ -35,7 +35,7 @@ done:
 
 int32_t gr_spans_init(graft_trainer *t, graft_error *error)
 {
-    if (!gr_option_is(t->context, GR_OPTION_PROFILE, "yes")) return GRAFT_OK;
+    if (!t->context->options.resource.profile) return GRAFT_OK;
     t->run.profile.origin = gr_seconds();
     return make_spans(t, error);
 }

@@ -1,5 +1,6 @@
 /* A trainer from create to destroy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/option_row.h"
 #include "dense/dense.h"
 #include "graph/csr.h"
 #include "model/labels.h"
@@ -176,7 +177,7 @@ static int32_t begin_create(graft_trainer *t, graft_error *error)
     struct gr_run *run = &t->run;
     int32_t        rc = GRAFT_OK;
 
-    gr_budget_init(&t->budget, t->context, 1000000 * gr_option_integer(t->context, GR_OPTION_MEMORY_LIMIT));
+    gr_budget_init(&t->budget, t->context, 1000000 * t->context->options.resource.memory_limit);
     run->context = t->context;
     run->model = &t->model;
     run->threads = run->profile.team = gr_threads(t->context, 0);
@@ -233,6 +234,13 @@ static int32_t new_trainer(graft_context *context, const graft_dataset *data, gr
     return begin_create(t, error);
 }
 
+/* Rank 0 alone warns of options that have no effect. */
+static void report_options(const graft_trainer *t)
+{
+    if (t->over == NULL) gr_options_report(t->context, ~0u, 1);
+    else if (t->over->comm->rank == 0) gr_options_report(t->context, ~0u, t->over->comm->n_ranks);
+}
+
 int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                           graft_error *error)
 {
@@ -246,6 +254,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(rc);
     choose_strategy(t);
     GR_TRY(gr_ranks_compare(t, error));
+    report_options(t);
     GR_TRY(gr_ranks_take(t, error));
     t->run.targets.n = t->n;
     GR_TRY(count_trained(t, error));

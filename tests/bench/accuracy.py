@@ -17,14 +17,14 @@ import tempfile
 
 MODEL = ["model=sage", "layers=3", "hidden=128", "dropout=0.5", "lr=0.01", "epochs=60", "partition=stream"]
 # Name, options, and whether it is one process.
-COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.bits=8", False),
-            ("4 bits", "halo.bits=4", False), ("2 bits", "halo.bits=2", False),
-            ("1 bit, minmax", "halo.bits=1 halo.code=minmax", False),
-            ("1 bit, rotated where rows are wide", "halo.bits=1", False),
-            ("adaptive, as many bytes as 3 bits", "halo.bits=adaptive halo.bytes_limit={bytes3}", False),
-            ("2 bits, labels", "halo.bits=2 label_rate=0.62", False),
-            ("2 bits, asynchronous", "halo.bits=2 halo.async=yes", False),
-            ("the same, not smoothed", "halo.bits=2 halo.async=yes halo.smoothing=0", False)]
+COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.codec=q8", False),
+            ("4 bits", "halo.codec=q4", False), ("2 bits", "halo.codec=q2", False),
+            ("1 bit, minmax", "halo.codec=q1:minmax", False),
+            ("1 bit, rotated where rows are wide", "halo.codec=q1", False),
+            ("adaptive, as many bytes as 3 bits", "halo.codec=adaptive halo.budget=bytes:{bytes3}", False),
+            ("2 bits, labels", "halo.codec=q2 label_rate=0.62", False),
+            ("2 bits, asynchronous", "halo.codec=q2 halo.staleness=1", False),
+            ("the same, not smoothed", "halo.codec=q2 halo.staleness=1 halo.smoothing=0", False)]
 SETS, MORE_SETS = ["dblp"], ["facebook_pages", "amazon_photo", "acl_papers"]
 
 

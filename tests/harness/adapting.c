@@ -3,6 +3,7 @@
 #include "harness/adapting.h"
 
 #include "base/option.h"
+#include "comm/compare_options.h"
 #include "halo/halo.h"
 #include "oracle/oracle.h"
 
@@ -96,7 +97,7 @@ static int32_t make(struct rank *r, struct owned *o)
     int32_t         rc;
 
     if (o->job->halo) {
-        TRY(gr_lanes_compare(r->context, o->graph->comm, &r->error));
+        TRY(gr_options_compare(r->context, o->graph->comm, 1u << GR_GROUP_HALO, &r->error));
         TRY(gr_halo_rows_init(r->context, o->graph->comm, &o->graph->part.halo, width, LAYERS, &o->rows, &r->error));
         gr_halo_rows_weigh(&o->rows, &o->graph->part);
         return GRAFT_OK;

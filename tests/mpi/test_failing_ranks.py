@@ -180,8 +180,8 @@ for number in (0, 1):
 for number in (0, RANKS - 1):
     test_stopped(number)
 # With rows on their way from one epoch to the next.
-test_killed(1, "halo.async=yes")
-test_stopped(0, "halo.async=yes", "model=gat")
+test_killed(1, "halo.staleness=1")
+test_stopped(0, "halo.staleness=1", "model=gat")
 checkpoint = test_interrupted("a rank is interrupted", signal.SIGINT)
 if checkpoint:
     test_resumed(*checkpoint)

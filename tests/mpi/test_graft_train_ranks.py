@@ -159,14 +159,14 @@ def test_metis():
     test_training("metis")
     kept = f"partition.file={base}/owners"
     first = launch(data, *TRAINED, "partition=metis", kept, "--json", f"{base}/first.json")
-    again = launch(data, *TRAINED, "metis.program=/none", "partition=metis", kept, "--json", f"{base}/again.json")
+    again = launch(data, *TRAINED, "partition.program=/none", "partition=metis", kept, "--json", f"{base}/again.json")
     if not ok(first.returncode == 0 and again.returncode == 0, "owners are kept in a file, and read from there",
               first.stderr, again.stderr):
         return
     counts = [[json.loads(read(f"{base}/{name}.json"))[key] for key in ("cut_edges", "halo_rows")]
               for name in ("first", "again")]
     ok(counts[0] == counts[1], "and are the same", counts)
-    result = launch(data, *TRAINED, "partition=metis", "metis.program=/none")
+    result = launch(data, *TRAINED, "partition=metis", "partition.program=/none")
     refused("metis that is not there is said once", result, 1, "/none")
     result = launch(data, *TRAINED, "partition=auto", "--explain")
     ok(result.returncode == 0 and "partition: auto, predicted for an epoch: block" in result.stdout,
@@ -193,7 +193,7 @@ def test_one_rank():
 
 def test_few_bits():
     out = f"{base}/few.json"
-    result = launch(data, *TRAINED, "partition=hash", "halo.bits=8", "halo.error=exact", "--json", out)
+    result = launch(data, *TRAINED, "partition=hash", "halo.codec=q8", "halo.error_statistics=exact", "--json", out)
     report = json.loads(read(out)) if result.returncode == 0 else {}
     ok(0 < report.get("quant_nmse", 0) < 1e-3 and report["quant_nmse"] < 1.5 * report["quant_nmse_expected"],
        "with 8 bits the report has a small quantization error", result.stderr, report.get("quant_nmse"))
@@ -212,19 +212,19 @@ def test_few_bits():
 
 def test_idle():
     """Options that have no effect with the others are said, once, and those that have one are not."""
-    idle = ["halo.sync_every=3", "halo.adapt_every=5", "halo.rounding=nearest", "halo.code_backward=minmax"]
+    idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.drift_limit=0.5"]
     result = launch(data, *TRAINED, "halo.timeout=60", *idle)
     warned = [line for line in result.stderr.splitlines() if "no effect" in line]
     ok(result.returncode == 0 and len(warned) == 4 and
        all(any(f"'{key}' is {value}," in line for line in warned) for key, value in (i.split("=") for i in idle)),
        "options without effect are warned of", result.stderr)
-    result = launch(data, *TRAINED, "halo.async=yes", "halo.bits=adaptive", "halo.bits_backward=1", *idle)
+    result = launch(data, *TRAINED, "halo.staleness=1", "halo.codec=adaptive/q1", *idle)
     ok(result.returncode == 0 and "no effect" not in result.stderr, "and others are not", result.stderr)
 
 
 def test_async():
     out = f"{base}/async.json"
-    result = launch(data, *TRAINED, "partition=hash", "halo.async=yes", "halo.bits=4", "--json", out)
+    result = launch(data, *TRAINED, "partition=hash", "halo.staleness=1", "halo.codec=q4", "--json", out)
     report = json.loads(read(out)) if result.returncode == 0 else {}
     ages = [layer[f"staleness_{way}"] for layer in report.get("halo_bytes_by_layer", [])
             for way in ("forward", "backward") if layer[way] > 0]
@@ -240,11 +240,11 @@ def test_async():
 
 def test_adaptive_bits():
     """Within a limit two runs are the same; without one the ranks time their messages; what cannot be met is said."""
-    adaptive = [data, *TRAINED, "partition=hash", "halo.bits=adaptive", "halo.adapt_every=4"]
+    adaptive = [data, *TRAINED, "partition=hash", "halo.codec=adaptive", "halo.reassign_every=4"]
     losses = []
     for turn in range(2):
         out = f"{base}/adaptive{turn}.json"
-        result = launch(*adaptive, "halo.error_limit=0.02", "--json", out)
+        result = launch(*adaptive, "halo.budget=error:0.02", "--json", out)
         report = json.loads(read(out)) if result.returncode == 0 else {"history": []}
         losses.append([epoch["loss"] for epoch in report["history"]])
     ok(len(losses[0]) == 12 and losses[0] == losses[1], "adaptive bits within a limit are the same in two runs",
@@ -253,20 +253,20 @@ def test_adaptive_bits():
     ok(shares and all(0 < share <= 0.02 for share in shares) and " share " in result.stdout,
        "what they are expected to lose is within it, and told", result.stdout, shares)
     labels = [*adaptive, "label_rate=0.5", "reuse_input=no"]
-    result = launch(*labels, "halo.bytes_limit=1e9", "--json", out)
+    result = launch(*labels, "halo.budget=bytes:1e9", "--json", out)
     most = json.loads(read(out))["halo_bytes_per_epoch"] if result.returncode == 0 else 0
-    result = launch(*labels, f"halo.bytes_limit={most * 7 // 10}", "--json", out)
+    result = launch(*labels, f"halo.budget=bytes:{most * 7 // 10}", "--json", out)
     report = json.loads(read(out)) if result.returncode == 0 else {}
     ok(most / 2 < report.get("halo_bytes_per_epoch", 0) <= most * 7 // 10, "labels count for the limit of bytes",
        result.stderr, report.get("halo_bytes_per_epoch"), most)
-    refused("bytes that are too few for rows and labels", launch(*labels, "halo.bytes_limit=9"), 2,
+    refused("bytes that are too few for rows and labels", launch(*labels, "halo.budget=bytes:9"), 2,
             "at most 9 bytes are allowed", "of rows whose bits are fixed")
-    result = launch(*labels, "halo.bits=2", "halo.bits_backward=adaptive", "halo.bytes_limit=9")
+    result = launch(*labels, "halo.codec=q2/adaptive", "halo.budget=bytes:9")
     refused("labels do not count where rows that go forward have fixed bits", result, 2, "at most 9 bytes are allowed")
     ok("are fixed" not in result.stderr, "and are not spoken of", result.stderr)
-    result = launch(*adaptive, "halo.async=yes")
+    result = launch(*adaptive, "halo.staleness=1")
     ok(result.returncode == 0, "ranks time their messages", result.stderr)
-    refused("bytes that are too few", launch(*adaptive, "halo.bytes_limit=9"), 2, "halo.bytes_limit", "with 2 bits")
+    refused("bytes that are too few", launch(*adaptive, "halo.budget=bytes:9"), 2, "halo.budget", "with 2 bits")
 
 
 def test_errors():

@@ -47,7 +47,7 @@ static void job_init(struct adapting_job *job, const char *cover, const char *co
 
 /* -- tests -------------------------------------------------------------------------------------------------------- */
 
-#define ADAPTIVE "halo.bits", "adaptive"
+#define ADAPTIVE "halo.codec", "adaptive"
 
 static void test_weights(const char *cover, int32_t n_ranks, enum slicing slicing)
 {
@@ -76,12 +76,12 @@ static void test_weights(const char *cover, int32_t n_ranks, enum slicing slicin
     adapting_fini(&job);
 }
 
-static void test_bytes(int32_t n_ranks, const char *async)
+static void test_bytes(int32_t n_ranks, const char *staleness)
 {
     static struct adapting_job job;
     char                       limit[32];
-    const char *const          settings[] = { ADAPTIVE, "halo.bytes_limit", limit, "halo.async", async, NULL };
-    const char *const          plain[] = { "halo.bits", "8", NULL };
+    const char *const          settings[] = { ADAPTIVE, "halo.budget", limit, "halo.staleness", staleness, NULL };
+    const char *const          plain[] = { "halo.codec", "q8", NULL };
     int64_t                    many, bytes = 0;
     const char                *words;
     int32_t                    rc;
@@ -91,27 +91,29 @@ static void test_bytes(int32_t n_ranks, const char *async)
     words = adapting_run(&job, n_ranks, &rc);
     many = job.sent;
     adapting_fini(&job);
-    snprintf(limit, sizeof limit, "%lld", (long long)(many * 6 / 10));
+    snprintf(limit, sizeof limit, "bytes:%lld", (long long)(many * 6 / 10));
     job_init(&job, "hybrid", settings);
     job.adapts = 3;
     if (words == NULL) words = adapting_run(&job, n_ranks, &rc);
     if (words == NULL) words = adapting_check(&job, n_ranks, &bytes);
     ok(words == NULL && bytes <= many * 6 / 10 && bytes > many * 55 / 100 && job.off < 0.02 && job.off > 0,
-       "%d ranks, halo.async=%s: of %lld bytes with 8 bits, %lld may be sent, and %lld are: %.2g off%s%s", n_ranks,
-       async, (long long)many, (long long)many * 6 / 10, (long long)bytes, job.off, words != NULL ? ": " : "",
+       "%d ranks, halo.staleness=%s: of %lld bytes with 8 bits, %lld may be sent, and %lld are: %.2g off%s%s", n_ranks,
+       staleness, (long long)many, (long long)many * 6 / 10, (long long)bytes, job.off, words != NULL ? ": " : "",
        words != NULL ? words : "");
     adapting_fini(&job);
 }
 
 static void test_error(const char *limit, const char *rounding)
 {
-    const char *const          settings[] = { ADAPTIVE, "halo.error_limit", limit, "halo.rounding", rounding, NULL };
+    char                       budget[32];
+    const char *const          settings[] = { ADAPTIVE, "halo.budget", budget, "halo.rounding", rounding, NULL };
     static struct adapting_job job;
     int64_t                    bytes = 0;
     const char                *words;
     double                     lost = 0, expected = 0;
     int32_t                    rc;
 
+    snprintf(budget, sizeof budget, "error:%s", limit);
     job_init(&job, "hybrid", settings);
     words = adapting_run(&job, 4, &rc);
     if (words == NULL) words = adapting_check(&job, 4, &bytes);
@@ -130,7 +132,7 @@ static void test_error(const char *limit, const char *rounding)
 /* The same bits for any number of threads. */
 static void test_threads(void)
 {
-    static const char *const   settings[] = { ADAPTIVE, "halo.error_limit", "0.02", NULL };
+    static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.02", NULL };
     static struct adapting_job job[2];
     const char                *words = NULL;
     int                        differ = 0;
@@ -154,7 +156,7 @@ static void test_threads(void)
 /* Of a halo: forward, 1 / degree^2 of each row that has the vertex; backward 1. */
 static void test_halo(int32_t n_ranks)
 {
-    static const char *const   settings[] = { ADAPTIVE, "halo.error_limit", "0.05", NULL };
+    static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.05", NULL };
     static struct adapting_job job;
     int64_t                    bytes = 0;
     double                     sum = 0, want = 0;
@@ -286,7 +288,8 @@ static void few_job_init(struct adapting_job *job, const char *const *settings)
 
 static void test_balance(const char *lambda)
 {
-    const char *const          settings[] = { ADAPTIVE, "halo.adapt_lambda", lambda, NULL };
+    char                       budget[32];
+    const char *const          settings[] = { ADAPTIVE, "halo.budget", budget, NULL };
     static struct adapting_job job;
     struct few                 f;
     int                        bits[FEW], any[FEW];
@@ -295,6 +298,7 @@ static void test_balance(const char *lambda)
     const char                *words;
     int32_t                    rc;
 
+    snprintf(budget, sizeof budget, "balance:%s", lambda);
     few_job_init(&job, settings);
     words = adapting_run(&job, 2, &rc);
     if (words == NULL) words = adapting_check(&job, 2, &bytes);
@@ -321,8 +325,8 @@ static double lane_loss(const struct few *f, int lane, int first, int second)
  * below does not. What they lose depends on how they are rounded: forward to the nearest level, backward by chance. */
 static void test_limit(int lane, double share)
 {
-    char                       limit[32] = "1000";
-    const char *const          settings[] = { ADAPTIVE, "halo.error_limit", limit, NULL };
+    char                       limit[32] = "error:1000";
+    const char *const          settings[] = { ADAPTIVE, "halo.budget", limit, NULL };
     static struct adapting_job job;
     struct few                 f;
     double                     lost = 0, four = 0;
@@ -338,7 +342,7 @@ static void test_limit(int lane, double share)
         if (words == NULL) {
             few_init(&f, &job, 0.5);
             four = lane_loss(&f, lane, 4, 4);
-            snprintf(limit, sizeof limit, "%.9g", share * four);
+            snprintf(limit, sizeof limit, "error:%.9g", share * four);
             for (int p = 0; p < 2; p++) bits[p] = job.seen[p][lane].bits[0][0];
             lost = lane_loss(&f, lane, bits[0], bits[1]);
         }
@@ -358,16 +362,13 @@ static void test_refused(void)
         int32_t     code;
         const char *said;
     } cases[] = {
-        { { ADAPTIVE, "halo.bytes_limit", "9", "halo.error_limit", "1" }, { 0 }, GRAFT_ERR_OPTION, "both set" },
-        { { "halo.bits", "8", "halo.bytes_limit", "9" }, { 0 }, GRAFT_ERR_OPTION, "halo.bits_backward' is adaptive" },
-        { { "halo.bits", "8", "halo.error_limit", "1" }, { 0 }, GRAFT_ERR_OPTION, "halo.error_limit' is set" },
-        { { ADAPTIVE, "halo.bytes_limit", "9" }, { 0 }, GRAFT_ERR_OPTION, "with 2 bits everywhere it is" },
-        { { ADAPTIVE, "halo.error_limit", "1e-9" }, { 0 }, GRAFT_ERR_OPTION, "with 8 bits everywhere it is" },
-        { { ADAPTIVE }, { "halo.bytes_limit", "77" }, GRAFT_ERR_ARG, "option halo.bytes_limit is 0" },
-        { { ADAPTIVE }, { "halo.error_limit", "0.1" }, GRAFT_ERR_ARG, "option halo.error_limit" },
-        { { ADAPTIVE }, { "halo.adapt_lambda", "0.7" }, GRAFT_ERR_ARG, "option halo.adapt_lambda" },
-        { { ADAPTIVE }, { "halo.adapt_every", "7" }, GRAFT_ERR_ARG, "option halo.adapt_every is 20" },
-        { { "halo.bits", "8" }, { 0 }, GRAFT_ERR_STATE, "without adaptive bits" },
+        { { ADAPTIVE, "halo.budget", "bytes:9" }, { 0 }, GRAFT_ERR_OPTION, "with 2 bits everywhere it is" },
+        { { ADAPTIVE, "halo.budget", "error:1e-9" }, { 0 }, GRAFT_ERR_OPTION, "with 8 bits everywhere it is" },
+        { { ADAPTIVE }, { "halo.budget", "bytes:77" }, GRAFT_ERR_ARG, "option halo.budget is balance:0.5" },
+        { { ADAPTIVE }, { "halo.budget", "error:0.1" }, GRAFT_ERR_ARG, "error:0.1 on rank" },
+        { { ADAPTIVE }, { "halo.budget", "balance:0.7" }, GRAFT_ERR_ARG, "balance:0.7 on rank" },
+        { { ADAPTIVE }, { "halo.reassign_every", "7" }, GRAFT_ERR_ARG, "option halo.reassign_every is 20" },
+        { { "halo.codec", "q8" }, { 0 }, GRAFT_ERR_STATE, "without adaptive widths" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -388,7 +389,7 @@ static void test_refused(void)
 /* Rows that lost nothing at first do later, and the limit cannot be met any more. */
 static void test_later(void)
 {
-    static const char *const   settings[] = { ADAPTIVE, "halo.error_limit", "1e-9", NULL };
+    static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:1e-9", NULL };
     static struct adapting_job job;
     int64_t                    bytes, few;
     const char                *words;
@@ -503,10 +504,10 @@ int main(void)
         test_weights("pre", ranks[i], SLICE_LAST);
         test_halo(ranks[i]);
     }
-    test_bytes(2, "no");
-    test_bytes(4, "no");
-    test_bytes(4, "yes");
-    test_bytes(7, "yes");
+    test_bytes(2, "0");
+    test_bytes(4, "0");
+    test_bytes(4, "1");
+    test_bytes(7, "1");
     test_error("0.02", "auto");
     test_error("0.001", "auto");
     test_error("0.02", "stochastic");

@@ -82,7 +82,7 @@ static void input_init(struct input *in, int32_t rank)
     const int64_t first = rank * EACH;
 
     *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
-    in->async = "no";
+    in->async = "0";
     in->smoothing = in->every = in->limit = "0";
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
@@ -156,11 +156,11 @@ static int32_t dispute_body(struct rank *r)
     s.cover = in.cover;
     s.settings = (const char *const[]){ "partition.file",
                                         in.file,
-                                        "halo.async",
+                                        "halo.staleness",
                                         in.async,
                                         "halo.smoothing",
                                         in.smoothing,
-                                        "halo.sync_every",
+                                        "halo.refresh",
                                         in.every,
                                         "halo.drift_limit",
                                         in.limit,
@@ -170,9 +170,9 @@ static int32_t dispute_body(struct rank *r)
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
     if (rc < 0) { /* the graph is good for another one */
         gr_option_set(r->context, "halo.cover", "hybrid", &second);
-        gr_option_set(r->context, "halo.async", "no", &second);
+        gr_option_set(r->context, "halo.staleness", "0", &second);
         gr_option_set(r->context, "halo.smoothing", "0", &second);
-        gr_option_set(r->context, "halo.sync_every", "0", &second);
+        gr_option_set(r->context, "halo.refresh", "0", &second);
         gr_option_set(r->context, "halo.drift_limit", "0", &second);
         if (gr_interface_aggregate.create(made, NULL, &plan, &second) < 0) rank_blame(r, "again: %s", second.message);
         else if (pass(r, plan, &good, &second) < 0) rank_blame(r, "the pass behind it: %s", second.message);
@@ -229,7 +229,7 @@ CHANGE(other_flags, 2, in->plan.flags = 0)
 CHANGE(other_reserve, 1, in->plan.width = 9)
 CHANGE(bad_flags, 1, in->plan.flags = 8)
 CHANGE(other_layers, 2, in->plan.layers = 3)
-CHANGE(other_async, 1, in->async = "yes")
+CHANGE(other_async, 1, in->async = "1")
 CHANGE(other_smoothing, 2, in->smoothing = "0.5")
 CHANGE(other_every, 1, in->every = "4")
 CHANGE(other_limit, 2, in->limit = "1e30")
@@ -258,7 +258,7 @@ static void test_disputes(void)
         { "slices that end early", short_end, GRAFT_ERR_ARG, { "rank, 2, ends at row 11", "of 12" } },
         { "another graph", other_size, GRAFT_ERR_ARG, { "n_vertices is 12 on rank 0", "13 on rank 1" } },
         { "another partition", other_partition, GRAFT_ERR_ARG, { "given on rank 0", "hash on rank 2" } },
-        { "another file", other_file, GRAFT_ERR_ARG, { "option partition.file is 0 on rank 0", "on rank 1" } },
+        { "another file", other_file, GRAFT_ERR_ARG, { "option partition.file is '' on rank 0", "on rank 1" } },
         { "no values on one", other_values, GRAFT_ERR_ARG, { "the type of values is 1 on rank 0", "0 on rank 1" } },
         { "owners by one", own_owners, GRAFT_ERR_ARG, { "whether owners are given", "1 on rank 1" } },
         { "an owner that is none",
@@ -272,9 +272,9 @@ static void test_disputes(void)
         { "another width of a plan", other_reserve, GRAFT_ERR_ARG, { "width of the plan is 0", "on rank 1" } },
         { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
         { "other layers", other_layers, GRAFT_ERR_ARG, { "layers of the plan is 1 ", "on rank 2" } },
-        { "asynchronous on one", other_async, GRAFT_ERR_ARG, { "halo.async is no on rank 0", "yes on rank 1" } },
+        { "asynchronous on one", other_async, GRAFT_ERR_ARG, { "halo.staleness is 0 on rank 0", "1 on rank 1" } },
         { "another smoothing", other_smoothing, GRAFT_ERR_ARG, { "halo.smoothing is 0 on", "0.5 on rank 2" } },
-        { "another bound", other_every, GRAFT_ERR_ARG, { "halo.sync_every is 0 on", "4 on rank 1" } },
+        { "another bound", other_every, GRAFT_ERR_ARG, { "halo.refresh is 0 on", "4 on rank 1" } },
         { "another limit", other_limit, GRAFT_ERR_ARG, { "halo.drift_limit is 0 on", "1e30 on rank 2" } },
         { "one that waits", other_wait, GRAFT_ERR_PEER, { "flags", "expected" } },
         { "another width of a pass", other_width, GRAFT_ERR_PEER, { "width", "expected" } },
@@ -291,7 +291,7 @@ static void test_disputes(void)
     for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
 }
 
-static const char *const asynchronous[] = { "halo.async", "yes", "halo.smoothing", "0.5", NULL };
+static const char *const asynchronous[] = { "halo.staleness", "1", "halo.smoothing", "0.5", NULL };
 
 static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover,
                         const char *const *settings)

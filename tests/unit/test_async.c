@@ -100,10 +100,10 @@ static void be_refused(struct rank *r, const struct script *s, const graft_graph
         graft_semiring semiring;
         int32_t        layer, code;
         const char    *word;
-    } cases[] = { { GRAFT_MAX_SECOND, 0, GRAFT_ERR_UNSUPPORTED, "halo.async is for sums" },
+    } cases[] = { { GRAFT_MAX_SECOND, 0, GRAFT_ERR_UNSUPPORTED, "halo.staleness is for sums" },
                   { GRAFT_MIN_TIMES, 1, GRAFT_ERR_UNSUPPORTED, "GRAFT_AGGREGATE_STATELESS" },
                   { GRAFT_PLUS_TIMES, LAYERS, GRAFT_ERR_ARG, "expected 0 to 1" },
-                  { GRAFT_PLUS_TIMES, -1, GRAFT_ERR_ARG, "layer is -1; with halo.async" } };
+                  { GRAFT_PLUS_TIMES, -1, GRAFT_ERR_ARG, "layer is -1; with halo.staleness=1" } };
     char                *rows = calloc((size_t)graph->n_owned * 2 + 1, sizeof(double));
     const graft_dense    x = rows_of(s, rows, graph->n_owned, 1);
     const graft_dense    out = rows_of(s, rows + graph->n_owned * 8, graph->n_owned, 1);
@@ -385,13 +385,13 @@ static const char *run(struct script *s, int32_t n_ranks)
 }
 
 /* Some scripts. With few bits, what each entry brings from other ranks may be off by steps of the range of the row. */
-static void test_scripts(int32_t n_ranks, int count, const char *smoothing, const char *bits)
+static void test_scripts(int32_t n_ranks, int count, const char *smoothing, const char *codec)
 {
     static const int64_t sizes[] = { 1, 2, 5, 17, 40, 97 };
-    const char *const    settings[] = { "halo.async", "yes", "halo.smoothing", smoothing, "halo.bits", bits, NULL };
+    const char *const    settings[] = { "halo.staleness", "1", "halo.smoothing", smoothing, "halo.codec", codec, NULL };
     static struct script s;
     struct sample        sample = { 31 + (uint64_t)n_ranks };
-    const int            is_few = strcmp(bits, "32") != 0;
+    const int            is_few = strcmp(codec, "f32") != 0;
     char                 first[600] = "";
     int                  failed = 0;
 
@@ -418,8 +418,8 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
                      dtype == GRAFT_F64 ? "double" : "float", words);
         script_fini(&s);
     }
-    if (!ok(failed == 0, "%d scripts on %d ranks, smoothing %s, %s bits: all passes are those of the oracle", count,
-            n_ranks, smoothing, bits))
+    if (!ok(failed == 0, "%d scripts on %d ranks, smoothing %s, %s: all passes are those of the oracle", count, n_ranks,
+            smoothing, codec))
         diag("%d fail, the first: %s", failed, first);
 }
 
@@ -427,7 +427,7 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
 static void test_drift(const char *smoothing)
 {
     enum { RANKS = 3, EPOCHS = 6, WIDTH = 4 };
-    const char *const    settings[] = { "halo.async", "yes", "halo.smoothing", smoothing, NULL };
+    const char *const    settings[] = { "halo.staleness", "1", "halo.smoothing", smoothing, NULL };
     static struct script s;
     struct sample        sample = { 5 };
     double               want[2] = { 0 }, found[2] = { 0 }, used[EPOCHS];
@@ -474,9 +474,9 @@ int main(void)
 
     alarm(300); /* under a sanitizer it is slow */
     for (int i = 0; i < 5; i++) {
-        test_scripts(ranks[i], i == 0 ? 4 : 24, "0", "32");
-        test_scripts(ranks[i], i == 0 ? 4 : 12, "0.5", "32");
-        test_scripts(ranks[i], i == 0 ? 4 : 12, "0.25", "8");
+        test_scripts(ranks[i], i == 0 ? 4 : 24, "0", "f32");
+        test_scripts(ranks[i], i == 0 ? 4 : 12, "0.5", "f32");
+        test_scripts(ranks[i], i == 0 ? 4 : 12, "0.25", "q8");
     }
     test_drift("0");
     test_drift("0.5");

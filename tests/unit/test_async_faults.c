@@ -142,8 +142,8 @@ done:
 
 /* --- transports with faults --- */
 
-static const char *const asynchronous[] = { "halo.async", "yes", "halo.smoothing", "0.5", NULL };
-static const char *const in_few_bits[] = { "halo.async", "yes", "halo.bits", "2", NULL };
+static const char *const asynchronous[] = { "halo.staleness", "1", "halo.smoothing", "0.5", NULL };
+static const char *const in_few_bits[] = { "halo.staleness", "1", "halo.codec", "q2", NULL };
 
 static int32_t faulty_body(struct rank *r, const struct way *way)
 {
@@ -214,9 +214,9 @@ static int32_t false_body(struct rank *r)
 
 static void test_falsehoods(void)
 {
-    static const char *const two[] = { "halo.bits", "2", NULL };
-    static const char *const eight[] = { "halo.async", "yes", "halo.bits", "8", NULL };
-    static const char *const whole[] = { "halo.async", "yes", NULL };
+    static const char *const two[] = { "halo.codec", "q2", NULL };
+    static const char *const eight[] = { "halo.staleness", "1", "halo.codec", "q8", NULL };
+    static const char *const whole[] = { "halo.staleness", "1", NULL };
     const struct falsehood   falsehoods[] = {
         { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 has bits 4", "expected 2" } },
         { "an infinite scale", NO_SCALE, { two, 0, 0, 0 }, { "message from rank 1", "a scale that no row has" } },

@@ -68,8 +68,8 @@ static void choose(const char *program, const char *timeout, const char *behavio
     graft_error error = GRAFT_INIT(graft_error);
     char        files[16];
 
-    if (context->api.set(context, "metis.program", program, &error) < 0 ||
-        context->api.set(context, "metis.timeout", timeout, &error) < 0)
+    if (context->api.set(context, "partition.program", program, &error) < 0 ||
+        context->api.set(context, "partition.timeout", timeout, &error) < 0)
         abort();
     struct manners now;
     look(&now);
@@ -138,9 +138,9 @@ static void test_bad(const struct graph *graph, const char *program)
         { "dies", { "signal 9" } },
         { "fails", { "exit code 4", "it said 'metis: out of luck'" } },
         { "answers and fails", { "exit code 3" } },
-        { "sleeps", { "not ended after 1 seconds", "metis.timeout" } },
-        { "asleep", { "not ended after 1 seconds", "metis.timeout" } },
-        { "closes", { "not ended after 1 seconds", "metis.timeout" } },
+        { "sleeps", { "not ended after 1 seconds", "partition.timeout" } },
+        { "asleep", { "not ended after 1 seconds", "partition.timeout" } },
+        { "closes", { "not ended after 1 seconds", "partition.timeout" } },
     };
     const int64_t n = graph->rows.n_rows;
     int32_t      *owner = oracle_new(n, sizeof *owner);

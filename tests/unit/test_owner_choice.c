@@ -34,7 +34,7 @@ static void use(const char *program, const char *behaviour, const char *const *m
 
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
     settings = more;
-    if (gr_option_set(context, "metis.program", program, &error) < 0) abort();
+    if (gr_option_set(context, "partition.program", program, &error) < 0) abort();
 }
 
 static struct spread spread_of(const struct graph *graph, const char *partition)
@@ -149,7 +149,7 @@ static void test_one_rank(void)
     struct spread  s;
     struct outcome out;
 
-    use(partitioner, "good", (const char *const[]){ "metis.program", "/no/such/program", NULL });
+    use(partitioner, "good", (const char *const[]){ "partition.program", "/no/such/program", NULL });
     graph_init(&graph, 5);
     s = spread_of(&graph, "metis");
     run(&s, 1, 30, &out);
@@ -162,7 +162,7 @@ static void test_one_rank(void)
 static void test_program(const struct graph *graph, const char *program, const char *behaviour, const char *patience,
                          int32_t status, const char *words)
 {
-    const char *const more[] = { "metis.program", program, "metis.timeout", patience, NULL };
+    const char *const more[] = { "partition.program", program, "partition.timeout", patience, NULL };
     struct outcome    out;
     struct spread     s;
 
@@ -193,7 +193,7 @@ static void test_programs(void)
     test_program(&graph, partitioner, "dies", "60", GRAFT_ERR_MODULE, "rank 0: the program 'partitioner' was ended");
     test_program(&graph, partitioner, "fails", "60", GRAFT_ERR_MODULE, "it said 'metis: out of luck'");
     test_program(&graph, partitioner, "range", "60", GRAFT_ERR_MODULE, "vertex 180 is in part 3");
-    test_program(&graph, partitioner, "asleep", "3", GRAFT_ERR_MODULE, "not ended after 3 seconds (metis.timeout)");
+    test_program(&graph, partitioner, "asleep", "3", GRAFT_ERR_MODULE, "not ended after 3 seconds (partition.timeout)");
     test_program(&graph, partitioner, "slow", "60", GRAFT_OK, "");
     graph_fini(&graph);
 }
@@ -400,8 +400,8 @@ static void damage(long at)
 /* Owners of a partition are kept, and found again without it, however the graph is sliced. */
 static void test_kept(const struct graph *graph, const char *partition)
 {
-    const char *const more[] = { "partition.file", path, "metis.program", partitioner, NULL };
-    const char *const none[] = { "partition.file", path, "metis.program", "/no/such/program", NULL };
+    const char *const more[] = { "partition.file", path, "partition.program", partitioner, NULL };
+    const char *const none[] = { "partition.file", path, "partition.program", "/no/such/program", NULL };
     static int32_t    was[LARGEST];
     struct spread     s;
     char              name[64];
@@ -493,7 +493,7 @@ static void test_faults(int32_t bad_rank, int32_t every)
     graft_error                    error = GRAFT_INIT(graft_error);
     int64_t                        calls;
     const char                    *fault;
-    const char *const              more[] = { "metis.program", partitioner, NULL };
+    const char *const              more[] = { "partition.program", partitioner, NULL };
 
     use(partitioner, "good", more);
     fault_spread = spread_of(&small, "metis");
@@ -513,7 +513,7 @@ static void test_faults(int32_t bad_rank, int32_t every)
 
 static void test_memory(int32_t rank)
 {
-    const char *const more[] = { "metis.program", partitioner, "partition.file", path, NULL };
+    const char *const more[] = { "partition.program", partitioner, "partition.file", path, NULL };
     char              fault[512] = "";
     int64_t           k = 0;
     int               found = 1;
@@ -534,7 +534,7 @@ static void test_memory(int32_t rank)
 
 int main(int argc, char **argv)
 {
-    const char *const more[] = { "metis.program", argc > 2 ? argv[2] : argv[1], NULL };
+    const char *const more[] = { "partition.program", argc > 2 ? argv[2] : argv[1], NULL };
     const graft_api  *api;
     graft_error       error = GRAFT_INIT(graft_error);
     struct graph      other;

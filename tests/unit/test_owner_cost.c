@@ -35,8 +35,8 @@ static void test_cost(void)
                   { "model", "gat", "sage", 1, 1, 1, GR_ROWS_POST },
                   { "halo.cover", "post", "hybrid", 1, 1, 1, GR_ROWS_POST },
                   { "halo.cover", "pre", "hybrid", 1, 1, 1, GR_ROWS_PRE },
-                  { "halo.bits", "8", "32", 1, 1, 0.25, GR_ROWS_LEAST },
-                  { "halo.bits_backward", "16", "same", 1, 1, 0.75, GR_ROWS_LEAST },
+                  { "halo.codec", "q8", "f32", 1, 1, 0.25, GR_ROWS_LEAST },
+                  { "halo.codec", "f32/bf16", "f32", 1, 1, 0.75, GR_ROWS_LEAST },
                   { "threads", "2", "1", 0.5, 0.5, 1, GR_ROWS_LEAST },
                   { "layers", "4", "2", 2, 2, 2, GR_ROWS_LEAST },
                   { "hidden", "200", "100", 2, 4, 2, GR_ROWS_LEAST } };
@@ -122,7 +122,7 @@ static double number_before(const char *text, const char *words)
 /* The network is looked at: what is predicted for a slow one is what its pace makes of the partition. */
 static void test_network(void)
 {
-    const char *const          settings[] = { "metis.program", partitioner, "layers", "2", "hidden", "100", NULL };
+    const char *const          settings[] = { "partition.program", partitioner, "layers", "2", "hidden", "100", NULL };
     static int32_t             owner[LARGEST];
     static char                explained[4096];
     const char                *fault = explain(5, "metis", settings, 1, explained);
@@ -134,7 +134,7 @@ static void test_network(void)
     graft_error                error = GRAFT_INIT(graft_error);
 
     graph_init(&graph, 5);
-    set("metis.program", partitioner);
+    set("partition.program", partitioner);
     if (gr_owner_cost(context, pace * 1e6, &cost, &error) < 0 ||
         gr_partition_choose(context, &graph.slice, 2, GR_PARTITION_METIS, &cost, NULL, owner, &choice, &error) < 0)
         abort();
@@ -148,8 +148,8 @@ static void test_network(void)
  * ranges are the most even. */
 static void test_model(void)
 {
-    const char *const sage[] = { "metis.program", "/no/such/program", NULL };
-    const char *const mlp[] = { "metis.program", "/no/such/program", "model", "mlp", NULL };
+    const char *const sage[] = { "partition.program", "/no/such/program", NULL };
+    const char *const mlp[] = { "partition.program", "/no/such/program", "model", "mlp", NULL };
     static char       one[4096], other[4096];
     const char       *fault = explain(5, "auto", sage, 0, one);
 

@@ -29,7 +29,8 @@ struct job {
     int                   few;                            /* few are trained, and none of them gathers from all */
     int                   bits;                           /* of all rows but those that go as they are; 0: several */
     int                   mixes;                          /* rows get bits of their own after the first epoch */
-    int                   swaps;                          /* halo.code and halo.rounding, other ones backward */
+    int                   minmax_back;                    /* 1 bit is MINMAX backward */
+    int                   rounding;                       /* of both directions; 0: by default */
     int32_t               refused[7];
 };
 
@@ -247,16 +248,17 @@ static int32_t code_of(const struct job *job, const graft_traffic_item *item)
 {
     const int is_narrow = item->bytes_sent < 8 * item->rows_sent;
 
-    return job->bits == 1 && !is_narrow && !(job->swaps && item->pass) ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX;
+    return job->bits == 1 && !is_narrow && !(job->minmax_back && item->pass) ? GRAFT_CODEC_ROTATED : GRAFT_CODEC_MINMAX;
 }
 
 static int32_t rounding_of(const struct job *job, int back)
 {
-    return back != job->swaps ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
+    if (job->rounding != 0) return job->rounding;
+    return back ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
 }
 
-/* With few bits and halo.error=exact, all rows that were sent were looked at, and lost what theory expects; else
- * none. */
+/* With few bits and halo.error_statistics=exact, all rows that were sent were looked at, and lost what theory expects;
+ * else none. */
 static const char *check_losses(const struct job *job, int32_t n_ranks, int few_bits, int is_gat)
 {
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -331,7 +333,7 @@ struct more {
     int         bits;   /* of all rows, or 0: several */
     int         few;    /* few vertices are trained */
     int         mixes;
-    int         swaps;
+    int         minmax_back, rounding;
 };
 
 static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, const struct more *more,
@@ -344,7 +346,8 @@ static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, 
     job->few = more->few;
     job->bits = more->bits;
     job->mixes = more->mixes;
-    job->swaps = more->swaps;
+    job->minmax_back = more->minmax_back;
+    job->rounding = more->rounding;
     sample_dataset_init(&job->set, &sample, n, FEATURES, CLASSES, 0, 0);
     for (int64_t v = 0; v < n && job->few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
@@ -375,8 +378,10 @@ static void add_setting(struct settings *s, const char *key, const char *value)
 
 static void settings_of(const char *model, const char *cover, const struct more *more, struct settings *s)
 {
-    static const char *const common[] = { "layers=3",        "epochs=9",       "eval_every=0", "threads=1",
-                                          "halo.timeout=60", "partition=hash", "heads=2",      "halo.error=no" };
+    static const char *const common[] = { "layers=3",        "epochs=9",
+                                          "eval_every=0",    "threads=1",
+                                          "halo.timeout=60", "partition=hash",
+                                          "heads=2",         "halo.error_statistics=no" };
 
     s->n = 0;
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) add_setting(s, common[i], "");
@@ -404,9 +409,9 @@ static void test_traffic(const char *model, const struct more *more, const char 
     job = run(n_ranks, N, s.at, more, &words);
     for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, is_gat);
     if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
-    if (words == NULL) words = check_losses(job, n_ranks, has(more, "halo.error=exact"), is_gat);
+    if (words == NULL) words = check_losses(job, n_ranks, has(more, "halo.error_statistics=exact"), is_gat);
     if (words == NULL)
-        words = check_ages(job, n_ranks, has(more, "halo.async=yes"), !is_gat && has(more, "label_rate=0.5"));
+        words = check_ages(job, n_ranks, has(more, "halo.staleness=1"), !is_gat && has(more, "label_rate=0.5"));
     if (words == NULL && has(more, "lr=1e30")) words = check_raw(job, n_ranks);
     if (words == NULL) total = job->step[0][EPOCHS - 1].traffic[n_ranks].halo_bytes_per_epoch;
     ok(words == NULL && (total > 0) == (strcmp(model, "mlp") != 0 && n_ranks > 1),
@@ -435,8 +440,8 @@ static int64_t sampled(const struct job *job, int32_t rank, int i)
 /* By default one row in 64 is looked at, which is that part of the work; and says what all say. */
 static void test_sample(const char *bits, int32_t n_ranks)
 {
-    const struct more two[] = { { .set = { "halo.error=sample", bits, "reuse_input=no" } },
-                                { .set = { "halo.error=exact", bits, "reuse_input=no" } } };
+    const struct more two[] = { { .set = { "halo.error_statistics=sample", bits, "reuse_input=no" } },
+                                { .set = { "halo.error_statistics=exact", bits, "reuse_input=no" } } };
     struct job       *job[2];
     const char       *words = NULL;
     double            mean[2][2] = { { 0 } }; /* of each run, forward and backward */
@@ -474,32 +479,44 @@ int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat" };
     static const struct more more[] = {
-        { { "hidden=16", "dropout=0" }, 32, 0, 0, 0 },
-        { { "recompute=yes", "hidden=16" }, 32, 0, 0, 0 },
-        { { "recompute=yes", "hidden=40,8" }, 32, 0, 0, 0 },
-        { { "recompute=yes", "reuse_input=no" }, 32, 0, 0, 0 },
-        { { "hidden=8,40", "reuse_input=no" }, 32, 0, 0, 0 },
-        { { "hidden=40,8", "input_dropout=0.2" }, 32, 0, 0, 0 },
-        { { "halo.bits=2", "halo.error=exact" }, 2, 0, 0, 0 },
-        { { "halo.bits=1", "halo.error=exact" }, 1, 0, 0, 0 },
-        { { "halo.bits=1", "halo.error=exact", "halo.code_backward=minmax" }, 1, 0, 0, 1 },
-        { { "halo.bits=4", "halo.error=exact", "halo.rounding=stochastic", "halo.rounding_backward=nearest" },
+        { { "hidden=16", "dropout=0" }, 32, 0, 0, 0, 0 },
+        { { "recompute=yes", "hidden=16" }, 32, 0, 0, 0, 0 },
+        { { "recompute=yes", "hidden=40,8" }, 32, 0, 0, 0, 0 },
+        { { "recompute=yes", "reuse_input=no" }, 32, 0, 0, 0, 0 },
+        { { "hidden=8,40", "reuse_input=no" }, 32, 0, 0, 0, 0 },
+        { { "hidden=40,8", "input_dropout=0.2" }, 32, 0, 0, 0, 0 },
+        { { "halo.codec=q2", "halo.error_statistics=exact" }, 2, 0, 0, 0, 0 },
+        { { "halo.codec=q1", "halo.error_statistics=exact" }, 1, 0, 0, 0, 0 },
+        { { "halo.codec=q1/q1:minmax", "halo.error_statistics=exact" }, 1, 0, 0, 1, 0 },
+        { { "halo.codec=q4", "halo.error_statistics=exact", "halo.rounding=stochastic" },
           4,
           0,
           0,
-          1 },
-        { { "halo.bits=adaptive", "halo.error=exact", "hidden=16", "halo.bytes_limit=1000000000" }, 8, 0, 0, 0 },
-        { { "halo.bits=adaptive", "halo.error=exact", "hidden=40,8" }, 0, 0, 1, 0 },
-        { { "halo.bits=adaptive", "recompute=yes", "hidden=16", "reuse_input=no" }, 0, 0, 1, 0 },
-        { { "halo.async=yes", "recompute=yes", "hidden=16" }, 32, 0, 0, 0 },
-        { { "halo.async=yes", "halo.bits=4", "halo.error=exact" }, 4, 0, 0, 0 },
-        { { "label_rate=0.5", "hidden=16" }, 32, 1, 0, 0 },
-        { { "label_rate=0.5", "recompute=yes" }, 32, 0, 0, 0 },
-        { { "label_rate=0.5", "halo.bits=2" }, 2, 1, 0, 0 },
-        { { "hidden=16", "reuse_input=no" }, 32, 1, 0, 0 },
-        { { "label_rate=0.5", "halo.bits=adaptive", "reuse_input=no" }, 0, 1, 1, 0 },
-        { { "label_rate=0.5", "halo.async=yes", "recompute=yes" }, 32, 1, 0, 0 },
-        { { "halo.bits=2", "lr=1e30", "norm=none" }, 2, 0, 0, 0 }, /* rows are no numbers soon */
+          0,
+          GRAFT_ROUND_STOCHASTIC },
+        { { "halo.codec=q4", "halo.error_statistics=exact", "halo.rounding=nearest" },
+          4,
+          0,
+          0,
+          0,
+          GRAFT_ROUND_NEAREST },
+        { { "halo.codec=adaptive", "halo.error_statistics=exact", "hidden=16", "halo.budget=bytes:1000000000" },
+          8,
+          0,
+          0,
+          0,
+          0 },
+        { { "halo.codec=adaptive", "halo.error_statistics=exact", "hidden=40,8" }, 0, 0, 1, 0, 0 },
+        { { "halo.codec=adaptive", "recompute=yes", "hidden=16", "reuse_input=no" }, 0, 0, 1, 0, 0 },
+        { { "halo.staleness=1", "recompute=yes", "hidden=16" }, 32, 0, 0, 0, 0 },
+        { { "halo.staleness=1", "halo.codec=q4", "halo.error_statistics=exact" }, 4, 0, 0, 0, 0 },
+        { { "label_rate=0.5", "hidden=16" }, 32, 1, 0, 0, 0 },
+        { { "label_rate=0.5", "recompute=yes" }, 32, 0, 0, 0, 0 },
+        { { "label_rate=0.5", "halo.codec=q2" }, 2, 1, 0, 0, 0 },
+        { { "hidden=16", "reuse_input=no" }, 32, 1, 0, 0, 0 },
+        { { "label_rate=0.5", "halo.codec=adaptive", "reuse_input=no" }, 0, 1, 1, 0, 0 },
+        { { "label_rate=0.5", "halo.staleness=1", "recompute=yes" }, 32, 1, 0, 0, 0 },
+        { { "halo.codec=q2", "lr=1e30", "norm=none" }, 2, 0, 0, 0, 0 }, /* rows are no numbers soon */
     };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };
@@ -511,7 +528,7 @@ int main(void)
             test_traffic(models[m], &more[s], covers[number % 3], ranks[(number + m) % 4]);
     test_traffic("mlp", &more[0], "hybrid", 2);
     test_traffic("sage", &more[0], "hybrid", 1);
-    test_sample("halo.bits=2", 3);
-    test_sample("halo.bits=1", 4);
+    test_sample("halo.codec=q2", 3);
+    test_sample("halo.codec=q1", 4);
     return done();
 }

@@ -146,13 +146,13 @@ static void test_same(struct job *job, const char *model, int32_t n_ranks, const
     char           adaptive[300], plain[300];
     const char    *words;
 
-    snprintf(adaptive, sizeof adaptive, "model=%s layers=3 hidden=16 halo.bits=adaptive halo.adapt_every=3", model);
-    snprintf(plain, sizeof plain, "model=%s layers=3 hidden=16 halo.bits=8", model);
+    snprintf(adaptive, sizeof adaptive, "model=%s layers=3 hidden=16 halo.codec=adaptive halo.reassign_every=3", model);
+    snprintf(plain, sizeof plain, "model=%s layers=3 hidden=16 halo.codec=q8", model);
     job->epochs = EPOCHS;
     words = run(job, n_ranks, plain, more);
     eight = job->at[0];
     if (words == NULL) {
-        snprintf(plain, sizeof plain, "halo.bytes_limit=1000000000 %s", more);
+        snprintf(plain, sizeof plain, "halo.budget=bytes:1000000000 %s", more);
         words = run(job, n_ranks, adaptive, plain);
     }
     ok(words == NULL && memcmp(&eight, &job->at[0], sizeof eight) == 0 && job->at[0].loss[EPOCHS - 1] > 0,
@@ -168,14 +168,14 @@ static void test_less(struct job *job, const char *model, int32_t n_ranks, const
     int64_t     many;
     const char *words;
 
-    snprintf(first, sizeof first, "model=%s layers=3 hidden=16 dropout=0 optimizer=sgd lr=0.05 halo.adapt_every=3",
+    snprintf(first, sizeof first, "model=%s layers=3 hidden=16 dropout=0 optimizer=sgd lr=0.05 halo.reassign_every=3",
              model);
-    snprintf(limited, sizeof limited, "halo.bits=8 %s", more);
+    snprintf(limited, sizeof limited, "halo.codec=q8 %s", more);
     job->epochs = EPOCHS;
     words = run(job, n_ranks, first, limited);
     many = job->sent;
     loss = job->at[0].loss[EPOCHS - 1];
-    snprintf(limited, sizeof limited, "halo.bits=adaptive halo.bytes_limit=%lld %s", (long long)(many / 2), more);
+    snprintf(limited, sizeof limited, "halo.codec=adaptive halo.budget=bytes:%lld %s", (long long)(many / 2), more);
     if (words == NULL) words = run(job, n_ranks, first, limited);
     ok(words == NULL && job->sent <= many / 2 && job->sent > many * 4 / 10 &&
            fabs(job->at[0].loss[EPOCHS - 1] / loss - 1) < 0.05,
@@ -187,10 +187,8 @@ static void test_less(struct job *job, const char *model, int32_t n_ranks, const
 static void test_refused(struct job *job)
 {
     static const char *const cases[][2] = {
-        { "halo.bits=adaptive halo.bytes_limit=5", "with 2 bits everywhere it is" },
-        { "halo.bits=adaptive halo.error_limit=1e-9", "with 8 bits everywhere it is" },
-        { "halo.bits=adaptive halo.bytes_limit=5 halo.error_limit=1", "are both set" },
-        { "halo.bits=2 halo.error_limit=1", "'halo.error_limit' is set" },
+        { "halo.codec=adaptive halo.budget=bytes:5", "with 2 bits everywhere it is" },
+        { "halo.codec=adaptive halo.budget=error:1e-9", "with 8 bits everywhere it is" },
     };
     static const char *const models[] = { "model=sage", "model=gat heads=2" };
 
@@ -200,8 +198,8 @@ static void test_refused(struct job *job)
         for (int m = 0; m < 2; m++) {
             const char *words = run(job, 3, models[m], cases[i][0]);
 
-            ok(words != NULL && strstr(words, cases[i][1]) != NULL && (job->at[0].accuracy > 0) == (i < 2),
-               "%s, %s: %s", models[m], cases[i][0], words != NULL ? words : "nothing");
+            ok(words != NULL && strstr(words, cases[i][1]) != NULL && job->at[0].accuracy > 0, "%s, %s: %s", models[m],
+               cases[i][0], words != NULL ? words : "nothing");
         }
     job->goes_on = 0;
 }
@@ -215,7 +213,7 @@ enum { USUAL, EXACT, SAME, TRAINERS };
 
 struct views {
     const graft_dataset *set;
-    const char          *bits; /* "halo.bits=..." */
+    const char          *bits; /* "halo.codec=..." */
     float                logits[TRAINERS][N * CLASSES];
     double               loss[TRAINERS];
 };
@@ -255,8 +253,8 @@ static int32_t views_body(struct host *host)
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
     s.dataset.over = graph;
     for (int i = 0; i < TRAINERS && rc == GRAFT_OK; i++) {
-        host_set(host->api, i == EXACT ? "halo.bits=32" : views->bits);
-        if (i == SAME) host_set(host->api, "halo.bits_evaluation=same");
+        host_set(host->api, i == EXACT ? "halo.codec=f32" : views->bits);
+        if (i == SAME) host_set(host->api, "halo.codec_evaluation=same");
         rc = host->train->create(host->api->context, &s.dataset, &trainer[i], &host->error);
         for (int e = 0; i == USUAL && e < EPOCHS && rc == GRAFT_OK; e++) {
             graft_epoch epoch = GRAFT_INIT(graft_epoch);
@@ -299,7 +297,7 @@ static void test_views(const graft_dataset *set, const char *model, int32_t n_ra
     words = play(n_ranks, settings, views_body, views);
     ok(words == NULL && apart(views, USUAL) < 1e-5 && fabs(views->loss[USUAL] / views->loss[EXACT] - 1) < 1e-5 &&
            apart(views, SAME) > 1e-4 && views->loss[SAME] != views->loss[EXACT],
-       "%s on %d ranks, %s: logits are %.2g off those of 32 bits, and %.2g with halo.bits_evaluation=same%s%s", model,
+       "%s on %d ranks, %s: logits are %.2g off those of 32 bits, and %.2g with halo.codec_evaluation=same%s%s", model,
        n_ranks, bits, apart(views, USUAL), apart(views, SAME), words != NULL ? ": " : "", words != NULL ? words : "");
     free(views);
 }
@@ -343,8 +341,8 @@ static void test_cora(void)
     data = graft_interface(api, GRAFT_DATA_ID, sizeof *data);
     if (data->open(api->context, path, &cora, &error) < 0) exit(2);
     job.set = data->view(cora);
-    eight = mean_of(&job, "halo.bits=8", &words);
-    adaptive = mean_of(&job, "halo.bits=adaptive", &words);
+    eight = mean_of(&job, "halo.codec=q8", &words);
+    adaptive = mean_of(&job, "halo.codec=adaptive", &words);
     ok(words == NULL && eight > 0.78 && fabs(adaptive - eight) < 0.015,
        "Cora on 4 ranks, 3 seeds: %.2f %% with adaptive bits, %.2f %% with 8%s%s", 100 * adaptive, 100 * eight,
        words != NULL ? ": " : "", words != NULL ? words : "");
@@ -357,8 +355,8 @@ int main(void)
     static const char *const models[] = { "sage", "gcn", "gin", "gat" };
     static const char *const ways[] = {
         "seed=3",
-        "halo.async=yes",
-        "halo.async=yes halo.sync_every=2 partition=hash",
+        "halo.staleness=1",
+        "halo.staleness=1 halo.refresh=2 partition=hash",
         "label_rate=0.5 partition=hash",
         "recompute=yes reuse_input=no partition=hash",
     };
@@ -379,13 +377,13 @@ int main(void)
     job.way = SLICES_EVEN;
     for (int m = 0; m < 4; m++) {
         test_less(&job, models[m], 2 + m, "partition=hash");
-        test_less(&job, models[m], 4, "partition=hash halo.async=yes");
+        test_less(&job, models[m], 4, "partition=hash halo.staleness=1");
         test_less(&job, models[m], 3, "partition=hash recompute=yes reuse_input=no row_masks=no");
     }
     test_refused(&job);
     for (int m = 0; m < 4; m++) {
-        test_views(&set.dataset, models[m], 2 + m, "halo.bits=2");
-        test_views(&set.dataset, models[m], 5 - m, "halo.bits=adaptive");
+        test_views(&set.dataset, models[m], 2 + m, "halo.codec=q2");
+        test_views(&set.dataset, models[m], 5 - m, "halo.codec=adaptive");
     }
     sample_dataset_fini(&set);
     test_cora();

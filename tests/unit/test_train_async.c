@@ -1,4 +1,4 @@
-/* Asynchronous epochs of the trainer: with halo.sync_every=1 they have the bits of synchronous ones; else those of a
+/* Asynchronous epochs of the trainer: with halo.refresh=1 they have the bits of synchronous ones; else those of a
  * straight-line implementation that keeps the rows of the epoch before; and what they do not depend on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
@@ -140,8 +140,8 @@ static int32_t train(struct host *host, struct job *job, int number, graft_train
 /* What all runs have. */
 static const char *const usual = "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
                                  "optimizer=sgd lr=0.2 momentum=0 eval_every=0 reuse_input=yes row_masks=yes "
-                                 "recompute=no label_rate=0 sparse_input=auto halo.bits=32 halo.async=no "
-                                 "halo.sync_every=0 halo.smoothing=0 halo.drift_limit=0 threads=1 halo.timeout=60 "
+                                 "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 "
+                                 "halo.refresh=0 halo.smoothing=0 halo.drift_limit=0 threads=1 halo.timeout=60 "
                                  "log.level=error";
 
 static int32_t body(struct host *host)
@@ -215,7 +215,7 @@ static const char *judge(const struct job *job, int is_mlp, int has_labels)
     const graft_traffic *sync = &job->at[SYNC][0].traffic, *async = &job->at[ASYNC][0].traffic;
     const int            exchanges = sync->halo_bytes_per_epoch > 0;
 
-    if (!same(job, EVERY_ONE, SYNC, 0)) return "with halo.sync_every=1 it has other bits than synchronous";
+    if (!same(job, EVERY_ONE, SYNC, 0)) return "with halo.refresh=1 it has other bits than synchronous";
     if (!same(job, REMADE, ASYNC, 0)) return "with recompute it has other bits";
     if (!same(job, OBSERVED, ASYNC, 0)) return "evaluations and predictions in between change it";
     if (!same(job, ANEW, ASYNC, 0)) return "after a trainer that was destroyed half-way it has other bits";
@@ -239,29 +239,29 @@ struct setup {
 
 static const struct setup setups[] = {
     { "", 0, 0 },
-    { "halo.bits=8 halo.bits_evaluation=same reuse_input=no", 0, 0 },
-    { "halo.bits=2 row_masks=no dropout=0.3 halo.bits_evaluation=same", 0, 1 },
-    { "halo.bits=1 halo.bits_backward=4 hidden=8", 0, 0 },
+    { "halo.codec=q8 halo.codec_evaluation=same reuse_input=no", 0, 0 },
+    { "halo.codec=q2 row_masks=no dropout=0.3 halo.codec_evaluation=same", 0, 1 },
+    { "halo.codec=q1/q4 hidden=8", 0, 0 },
     { "reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer", 0, 1 },
     { "label_rate=0.5 hidden=5 dropout=0.2", 0, 0 },
-    { "sparse_input=yes input_dropout=0.2 halo.bits=16", 1, 0 },
+    { "sparse_input=yes input_dropout=0.2 halo.codec=bf16", 1, 0 },
     { "sparse_input=no label_rate=0.3 reuse_input=no halo.smoothing=0.5", 1, 1 },
     { "halo.drift_limit=0.2 optimizer=adam lr=0.05", 0, 0 },
 };
 
 static void test_setup(int number, const char *model, int32_t n_ranks, const struct setup *setup)
 {
-    static const char *const more[RUNS] = { "halo.async=no",
-                                            "halo.async=yes halo.sync_every=1 halo.smoothing=0.25",
-                                            "halo.async=yes",
-                                            "halo.async=yes recompute=yes",
-                                            "halo.async=yes",
-                                            "halo.async=yes",
-                                            "halo.async=yes",
-                                            "halo.async=yes",
-                                            "halo.async=yes",
-                                            "halo.async=yes halo.sync_every=4",
-                                            "halo.async=yes halo.sync_every=4" };
+    static const char *const more[RUNS] = { "halo.staleness=0",
+                                            "halo.staleness=1 halo.refresh=1 halo.smoothing=0.25",
+                                            "halo.staleness=1",
+                                            "halo.staleness=1 recompute=yes",
+                                            "halo.staleness=1",
+                                            "halo.staleness=1",
+                                            "halo.staleness=1",
+                                            "halo.staleness=1",
+                                            "halo.staleness=1",
+                                            "halo.staleness=1 halo.refresh=4",
+                                            "halo.staleness=1 halo.refresh=4" };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     const char *const partition = number % 2 ? "hash" : "given", *const cover = covers[number % 3];
     const int     has_limit = strstr(setup->settings, "drift_limit") != NULL;
@@ -486,7 +486,7 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
 
             if (*column == v) *column = (int32_t)((v + 1) % N);
         }
-    snprintf(settings, sizeof settings, "model=gcn reuse_input=no row_masks=%s halo.async=yes %s",
+    snprintf(settings, sizeof settings, "model=gcn reuse_input=no row_masks=%s halo.staleness=1 %s",
              number % 2 ? "yes" : "no", manner->settings);
     add(job, (struct run){ .settings = settings, .evaluates = number % 3 == 0 });
     words = play(job, n_ranks, number % 2 ? "given" : "hash", covers[number % 3]);
@@ -524,7 +524,7 @@ static void test_drift(const char *model, const char *limit, int waits)
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
     for (int64_t i = 0; i < N * job->set.features.stride; i++) ((float *)job->set.features.data)[i] *= 1000;
     snprintf(settings, sizeof settings,
-             "model=%s layers=1 hidden=3 reuse_input=no lr=1e-9 weight_decay=1e8 halo.async=yes halo.drift_limit=%s",
+             "model=%s layers=1 hidden=3 reuse_input=no lr=1e-9 weight_decay=1e8 halo.staleness=1 halo.drift_limit=%s",
              model, limit);
     add(job, (struct run){ .settings = settings });
     words = play(job, 3, "hash", "hybrid");
@@ -546,8 +546,8 @@ int main(void)
     static const char *const   models[] = { "sage", "gcn", "gin", "gat", "mlp" };
     static const int32_t       ranks[] = { 3, 1, 4, 2, 7 };
     static const struct manner manners[] = { { "halo.smoothing=0", 0, 0, 0 },     { "halo.smoothing=0.5", 0.5, 0, 0 },
-                                             { "halo.sync_every=3", 0, 3, 0 },    { "halo.drift_limit=1e-9", 0, 0, 1 },
-                                             { "halo.drift_limit=1e9", 0, 0, 0 }, { "halo.sync_every=1", 0, 1, 0 } };
+                                             { "halo.refresh=3", 0, 3, 0 },       { "halo.drift_limit=1e-9", 0, 0, 1 },
+                                             { "halo.drift_limit=1e9", 0, 0, 0 }, { "halo.refresh=1", 0, 1, 0 } };
     int                        number = 0;
 
     alarm(300); /* under a sanitizer it is slow */

@@ -32,10 +32,10 @@ static const char *const hasty[] = { "layers=2",       "hidden=8",  "epochs=9", 
                                      "halo.timeout=1", "threads=1", "dropout=0", NULL };
 
 /* The same of asynchronous epochs, in which rows are on their way between calls. */
-static const char *const async[] = { "layers=2",  "hidden=8",  "epochs=9",       "model=sage", "halo.timeout=20",
-                                     "threads=1", "dropout=0", "halo.async=yes", NULL };
-static const char *const hasty_async[] = { "layers=2",  "hidden=8",  "epochs=9",       "model=gat", "halo.timeout=1",
-                                           "threads=1", "dropout=0", "halo.async=yes", NULL };
+static const char *const async[] = { "layers=2",  "hidden=8",  "epochs=9",         "model=sage", "halo.timeout=20",
+                                     "threads=1", "dropout=0", "halo.staleness=1", NULL };
+static const char *const hasty_async[] = { "layers=2",  "hidden=8",  "epochs=9",         "model=gat", "halo.timeout=1",
+                                           "threads=1", "dropout=0", "halo.staleness=1", NULL };
 
 static const char *const three[] = { "layers=3",        "hidden=8",  "epochs=9",  "model=sage",
                                      "halo.timeout=20", "threads=1", "dropout=0", NULL };
@@ -63,7 +63,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "model=sage");
     if (plot->usual != NULL) host_set(host->api, plot->usual);
     host_set(host->api, "label_rate=0");
-    host_set(host->api, "halo.async=no");
+    host_set(host->api, "halo.staleness=0");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
     rc = make(host, graph, &s, &trainer);
@@ -228,7 +228,7 @@ static void test_options(void)
         { "momentum", "0", "0.9", NULL },
         { "gin_eps", "0", "-0.5", NULL },
         { "seed", "0", "9007199254740993", NULL },
-        { "loss", "auto", "sigmoid", "the loss is softmax on rank 0, sigmoid on rank 1" },
+        { "loss", "auto", "sigmoid", NULL },
         { "norm", "layer", "none", NULL },
         { "optimizer", "adam", "sgd", NULL },
         { "symmetrize", "no", "yes", NULL },
@@ -243,10 +243,10 @@ static void test_options(void)
         { "dense.module", "auto", "reference", NULL },
         { "dense.type", "f32", "bf16", NULL },
         { "strict", "no", "yes", NULL },
-        { "halo.bits_evaluation", "32", "same", NULL },
-        { "halo.async", "no", "yes", NULL },
+        { "halo.codec_evaluation", "f32", "same", NULL },
+        { "halo.staleness", "0", "1", NULL },
         { "halo.smoothing", "0", "0.5", NULL },
-        { "halo.sync_every", "0", "4", NULL },
+        { "halo.refresh", "0", "4", NULL },
         { "halo.drift_limit", "0", "0.125", NULL },
     };
     char usual[64], other[64], said[128];
@@ -274,8 +274,7 @@ static void test_words(void)
     static const char *const words[][2] = {
         { "lr=0.01", "lr=1e-2" },
         { "layers=3", "layers=03" },
-        { "hidden=8", "hidden=8,8" },
-        { "self_loops=auto", "self_loops=no" },
+        { "halo.codec=q8", "halo.codec=q8/q8" },
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {

@@ -1,0 +1,108 @@
+/* Options that have no effect with the others.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/option_row.h"
+
+#include "base/context.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One term of gr_option_row.needs, as text: KEY, "=" or "!=" or ">", and words. */
+struct term {
+    const char *key, *words;
+    size_t      length, key_length, words_length;
+    int         is_negated;
+};
+
+static struct term term_at(const char *text)
+{
+    const char *end = strstr(text, " and ");
+    struct term t = { .key = text, .length = end != NULL ? (size_t)(end - text) : strlen(text) };
+
+    t.key_length = strcspn(text, "!=>");
+    t.is_negated = text[t.key_length] == '!';
+    t.words = text + t.key_length + 1 + t.is_negated;
+    t.words_length = t.length - (size_t)(t.words - text);
+    return t;
+}
+
+static const struct gr_option_row *find_row(const char *key, size_t length)
+{
+    for (int32_t i = 0; i < gr_option_count; i++)
+        if (strlen(gr_option_table[i].key) == length && strncmp(gr_option_table[i].key, key, length) == 0)
+            return &gr_option_table[i];
+    return NULL;
+}
+
+/* Whether bytes of the parsed value are those of one of the words. */
+static int is_one_of(const struct gr_options *options, const struct gr_option_row *row, const struct term *t,
+                     uint64_t from, uint64_t bytes)
+{
+    struct gr_options other;
+    char              word[32];
+
+    for (size_t at = 0; at < t->words_length; at += strlen(word) + 1) {
+        const size_t length = strcspn(t->words + at, "| ");
+
+        snprintf(word, sizeof word, "%.*s", (int)length, t->words + at);
+        if (gr_option_parse(row, word, &other) &&
+            memcmp((const char *)options + row->at + from, (const char *)&other + row->at + from, bytes) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_met(const struct gr_options *options, const struct term *t, uint32_t groups, int32_t n_processes)
+{
+    const size_t                before_colon = strcspn(t->key, ":!=>");
+    const struct gr_option_row *row = find_row(t->key, before_colon);
+    uint64_t                    bytes, step;
+
+    if (row == NULL) return n_processes > 1;
+    if ((groups >> row->group & 1) == 0) return 1;
+    bytes = before_colon < t->key_length ? sizeof(struct gr_halo_codec) : gr_option_bytes(row);
+    step = row->type == GR_TYPE_CODEC ? sizeof(struct gr_halo_codec) : bytes;
+    for (uint64_t from = 0; from < bytes; from += step)
+        if (is_one_of(options, row, t, from, step) != t->is_negated) return 1;
+    return 0;
+}
+
+/* The first term that is not met; one of length 0 if all are. */
+static struct term first_unmet(const struct gr_options *options, const char *needs, uint32_t groups,
+                               int32_t n_processes)
+{
+    while (*needs != '\0') {
+        const struct term t = term_at(needs);
+
+        if (!is_met(options, &t, groups, n_processes)) return t;
+        needs += t.length;
+        if (*needs != '\0') needs += strlen(" and ");
+    }
+    return (struct term){ .key = needs };
+}
+
+/* A text is parsed as itself: what counts is whether it was set to anything else. */
+static int is_initial(const graft_context *context, const struct gr_option_row *row)
+{
+    struct gr_options initial;
+
+    if (row->type == GR_TYPE_TEXT) return strcmp(gr_option_text(context, row), row->initial) == 0;
+    gr_option_parse(row, row->initial, &initial);
+    return memcmp((const char *)&context->options + row->at, (const char *)&initial + row->at, gr_option_bytes(row)) ==
+           0;
+}
+
+void gr_options_report(graft_context *context, uint32_t groups, int32_t n_processes)
+{
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+        struct term                 unmet;
+
+        if (!gr_option_in(row, groups) || context->options.reported[i] || is_initial(context, row)) continue;
+        unmet = first_unmet(&context->options, row->needs, groups, n_processes);
+        if (unmet.length == 0) continue;
+        context->options.reported[i] = 1;
+        gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect unless %.*s", row->key,
+               gr_option_text(context, row), (int)unmet.length, unmet.key);
+    }
+}

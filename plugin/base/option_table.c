@@ -1,0 +1,164 @@
+/* The options of the library. To add one, add a row here and its field in base/option.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/option_row.h"
+
+#include <stddef.h>
+
+/* The type of the field is checked where it is named. */
+#define FIELD(field) (((struct gr_options *)0)->field)
+#define AT(field) ((uint32_t)offsetof(struct gr_options, field))
+#define CHOICE(field) GR_TYPE_CHOICE, _Generic(FIELD(field), int32_t: AT(field), uint32_t: AT(field))
+#define INTEGER(field) GR_TYPE_INTEGER, _Generic(FIELD(field), int64_t: AT(field))
+#define NUMBER(field) GR_TYPE_NUMBER, _Generic(FIELD(field), double: AT(field))
+#define TEXT(field) GR_TYPE_TEXT, _Generic(FIELD(field), const char *: AT(field))
+#define WIDTHS(field) GR_TYPE_WIDTHS, _Generic(FIELD(field), struct gr_widths: AT(field))
+#define CODEC(field) GR_TYPE_CODEC, _Generic(FIELD(field[0]), struct gr_halo_codec: AT(field))
+#define BUDGET(field) GR_TYPE_BUDGET, _Generic(FIELD(field), struct gr_halo_budget: AT(field))
+
+#define MODEL GR_GROUP_MODEL
+#define TRAINING GR_GROUP_TRAINING
+#define DATA GR_GROUP_DATA
+#define RESOURCES GR_GROUP_RESOURCES
+#define KERNELS GR_GROUP_KERNELS
+#define PARTITION GR_GROUP_PARTITION
+#define HALO GR_GROUP_HALO
+#define LIBRARY GR_GROUP_LIBRARY
+
+#define SAME GRAFT_SCOPE_SAME
+#define EACH GRAFT_SCOPE_EACH
+#define ROOT GRAFT_SCOPE_ROOT
+
+#define USUAL GR_OPTION_USUAL
+#define EXPERT 0
+#define LIVE GR_OPTION_LIVE
+#define EVERYWHERE GR_OPTION_EVERYWHERE
+
+#define RANKS "processes>1"
+#define EXCHANGE RANKS " and model!=mlp"
+#define STALE EXCHANGE " and halo.staleness=1"
+#define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
+
+#define MODEL_WORD(constant, word) "|" #word
+
+const char *const gr_option_groups[GR_GROUPS] = {
+    [MODEL] = "model",     [TRAINING] = "training",   [DATA] = "data",          [RESOURCES] = "memory and speed",
+    [KERNELS] = "kernels", [PARTITION] = "partition", [HALO] = "halo exchange", [LIBRARY] = "library",
+};
+
+/* Groups stand together: lists are shown in this order. */
+/* clang-format off */
+const struct gr_option_row gr_option_table[] = {
+    { "model", CHOICE(model.kind), &(GR_KIND_MAP(MODEL_WORD))[1], "sage", MODEL, SAME, USUAL, "",
+      "kind of layers; mlp ignores the graph" },
+    { "layers", INTEGER(model.layers), "1..64", "3", MODEL, SAME, USUAL, "", "number of layers" },
+    { "hidden", WIDTHS(model.hidden), "1..65536", "128", MODEL, SAME, USUAL, "layers!=1",
+      "width of the hidden layers: one number, or one per layer" },
+    { "heads", INTEGER(model.heads), "1..64", "4", MODEL, SAME, USUAL, "model=gat",
+      "attention heads; they divide the hidden widths" },
+    { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL, "layers!=1",
+      "share of hidden values dropped in training" },
+    { "input_dropout", NUMBER(model.input_dropout), "[0..1)", "0", MODEL, SAME, USUAL, "",
+      "share of input features dropped in training" },
+    { "norm", CHOICE(model.has_norm), "none|layer", "layer", MODEL, SAME, USUAL, "layers!=1",
+      "normalisation between layers" },
+    { "gin_eps", NUMBER(model.gin_eps), "", "0", MODEL, SAME, EXPERT, "model=gin",
+      "epsilon of gin: how much more a vertex weighs than a neighbour" },
+
+    { "epochs", INTEGER(train.epochs), "0..", "100", TRAINING, SAME, USUAL, "",
+      "epochs to train, each one step on the whole graph" },
+    { "lr", NUMBER(train.lr), "0..", "0.01", TRAINING, SAME, USUAL, "", "learning rate" },
+    { "optimizer", CHOICE(train.optimizer), "adam|sgd", "adam", TRAINING, SAME, USUAL, "",
+      "how weights follow gradients" },
+    { "momentum", NUMBER(train.momentum), "[0..1)", "0", TRAINING, SAME, EXPERT, "optimizer=sgd", "momentum of sgd" },
+    { "weight_decay", NUMBER(train.weight_decay), "0..", "0", TRAINING, SAME, USUAL, "",
+      "L2 penalty on the weight matrices, added to gradients" },
+    { "weight_decay_layers", CHOICE(train.decays_first_only), "all|first", "all", TRAINING, SAME, EXPERT,
+      "weight_decay!=0", "layers that the penalty applies to" },
+    { "loss", CHOICE(train.loss), "auto|softmax|sigmoid", "auto", TRAINING, SAME, USUAL, "",
+      "auto: sigmoid if vertices have several classes at once" },
+    { "label_rate", NUMBER(train.label_rate), "[0..1)", "0", TRAINING, SAME, EXPERT, "",
+      "share of training vertices whose labels are input in an epoch, and not in its loss" },
+    { "seed", INTEGER(train.seed), "0..", "0", TRAINING, SAME, USUAL | EVERYWHERE, "",
+      "of first weights, dropout, label sets and stochastic rounding" },
+    { "eval_every", INTEGER(train.eval_every), "0..", "1", TRAINING, SAME, USUAL, "",
+      "epochs between evaluations; 0: only after the last" },
+
+    { "symmetrize", CHOICE(data.symmetrize), "no|yes", "no", DATA, SAME, USUAL, "model!=mlp",
+      "store every edge in both directions" },
+    { "self_loops", CHOICE(data.self_loops), "no|yes|auto", "auto", DATA, SAME, USUAL, "model!=mlp",
+      "give each vertex an edge to itself; auto: if the model is gcn or gat" },
+    { "normalize_features", CHOICE(data.normalize_features), "no|yes", "no", DATA, SAME, USUAL, "",
+      "divide each row of features by its sum" },
+
+    { "threads", INTEGER(resource.threads), "0..4096", "0", RESOURCES, EACH, USUAL | LIVE, "",
+      "threads to use; 0: as many as OpenMP would" },
+    { "memory.limit", INTEGER(resource.memory_limit), "0..1000000000", "0", RESOURCES, EACH, USUAL, "",
+      "MB that a trainer may use; 0: what the system has available" },
+    { "recompute", CHOICE(resource.recompute), "no|yes", "no", RESOURCES, SAME, USUAL, "",
+      "recompute values inside layers in the backward pass: less memory, more time" },
+    { "order", CHOICE(resource.order), "given|degree|rcm|community", "given", RESOURCES, SAME, USUAL, "model!=mlp",
+      "order of the vertices inside the trainer" },
+    { "row_masks", CHOICE(resource.row_masks), "no|yes", "yes", RESOURCES, SAME, EXPERT, "model!=gat",
+      "compute only rows in the receptive field of training vertices" },
+    { "reuse_input", CHOICE(resource.reuse_input), "no|yes", "yes", RESOURCES, SAME, EXPERT,
+      "model!=gat|mlp and input_dropout=0", "aggregate constant features once, not in every pass" },
+    { "sparse_input", CHOICE(resource.sparse_input), "no|yes|auto", "auto", RESOURCES, SAME, EXPERT, "",
+      "multiply sparse features without making them dense; auto: if that is cheaper" },
+    { "profile", CHOICE(resource.profile), "no|yes", "no", RESOURCES, EACH, USUAL, "",
+      "record where the time of a trainer goes" },
+
+    { "mxm.kernel", TEXT(kernel.mxm), "", "auto", KERNELS, SAME, USUAL | LIVE, "",
+      "kernel of the sparse products: auto, or a name" },
+    { "mxm.verify", INTEGER(kernel.verify), "0..1000000", "0", KERNELS, EACH, EXPERT | LIVE, "",
+      "rows of every sparse product to compare with the reference kernel" },
+    { "dense.module", TEXT(kernel.dense), "", "auto", KERNELS, SAME, USUAL, "",
+      "module of the dense products: auto, or a name" },
+    { "dense.type", CHOICE(kernel.dense_is_bf16), "f32|bf16", "f32", KERNELS, SAME, USUAL, "",
+      "type that dense products multiply; sums are in f32" },
+    { "strict", CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE, "",
+      "fail where another kernel or module would replace the one that an option names" },
+
+    { "partition", CHOICE(partition.method), "given|block|hash|stream|metis|auto", "given", PARTITION, SAME, USUAL,
+      RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },
+    { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, RANKS,
+      "file of the owners: read if it exists, else written" },
+    { "partition.program", TEXT(partition.program), "", "auto", PARTITION, ROOT, EXPERT | LIVE,
+      RANKS " and partition=metis|auto", "program that partitions with METIS; auto: graft-metis" },
+    { "partition.timeout", NUMBER(partition.timeout), "1..1000000000", "600", PARTITION, ROOT, EXPERT | LIVE,
+      RANKS " and partition=metis|auto", "seconds that the program may take" },
+
+    { "halo.codec", CODEC(halo.codec), "f32|bf16|q8|q4|q2|q1|q1:minmax|q1:rotated|adaptive", "f32", HALO, SAME, USUAL,
+      EXCHANGE, "how boundary rows are quantized; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row" },
+    { "halo.codec_evaluation", CHOICE(halo.evaluates_quantized), "f32|same", "f32", HALO, SAME, EXPERT,
+      EXCHANGE " and halo.codec:forward!=f32", "the codec of evaluations and predictions" },
+    { "halo.budget", BUDGET(halo.budget), "bytes:N|error:X|balance:L", "balance:0.5", HALO, SAME, USUAL, ADAPTIVE,
+      "what decides on widths: bytes per epoch, relative squared error, or error against time (1: error only)" },
+    { "halo.staleness", INTEGER(halo.staleness), "0..1", "0", HALO, SAME, USUAL, EXCHANGE,
+      "1: use boundary rows of the epoch before while those of this one travel" },
+    { "halo.refresh", INTEGER(halo.refresh), "0..", "0", HALO, SAME, USUAL, STALE,
+      "every so many epochs, one waits for fresh rows; 0: only the first" },
+    { "halo.cover", CHOICE(halo.cover), "hybrid|pre|post", "hybrid", HALO, SAME, EXPERT,
+      RANKS " and model!=gat|mlp", "rows to send: partial sums (pre), raw rows (post), or the fewest of both" },
+    { "halo.rounding", CHOICE(halo.rounding), "auto|nearest|stochastic", "auto", HALO, SAME, EXPERT,
+      EXCHANGE " and halo.codec!=f32|q1:rotated", "auto: stochastic for gradients and 1 bit, else nearest" },
+    { "halo.nonfinite", CHOICE(halo.refuses_nonfinite), "send|refuse", "send", HALO, SAME, EXPERT,
+      EXCHANGE " and halo.codec!=f32|bf16", "rows with NaN, infinity or too wide a range: sent as f32, or an error" },
+    { "halo.error_statistics", CHOICE(halo.statistics), "no|sample|exact", "sample", HALO, EACH, EXPERT,
+      EXCHANGE " and halo.codec!=f32", "rows whose quantization error is measured: none, one of 64, all" },
+    { "halo.reassign_every", INTEGER(halo.reassign_every), "0..", "20", HALO, SAME, EXPERT, ADAPTIVE,
+      "epochs between decisions on widths; 0: once, after the first epoch" },
+    { "halo.smoothing", NUMBER(halo.smoothing), "[0..1)", "0.8", HALO, SAME, EXPERT, STALE,
+      "weight of the rows used before in the rows used now" },
+    { "halo.drift_limit", NUMBER(halo.drift_limit), "0..", "0", HALO, SAME, EXPERT, STALE,
+      "wait for fresh rows after rows changed by more than this share; 0: never" },
+    { "halo.timeout", NUMBER(halo.timeout), "1..1000000000", "600", HALO, EACH, EXPERT, RANKS,
+      "seconds that a rank waits for another before all cancel" },
+
+    { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",
+      "folders, parted by ':', searched for modules first" },
+    { "log.level", CHOICE(library.log_level), "debug|info|warning|error", "info", LIBRARY, EACH, USUAL | LIVE, "",
+      "least important lines that the log receives" },
+};
+/* clang-format on */
+
+const int32_t gr_option_count = sizeof gr_option_table / sizeof *gr_option_table;

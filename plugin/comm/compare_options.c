@@ -1,0 +1,58 @@
+/* Whether all ranks have the same options.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/compare_options.h"
+
+#include "base/context.h"
+#include "base/crc.h"
+#include "base/option_row.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Options of one comparison. */
+struct batch {
+    int32_t     count;
+    uint64_t    values[GR_COMPARE_MAX];
+    const char *names[GR_COMPARE_MAX], *texts[GR_COMPARE_MAX];
+    char        name[GR_COMPARE_MAX][48];
+};
+
+/* Values that may be written in several ways are the same if they mean the same. */
+static uint64_t value_of(const graft_context *context, const struct gr_option_row *row)
+{
+    const char    *text = gr_option_text(context, row), *parsed = (const char *)&context->options + row->at;
+    const uint64_t bytes = gr_option_bytes(row);
+    uint64_t       value = 0;
+
+    if (row->type == GR_TYPE_TEXT) return gr_crc(0, text, strlen(text));
+    if (bytes > sizeof value) return gr_crc(0, parsed, bytes);
+    memcpy(&value, parsed, bytes);
+    return value;
+}
+
+static void batch_add(const graft_context *context, const struct gr_option_row *row, struct batch *b)
+{
+    const char *text = gr_option_text(context, row);
+
+    snprintf(b->name[b->count], sizeof b->name[0], "option %s", row->key);
+    b->names[b->count] = b->name[b->count];
+    b->texts[b->count] = text[0] != '\0' ? text : "''";
+    b->values[b->count++] = value_of(context, row);
+}
+
+int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
+{
+    struct batch b = { .count = 0 };
+    int32_t      rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+
+        if (row->scope == GRAFT_SCOPE_SAME && gr_option_in(row, groups)) batch_add(context, row, &b);
+        if (b.count < GR_COMPARE_MAX && i + 1 < gr_option_count) continue;
+        GR_TRY(gr_comm_compare_texts(comm, b.names, b.values, b.texts, b.count, error));
+        b.count = 0;
+    }
+done:
+    return rc;
+}

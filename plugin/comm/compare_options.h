@@ -1,0 +1,13 @@
+/* Whether all ranks have the same options.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_COMPARE_OPTIONS_H
+#define GR_COMM_COMPARE_OPTIONS_H
+
+#include "base/option_row.h"
+#include "comm/collective.h"
+
+/** Compare the options of these groups (a bit for each) whose rows say that all ranks must have the same. Collective.
+ *  \return OK; ERR_ARG: names one option and two ranks with their values, the same on all ranks; ERR_PEER. */
+int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error);
+
+#endif
