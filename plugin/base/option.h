@@ -41,16 +41,16 @@ struct gr_halo_codec {
 /** What decides on adaptive widths. */
 struct gr_halo_budget {
     enum gr_halo_budget_kind kind;
-    int64_t             bytes; /* at most, of all ranks in an epoch */
-    double              share; /* ERROR: relative squared error at most; BALANCE: weight of the error against time */
+    int64_t                  bytes; /* at most, of all ranks in an epoch */
+    double share; /* ERROR: relative squared error at most; BALANCE: weight of the error against time */
 };
 
 struct gr_model_options {
-    enum gr_kind kind;
-    int32_t            has_norm;
-    int64_t            layers, heads;
-    struct gr_widths   hidden;
-    double             gin_eps, dropout, input_dropout;
+    enum gr_kind     kind;
+    int32_t          has_norm;
+    int64_t          layers, heads;
+    struct gr_widths hidden;
+    double           gin_eps, dropout, input_dropout;
 };
 
 struct gr_train_options {
@@ -87,7 +87,7 @@ struct gr_partition_options {
 
 struct gr_halo_options {
     struct gr_halo_codec    codec[2]; /* forward, backward */
-    struct gr_halo_budget        budget;
+    struct gr_halo_budget   budget;
     enum gr_halo_cover      cover;
     int32_t                 rounding; /* GRAFT_ROUND_..., or 0: chosen by codec and direction */
     enum gr_halo_statistics statistics;

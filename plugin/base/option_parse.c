@@ -144,12 +144,12 @@ uint64_t gr_option_bytes(const struct gr_option_row *row)
 int gr_option_parse(const struct gr_option_row *row, const char *value, struct gr_options *parsed)
 {
     union {
-        int32_t              choice;
-        int64_t              integer;
-        double               number;
-        struct gr_widths     widths;
-        struct gr_halo_codec codec[2];
-        struct gr_halo_budget     budget;
+        int32_t               choice;
+        int64_t               integer;
+        double                number;
+        struct gr_widths      widths;
+        struct gr_halo_codec  codec[2];
+        struct gr_halo_budget budget;
     } v;
     int is_legal = 0;
 

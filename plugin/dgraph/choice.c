@@ -114,10 +114,10 @@ int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, str
 {
     const struct gr_wire_format format = gr_wire_format(context);
     const int                   gathers = context->options.model.kind != GR_KIND_MLP, threads = gr_threads(context, 0);
-    const double  bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
+    const double                bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
     const int32_t               layers = (int32_t)context->options.model.layers, hidden = layers > 1 ? layers - 1 : 1;
-    int64_t      *width = NULL;
-    int32_t       rc = GRAFT_OK;
+    int64_t                    *width = NULL;
+    int32_t                     rc = GRAFT_OK;
 
     *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context) };
     GR_TRY(GR_NEW(context, width, hidden, error));

@@ -91,8 +91,7 @@ static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
 {
     if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
     if (plan->layers.adaptive[GR_FORWARD] || plan->layers.adaptive[GR_BACKWARD]) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_STATE,
-                   "the plan was made without adaptive widths (option 'halo.codec')");
+    return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without adaptive widths (option 'halo.codec')");
 }
 
 static int32_t plan_adapt(graft_plan *plan, graft_error *error)

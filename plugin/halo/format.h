@@ -8,13 +8,13 @@
 #include "comm/collective.h"
 
 struct gr_wire_format {
-    int32_t           bits[GR_DIRECTIONS];     /* the most of any row, where widths are adaptive */
-    int32_t           adaptive[GR_DIRECTIONS]; /* each row has a width of its own, see gr_row_widths */
-    int32_t           code[GR_DIRECTIONS];     /* of 1 bit; 0: see gr_wire_code() */
-    int32_t           rounding[GR_DIRECTIONS]; /* 0: see gr_wire_rounding() */
-    int32_t           refuses;                 /* a row that fits no code is an error */
-    enum gr_halo_statistics measuring; /* rows whose quantization error is measured */
-    uint64_t          seed;
+    int32_t                 bits[GR_DIRECTIONS];     /* the most of any row, where widths are adaptive */
+    int32_t                 adaptive[GR_DIRECTIONS]; /* each row has a width of its own, see gr_row_widths */
+    int32_t                 code[GR_DIRECTIONS];     /* of 1 bit; 0: see gr_wire_code() */
+    int32_t                 rounding[GR_DIRECTIONS]; /* 0: see gr_wire_rounding() */
+    int32_t                 refuses;                 /* a row that fits no code is an error */
+    enum gr_halo_statistics measuring;               /* rows whose quantization error is measured */
+    uint64_t                seed;
 };
 
 struct gr_wire_format gr_wire_format(const graft_context *context);

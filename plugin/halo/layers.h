@@ -23,8 +23,8 @@ struct gr_halo_layers {
     int32_t               n_layers;
     int32_t               adaptive[GR_DIRECTIONS], is_async;
     double                smoothing;
-    struct gr_halo_budget      budget; /* of adaptive widths */
-    struct gr_halo_layer *layer; /* [n_layers x GR_DIRECTIONS]; NULL if no option asks for them */
+    struct gr_halo_budget budget; /* of adaptive widths */
+    struct gr_halo_layer *layer;  /* [n_layers x GR_DIRECTIONS]; NULL if no option asks for them */
 };
 
 /** Not collective, but all ranks call both in the same order, also when one of them has failed before. Neither has

@@ -57,13 +57,13 @@ struct gr_partition {
     /* Stale rows: */
     int     is_async;
     int     evaluates_exact; /* evaluations and predictions are not quantized */
-    int64_t sync_every;  /* 0: no step but the first waits for fresh rows */
-    double  drift_limit; /* likewise */
-    int     waits;       /* the current step waits for fresh rows */
-    double  drift;       /* of rows of the last step, |new - old| / |new| */
-    int     has_waited;  /* the last step, a stale one, waited; and: */
-    int64_t waited;      /* how many did since the trainer was made */
-    double  polled;      /* when poll() last looked */
+    int64_t sync_every;      /* 0: no step but the first waits for fresh rows */
+    double  drift_limit;     /* likewise */
+    int     waits;           /* the current step waits for fresh rows */
+    double  drift;           /* of rows of the last step, |new - old| / |new| */
+    int     has_waited;      /* the last step, a stale one, waited; and: */
+    int64_t waited;          /* how many did since the trainer was made */
+    double  polled;          /* when poll() last looked */
 
     /* Adaptive bits: */
     int64_t adapt_every; /* 0: once */

@@ -38,7 +38,7 @@ def test_table(result):
 
 def test_wire():
     """On this graph a cover saves fewer bytes than acknowledgements need, and quantization saves more."""
-    rows = table(measure("--compare", "halo.bits=32", "halo.bits=4", "--agree", "1"))
+    rows = table(measure("--compare", "halo.codec=f32", "halo.codec=q4", "--agree", "1"))
     ok(len(rows) == 2 and float(rows[1][3]) < 0.9 * float(rows[0][3]), "and fewer if rows are quantized", rows)
 
 

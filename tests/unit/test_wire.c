@@ -101,14 +101,16 @@ static double apart(const struct world *w, const char *a, const char *b)
 /* A code, and how much of the result it may lose. Numbers of one size have an error of step / sqrt(12) if they go to
  * the nearest level, and of sqrt(2) times that stochastically; partial sums have wider ranges. */
 struct code {
-    const char *bits, *code, *rounding;
+    int         bits;
+    const char *codec, *rounding;
     double      most;
 };
 
-static const struct code codes[] = { { "16", "auto", "auto", 0.004 },      { "8", "auto", "auto", 0.006 },
-                                     { "4", "auto", "auto", 0.12 },        { "2", "auto", "nearest", 0.36 },
-                                     { "2", "minmax", "stochastic", 0.6 }, { "1", "rotated", "auto", 0.8 },
-                                     { "1", "minmax", "stochastic", 1.9 } };
+static const struct code codes[] = {
+    { 16, "bf16", "auto", 0.004 },        { 8, "q8", "auto", 0.006 },     { 4, "q4", "auto", 0.12 },
+    { 2, "q2", "nearest", 0.36 },         { 2, "q2", "stochastic", 0.6 }, { 1, "q1:rotated", "auto", 0.8 },
+    { 1, "q1:minmax", "stochastic", 1.9 }
+};
 
 /* What a plan says that it sent and lost, all rows looked at. Returns what is wrong, or NULL. */
 static const char *check_info(int bits, int transposed, int64_t element)
@@ -127,8 +129,8 @@ static const char *check_info(int bits, int transposed, int64_t element)
 
 static void test_code(struct world *w, const struct code *c, const char *cover, int32_t n_ranks, uint32_t flags)
 {
-    const char *const settings[] = { "halo.bits", c->bits,      "halo.code", c->code, "halo.rounding",
-                                     c->rounding, "halo.error", "exact",     NULL };
+    const char *const settings[] = { "halo.codec", c->codec, "halo.rounding", c->rounding, "halo.error_statistics",
+                                     "exact",      NULL };
     const int         transposed = (flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
     char             *exact = oracle_new(N * WIDTH, w->element), *few = oracle_new(N * WIDTH, w->element);
     const char       *words = pass_with(w, n_ranks, cover, NULL, GRAFT_PLUS_TIMES, flags, exact);
@@ -136,10 +138,10 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
 
     if (words == NULL) words = check_info(32, transposed, (int64_t)w->element);
     if (words == NULL) words = pass_with(w, n_ranks, cover, settings, GRAFT_PLUS_TIMES, flags, few);
-    if (words == NULL) words = check_info(atoi(c->bits), transposed, (int64_t)w->element);
+    if (words == NULL) words = check_info(c->bits, transposed, (int64_t)w->element);
     off = apart(w, few, exact);
-    ok(words == NULL && off <= c->most && off > (c->bits[0] == '1' ? 1e-5 : 1e-6),
-       "%s bits, %s, %s, %s%s on %d ranks, %s: %.2g of the result is lost%s%s", c->bits, c->code, c->rounding, cover,
+    ok(words == NULL && off <= c->most && off > (c->bits == 1 || c->bits == 16 ? 1e-5 : 1e-6),
+       "%s, %s, %s%s on %d ranks, %s: %.2g of the result is lost%s%s", c->codec, c->rounding, cover,
        transposed ? ", transposed" : "", n_ranks, w->dtype == GRAFT_F64 ? "double" : "float", off,
        words != NULL ? ": " : "", words != NULL ? words : "");
     free(exact);
@@ -149,7 +151,7 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
 /* With the flag, and on one rank, nothing is lost; nor by a maximum that 8 bits do not change, or change little. */
 static void test_exact(struct world *w)
 {
-    static const char *const two[] = { "halo.bits", "2", NULL }, *const eight[] = { "halo.bits", "8", NULL };
+    static const char *const two[] = { "halo.codec", "q2", NULL }, *const eight[] = { "halo.codec", "q8", NULL };
     char       *exact = oracle_new(N * WIDTH, w->element), *few = oracle_new(N * WIDTH, w->element);
     const char *words = pass_with(w, 3, "hybrid", NULL, GRAFT_PLUS_TIMES, 0, exact);
 
@@ -167,11 +169,11 @@ static void test_exact(struct world *w)
 /* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. */
 static void test_makers(struct world *w, const char *cover, uint32_t flags)
 {
-    static const char *const one[] = { "halo.bits", "2", "halo.rounding", "stochastic", NULL };
+    static const char *const one[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
     static const char *const others[][9] = {
-        { "halo.bits", "2", "halo.rounding", "stochastic", "threads", "3", NULL },
-        { "halo.bits", "2", "halo.rounding", "stochastic", "threads", "3", "mxm.kernel", "reference", NULL },
-        { "halo.bits", "2", "halo.rounding", "stochastic", "threads", "2", "mxm.verify", "9", NULL },
+        { "halo.codec", "q2", "halo.rounding", "stochastic", "threads", "3", NULL },
+        { "halo.codec", "q2", "halo.rounding", "stochastic", "threads", "3", "mxm.kernel", "reference", NULL },
+        { "halo.codec", "q2", "halo.rounding", "stochastic", "threads", "2", "mxm.verify", "9", NULL },
     };
     char       *first = oracle_new(N * WIDTH, w->element), *out = oracle_new(N * WIDTH, w->element);
     const char *words = pass_with(w, 3, cover, one, GRAFT_PLUS_TIMES, flags, first);
@@ -191,8 +193,8 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
  * */
 static void test_raw(struct world *w, const char *cover)
 {
-    static const char *const send[] = { "halo.bits", "2", NULL };
-    static const char *const refuse[] = { "halo.bits", "2", "halo.nonfinite", "refuse", NULL };
+    static const char *const send[] = { "halo.codec", "q2", NULL };
+    static const char *const refuse[] = { "halo.codec", "q2", "halo.nonfinite", "refuse", NULL };
     char                    *exact = oracle_new(N * WIDTH, w->element), *few = oracle_new(N * WIDTH, w->element);
     const char              *words;
     int64_t                  differ = 0;
@@ -228,7 +230,7 @@ static double differing(const struct world *w, const char *a, const char *b)
 /* Each vertex gathers from one of the other rank, which gathers from it: the same rows go in both directions. */
 static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph)
 {
-    static const char *const settings[] = { "halo.bits", "2", "halo.rounding", "stochastic", NULL };
+    static const char *const settings[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
     static int64_t           row_ptr[N + 1];
     static int32_t           column[N], owner[N];
 
@@ -285,7 +287,7 @@ static void test_draws(const struct world *w)
  * few bits lose. */
 static void test_one_raw(struct world *w)
 {
-    static const char *const settings[] = { "halo.bits", "2", "halo.error", "exact", NULL };
+    static const char *const settings[] = { "halo.codec", "q2", "halo.error_statistics", "exact", NULL };
     char                    *out = oracle_new(N * WIDTH, w->element);
     const char              *words = NULL;
     int64_t                  raw = 0;
