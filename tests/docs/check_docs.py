@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The documents say what is true: check_docs.py ROOT [BUILD]. Prints TAP.
+"""The documents say what is true: check_docs.py ROOT [BUILD [--write]]. Prints TAP.
 
 Without BUILD: every relative link and anchor in Markdown resolves, README.md has at most 8 KB, lines have at most 120
 columns, and every C block with "excerpt=FILE" in its first line stands in that file, line by line.
 With BUILD: every block that begins with "```sh run" runs, in a scratch folder that looks like the source after a build
-and has a small data set named DATASET. Blocks of one document share the folder, and run in order."""
+and has a small data set named DATASET. Blocks of one document share the folder, and run in order. The list of options
+in the manual of graft-train must be that of the program; --write puts it there."""
 import array
 import os
 import random
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import sources
 import tap
@@ -21,6 +23,8 @@ import tap
 MAX_README, MAX_COLUMNS, TIMEOUT = 8192, 120, 120
 NOT_YET = {"plugin/ARCHITECTURE.md"}  # its lines are longer until it is written anew
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MANUAL = "examples/graft-train/README.md"
+OPTIONS = re.compile(r"(<!-- options: begin [^\n]*\n)(.*?)(<!-- options: end -->)", re.DOTALL)
 LINK = re.compile(r"(?<!\!)\[[^\]\n]+\]\(([^)\s]+)\)")
 
 
@@ -141,10 +145,32 @@ def run_commands(root, build, texts):
     tap.ok(count > 0, "documents have commands that run", count)
 
 
+def list_of_options(build):
+    """The options of the program as a Markdown list, from the columns that --list-options prints."""
+    rows = subprocess.run([os.path.join(build, "graft-train"), "--list-options"], check=True, text=True,
+                          stdout=subprocess.PIPE, env=dict(os.environ, GRAFT_LIBRARY="")).stdout.splitlines()
+    at = [re.search(rf"\b{title}", rows[0]).start() for title in ("key", "default", "type", "help")]
+    lines = []
+    for row in rows[1:]:
+        key, default, legal, text = (row[begin:end].strip() for begin, end in zip(at, at[1:] + [None]))
+        lines += textwrap.wrap(f"- `{key}` = `{default}`: {text} (`{legal}`)", 116, subsequent_indent="  ",
+                               break_long_words=False, break_on_hyphens=False)
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
+def check_options(root, build, text, is_writing):
+    match, options = OPTIONS.search(text), list_of_options(build)
+    if match and is_writing:
+        with open(os.path.join(root, MANUAL), "w", encoding="utf-8") as file:
+            file.write(text[:match.start(2)] + options + text[match.end(2):])
+    tap.ok(match and (is_writing or match[2] == options), f"{MANUAL} has the options of the program", options)
+
+
 def main():
     root = os.path.abspath(sys.argv[1])
     texts = {path: sources.read(root, path) for path in sources.documents(root)}
     if len(sys.argv) > 2:
+        check_options(root, os.path.abspath(sys.argv[2]), texts[MANUAL], sys.argv[3:] == ["--write"])
         run_commands(root, os.path.abspath(sys.argv[2]), texts)
     else:
         check_texts(root, texts)
