@@ -134,7 +134,7 @@ const struct gr_option_row gr_option_table[] = {
     { "halo.budget", BUDGET(halo.budget), "bytes:N|error:X|balance:L", "balance:0.5", HALO, SAME, USUAL, ADAPTIVE,
       "what decides on widths: bytes per epoch, relative squared error, or error against time (1: error only)" },
     { "halo.staleness", INTEGER(halo.staleness), "0..1", "0", HALO, SAME, USUAL, EXCHANGE,
-      "1: use boundary rows of the epoch before while those of this one travel" },
+      "1: use stale boundary rows, of the previous epoch, while current ones travel" },
     { "halo.refresh", INTEGER(halo.refresh), "0..", "0", HALO, SAME, USUAL, STALE,
       "every so many epochs, one waits for fresh rows; 0: only the first" },
     { "halo.cover", CHOICE(halo.cover), "hybrid|pre|post", "hybrid", HALO, SAME, EXPERT,
