@@ -38,7 +38,8 @@ static const struct argp_option OPTIONS[] = {
     { "explain", KEY_EXPLAIN, NULL, 0,
       "Print memory by purpose before training, and the measured peak after it (only the first with --set epochs=0)",
       0 },
-    { "list-options", KEY_LIST, NULL, 0, "List the options of the library and exit", 0 },
+    { "list-options", KEY_LIST, "all", OPTION_ARG_OPTIONAL, "List the usual options of the library, or all, and exit",
+      0 },
     { "verbose", KEY_VERBOSE, NULL, 0, "Print the whole log of the library, not only warnings", 0 },
     { NULL, 0, NULL, 0, NULL, 0 },
 };
@@ -97,7 +98,12 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     case KEY_SAVE: arguments->save = text; return 0;
     case KEY_RESUME: arguments->resume = text; return 0;
     case KEY_EXPLAIN: arguments->explain = 1; return 0;
-    case KEY_LIST: arguments->list_options = 1; return 0;
+    case KEY_LIST:
+        if (text != NULL && strcmp(text, "all") != 0)
+            argp_failure(state, EXIT_USAGE, 0, "--list-options expects 'all' or nothing, found '%s'", text);
+        arguments->list_options = 1;
+        arguments->list_all = text != NULL;
+        return 0;
     case KEY_VERBOSE: arguments->verbose = 1; return 0;
     case ARGP_KEY_END:
         if (arguments->dataset == NULL && !arguments->list_options) {

@@ -16,7 +16,7 @@ struct arguments {
     const char  *predict;
     const char  *save;
     const char  *resume;
-    int          list_options;
+    int          list_options, list_all;
     int          explain;
     int          verbose;
 };

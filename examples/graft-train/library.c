@@ -168,36 +168,51 @@ int32_t library_option(const struct library *library, const char *key, graft_opt
     }
 }
 
-enum { N_COLUMNS = 4 };
+enum { LINE = 100, INDENT = 6 };
 
-/** One pass over the options: measure the columns, or print them. */
-static int32_t options_pass(const struct library *library, int widths[N_COLUMNS], int print, graft_error *error)
+/** Print words, and go on in a new line where one would be longer than LINE. */
+static void print_words(const char *text)
 {
-    for (int32_t i = 0;; i++) {
-        graft_option  option = GRAFT_INIT(graft_option);
-        char          type[128];
-        const int32_t rc = library->api->option_info(library->api->context, i, &option, error);
+    int at = INDENT;
 
-        if (rc < 0) return rc == GRAFT_ERR_NOT_FOUND ? GRAFT_OK : rc;
-        snprintf(type, sizeof type, "%s%s%s", option.type, *option.range != '\0' ? " " : "", option.range);
-        const char *initial = *option.initial != '\0' ? option.initial : "-";
-        const char *cells[N_COLUMNS] = { option.key, initial, type, option.help };
-        for (int c = 0; c < N_COLUMNS; c++) {
-            const int length = (int)strlen(cells[c]);
-            if (print) printf("%-*s%s", c < N_COLUMNS - 1 ? widths[c] : 0, cells[c], c < N_COLUMNS - 1 ? "  " : "\n");
-            else if (length > widths[c]) widths[c] = length;
-        }
+    printf("%*s", INDENT - 1, "");
+    while (*text != '\0') {
+        const int length = (int)strcspn(text, " ");
+
+        if (at + length > LINE) at = INDENT + printf("\n%*s", INDENT - 1, "") - INDENT;
+        at += printf(" %.*s", length, text);
+        text += length + (text[length] == ' ');
     }
+    printf("\n");
 }
 
-int32_t library_list_options(const struct library *library, graft_error *error)
+static void print_option(const graft_option *option)
 {
-    int           widths[N_COLUMNS] = { 3, 7, 10, 0 }; /* of the headings */
-    const int32_t rc = options_pass(library, widths, 0, error);
+    printf("  %s=%s  (%s%s%s)\n", option->key, option->initial, option->type, *option->range != '\0' ? " " : "",
+           option->range);
+    print_words(option->help);
+    if (*option->needs != '\0') printf("%*sneeds %s\n", INDENT, "", option->needs);
+}
 
-    if (rc < 0) return rc;
-    printf("%-*s  %-*s  %-*s  %s\n", widths[0], "key", widths[1], "default", widths[2], "type,range", "help");
-    return options_pass(library, widths, 1, error);
+int32_t library_list_options(const struct library *library, int all, graft_error *error)
+{
+    const char *group = "";
+    int         hidden = 0;
+
+    for (int32_t i = 0;; i++) {
+        graft_option  option = GRAFT_INIT(graft_option);
+        const int32_t rc = library->api->option_info(library->api->context, i, &option, error);
+
+        if (rc == GRAFT_ERR_NOT_FOUND) break;
+        if (rc < 0) return rc;
+        hidden += !all && !option.usual;
+        if (!all && !option.usual) continue;
+        if (strcmp(group, option.group) != 0) printf("%s%s\n", i > 0 ? "\n" : "", option.group);
+        group = option.group;
+        print_option(&option);
+    }
+    if (hidden > 0) printf("\n%d more for experts: --list-options=all\n", hidden);
+    return GRAFT_OK;
 }
 
 void library_kernel(const struct library *library, char *name, size_t capacity)

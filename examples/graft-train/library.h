@@ -33,8 +33,8 @@ void library_version(char *text, size_t capacity);
 /** Description of an option by key; ERR_NOT_FOUND if there is none. */
 int32_t library_option(const struct library *library, const char *key, graft_option *option, graft_error *error);
 
-/** Print the table of options. */
-int32_t library_list_options(const struct library *library, graft_error *error);
+/** Print the usual options by group, or all of them. */
+int32_t library_list_options(const struct library *library, int all, graft_error *error);
 
 /** Name of the sparse kernel that ran last; "none" if none has. */
 void library_kernel(const struct library *library, char *name, size_t capacity);

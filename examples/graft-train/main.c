@@ -149,9 +149,9 @@ static int train(struct run *run, graft_error *error)
     return code;
 }
 
-static int list_options(const struct library *library, graft_error *error)
+static int list_options(const struct library *library, int all, graft_error *error)
 {
-    return library_list_options(library, error) < 0 ? problem_print(error) : EXIT_FINE;
+    return library_list_options(library, all, error) < 0 ? problem_print(error) : EXIT_FINE;
 }
 
 static int work(struct run *run, const graft_error *read)
@@ -159,7 +159,8 @@ static int work(struct run *run, const graft_error *read)
     graft_error error = GRAFT_INIT(graft_error);
 
     if (join(run, read, &error) < 0) return print_agreed(run, &error);
-    return run->arguments->list_options ? list_options(&run->library, &error) : train(run, &error);
+    return run->arguments->list_options ? list_options(&run->library, run->arguments->list_all, &error)
+                                        : train(run, &error);
 }
 
 int main(int argc, char **argv)

@@ -118,14 +118,19 @@ def test_usage():
 
 def test_list_options():
     result = run("--list-options")
-    rows = result.stdout.splitlines()
-    keys = [row.split()[0] for row in rows[1:] if row.strip()]
+    keys = re.findall(r"^  ([a-z._]+)=", result.stdout, re.MULTILINE)
     wanted = ["model", "layers", "hidden", "epochs", "lr", "dropout", "input_dropout", "norm", "weight_decay",
               "optimizer", "seed", "threads", "eval_every", "mxm.kernel"]
     ok(result.returncode == 0 and not set(wanted) - set(keys), "--list-options lists the options", result.stdout)
-    column = rows[0].find("help") if rows else 0
-    ok(column > 0 and all(len(row) > column and row[column - 2:column] == "  " and row[column] != " " for row in rows),
-       "its columns are aligned", result.stdout)
+    every = run("--list-options=all").stdout
+    found = re.findall(r"^  ([a-z._]+)=", every, re.MULTILINE)
+    groups = re.findall(r"^(\w.*)$", every, re.MULTILINE)
+    ok(found and len(set(found)) == len(found) and set(keys) < set(found) and "halo.drift_limit" not in keys and
+       "halo.drift_limit" in found, "--list-options=all lists those for experts too", every)
+    ok(len(set(groups)) == len(groups) > 4 and all(len(line) <= 100 for line in every.splitlines()),
+       "each group stands together, in 100 columns", every)
+    result = run("--list-options=none")
+    ok(result.returncode == 2 and "found 'none'" in result.stderr, "another list is refused", result.stderr)
 
 
 def test_resume():
