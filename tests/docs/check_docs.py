@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 
 import sources
 import tap
@@ -146,16 +145,10 @@ def run_commands(root, build, texts):
 
 
 def list_of_options(build):
-    """The options of the program as a Markdown list, from the columns that --list-options prints."""
-    rows = subprocess.run([os.path.join(build, "graft-train"), "--list-options"], check=True, text=True,
-                          stdout=subprocess.PIPE, env=dict(os.environ, GRAFT_LIBRARY="")).stdout.splitlines()
-    at = [re.search(rf"\b{title}", rows[0]).start() for title in ("key", "default", "type", "help")]
-    lines = []
-    for row in rows[1:]:
-        key, default, legal, text = (row[begin:end].strip() for begin, end in zip(at, at[1:] + [None]))
-        lines += textwrap.wrap(f"- `{key}` = `{default}`: {text} (`{legal}`)", 116, subsequent_indent="  ",
-                               break_long_words=False, break_on_hyphens=False)
-    return "\n" + "\n".join(lines) + "\n\n"
+    """The options of the program by group, as it prints them."""
+    text = subprocess.run([os.path.join(build, "graft-train"), "--list-options=all"], check=True, text=True,
+                          stdout=subprocess.PIPE, env=dict(os.environ, GRAFT_LIBRARY="")).stdout
+    return f"\n```text\n{text}```\n\n"
 
 
 def check_options(root, build, text, is_writing):
