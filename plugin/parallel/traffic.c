@@ -39,7 +39,7 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
         return;
     }
     sent->alike[__builtin_ctz((uint32_t)codec->bits)]++;
-    sent->row_bytes += gr_codec_row_bytes(codec);
+    sent->row_bytes += gr_messages_row_bytes(pass->messages, &pass->args);
 }
 
 const struct gr_flow *gr_traffic_whole(const struct gr_partition *p)
