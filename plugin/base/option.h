@@ -48,7 +48,7 @@ struct gr_halo_budget {
 struct gr_model_options {
     enum gr_kind     kind;
     int32_t          has_norm;
-    int64_t          layers, heads;
+    int64_t          layers, propagation, heads;
     struct gr_widths hidden;
     double           gin_eps, dropout, input_dropout;
 };

@@ -53,6 +53,8 @@ const struct gr_option_row gr_option_table[] = {
     { "layers", INTEGER(model.layers), "1..64", "3", MODEL, SAME, USUAL, "", "number of layers" },
     { "hidden", WIDTHS(model.hidden), "1..65536", "128", MODEL, SAME, USUAL, "layers!=1",
       "width of the hidden layers: one number, or one per layer" },
+    { "propagation", INTEGER(model.propagation), "1..63", "10", MODEL, SAME, USUAL, "model=sgc|appnp",
+      "steps in which sgc and appnp propagate predictions" },
     { "heads", INTEGER(model.heads), "1..64", "4", MODEL, SAME, USUAL, "model=gat",
       "attention heads; they divide the hidden widths" },
     { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL, "layers!=1",

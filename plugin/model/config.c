@@ -56,6 +56,26 @@ static int32_t read_loss(graft_context *context, const graft_dataset *data, stru
     return GRAFT_OK;
 }
 
+static int32_t read_layers(graft_context *context, const graft_dataset *data, struct gr_config *config,
+                           graft_error *error)
+{
+    const struct gr_model_options *model = &context->options.model;
+    const int32_t                  weighted = config->n_weighted = (int32_t)model->layers;
+    const int32_t                  steps = config->kind->propagates ? (int32_t)model->propagation : 0;
+    int32_t                        rc = GRAFT_OK;
+
+    if (weighted + steps > GR_LAYERS_MAX)
+        return gr_fail(error, GRAFT_ERR_OPTION, "options 'layers' and 'propagation' are %d and %d, at most %d in all",
+                       weighted, steps, GR_LAYERS_MAX);
+    config->n_layers = weighted + steps;
+    config->gathers_from = config->kind->gathers ? (steps > 0 ? weighted : 0) : config->n_layers;
+    config->width[0] = data->n_features;
+    GR_TRY(gr_option_hidden(context, weighted - 1, config->width + 1, error));
+    for (int32_t l = weighted; l <= config->n_layers; l++) config->width[l] = data->n_classes;
+done:
+    return rc;
+}
+
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error)
 {
     const struct gr_model_options    *model = &context->options.model;
@@ -66,8 +86,6 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
     int32_t                           rc = GRAFT_OK;
 
     *config = (struct gr_config){ .kind = kind,
-                                  .n_layers = (int32_t)model->layers,
-                                  .gathers_from = kind->gathers ? 0 : (int32_t)model->layers,
                                   .heads = model->heads,
                                   .norm = model->has_norm,
                                   .gin_eps = model->gin_eps,
@@ -90,9 +108,7 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
                                   .recompute = resource->recompute,
                                   .reuse_input = resource->reuse_input,
                                   .sparse_input = resource->sparse_input };
-    config->width[0] = data->n_features;
-    GR_TRY(gr_option_hidden(context, config->n_layers - 1, config->width + 1, error));
-    config->width[config->n_layers] = data->n_classes;
+    GR_TRY(read_layers(context, data, config, error));
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_heads(config, error));
     rc = read_loss(context, data, config, error);

@@ -180,8 +180,7 @@ int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *
     return rc < 0 || ops->aggregate_end == NULL ? rc : ops->aggregate_end(run->strategy, run, sum, error);
 }
 
-/* sum->out = diag(left) A diag(right) x + own x. */
-static int32_t aggregate_input(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
+int32_t gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
 {
     const struct gr_block *block = sum.block;
 
@@ -208,7 +207,7 @@ static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, doubl
     if (a->has_label_sums) return GRAFT_OK;
     sum.kind = GR_SUM_LABELS;
     gr_labels_fill(run, a->block->n_src, run->scratch);
-    GR_TRY(aggregate_input(run, own, sum, error));
+    GR_TRY(gr_aggregate_scaled(run, own, sum, error));
     a->has_label_sums = 1;
 done:
     return rc;
@@ -229,7 +228,7 @@ int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_
         sum.kind = GR_SUM_CONSTANT;
         sum.block = run->input.whole; /* of all rows, for evaluation too */
     }
-    GR_TRY(aggregate_input(run, own, sum, error));
+    GR_TRY(gr_aggregate_scaled(run, own, sum, error));
     if (constant) a->gathered_of = x.data;
 done:
     return rc;

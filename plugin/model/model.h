@@ -18,6 +18,7 @@ struct gr_model_kind;
 struct gr_config {
     const struct gr_model_kind *kind;
     int32_t                     n_layers;
+    int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
     int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t epochs, eval_every, heads;
@@ -90,6 +91,7 @@ struct gr_model_kind {
     int                              gathers; /* 0: edges are not used */
     int attends;    /* edges have weights of their own, so every vertex sees single rows of its neighbours, not sums */
     int self_loops; /* option self_loops=auto adds them */
+    int propagates; /* option propagation adds so many layers without weights, which alone gather from neighbours */
     int own_rows;   /* rows of the destinations alone are an operand too, beside the rows of all sources */
     int wide_gradient; /* the gradient of a layer's output needs space for as many rows as the layer's input has */
     int gathers_late;  /* what transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */

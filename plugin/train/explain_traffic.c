@@ -68,7 +68,7 @@ static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32
     const int64_t                width = attends ? layer->wide : a->aggregate_first ? layer->in : layer->out;
     int64_t                      bytes;
 
-    if (first && pass == GRAFT_PASS_BACKWARD) return 0;
+    if (l < t->model.config.gathers_from || (first && pass == GRAFT_PASS_BACKWARD)) return 0;
     if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(&t->partition, kept, rank).bytes_in;
     else bytes = rows * row_bytes(t, pass, width);
     if (first && t->run.input.is_constant) bytes = 0;
