@@ -15,6 +15,14 @@ static void add_product(int64_t n, int64_t in, int64_t out, const double *h, con
             for (int64_t j = 0; j < out; j++) z[v * out + j] += h[v * in + i] * w[i * out + j];
 }
 
+/** Element (v, u) of D^-1/2 A D^-1/2. */
+static double normalised(const struct oracle_model *model, int64_t v, int64_t u)
+{
+    const double a = model->adjacency[v * model->n + u], *degree = model->degree;
+
+    return degree[v] > 0 && degree[u] > 0 ? a / sqrt(degree[v] * degree[u]) : 0;
+}
+
 /** How much vertex v takes of the features of vertex u, by the formula of the model. */
 static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
 {
@@ -22,7 +30,7 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
 
     switch (model->options.kind) {
     case ORACLE_SAGE: return degree[v] > 0 ? a / degree[v] : 0;
-    case ORACLE_GCN: return degree[v] > 0 && degree[u] > 0 ? a / sqrt(degree[v] * degree[u]) : 0;
+    case ORACLE_GCN: return normalised(model, v, u);
     case ORACLE_GIN: return a + (u == v ? 1 + model->options.gin_eps : 0);
     default: return u == v;
     }
@@ -188,6 +196,20 @@ static void add_labels(const struct oracle_model *model, int training, double *h
     }
 }
 
+/** K times Z = S Z, for S = D^-1/2 A D^-1/2 (Wu et al. 2019, eq. 8). */
+static void propagate(const struct oracle_model *model, double *z, double *scratch)
+{
+    const int64_t c = model->classes, count = model->n * c;
+
+    for (int32_t k = 0; k < model->options.propagation; k++) {
+        memset(scratch, 0, (size_t)count * sizeof *scratch);
+        for (int64_t at = 0; at < count; at++)
+            for (int64_t u = 0; u < model->n; u++)
+                scratch[at] += normalised(model, at / c, u) * z[u * c + at % c];
+        memcpy(z, scratch, (size_t)count * sizeof *z);
+    }
+}
+
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
 {
     struct oracle_kinks unused, *met = kinks != NULL ? kinks : &unused;
@@ -214,6 +236,7 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
         }
         memcpy(h, z, (size_t)count * sizeof *h);
     }
+    if (model->options.kind == ORACLE_SGC) propagate(model, h, z);
     memcpy(logits, h, (size_t)(model->n * model->classes) * sizeof *logits);
     free(h);
     free(z);

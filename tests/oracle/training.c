@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat" };
+static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc" };
 
-enum { FEATURES = 13, CLASSES = 4 };
+enum { FEATURES = 13, CLASSES = 4, PROPAGATION = 3 };
 
 static int is_sigmoid(const struct training_case *what)
 {
@@ -48,10 +48,12 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .label_rate = what->label_rate,
                                       .gin_eps = what->prepare ? 0.25 : 0,
                                       .heads = what->heads > 0 ? what->heads : 1,
+                                      .propagation = PROPAGATION,
                                       .seed = seed,
                                       .symmetrize = what->prepare,
                                       .self_loops =
-                                          what->prepare || what->kind == ORACLE_GCN || what->kind == ORACLE_GAT,
+                                          what->prepare || what->kind == ORACLE_GCN || what->kind == ORACLE_GAT ||
+                                              what->kind == ORACLE_SGC,
                                       .normalize_features = what->prepare };
 
     for (int l = 0; l + 1 < what->layers; l++) {
@@ -267,6 +269,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "input_dropout", options->input_dropout },
         { "label_rate", options->label_rate },
         { "gin_eps", options->gin_eps },
+        { "propagation", options->propagation },
         { "lr", optimizer->lr },
         { "heads", (double)options->heads },
         { "momentum", optimizer->momentum },
