@@ -8,7 +8,7 @@
 /* Choices. The words of an option stand in the order of its constants here (base/option_table.c). */
 
 /** The kinds of models: X(constant, word). Each is a row gr_kind_WORD of model/kind.c. */
-#define GR_KIND_MAP(X) X(SAGE, sage) X(GCN, gcn) X(GAT, gat) X(GIN, gin) X(MLP, mlp) X(SGC, sgc)
+#define GR_KIND_MAP(X) X(SAGE, sage) X(GCN, gcn) X(GAT, gat) X(GIN, gin) X(MLP, mlp) X(SGC, sgc) X(APPNP, appnp)
 
 #define GR_KIND_ENUM(constant, word) GR_KIND_##constant,
 enum gr_kind { GR_KIND_MAP(GR_KIND_ENUM) GR_KINDS };
@@ -50,7 +50,7 @@ struct gr_model_options {
     int32_t          has_norm;
     int64_t          layers, propagation, heads;
     struct gr_widths hidden;
-    double           gin_eps, dropout, input_dropout;
+    double           gin_eps, teleport, dropout, input_dropout;
 };
 
 struct gr_train_options {

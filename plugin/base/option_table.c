@@ -55,6 +55,8 @@ const struct gr_option_row gr_option_table[] = {
       "width of the hidden layers: one number, or one per layer" },
     { "propagation", INTEGER(model.propagation), "1..63", "10", MODEL, SAME, USUAL, "model=sgc|appnp",
       "steps in which sgc and appnp propagate predictions" },
+    { "teleport", NUMBER(model.teleport), "0..1", "0.1", MODEL, SAME, USUAL, "model=appnp",
+      "share of a vertex's own prediction in each step of propagation" },
     { "heads", INTEGER(model.heads), "1..64", "4", MODEL, SAME, USUAL, "model=gat",
       "attention heads; they divide the hidden widths" },
     { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL, "layers!=1",
@@ -88,7 +90,7 @@ const struct gr_option_row gr_option_table[] = {
     { "symmetrize", CHOICE(data.symmetrize), "no|yes", "no", DATA, SAME, USUAL, "model!=mlp",
       "store every edge in both directions" },
     { "self_loops", CHOICE(data.self_loops), "no|yes|auto", "auto", DATA, SAME, USUAL, "model!=mlp",
-      "give each vertex an edge to itself; auto: if the model is gcn or gat" },
+      "give each vertex an edge to itself; auto: if the model is gcn, gat, sgc or appnp" },
     { "normalize_features", CHOICE(data.normalize_features), "no|yes", "no", DATA, SAME, USUAL, "",
       "divide each row of features by its sum" },
 

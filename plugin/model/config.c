@@ -89,6 +89,7 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
                                   .heads = model->heads,
                                   .norm = model->has_norm,
                                   .gin_eps = model->gin_eps,
+                                  .teleport = model->teleport,
                                   .dropout = model->dropout,
                                   .input_dropout = model->input_dropout,
                                   .epochs = train->epochs,

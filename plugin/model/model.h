@@ -22,7 +22,7 @@ struct gr_config {
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
     int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t epochs, eval_every, heads;
-    double  lr, dropout, input_dropout, label_rate, weight_decay, momentum, gin_eps;
+    double  lr, dropout, input_dropout, label_rate, weight_decay, momentum, gin_eps, teleport;
     int     norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
     int     recompute;
     enum gr_choice sparse_input;

@@ -60,7 +60,7 @@ struct gr_activations {
     const float           *gathered_of;       /* the constant input that it is the aggregate of, or NULL */
     float                 *label_sums;        /* [n_dst x classes] labels after aggregation, in the first layer */
     int                    has_label_sums;    /* of the current pass */
-    float                 *inner;             /* [n_dst x out] gin: ReLU of the first product */
+    float                 *inner;             /* [n_dst x out] of the kind; gin: ReLU of the first product */
     float                 *z;                 /* [n_dst x out] before norm */
     float                 *mean, *rstd;       /* [n_dst] */
     uint8_t               *bits, *inner_bits; /* [n_dst x (out+7)/8] elements that ReLU and dropout keep */

@@ -70,7 +70,7 @@ int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *sou
 /* -- models ------------------------------------------------------------------------------------------------------ */
 
 enum { ORACLE_LAYERS_MAX = 8, ORACLE_TENSORS_MAX = 48 };
-enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN, ORACLE_GAT, ORACLE_SGC };
+enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN, ORACLE_GAT, ORACLE_SGC, ORACLE_APPNP };
 
 /** What the options of a trainer say. */
 struct oracle_options {
@@ -81,7 +81,8 @@ struct oracle_options {
     int              sigmoid;                   /* 1: sigmoid, 0: softmax cross-entropy */
     double           dropout, input_dropout, label_rate, gin_eps;
     int64_t          heads; /* of gat; they divide the hidden widths */
-    int32_t          propagation; /* of sgc: steps */
+    int32_t          propagation; /* of sgc and appnp: steps */
+    double           teleport;    /* of appnp */
     uint64_t         seed;
     int              symmetrize, self_loops, normalize_features;
 };

@@ -196,18 +196,24 @@ static void add_labels(const struct oracle_model *model, int training, double *h
     }
 }
 
-/** K times Z = S Z, for S = D^-1/2 A D^-1/2 (Wu et al. 2019, eq. 8). */
+/** K times Z = (1 - alpha) S Z + alpha H, for S = D^-1/2 A D^-1/2 and Z = H at first (Gasteiger et al. 2019, eq. 3 and
+ *  4); sgc has alpha 0 (Wu et al. 2019, eq. 8). */
 static void propagate(const struct oracle_model *model, double *z, double *scratch)
 {
     const int64_t c = model->classes, count = model->n * c;
+    const double  alpha = model->options.kind == ORACLE_APPNP ? model->options.teleport : 0;
+    double       *h = oracle_new(count, sizeof *h);
 
+    memcpy(h, z, (size_t)count * sizeof *h);
     for (int32_t k = 0; k < model->options.propagation; k++) {
-        memset(scratch, 0, (size_t)count * sizeof *scratch);
-        for (int64_t at = 0; at < count; at++)
+        for (int64_t at = 0; at < count; at++) {
+            scratch[at] = alpha * h[at];
             for (int64_t u = 0; u < model->n; u++)
-                scratch[at] += normalised(model, at / c, u) * z[u * c + at % c];
+                scratch[at] += (1 - alpha) * normalised(model, at / c, u) * z[u * c + at % c];
+        }
         memcpy(z, scratch, (size_t)count * sizeof *z);
     }
+    free(h);
 }
 
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
@@ -236,7 +242,7 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
         }
         memcpy(h, z, (size_t)count * sizeof *h);
     }
-    if (model->options.kind == ORACLE_SGC) propagate(model, h, z);
+    if (model->options.kind >= ORACLE_SGC) propagate(model, h, z);
     memcpy(logits, h, (size_t)(model->n * model->classes) * sizeof *logits);
     free(h);
     free(z);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc" };
+static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc", "appnp" };
 
 enum { FEATURES = 13, CLASSES = 4, PROPAGATION = 3 };
 
@@ -49,11 +49,12 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .gin_eps = what->prepare ? 0.25 : 0,
                                       .heads = what->heads > 0 ? what->heads : 1,
                                       .propagation = PROPAGATION,
+                                      .teleport = what->kind == ORACLE_APPNP ? 0.25 : 0,
                                       .seed = seed,
                                       .symmetrize = what->prepare,
                                       .self_loops =
                                           what->prepare || what->kind == ORACLE_GCN || what->kind == ORACLE_GAT ||
-                                              what->kind == ORACLE_SGC,
+                                              what->kind >= ORACLE_SGC,
                                       .normalize_features = what->prepare };
 
     for (int l = 0; l + 1 < what->layers; l++) {
@@ -270,6 +271,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "label_rate", options->label_rate },
         { "gin_eps", options->gin_eps },
         { "propagation", options->propagation },
+        { "teleport", options->teleport },
         { "lr", optimizer->lr },
         { "heads", (double)options->heads },
         { "momentum", optimizer->momentum },

@@ -560,7 +560,7 @@ static void test_heads(void)
 /* Whether the arguments name this model. */
 static int is_asked_for(enum oracle_kind kind, int argc, char **argv)
 {
-    static const char *const names[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc" };
+    static const char *const names[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc", "appnp" };
 
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], names[kind]) == 0) return 1;
@@ -576,7 +576,7 @@ int main(int argc, char **argv)
         return done();
     }
     if (!ok(api->get_interface(api->context, GRAFT_TRAIN_ID) != NULL, "it has " GRAFT_TRAIN_ID)) return done();
-    for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_SGC; kind++) {
+    for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_APPNP; kind++) {
         if (!is_asked_for(kind, argc, argv)) continue;
         test_first_values(kind);
         test_gradients(kind, 1);
