@@ -1,0 +1,393 @@
+/* A step of every model on blocks whose rows are random subsets of a graph, in random order, with a strategy that only
+ * this test has: loss and gradients are those of the oracle, which sees the whole graph.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dense/dense.h"
+#include "harness/tap.h"
+#include "model/run.h"
+#include "oracle/training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const graft_api *api;
+
+/* -- the strategy: sums by plain loops, and only at the end --------------------------------------------------------- */
+
+struct toy {
+    struct gr_strategy base;
+    int                begun, sums;
+};
+
+static int32_t toy_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                         graft_error *error)
+{
+    (void)run;
+    (void)sum;
+    (void)error;
+    ((struct toy *)strategy)->begun++;
+    return GRAFT_OK;
+}
+
+static int32_t toy_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    const struct gr_block *block = sum->block;
+    const graft_csr       *csr = &block->a->csr;
+    const int              back = sum->direction == GR_BACKWARD;
+    const int64_t          rows = back ? block->n_src : block->n_dst, width = sum->width;
+    struct toy            *toy = (struct toy *)strategy;
+    double                *total = oracle_new(rows * width, sizeof *total);
+
+    (void)run;
+    (void)error;
+    for (int64_t v = 0; v < block->n_dst; v++)
+        for (int64_t e = csr->row_ptr[v]; e < csr->row_ptr[v + 1]; e++) {
+            const int64_t u = ((const int32_t *)csr->col_idx)[e], to = back ? u : v, from = back ? v : u;
+
+            for (int64_t j = 0; j < width; j++)
+                total[to * width + j] +=
+                    (double)((const float *)csr->values)[e] * (double)sum->x[from * sum->stride + j];
+        }
+    for (int64_t i = 0; i < rows * width; i++)
+        sum->out[i] = (float)((sum->add ? (double)sum->out[i] : 0) +
+                              total[i] * (sum->scale != NULL ? (double)sum->scale[i / width] : 1));
+    free(total);
+    toy->begun--;
+    toy->sums++;
+    return GRAFT_OK;
+}
+
+static const struct gr_strategy_ops toy_ops = { .name = "toy", .aggregate_begin = toy_begin, .aggregate_end = toy_end };
+
+/* -- blocks --------------------------------------------------------------------------------------------------------- */
+
+/* A block and what it points at. */
+struct made_block {
+    struct gr_block block;
+    int64_t        *vertex, *place, *row_ptr; /* place [n]: of each vertex among the sources, -1: none */
+    int32_t        *col_idx;
+    float          *values, *left, *right;
+};
+
+static void add_source(struct made_block *b, int64_t vertex)
+{
+    if (b->place[vertex] >= 0) return;
+    b->place[vertex] = b->block.n_src;
+    b->vertex[b->block.n_src++] = vertex;
+}
+
+static float scale_of(const struct oracle_model *model, enum gr_normalization normalization, int64_t v)
+{
+    const double degree = model->degree[v];
+
+    if (degree <= 0) return 0;
+    return (float)(normalization == GR_NORMALIZE_SYMMETRIC ? 1 / sqrt(degree) : 1 / degree);
+}
+
+static void fill_edges(struct made_block *b, const struct oracle_model *model)
+{
+    int64_t at = 0;
+
+    for (int64_t i = 0; i < b->block.n_dst; i++) {
+        for (int64_t u = 0; u < model->n; u++) {
+            const int64_t edge = b->vertex[i] * model->n + u;
+
+            if (model->count[edge] == 0) continue;
+            b->col_idx[at] = (int32_t)b->place[u];
+            b->values[at++] = (float)model->adjacency[edge];
+        }
+        b->row_ptr[i + 1] = at;
+    }
+}
+
+/* The block whose destinations are these vertices. Its sources are they and, if the layer gathers, their neighbours
+ * from a random vertex on; and one more vertex, which nobody needs, where there is one. */
+static void make_block(struct made_block *b, const struct gr_config *config, const struct oracle_model *model,
+                       const int64_t *dst, int64_t n_dst, int gathers, struct sample *sample)
+{
+    const enum gr_normalization normalization = config->kind->normalization;
+    const int64_t               n = model->n, first = sample_below(sample, n);
+    graft_error                 error = GRAFT_INIT(graft_error);
+    graft_csr                   csr = { .size = sizeof csr, .index_type = GRAFT_I32, .value_type = GRAFT_F32 };
+
+    memset(b, 0, sizeof *b);
+    b->vertex = oracle_new(n, sizeof *b->vertex);
+    b->place = oracle_new(n, sizeof *b->place);
+    b->row_ptr = oracle_new(n_dst + 1, sizeof *b->row_ptr);
+    b->col_idx = oracle_new(n_dst * n, sizeof *b->col_idx);
+    b->values = oracle_new(n_dst * n, sizeof *b->values);
+    for (int64_t v = 0; v < n; v++) b->place[v] = -1;
+    for (int64_t i = 0; i < n_dst; i++) add_source(b, dst[i]);
+    b->block.n_dst = n_dst;
+    for (int64_t i = 0; i < n_dst && gathers; i++)
+        for (int64_t u = 0; u < n; u++)
+            if (model->count[dst[i] * n + (first + u) % n] > 0) add_source(b, (first + u) % n);
+    for (int64_t v = 0; v < n && b->block.n_src < n; v++)
+        if (b->place[v] < 0) {
+            add_source(b, v);
+            break;
+        }
+    b->block.n_seen = b->block.n_src;
+    b->block.vertex = b->vertex;
+    if (!gathers) return;
+    fill_edges(b, model);
+    csr.n_rows = n_dst;
+    csr.n_cols = b->block.n_src;
+    csr.row_ptr = b->row_ptr;
+    csr.col_idx = b->col_idx;
+    csr.values = b->values;
+    if (gr_matrix_create(api->context, &csr, &b->block.a, &error) < 0) exit(2);
+    if (normalization == GR_NORMALIZE_NONE) return;
+    b->left = oracle_new(n, sizeof *b->left);
+    for (int64_t i = 0; i < b->block.n_src; i++) b->left[i] = scale_of(model, normalization, b->vertex[i]);
+    b->block.left = b->left;
+    if (normalization == GR_NORMALIZE_SYMMETRIC) b->block.right = b->left;
+}
+
+static void free_block(struct made_block *b)
+{
+    gr_matrix_destroy(b->block.a);
+    free(b->vertex);
+    free(b->place);
+    free(b->row_ptr);
+    free(b->col_idx);
+    free(b->values);
+    free(b->left);
+}
+
+/* -- a run without a trainer ---------------------------------------------------------------------------------------- */
+
+struct bench {
+    struct gr_budget       budget;
+    struct gr_model        model;
+    struct gr_run          run;
+    struct toy             toy;
+    struct made_block      made[GR_LAYERS_MAX];
+    const struct gr_block *blocks[GR_LAYERS_MAX];
+    float                 *x;
+    int32_t               *labels;
+    uint8_t               *split;
+};
+
+/* The training vertices, in random order. Returns how many there are. */
+static int64_t choose_seeds(const struct oracle_model *model, struct sample *sample, int64_t *seeds)
+{
+    int64_t count = 0;
+
+    for (int64_t v = 0; v < model->n; v++)
+        if (model->split[v] == GRAFT_SPLIT_TRAIN && model->labelled[v]) seeds[count++] = v;
+    for (int64_t i = count - 1; i > 0; i--) {
+        const int64_t j = sample_below(sample, i + 1), seed = seeds[i];
+
+        seeds[i] = seeds[j];
+        seeds[j] = seed;
+    }
+    return count;
+}
+
+static void make_blocks(struct bench *b, const struct training *training, const int64_t *seeds, int64_t count,
+                        struct sample *sample)
+{
+    const struct gr_config *config = &b->model.config;
+
+    for (int32_t l = config->n_layers - 1; l >= 0; l--) {
+        const int last = l + 1 == config->n_layers;
+
+        make_block(&b->made[l], config, &training->model, last ? seeds : b->made[l + 1].vertex,
+                   last ? count : b->made[l + 1].block.n_src, l >= config->gathers_from, sample);
+        b->blocks[l] = &b->made[l].block;
+    }
+}
+
+static void make_data(struct bench *b, const struct training *training, const int64_t *seeds, int64_t count)
+{
+    const int64_t width = b->model.config.width[0], rows = b->blocks[0]->n_src;
+
+    b->x = oracle_new(rows * width, sizeof *b->x);
+    for (int64_t i = 0; i < rows * width; i++)
+        b->x[i] = (float)training->model.features[b->blocks[0]->vertex[i / width] * width + i % width];
+    b->labels = oracle_new(count, sizeof *b->labels);
+    b->split = oracle_new(count, sizeof *b->split);
+    for (int64_t i = 0; i < count; i++) {
+        b->labels[i] = training->set.labels[seeds[i]];
+        b->split[i] = GRAFT_SPLIT_TRAIN;
+    }
+    b->run.input = (struct gr_input){ .x = b->x, .stride = width };
+    if (b->model.config.input_dropout > 0)
+        b->run.input.dropped = gr_budget_new(&b->budget, GR_USE_FEATURES, rows * width, sizeof(float), "dropped", NULL);
+    b->run.targets = (struct gr_targets){ .labels = b->labels,
+                                          .split = b->split,
+                                          .n = count,
+                                          .n_classes = training->model.classes,
+                                          .n_train = count,
+                                          .n_loss = count };
+}
+
+static int32_t make_run(struct bench *b, graft_error *error)
+{
+    struct gr_capacity capacity = { 0 };
+    int32_t            rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < b->model.config.n_layers; l++) {
+        const struct gr_block *block = b->blocks[l];
+        const int64_t          edges = block->a != NULL ? block->a->csr.row_ptr[block->n_dst] : 0;
+
+        if (block->n_src > capacity.rows) capacity.rows = capacity.seen = capacity.gradient_rows = block->n_src;
+        if (edges > capacity.edges) capacity.edges = edges;
+    }
+    b->toy.base.ops = &toy_ops;
+    b->run.context = api->context;
+    b->run.model = &b->model;
+    b->run.strategy = &b->toy.base;
+    b->run.threads = b->run.profile.team = 2;
+    b->run.isa = gr_processor_isa();
+    GR_TRY(gr_dense_choose(api->context, &b->run.dense_type, &b->run.dense, error));
+    GR_TRY(gr_model_init(&b->model, &b->budget, error));
+    gr_run_plan(&b->run, &b->budget, &capacity);
+    rc = gr_run_init(&b->run, &b->budget, &capacity, error);
+done:
+    return rc;
+}
+
+static const struct oracle_tensor *tensor_of(const struct training *training, const char *name, int32_t *number)
+{
+    for (*number = 0; *number < training->model.n_tensors; ++*number)
+        if (strcmp(training->model.tensor[*number].name, name) == 0) return &training->model.tensor[*number];
+    return NULL;
+}
+
+static void push_weights(struct bench *b, const struct training *training)
+{
+    for (int32_t i = 0; i < b->model.n_parameters; i++) {
+        struct gr_parameter        *p = &b->model.parameters[i];
+        int32_t                     t;
+        const struct oracle_tensor *tensor = tensor_of(training, p->name[0], &t);
+
+        for (int64_t at = 0; at < p->rows * p->cols; at++) p->value[at] = (float)tensor->value[at];
+    }
+}
+
+/* The largest difference of a gradient from that of the oracle, as a part of its largest element. */
+static double gradient_distance(const struct bench *b, const struct training *training)
+{
+    double far = 0;
+
+    for (int32_t i = 0; i < b->model.n_parameters; i++) {
+        const struct gr_parameter *p = &b->model.parameters[i];
+        double                     largest = 1e-9, most = 0;
+        int32_t                    t;
+
+        if (tensor_of(training, p->name[0], &t) == NULL) return INFINITY;
+        for (int64_t at = 0; at < p->rows * p->cols; at++) {
+            largest = fmax(largest, fabs(training->gradient[0][t][at]));
+            most = fmax(most, fabs((double)p->gradient[at] - training->gradient[0][t][at]));
+        }
+        far = fmax(far, most / largest);
+    }
+    return far;
+}
+
+static void check_valid(struct bench *b, const char *name)
+{
+    struct gr_block wrong;
+    int             all = 1, refused = 1;
+
+    for (int32_t l = 0; l < b->model.config.n_layers; l++) {
+        all &= gr_block_is_valid(b->blocks[l]);
+        wrong = *b->blocks[l];
+        wrong.n_src = wrong.n_dst - 1;
+        refused &= !gr_block_is_valid(&wrong);
+        if (wrong.a == NULL) continue;
+        wrong = *b->blocks[l];
+        wrong.n_dst = wrong.n_src = wrong.n_seen = 0;
+        refused &= gr_block_is_valid(&wrong);
+        wrong = *b->blocks[l];
+        b->made[l].col_idx[0] += (int32_t)wrong.n_src;
+        refused &= b->made[l].row_ptr[wrong.n_dst] == 0 || !gr_block_is_valid(&wrong);
+        b->made[l].col_idx[0] -= (int32_t)wrong.n_src;
+    }
+    ok(all && refused, "%s: all blocks are valid, and what is wrong with one is found", name);
+}
+
+static void run_step(struct bench *b, struct training *training, const char *name)
+{
+    double     *logits = oracle_new(training->model.n * training->model.classes, sizeof *logits), expected, loss = 0;
+    graft_error error = GRAFT_INIT(graft_error);
+    int32_t     rc;
+
+    oracle_model_drop(&training->model, 0);
+    oracle_model_forward(&training->model, 1, logits, NULL);
+    expected = oracle_model_training_loss(&training->model, logits);
+    rc = gr_run_step(&b->run, b->blocks, &loss, &error);
+    if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-5 * fabs(expected), "%s: loss %.6f of %lld of %lld vertices",
+            name, loss, (long long)b->run.targets.n, (long long)training->model.n))
+        diag("expected %.6f; %s", expected, error.message);
+    if (!ok(gradient_distance(b, training) < 1e-4 && b->toy.begun == 0, "%s: gradients, in %d sums", name,
+            b->toy.sums))
+        diag("%g away", gradient_distance(b, training));
+    free(logits);
+}
+
+static void bench_fini(struct bench *b)
+{
+    for (int32_t l = 0; l < b->model.config.n_layers; l++) free_block(&b->made[l]);
+    gr_budget_fini(&b->budget);
+    free(b->x);
+    free(b->labels);
+    free(b->split);
+}
+
+static void check_case(const struct training_case *what)
+{
+    struct training training;
+    struct sample   sample = { 7 };
+    struct bench    b = { 0 };
+    graft_error     error = GRAFT_INIT(graft_error);
+    int64_t         seeds[64], count;
+    int32_t         rc;
+
+    training_init(&training, what, 3);
+    rc = training_open(&training, api, what, &error); /* it sets the options too */
+    if (rc == GRAFT_OK) rc = gr_config_read(api->context, &training.set.dataset, &b.model.config, &error);
+    gr_budget_init(&b.budget, api->context, 0);
+    if (rc == GRAFT_OK) rc = gr_model_describe(&b.model, &b.budget, &error);
+    if (!ok(rc == GRAFT_OK, "%s", training_name(what))) diag("%s", error.message);
+    count = choose_seeds(&training.model, &sample, seeds);
+    make_blocks(&b, &training, seeds, count, &sample);
+    check_valid(&b, training_name(what));
+    make_data(&b, &training, seeds, count);
+    if (!ok(make_run(&b, &error) == GRAFT_OK, "%s: a run without a trainer", training_name(what)))
+        diag("%s", error.message);
+    push_weights(&b, &training);
+    run_step(&b, &training, training_name(what));
+    bench_fini(&b);
+    training_fini(&training);
+}
+
+int main(void)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
+    for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_APPNP; kind++) {
+        for (int variant = 0; variant < 4; variant++) {
+            const struct training_case what = { .kind = kind,
+                                                .layers = 2 + variant % 2,
+                                                .heads = kind == ORACLE_GAT ? 2 : 0,
+                                                .n = 41,
+                                                .scarce = 1,
+                                                .norm = variant % 2,
+                                                .growing = variant / 2,
+                                                .anew = 1,
+                                                .weighted = kind != ORACLE_GAT && variant == 1,
+                                                .dropout = variant > 1 ? 0.25 : 0,
+                                                .input_dropout = variant == 3 ? 0.25 : 0,
+                                                .dense = "reference",
+                                                .optimizer = { .lr = 1 } };
+
+            check_case(&what);
+        }
+    }
+    api->close(api->context);
+    return done();
+}
