@@ -91,8 +91,8 @@ done:
     return rc;
 }
 
-static const struct gr_parameter_shape appnp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self) },
-                                                          { "bias", '1', 'o', GR_SLOT(bias) },
+static const struct gr_parameter_shape appnp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
+                                                          { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
                                                           { 0 } };
 
 const struct gr_model_kind gr_kind_appnp = { .name = "appnp",

@@ -225,7 +225,7 @@ int32_t gr_product_sparse(struct gr_run *run, const char *phase, graft_matrix *a
 int32_t       gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error);
 /** The same with the scales of the block: sum->out = diag(left) A diag(right) x + own x. run->scratch is overwritten
  *  where there is a right scale; x may lie in it. */
-int32_t gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error);
+int32_t       gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error);
 /** The request for such a sum along the block of a layer, of rows without gaps. */
 struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direction, const float *scale, const float *x,
                         int64_t width, int add, float *out);

@@ -1,6 +1,6 @@
 /* Layers of sgc (Wu et al. 2019, eq. 8): predict, then propagate. Layers with weights, as those of mlp, make a row of
- * classes for each vertex; then K layers without weights compute Z' = diag(left) A diag(right) Z, the normalised sum over
- * neighbours. With one layer that has weights this is S^K X W.
+ * classes for each vertex; then K layers without weights compute Z' = diag(left) A diag(right) Z, the normalised sum
+ * over neighbours. With one layer that has weights this is S^K X W.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/run.h"
 
@@ -41,8 +41,8 @@ static int32_t sgc_backward(struct gr_run *run, struct gr_activations *a, struct
     return gr_aggregate(run, &sum, error);
 }
 
-static const struct gr_parameter_shape sgc_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self) },
-                                                        { "bias", '1', 'o', GR_SLOT(bias) },
+static const struct gr_parameter_shape sgc_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
+                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_sgc = { .name = "sgc",

@@ -12,15 +12,14 @@
 
 static const graft_api *api;
 
-/* -- the strategy: sums by plain loops, and only at the end --------------------------------------------------------- */
+/* -- the strategy: sums by plain loops, and only at the end ------------------------------------------------------- */
 
 struct toy {
     struct gr_strategy base;
     int                begun, sums;
 };
 
-static int32_t toy_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
-                         graft_error *error)
+static int32_t toy_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     (void)run;
     (void)sum;
@@ -59,7 +58,7 @@ static int32_t toy_end(struct gr_strategy *strategy, struct gr_run *run, const s
 
 static const struct gr_strategy_ops toy_ops = { .name = "toy", .aggregate_begin = toy_begin, .aggregate_end = toy_end };
 
-/* -- blocks --------------------------------------------------------------------------------------------------------- */
+/* -- blocks ------------------------------------------------------------------------------------------------------- */
 
 /* A block and what it points at. */
 struct made_block {
@@ -155,7 +154,7 @@ static void free_block(struct made_block *b)
     free(b->left);
 }
 
-/* -- a run without a trainer ---------------------------------------------------------------------------------------- */
+/* -- a run without a trainer -------------------------------------------------------------------------------------- */
 
 struct bench {
     struct gr_budget       budget;
@@ -322,8 +321,7 @@ static void run_step(struct bench *b, struct training *training, const char *nam
     if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-5 * fabs(expected), "%s: loss %.6f of %lld of %lld vertices",
             name, loss, (long long)b->run.targets.n, (long long)training->model.n))
         diag("expected %.6f; %s", expected, error.message);
-    if (!ok(gradient_distance(b, training) < 1e-4 && b->toy.begun == 0, "%s: gradients, in %d sums", name,
-            b->toy.sums))
+    if (!ok(gradient_distance(b, training) < 1e-4 && b->toy.begun == 0, "%s: gradients, in %d sums", name, b->toy.sums))
         diag("%g away", gradient_distance(b, training));
     free(logits);
 }
