@@ -487,7 +487,7 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
 static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor)
 {
     if (tensor->layer >= 0 && kind == ORACLE_SAGE) return 1 / sqrt(2.0 * (double)tensor->rows);
-    if (tensor->layer >= 0 && (kind == ORACLE_GIN || kind == ORACLE_MLP)) return 1 / sqrt((double)tensor->rows);
+    if (tensor->layer >= 0 && kind != ORACLE_GCN && kind != ORACLE_GAT) return 1 / sqrt((double)tensor->rows);
     return sqrt(6.0 / (double)(tensor->rows + tensor->cols));
 }
 
