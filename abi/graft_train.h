@@ -21,6 +21,11 @@ GRAFT_EXTERN_C_BEGIN
  *
  *     H_{l+1} = dropout(ReLU(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *
+ * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
+ *
+ *     sgc    Y_0 = P,  Y_k = S Y_{k-1},  S = D^-1/2 A D^-1/2;  Y_K are the logits     Wu et al. 2019, eq. 8, for L = 1
+ *     appnp  Y_k = (1 - t) S Y_{k-1} + t P, with t = `teleport`                       Gasteiger et al. 2019, eqs. 3, 4
+ *
  * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) concatenated, each of 1/K of the output width; in the last layer
  * each has the full output width, and the output is their mean. P_k is the softmax over each row of A of the scores of
  * its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without
@@ -31,10 +36,10 @@ GRAFT_EXTERN_C_BEGIN
  * training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). Arithmetic is in float; with
  * dense.type bf16 the factors of dense products are rounded to bfloat16, and sums are in float.
  *
- * Initial weights are uniform within [-b, b]. In mlp and gin b is 1/sqrt(in), where in is the number of rows (the rule
- * of PyTorch's Linear); in sage 1/sqrt(2 in), because its two matrices have 2 in inputs together; in gcn, gat and E
- * sqrt(6/(in + out)) (Glorot and Bengio 2010, eq. 16). Biases are 0, norm gains 1 and shifts 0. The draws depend on
- * seed, parameter, row and column only; state_set() replaces the values.
+ * Initial weights are uniform within [-b, b]. In mlp, sgc, appnp and gin b is 1/sqrt(in), where in is the number of
+ * rows (the rule of PyTorch's Linear); in sage 1/sqrt(2 in), because its two matrices have 2 in inputs together; in
+ * gcn, gat and E sqrt(6/(in + out)) (Glorot and Bengio 2010, eq. 16). Biases are 0, norm gains 1 and shifts 0. The
+ * draws depend on seed, parameter, row and column only; state_set() replaces the values.
  *
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W, and to E below. Option strict is live:

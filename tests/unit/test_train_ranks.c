@@ -523,6 +523,10 @@ int main(void)
                 if (m < 4 || (r + s) % 3 == 0) test_case(number, models[m], ranks[r], &setups[s]);
             }
         }
+    for (int s = 0; s < SETUPS; s++) {
+        test_case(2 * s, "sgc", ranks[1 + s % 4], &setups[s]);
+        test_case(2 * s + 1, "appnp", ranks[1 + (s + 1) % 4], &setups[s]);
+    }
     for (int m = 0; m < 5; m++)
         for (int s = 0; s < PREPARED; s++) {
             for (int r = 0; r < 5; r++, number++) {
