@@ -1,14 +1,13 @@
-/* Rows of numbers as few bits, and back: what a row of a message is made of.
+/* The codec: one row of numbers becomes a record of fixed size in a message, and back.
  *
- * A row of width D in b bits has 4 bytes of parameters and then m = ceil(b D / 8) bytes. With p = 8 / b elements in a
- * byte, byte k holds elements k, k + m, k + 2 m, ..., the first in its lowest bits: so neighbours lie in neighbouring
- * lanes of a register, and every row begins with a byte of its own.
+ * The record of a row of D elements in b < 16 bits has 4 bytes of parameters, then m = ceil(b D / 8) bytes of levels.
+ * With p = 8 / b elements in a byte, byte k holds elements k, k + m, k + 2 m, ..., the first in its lowest bits: so
+ * elements that are neighbours in the row are neighbours in a register, and every row begins at a byte boundary.
  *
- * Parameters of MINMAX are zero and step, both bfloat16: x' = zero + q step. Zero is rounded down and the step up, and
- * the row is quantised with the rounded ones, so no element lies outside of the levels and decoding is unbiased. That
- * of ROTATED is the scale, a float. What else there is has a sign that neither can have: a row whose elements are all
- * the same keeps the upper half of it as zero, 15 bits of the lower half below the sign of the step, and the last bit
- * in the first byte; a row that is raw has a NaN for zero.
+ * The parameters of MINMAX are zero and step, both bfloat16: x' = zero + q step. Zero is rounded down and the step up,
+ * and the row is quantized with the rounded values: so no element lies outside the levels, and decoding is unbiased.
+ * The parameter of ROTATED is the scale, a float. Both leave the sign of the second half unused, and a NaN for the
+ * first: record.h marks with them a row of equal elements, which is exact, and a raw row, which holds no elements.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_CODEC_H
 #define GR_CODEC_CODEC_H
@@ -16,60 +15,68 @@
 #include "base/processor.h"
 #include "graft_codec.h"
 
-/** How rows are written. */
+/** How rows are encoded. */
 struct gr_codec {
     int64_t     width;
     graft_dtype dtype; /* F32, F64 */
     int32_t     bits, code, rounding;
-    uint64_t    key; /* of random bits, with the number of the row */
+    uint64_t    key; /* of the random bits, which are a function of key and row number */
     enum gr_isa isa;
-    int         narrows; /* a row that is one double, and no float, may be the float next to it; else it is raw */
+    int         narrows; /* a row of equal doubles that are no floats is rounded to float; without this it is raw */
 };
 
-enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_IS_RAW, GR_CODEC_IS_WRONG };
+/** INVALID: no encoder writes such a record. */
+enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_IS_RAW, GR_CODEC_INVALID };
 
-/** The loops over the elements of one row of floats, by instruction set. */
-struct gr_codec_loops {
-    /** Bits of 8 and fewer. `work` has room for a row; it may be x. \return DONE or IS_RAW */
+/** One code, compiled for one instruction set. To add a code, write its file and add its name to the table of codec.c.
+ *  Records have gr_codec_row_bytes(). */
+struct gr_codec_code {
+    int32_t code, bits; /* GRAFT_CODEC_...; the widths it has, or-ed */
+
+    /** Encode one row of floats. `work` is scratch memory for one row, and may be x. \return DONE or IS_RAW */
     enum gr_codec_result (*encode)(const struct gr_codec *codec, uint64_t row, const float *x, float *work,
                                    uint8_t *record);
     enum gr_codec_result (*decode)(const struct gr_codec *codec, uint64_t row, const uint8_t *record, float *x);
-    /** To bfloat16, and back. */
-    void (*shorten)(const struct gr_codec *codec, uint64_t row, const float *x, uint8_t *record);
-    void (*lengthen)(const struct gr_codec *codec, const uint8_t *record, float *x);
+
+    /** The expected |x - x'|^2 / |x|^2 of the row of this record, where |x|^2 is `squares` > 0. NULL: 0. */
+    double (*expected_error)(const struct gr_codec *codec, const uint8_t *record, double squares);
 };
 
-extern const struct gr_codec_loops gr_codec_generic, gr_codec_avx2, gr_codec_avx512;
+/** The name of the struct of a code for the instruction set that a file is compiled for. */
+#define GR_CODEC_CODE(name) GR_CODEC_JOIN(name, ISA)
+#define GR_CODEC_JOIN(name, isa) GR_CODEC_PASTE(name, isa)
+#define GR_CODEC_PASTE(name, isa) gr_codec_##name##_##isa
 
-/** Whether there is such a code: bits, code and rounding of it, and a width that is not negative. */
+/** Check bits, code, rounding, dtype and width. \return OK; ERR_ARG with a message */
 int32_t gr_codec_check(const struct gr_codec *codec, graft_error *error);
 
-/** Bytes of a row in a message. */
+/** Bytes of a record, from bits, width and dtype alone. */
 int64_t gr_codec_row_bytes(const struct gr_codec *codec);
 
-/** Floats of scratch memory that one thread needs. */
+/** The floats of scratch memory that one thread needs. */
 static inline int64_t gr_codec_work(const struct gr_codec *codec)
 {
     return 2 * codec->width;
 }
 
-/** Write one row, whose number is `row`; `x` has elements of codec->dtype. \return DONE; IS_RAW: the record says so */
+/** Encode row number `row`; x has elements of codec->dtype. \return DONE; IS_RAW, and the record is marked so */
 enum gr_codec_result gr_codec_encode_row(const struct gr_codec *codec, int64_t row, const void *x, float *work,
                                          uint8_t *record);
 
-/** Read one. \return DONE; IS_RAW, and x is as it was; IS_WRONG: no encoder wrote that, and x may be anything */
+/** Decode one record. \return DONE; IS_RAW, and x is unchanged; INVALID, and x is undefined */
 enum gr_codec_result gr_codec_decode_row(const struct gr_codec *codec, int64_t row, const uint8_t *record, void *x,
                                          float *work);
 
-/** Add to `error` what a record lost of the row that it was made of. */
+/** Add the quantization error of a record, made from x, to `error`. */
 void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, const uint8_t *record, float *work,
                       graft_codec_error *error);
 
-/** The largest element of the row that a record was made of less the smallest, by its parameters, for MINMAX of 8 bits
- *  and fewer: a little more than it was. */
+/** The greatest element of a row minus the least, from the parameters of its MINMAX record (8 bits and fewer). Rounding
+ *  makes it a little larger than the true range. */
 float gr_codec_range(const struct gr_codec *codec, const uint8_t *record);
 
-/** graft_codec.encode() and decode(); args are complete and checked but for what codec says. */
+/** graft_codec.encode() and decode(): args and codec are checked, and fields of args that codec has too are ignored.
+ *  \return OK; ERR_FORMAT (a raw row and no args->raw; an invalid record); ERR_NOMEM. [starts-openmp] */
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error);
 int32_t gr_codec_decode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,

@@ -1,4 +1,4 @@
-/* Registers of the loops over a row: loads and stores that stop at its end, and what is found over its elements.
+/* Vector registers for the loops over one row: loads and stores that end with the row, and its range.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_LANES_H
 #define GR_CODEC_LANES_H
@@ -18,7 +18,7 @@ typedef uint32_t words __attribute__((vector_size(WIDE_BYTES)));
 typedef uint8_t  octets __attribute__((vector_size(16)));
 typedef uint64_t pair __attribute__((vector_size(16)));
 
-/* As they lie in rows. A memcpy() of them gcc 12 does in halves, and waits for these. */
+/* The same in memory, unaligned. gcc 12 compiles a memcpy() of them to two halves, which stalls the next load. */
 typedef float    vector_at __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
 typedef uint32_t words_at __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
 
@@ -31,7 +31,7 @@ static inline lanes lane_numbers(void)
     return lane;
 }
 
-/* Less than a register; `left` may be 0 or less. */
+/* Part of a register, `left` elements; `left` may be 0 or negative. */
 #if WIDE_BYTES == 64
 static inline __mmask16 mask_of(int64_t left)
 {
@@ -58,7 +58,7 @@ static inline void store_few_bytes(uint8_t *out, int64_t left, octets b)
     _mm_mask_storeu_epi8(out, mask_of(left), (__m128i)b);
 }
 #else
-/* Out of the way of loops: a call of memcpy() would keep in memory what they have in registers. */
+/* Not inlined: a call of memcpy() inside a loop would make the compiler spill its registers. */
 #define FAR static __attribute__((noinline))
 
 FAR vector load_few_floats(const float *x, int64_t left, float rest)
@@ -88,7 +88,7 @@ FAR void store_few_bytes(uint8_t *out, int64_t left, octets b)
 }
 #endif
 
-/** The first `left` of a register of floats, or all; behind them stands `rest`. */
+/** Load a register of floats. If fewer than LANES are left, the other lanes are `rest`. */
 static inline vector load_floats(const float *x, int64_t left, float rest)
 {
     if (left < LANES) return load_few_floats(x, left, rest);
@@ -101,7 +101,7 @@ static inline void store_floats(float *x, int64_t left, vector v)
     else *(vector_at *)x = v;
 }
 
-/* The first bytes as lanes, and lanes of less than 256 as the first bytes. */
+/* Between the first LANES bytes and lanes; narrow() takes lanes below 256. */
 static inline words widen(octets b)
 {
 #if WIDE_BYTES == 64
@@ -158,7 +158,7 @@ static inline void store_bytes(uint8_t *out, int64_t left, words w)
     else memcpy(out, &b, LANES);
 }
 
-/** Of each lane the lesser one: a < b ? a : b, which gcc 12 does not know to be one instruction. */
+/** a < b ? a : b in each lane. gcc 12 does not compile that expression to one instruction. */
 static inline vector least(vector a, vector b)
 {
 #if WIDE_BYTES == 64
@@ -174,13 +174,13 @@ static inline vector least(vector a, vector b)
 #endif
 }
 
-/** Not 0 in the sign of a lane whose float is not finite. */
+/** Lanes whose float is not finite are negative. */
 static inline lanes infinite(vector v)
 {
     return 0x7F7FFFFF - ((lanes)v & INT32_MAX);
 }
 
-/** Least element, which is not -0, and greatest, in all lanes; and whether all are finite. */
+/** The least (never -0) and the greatest element of a row, in all lanes, and whether all elements are finite. */
 struct range {
     vector low, high;
     int    finite;

@@ -1,31 +1,31 @@
-/* Whole messages, by threads.
+/* Encoding and decoding all rows of a message with a team of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/* Rows that a thread does at a time. */
+/* Rows in a chunk of work. */
 enum { CHUNK = 64 };
 
-/* What the threads share. */
-struct job {
+struct message_job {
     const struct gr_codec  *codec;
     const graft_codec_args *args;
     float                  *work;    /* [threads x gr_codec_work()] */
-    uint8_t                *odd;     /* [n] enum gr_codec_result of rows that are not DONE, else 0 */
+    uint8_t                *odd;     /* [n] enum gr_codec_result of each row */
     graft_codec_error      *partial; /* [chunks] or NULL */
     int64_t                 row_bytes, n_odd;
 };
 
-static void *row_of(const struct job *job, int64_t row)
+static void *row_of(const struct message_job *job, int64_t row)
 {
     const graft_dense *rows = job->args->rows;
 
-    return (char *)rows->data + row * rows->stride * (rows->dtype == GRAFT_F64 ? 8 : 4);
+    return (char *)rows->data + row * rows->stride * gr_dtype_bytes(rows->dtype);
 }
 
-static void note(struct job *job, int64_t row, enum gr_codec_result result)
+static void note_result(struct message_job *job, int64_t row, enum gr_codec_result result)
 {
     job->odd[row] = (uint8_t)result;
     if (result == GR_CODEC_DONE) return;
@@ -35,8 +35,8 @@ static void note(struct job *job, int64_t row, enum gr_codec_result result)
 
 static void encode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    struct job *job = arg;
-    float      *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
+    struct message_job *job = arg;
+    float              *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
 
     for (int64_t i = begin; i < end; i++) {
         const int64_t              number = job->args->first + i;
@@ -44,7 +44,7 @@ static void encode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
         uint8_t                   *record = (uint8_t *)job->args->message + i * job->row_bytes;
         const enum gr_codec_result result = gr_codec_encode_row(job->codec, number, x, work, record);
 
-        note(job, i, result);
+        note_result(job, i, result);
         if (job->partial != NULL && result == GR_CODEC_DONE)
             gr_codec_measure(job->codec, number, x, record, work, &job->partial[chunk]);
     }
@@ -52,31 +52,29 @@ static void encode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 static void decode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    struct job *job = arg;
-    float      *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
+    struct message_job *job = arg;
+    float              *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
 
     (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         const uint8_t *record = (const uint8_t *)job->args->message + i * job->row_bytes;
 
-        note(job, i, gr_codec_decode_row(job->codec, job->args->first + i, record, row_of(job, i), work));
+        note_result(job, i, gr_codec_decode_row(job->codec, job->args->first + i, record, row_of(job, i), work));
     }
 }
 
-/* List the rows that are raw; or refuse the first of them, and what no encoder wrote. */
-static int32_t list_odd(const struct job *job, graft_error *error)
+/* List the raw rows in args->raw. Without that array a raw row is an error; so is an invalid record. */
+static int32_t list_odd(const struct message_job *job, graft_error *error)
 {
     const graft_codec_args *args = job->args;
     int64_t                 n_raw = 0;
 
     for (int64_t i = 0; i < args->rows->n_rows && job->n_odd > 0; i++) {
-        if (job->odd[i] == GR_CODEC_IS_WRONG)
-            return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message has parameters that no row has",
-                           (long long)i);
+        if (job->odd[i] == GR_CODEC_INVALID)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message is no record of this code", (long long)i);
         if (job->odd[i] == GR_CODEC_IS_RAW && args->raw == NULL)
             return gr_fail(error, GRAFT_ERR_FORMAT,
-                           "row %lld has an element that is not finite, or a range that is no float, and does not fit "
-                           "into %d bits",
+                           "row %lld cannot be encoded in %d bits: an element, or the range of the row, is not finite",
                            (long long)i, job->codec->bits);
         if (job->odd[i] == GR_CODEC_IS_RAW) args->raw[n_raw++] = i;
     }
@@ -84,7 +82,7 @@ static int32_t list_odd(const struct job *job, graft_error *error)
     return GRAFT_OK;
 }
 
-static int32_t run(const graft_context *context, struct job *job, gr_chunk_fn body, graft_error *error)
+static int32_t run_message(const graft_context *context, struct message_job *job, gr_chunk_fn body, graft_error *error)
 {
     const graft_dense   *rows = job->args->rows;
     const struct gr_team team = { .threads = gr_threads(context, job->args->threads) };
@@ -104,13 +102,13 @@ done:
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error)
 {
-    struct job         job = { .codec = codec, .args = args };
+    struct message_job job = { .codec = codec, .args = args };
     graft_codec_error *sum = args->error;
     const int64_t      chunks = gr_chunk_count(args->rows->n_rows, CHUNK);
     int32_t            rc = GRAFT_OK;
 
     if (sum != NULL) GR_TRY(GR_NEW(context, job.partial, chunks, error));
-    GR_TRY(run(context, &job, encode_chunk, error));
+    GR_TRY(run_message(context, &job, encode_chunk, error));
     for (int64_t c = 0; sum != NULL && c < chunks; c++) {
         sum->rows += job.partial[c].rows;
         sum->nmse += job.partial[c].nmse;
@@ -124,7 +122,7 @@ done:
 int32_t gr_codec_decode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error)
 {
-    struct job job = { .codec = codec, .args = args };
+    struct message_job job = { .codec = codec, .args = args };
 
-    return run(context, &job, decode_chunk, error);
+    return run_message(context, &job, decode_chunk, error);
 }

@@ -1,4 +1,4 @@
-/* Choice of the dense module, and the plain loops.
+/* The choice of the dense module, and the reference module: plain loops.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Load all there are, so that each can say how it is to be preferred. What fails keeps its reason. */
-static int32_t load_all(graft_context *context, const int32_t *order, int32_t count, graft_error *error)
+/* Load all modules, because each reports its preference when it is loaded. A module that fails keeps its reason. */
+static int32_t load_dense_modules(graft_context *context, const int32_t *order, int32_t count, graft_error *error)
 {
     for (int32_t i = 0; i < count; i++) {
         struct gr_module *module = &context->modules.at[order[i]];
@@ -18,19 +18,19 @@ static int32_t load_all(graft_context *context, const int32_t *order, int32_t co
     return GRAFT_OK;
 }
 
-/* Whether a usable module multiplies elements of a type; why not in why[capacity]. */
+/* Whether a usable module multiplies elements of a type; if not, the reason goes to why[capacity]. */
 static int multiplies(const struct gr_module *module, graft_dtype type, char *why, uint64_t capacity)
 {
     const graft_dense_ops *ops = module->table->dense;
 
     if (type == GRAFT_F32) return 1;
     if (ops->gemm_size >= sizeof(graft_gemm)) return ops->supports(module->state, type, why, capacity) == GRAFT_OK;
-    snprintf(why, capacity, "it was built before products had types");
+    snprintf(why, capacity, "it was built before products had element types");
     return 0;
 }
 
-/* The first module, of those in order, that is usable and multiplies *type; else the first that is usable, and *type
- * becomes float. NULL, with the reason in error, if there is none or the chosen one is not usable. */
+/* The first usable module, in this order, that multiplies *type; else the first usable one, and *type becomes float.
+ * NULL with the reason in error if no module is usable. */
 static struct gr_module *first_usable(graft_context *context, const int32_t *order, int32_t count, graft_dtype *type,
                                       char *why, uint64_t capacity, graft_error *error)
 {
@@ -64,7 +64,7 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     char              why[240] = "";
 
     if (rc == GRAFT_OK && automatic) {
-        rc = load_all(context, order, count, error);
+        rc = load_dense_modules(context, order, count, error);
         if (rc == GRAFT_OK) rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     }
     if (rc < 0) return rc;
@@ -72,33 +72,34 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     *module = first_usable(context, order, automatic ? count : 1, type, why, sizeof why, error);
     if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
     if (*type != wanted && context->options.kernel.strict)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and 'strict' is yes, but %s", why);
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and option 'strict' is yes, but %s",
+                       why);
     if ((*module)->table == &gr_dense_reference && automatic && context->options.kernel.strict)
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
-            "no BLAS module is usable, and 'strict' is yes; option dense.module = reference takes plain loops");
-    if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, for %s", why);
+            "no BLAS module is usable, and option 'strict' is yes; dense.module = reference selects plain loops");
+    if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, because %s", why);
     if ((*module)->table == &gr_dense_reference && automatic) {
         gr_log(context, GRAFT_LOG_WARNING,
-               "no BLAS module is usable, so dense products are done by plain loops, which are much slower");
+               "no BLAS module is usable, so plain loops do the dense products, which is much slower");
     }
     return GRAFT_OK;
 }
 
-static int32_t init(const graft_host *host, void **state, graft_error *error)
+static int32_t plain_init(const graft_host *host, void **state, graft_error *error)
 {
     (void)host, (void)error;
     *state = NULL;
     return GRAFT_OK;
 }
 
-static void fini(void *state)
+static void plain_fini(void *state)
 {
     (void)state;
 }
 
 /* Row i of C: scaled, then k rank-one updates, so that B is read along its rows unless it is transposed. */
-static void gemm_row(const graft_gemm *g, int64_t i)
+static void plain_gemm_row(const graft_gemm *g, int64_t i)
 {
     float *c = g->c + i * g->ldc;
 
@@ -113,34 +114,34 @@ static void gemm_row(const graft_gemm *g, int64_t i)
     if (g->rows_done != NULL) g->rows_done(g->rows_arg, i, i + 1);
 }
 
-static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
+static int32_t plain_gemm(void *state, const graft_gemm *g, graft_error *error)
 {
     (void)state, (void)error;
 #pragma omp parallel num_threads(g->threads)
     {
         gr_team_begin(g->times);
 #pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < g->m; i++) gemm_row(g, i);
+        for (int64_t i = 0; i < g->m; i++) plain_gemm_row(g, i);
         gr_team_end(g->times);
     }
     return GRAFT_OK;
 }
 
-static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capacity)
+static int32_t plain_supports(void *state, graft_dtype type, char *why, uint64_t capacity)
 {
     (void)state;
     snprintf(why, capacity, "plain loops multiply floats, not %s", type == GRAFT_BF16 ? "bfloat16" : "this type");
     return GRAFT_ERR_UNSUPPORTED;
 }
 
-static const graft_dense_ops ops = {
-    .size = sizeof ops,
+static const graft_dense_ops plain_ops = {
+    .size = sizeof plain_ops,
     .preference = 0,
     .description = "plain loops",
-    .init = init,
-    .fini = fini,
-    .gemm = gemm,
-    .supports = supports,
+    .init = plain_init,
+    .fini = plain_fini,
+    .gemm = plain_gemm,
+    .supports = plain_supports,
     .gemm_size = sizeof(graft_gemm),
 };
 
@@ -149,5 +150,5 @@ const graft_module_table gr_dense_reference = {
     .abi = GRAFT_ABI_VERSION,
     .kind = "dense",
     .name = "reference",
-    .dense = &ops,
+    .dense = &plain_ops,
 };

@@ -1,10 +1,10 @@
-/* Passes over rows: bias, layer norm, ReLU and dropout in one, forward and backward. A row is a few cache lines, so all
- * steps on it are done while it is near.
+/* Passes over rows: bias, LayerNorm, ReLU and dropout in one pass, forward and backward. A row is a few cache lines, so
+ * all steps on a row are done while it is in cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "dense/rows_loops.h"
 
-static const struct gr_rows_loops *loops(enum gr_isa isa)
+static const struct gr_rows_loops *loops_for(enum gr_isa isa)
 {
     (void)isa;
 #if defined(__x86_64__)
@@ -14,8 +14,7 @@ static const struct gr_rows_loops *loops(enum gr_isa isa)
     return &gr_rows_generic;
 }
 
-/* A pass, as the threads share it. */
-struct pass {
+struct rows_pass {
     const struct gr_rows          *rows;
     const struct gr_rows_gradient *gradient;
     const struct gr_rows_loops    *loops;
@@ -23,7 +22,7 @@ struct pass {
 
 static void forward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct pass *p = arg;
+    const struct rows_pass *p = arg;
 
     (void)chunk;
     p->loops->forward(p->rows, begin, end);
@@ -31,7 +30,7 @@ static void forward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 static void backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct pass *p = arg;
+    const struct rows_pass *p = arg;
 
     p->loops->backward(p->rows, p->gradient->g, p->gradient->partial + chunk * GR_PARTIALS * p->rows->width, begin,
                        end);
@@ -39,7 +38,7 @@ static void backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 void gr_rows_forward(const struct gr_rows *rows)
 {
-    struct pass pass = { rows, NULL, loops(rows->isa) };
+    struct rows_pass pass = { rows, NULL, loops_for(rows->isa) };
 
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, &pass);
 }
@@ -48,7 +47,7 @@ void gr_rows_forward_part(void *rows, int64_t begin, int64_t end)
 {
     const struct gr_rows *r = rows;
 
-    loops(r->isa)->forward(r, begin, end);
+    loops_for(r->isa)->forward(r, begin, end);
 }
 
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
@@ -65,8 +64,8 @@ void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_
 
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
 {
-    float *const sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
-    struct pass  pass = { rows, gradient, loops(rows->isa) };
+    float *const     sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
+    struct rows_pass pass = { rows, gradient, loops_for(rows->isa) };
 
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, backward_chunk, &pass);
     for (int which = 0; which < GR_PARTIALS; which++) {
@@ -76,17 +75,17 @@ void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient 
     }
 }
 
-static void drop_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void dropout_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct gr_rows_drop *rows = arg;
 
     (void)chunk;
-    loops(rows->isa)->drop(rows, begin, end);
+    loops_for(rows->isa)->drop(rows, begin, end);
 }
 
 void gr_rows_dropout(struct gr_rows_drop *rows)
 {
-    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, drop_chunk, rows);
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, dropout_chunk, rows);
 }
 
 void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end)

@@ -1,4 +1,4 @@
-/* Passes over the rows of a layer: bias, norm, ReLU and dropout, there and back.
+/* Passes over the rows of a layer: bias, LayerNorm, ReLU and dropout, forward and backward.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DENSE_ROWS_H
 #define GR_DENSE_ROWS_H
@@ -9,10 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Rows of a chunk in passes over rows, and how many sums of a row's width a chunk leaves. */
+/** Rows of a chunk, and how many partial sums of a row's width the backward pass makes for each chunk. */
 enum { GR_CHUNK_ROWS = 512, GR_PARTIALS = 3 };
 
-/** A pass over rows: z += bias, h = dropout(ReLU(norm(z))). Without h, only the bias. */
+/** z += bias; h = dropout(ReLU(norm(z))). z, h: [n x width]; mean, rstd: [n]; bits: [n x ceil(width / 8)], set where an
+ *  element passed ReLU and dropout. h NULL: only the bias. */
 struct gr_rows {
     int64_t        n, width;
     struct gr_team team;
@@ -20,16 +21,16 @@ struct gr_rows {
     float         *z, *h, *mean, *rstd;
     uint8_t       *bits;
     uint64_t       key;       /* of the dropout */
-    uint32_t       threshold; /* of 65536: draws below it are dropped */
+    uint32_t       threshold; /* of 65536: elements with a smaller draw are dropped */
     enum gr_isa    isa;
-    const int64_t *vertex; /* draws of row v are those of vertex[v]; NULL: of v */
+    const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: of v */
 };
 void gr_rows_forward(const struct gr_rows *rows);
-/** The same for rows begin to end - 1, on the calling thread; `rows` is a struct gr_rows. */
+/** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */
 void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
 
-/** Backward through the same: g, the gradient of h, becomes that of z; gradients of bias, gain and shift (those not
- *  NULL) are written. `partial` has room for GR_PARTIALS * width per chunk. */
+/** The backward pass: g, the gradient of h, becomes that of z. The gradients of bias, gain and shift are written where
+ *  not NULL. `partial` has GR_PARTIALS * width elements for each chunk. */
 struct gr_rows_gradient {
     float  *g;
     float  *bias, *gain, *shift;
@@ -37,10 +38,10 @@ struct gr_rows_gradient {
 };
 void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
 
-/** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j below width. */
+/** sum[j] = sum over the chunks c of n rows, in order, of partial[c * stride + j], for j < width. */
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
 
-/** out[n x width] = dropout(x); the draws are those of `vertex`, as above. */
+/** out[n x width] = dropout(x), with the draws of `vertex` as above. */
 struct gr_rows_drop {
     int64_t        n, width, x_stride;
     struct gr_team team;
@@ -52,7 +53,7 @@ struct gr_rows_drop {
     const int64_t *vertex;
 };
 void gr_rows_dropout(struct gr_rows_drop *rows);
-/** out[n x width] = diag(scale) x, or factor * x where scale is NULL. x may be out. */
+/** out[n x width] = diag(scale) x, or factor * x if scale is NULL. x may be out. */
 struct gr_rows_scaling {
     int64_t        n, width, x_stride;
     struct gr_team team;
@@ -61,10 +62,10 @@ struct gr_rows_scaling {
     float         *out;
 };
 void gr_rows_scale(struct gr_rows_scaling *scaling);
-/** The same for rows begin to end - 1, on the calling thread; `scaling` is a struct gr_rows_scaling. */
+/** The same for rows begin .. end-1 on the calling thread; `scaling` is a struct gr_rows_scaling. */
 void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
 
-/** What the host calls vertex v. */
+/** The host's number of vertex v. */
 static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 {
     return vertex != NULL ? vertex[v] : v;

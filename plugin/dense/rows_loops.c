@@ -1,4 +1,5 @@
-/* The loops over the elements of rows, compiled once for each instruction set: ISA names the table.
+/* The loops of rows.c over the elements of rows, compiled once for each instruction set: ISA is part of the table's
+ * name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/rows_loops.h"
 
@@ -11,8 +12,8 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-/* Bits of eight bytes that are 0 or 1. */
-static uint8_t pack(const uint8_t *flags)
+/* Pack eight bytes, each 0 or 1, into bits. */
+static uint8_t pack_bits(const uint8_t *flags)
 {
     uint64_t word = 0;
 
@@ -20,8 +21,8 @@ static uint8_t pack(const uint8_t *flags)
     return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
 }
 
-/* h = dropout(ReLU(h)) of up to GR_DRAWS columns, with the bits of what gets through. A NaN passes, so that it shows
- * in the loss. */
+/* h = dropout(ReLU(h)) for up to GR_DRAWS columns; the bits record which elements passed. A NaN passes, so that it
+ * shows in the loss. */
 static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begin, int count, float *h, uint8_t *bits)
 {
     const float    scale = (float)gr_dropout_scale(r->threshold);
@@ -33,7 +34,7 @@ static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begi
     else memset(draws, 255, sizeof draws);
     for (int j = 0; j < count; j++) through[j] = !(h[j] <= 0) & (draws[j] >= threshold);
     for (int j = 0; j < count; j++) h[j] = through[j] ? h[j] * scale : 0;
-    for (int j = 0; j < count; j += 8) bits[j / 8] = pack(through + j);
+    for (int j = 0; j < count; j += 8) bits[j / 8] = pack_bits(through + j);
 }
 
 static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t *bits)
@@ -47,7 +48,7 @@ static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t
     }
 }
 
-/* Layer norm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. */
+/* LayerNorm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. */
 static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float *out)
 {
     float sum = 0, squares = 0, mean, rstd;
@@ -63,7 +64,7 @@ static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float
     r->rstd[row] = rstd;
 }
 
-static void forward(const struct gr_rows *r, int64_t begin, int64_t end)
+static void rows_forward(const struct gr_rows *r, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
         float *z = r->z + row * r->width, *h;
@@ -77,8 +78,8 @@ static void forward(const struct gr_rows *r, int64_t begin, int64_t end)
     }
 }
 
-/* Eight bytes, not 0 where the bit is set. */
-static void unpack(uint8_t bits, uint8_t *flags)
+/* Unpack bits into eight bytes, nonzero where the bit is set. */
+static void unpack_bits(uint8_t bits, uint8_t *flags)
 {
     const uint64_t word = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
 
@@ -93,7 +94,7 @@ static void activate_row_backward(const struct gr_rows *r, float *g, const uint8
     for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
         const int64_t count = r->width - begin < GR_DRAWS ? r->width - begin : GR_DRAWS;
 
-        for (int64_t j = 0; j < count; j += 8) unpack(bits[(begin + j) / 8], through + j);
+        for (int64_t j = 0; j < count; j += 8) unpack_bits(bits[(begin + j) / 8], through + j);
         for (int64_t j = 0; j < count; j++) g[begin + j] = through[j] ? g[begin + j] * scale : 0;
     }
 }
@@ -121,7 +122,7 @@ static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, do
     }
 }
 
-static void backward(const struct gr_rows *r, float *gradient, double *partial, int64_t begin, int64_t end)
+static void rows_backward(const struct gr_rows *r, float *gradient, double *partial, int64_t begin, int64_t end)
 {
     double *bias = partial, *gain = bias + r->width, *shift = gain + r->width;
 
@@ -135,7 +136,7 @@ static void backward(const struct gr_rows *r, float *gradient, double *partial, 
     }
 }
 
-static void drop_row(const struct gr_rows_drop *r, int64_t vertex, const float *x, float *out)
+static void dropout_row(const struct gr_rows_drop *r, int64_t vertex, const float *x, float *out)
 {
     const float    scale = (float)gr_dropout_scale(r->threshold);
     const uint16_t threshold = (uint16_t)r->threshold;
@@ -149,10 +150,10 @@ static void drop_row(const struct gr_rows_drop *r, int64_t vertex, const float *
     }
 }
 
-static void drop(const struct gr_rows_drop *r, int64_t begin, int64_t end)
+static void rows_dropout(const struct gr_rows_drop *r, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++)
-        drop_row(r, gr_vertex(r->vertex, row), r->x + row * r->x_stride, r->out + row * r->width);
+        dropout_row(r, gr_vertex(r->vertex, row), r->x + row * r->x_stride, r->out + row * r->width);
 }
 
-const struct gr_rows_loops JOIN(gr_rows_, ISA) = { forward, backward, drop };
+const struct gr_rows_loops JOIN(gr_rows_, ISA) = { rows_forward, rows_backward, rows_dropout };

@@ -1,4 +1,4 @@
-/* The loops of rows.c by instruction set.
+/* The table of the loops of rows.c, one for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DENSE_ROWS_LOOPS_H
 #define GR_DENSE_ROWS_LOOPS_H
@@ -8,9 +8,9 @@
 struct gr_rows_loops {
     /** Rows begin .. end-1 of gr_rows_forward(). */
     void (*forward)(const struct gr_rows *rows, int64_t begin, int64_t end);
-    /** And of gr_rows_backward(); partial receives their sums for bias, gain and shift. */
+    /** Rows begin .. end-1 of gr_rows_backward(); `partial` receives their sums for bias, gain and shift. */
     void (*backward)(const struct gr_rows *rows, float *gradient, double *partial, int64_t begin, int64_t end);
-    /** And of gr_rows_dropout(). */
+    /** Rows begin .. end-1 of gr_rows_dropout(). */
     void (*drop)(const struct gr_rows_drop *rows, int64_t begin, int64_t end);
 };
 

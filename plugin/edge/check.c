@@ -1,9 +1,9 @@
-/* The checks that operands pass before an edge operator sees them.
+/* Checks of the operands of edge operators.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "edge/edge.h"
 
-/* Whether a dense operand is float or double and well formed. */
+/* Check that a dense operand is float or double and well formed. */
 static int32_t check_real(const graft_dense *dense, const char *name, graft_error *error)
 {
     if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64) {
@@ -13,7 +13,7 @@ static int32_t check_real(const graft_dense *dense, const char *name, graft_erro
     return gr_dense_check(dense, name, error);
 }
 
-/* The same, and whether it has the shape and the type that follow from the other operands. */
+/* The same, and that shape and type agree with the other operands. */
 static int32_t check_form(const graft_dense *dense, const char *name, int64_t n_rows, int64_t n_cols, graft_dtype dtype,
                           graft_error *error)
 {
@@ -22,7 +22,7 @@ static int32_t check_form(const graft_dense *dense, const char *name, int64_t n_
     if (rc < 0) return rc;
     if (dense->n_rows == n_rows && dense->n_cols == n_cols && dense->dtype == dtype) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG,
-                   "%s is %lld x %lld of dtype %d; with the other operands it should be %lld x %lld of dtype %d", name,
+                   "%s is %lld x %lld of dtype %d, but the other operands require %lld x %lld of dtype %d", name,
                    (long long)dense->n_rows, (long long)dense->n_cols, dense->dtype, (long long)n_rows,
                    (long long)n_cols, dtype);
 }
@@ -34,7 +34,7 @@ static int32_t check_apart(const graft_dense *out, const char *out_name, const g
     return gr_fail(error, GRAFT_ERR_ARG, "%s overlaps %s in memory", out_name, in_name);
 }
 
-/* Apart, or one and the same. */
+/* Two operands may be the same array, but may not overlap otherwise. */
 static int32_t check_in_place(const graft_dense *out, const char *out_name, const graft_dense *in, const char *in_name,
                               graft_error *error)
 {
@@ -42,7 +42,7 @@ static int32_t check_in_place(const graft_dense *out, const char *out_name, cons
     return check_apart(out, out_name, in, in_name, error);
 }
 
-/* Every number must be a row of a matrix of n_rows. */
+/* Check that every index is a row of a matrix of n_rows rows. */
 static int32_t check_range(const graft_index *index, const char *name, int64_t n_rows, int threads, graft_error *error)
 {
     int64_t bad = INT64_MAX;
@@ -53,13 +53,13 @@ static int32_t check_range(const graft_index *index, const char *name, int64_t n
         if ((gr_edge_number(index, i) < 0 || gr_edge_number(index, i) >= n_rows) && i < bad) bad = i;
     }
     if (bad == INT64_MAX) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_ARG, "index[%lld] is %lld, but %s has %lld rows, counted from 0", (long long)bad,
+    return gr_fail(error, GRAFT_ERR_ARG, "index[%lld] is %lld, but %s has %lld rows, numbered from 0", (long long)bad,
                    (long long)gr_edge_number(index, bad), name, (long long)n_rows);
 }
 
 static int32_t check_index(const graft_index *index, const graft_dense *out, graft_error *error)
 {
-    /* The bytes of the index, in the words of gr_dense_overlap(). */
+    /* The bytes of the index, as gr_dense_overlap() takes them. */
     const graft_dense bytes = { .size = sizeof bytes,
                                 .dtype = index->index_type == GRAFT_I32 ? GRAFT_F32 : GRAFT_F64,
                                 .n_rows = index->count,
@@ -72,10 +72,7 @@ static int32_t check_index(const graft_index *index, const graft_dense *out, gra
                        index->index_type);
     }
     if (index->count < 0 || index->count > INT64_MAX / 8) {
-        return gr_fail(error, GRAFT_ERR_ARG,
-                       "index has %lld numbers; it cannot have less than none, nor more than "
-                       "memory can hold",
-                       (long long)index->count);
+        return gr_fail(error, GRAFT_ERR_ARG, "index: count is %lld, expected 0 to 2^60", (long long)index->count);
     }
     if (index->data == NULL && index->count > 0) return gr_fail(error, GRAFT_ERR_ARG, "index: data is null");
     return check_apart(out, "out", &bytes, "index", error);
@@ -109,11 +106,11 @@ done:
     return rc;
 }
 
-/* `heads`, the columns of the matrix called `name`, must divide the width. */
+/* Check that `heads`, the number of columns of the matrix `name`, divides the width. */
 static int32_t check_heads(int64_t heads, const char *name, int64_t width, graft_error *error)
 {
     if (heads > 0 && width % heads == 0) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_ARG, "%s has %lld columns, one for each head, which should divide a width of %lld",
+    return gr_fail(error, GRAFT_ERR_ARG, "%s has %lld columns, one for each head, which must divide the width of %lld",
                    name, (long long)heads, (long long)width);
 }
 
@@ -166,7 +163,7 @@ int32_t gr_edge_check_mxm(const graft_csr *a, uint32_t flags, const graft_dense 
     int32_t       rc = GRAFT_OK;
 
     if (flags & ~GRAFT_EDGE_TRANSPOSE) {
-        return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", flags);
+        return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, which has unknown bits", flags);
     }
     GR_TRY(check_form(w, "w", gr_csr_entries(a), w->n_cols, w->dtype, error));
     GR_TRY(check_form(out, "out", n_out, y != NULL ? out->n_cols : w->n_cols, w->dtype, error));

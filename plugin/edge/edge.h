@@ -1,4 +1,4 @@
-/* Edge operators: rows by index, and attention on the entries of a matrix. What they compute is told in graft_edge.h.
+/* Edge operators: rows by index, and attention on the edges of a graph. graft_edge.h gives the formulas.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_EDGE_EDGE_H
 #define GR_EDGE_EDGE_H
@@ -8,18 +8,20 @@
 #include "graph/csr.h"
 #include "kernel/kernel.h"
 
-/** The transpose of a matrix, and which of its entries each of the transpose was. */
+/** The transpose of a matrix, and the entry of the matrix that each entry of the transpose comes from. */
 struct gr_edge_map {
     struct gr_csr csr;
     int64_t      *entry; /* [entries] */
 };
 
-/** The map of a matrix, made at the first call and freed with the matrix. */
-/** What gr_edge_map() takes of the host for this matrix the first time. */
+/** The memory that the first gr_edge_map() of this matrix allocates. */
 int64_t gr_edge_map_bytes(const graft_csr *csr);
+
+/** The map of a matrix; made at the first call, and freed with the matrix. \return OK; ERR_NOMEM */
 int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error);
 
-/** Some rows of a matrix: those of which `kind` has one of these bits, or, if `others`, none. kind NULL: all rows. */
+/** Some rows of a matrix: those whose `kind` has one of `bits`, or, with `others`, none of them. kind NULL: all
+ *  rows. */
 struct gr_edge_some {
     const uint8_t *kind; /* [rows] */
     uint8_t        bits;
@@ -36,8 +38,8 @@ static inline int64_t gr_edge_number(const graft_index *index, int64_t i)
     return index->index_type == GRAFT_I32 ? ((const int32_t *)index->data)[i] : ((const int64_t *)index->data)[i];
 }
 
-/* The operators, for operands that fit together. `map` NULL: not transposed. `some`: what they do is done for some rows
- * of a, or transposed of its transpose, alone, and nothing else is touched; NULL: for all. */
+/* The operators, for checked operands. map NULL: not transposed. `some` restricts the operator to some rows of a (of
+ * its transpose, with a map); other rows of `out` are not written. NULL: all rows. [starts-openmp] */
 void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
 void gr_edge_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
 void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
@@ -49,7 +51,7 @@ void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const gr
 void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
                  const graft_dense *out, const struct gr_edge_some *some, struct gr_team team);
 
-/* Whether they do fit together; see graft_edge.h for what is refused. */
+/* Checks of the operands; graft_edge.h lists what is refused. \return OK; ERR_ARG */
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
                                   graft_error *error);
 int32_t gr_edge_check_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,

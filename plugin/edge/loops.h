@@ -1,5 +1,5 @@
-/* The loops of edge operators over some rows. Included once for each REAL, which names the type and the functions.
- * Columns are the innermost loop everywhere, and vectorised; the order of a sum over entries is that of the entries.
+/* The loops of the edge operators over one row. Included once for each REAL, which gives the type and the names.
+ * Columns are the innermost loop, which is vectorised. Sums over entries are in the order of the entries.
  * SPDX-License-Identifier: Apache-2.0 */
 
 static REAL *NAME(row_of)(const graft_dense *dense, int64_t row)
@@ -7,12 +7,13 @@ static REAL *NAME(row_of)(const graft_dense *dense, int64_t row)
     return (REAL *)dense->data + row * dense->stride;
 }
 
-static void NAME(gather)(const graft_dense *x, const graft_index *index, const graft_dense *out, int64_t i)
+static void NAME(gather_row)(const graft_dense *x, const graft_index *index, const graft_dense *out, int64_t i)
 {
     memcpy(NAME(row_of)(out, i), NAME(row_of)(x, gr_edge_number(index, i)), (size_t)x->n_cols * sizeof(REAL));
 }
 
-static void NAME(add)(const graft_dense *x, const graft_index *index, const graft_dense *out, struct part part)
+static void NAME(add_rows)(const graft_dense *x, const graft_index *index, const graft_dense *out,
+                           struct add_range part)
 {
     for (int64_t i = 0; i < index->count; i++) {
         const int64_t to = gr_edge_number(index, i);
@@ -26,7 +27,7 @@ static void NAME(add)(const graft_dense *x, const graft_index *index, const graf
     }
 }
 
-static void NAME(dots)(const struct operands *o, int64_t row, int64_t e)
+static void NAME(entry_dots)(const struct edge_operands *o, int64_t row, int64_t e)
 {
     const int64_t heads = o->out->n_cols, width = o->x->n_cols / heads;
     const REAL   *x, *y;
@@ -45,11 +46,11 @@ static void NAME(dots)(const struct operands *o, int64_t row, int64_t e)
     }
 }
 
-static void NAME(softmax)(const struct operands *o, int64_t row, int64_t h)
+static void NAME(softmax)(const struct edge_operands *o, int64_t row, int64_t h)
 {
     const int64_t begin = o->csr->row_ptr[row], end = o->csr->row_ptr[row + 1];
     REAL          highest = begin < end ? NAME(row_of)(o->x, begin)[h] : 0;
-    double        sum = 0; /* of a hub, small terms would be lost in float */
+    double        sum = 0; /* in double, because the small terms of a hub would vanish in float */
 
     for (int64_t e = begin; e < end; e++) {
         const REAL s = NAME(row_of)(o->x, e)[h];
@@ -63,7 +64,7 @@ static void NAME(softmax)(const struct operands *o, int64_t row, int64_t h)
     for (int64_t e = begin; e < end; e++) NAME(row_of)(o->out, e)[h] /= (REAL)sum;
 }
 
-static void NAME(softmax_backward)(const struct operands *o, int64_t row, int64_t h)
+static void NAME(softmax_backward)(const struct edge_operands *o, int64_t row, int64_t h)
 {
     const int64_t begin = o->csr->row_ptr[row], end = o->csr->row_ptr[row + 1];
     double        sum = 0;
@@ -75,7 +76,7 @@ static void NAME(softmax_backward)(const struct operands *o, int64_t row, int64_
     }
 }
 
-static void NAME(product)(const struct operands *o, int64_t row)
+static void NAME(mxm_row)(const struct edge_operands *o, int64_t row)
 {
     const int64_t heads = o->x->n_cols, width = o->out->n_cols / heads;
     REAL         *out = NAME(row_of)(o->out, row);

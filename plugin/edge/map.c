@@ -1,11 +1,12 @@
-/* The transpose of a matrix for weights that change from call to call.
+/* The transpose of a matrix whose weights change from call to call.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "edge/edge.h"
 
 #include <string.h>
 
-static void destroy(graft_context *context, void *edge_map)
+static void destroy_edge_map(graft_context *context, void *edge_map)
 {
     struct gr_edge_map *map = edge_map;
 
@@ -15,9 +16,9 @@ static void destroy(graft_context *context, void *edge_map)
     gr_free(context, map);
 }
 
-/* Entries of a column keep their order in the transpose, so going through all of them once finds each its place. Row
- * pointers serve as the next free places meanwhile. */
-static void number_entries(const graft_csr *csr, struct gr_edge_map *map)
+/* The transpose keeps the order of the entries of a column, so one pass over all entries gives each its place. During
+ * the pass row pointers hold the next free place of each row. */
+static void number_transposed_entries(const graft_csr *csr, struct gr_edge_map *map)
 {
     int64_t      *next = map->csr.row_ptr;
     const int64_t entries = gr_csr_entries(csr);
@@ -49,14 +50,14 @@ int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error
         GR_TRY(GR_NEW(a->context, made, 1, error));
         GR_TRY(GR_NEW(a->context, made->entry, entries, error));
         GR_TRY(gr_csr_transpose(a->context, &pattern, &made->csr, error));
-        number_entries(&pattern, made);
+        number_transposed_entries(&pattern, made);
         a->edge_map = made;
-        a->edge_map_free = destroy;
-        a->edge_map_bytes = 8 * (pattern.n_cols + 1) + entries * (8 + (pattern.index_type == GRAFT_I32 ? 4 : 8));
+        a->edge_map_free = destroy_edge_map;
+        a->edge_map_bytes = 8 * (pattern.n_cols + 1) + entries * (8 + gr_dtype_bytes(pattern.index_type));
         made = NULL;
     }
     *map = a->edge_map;
 done:
-    destroy(a->context, made);
+    destroy_edge_map(a->context, made);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* Loops over the rows of a sparse matrix in pieces of about as many entries, shared by threads. Which rows a piece has
- * depends on the matrix alone.
+/* Loops over the rows of a sparse matrix, in chunks with about equal numbers of entries. The chunks depend on the
+ * matrix only, not on the threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_EDGE_ROWS_H
 #define GR_EDGE_ROWS_H
@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "edge/edge.h"
 
-/** Entries and rows of a piece, together. */
+/** Entries plus rows of a chunk. */
 enum { GR_EDGE_PIECE = 4096 };
 
 typedef void (*gr_edge_rows_fn)(void *arg, int64_t row, int64_t row_end);
@@ -19,7 +19,8 @@ struct gr_edge_rows {
     void                      *arg;
 };
 
-/** The first row before which there are `units` entries and rows, or more. Rows count so that empty ones are shared. */
+/** The first row before which there are at least `units` entries plus rows. Rows count, so that empty ones are shared
+ *  too. */
 static inline int64_t gr_edge_row_at(const graft_csr *csr, int64_t units)
 {
     int64_t low = 0, high = csr->n_rows;
@@ -46,8 +47,8 @@ static inline void gr_edge_rows_chunk(void *arg, int64_t chunk, int64_t begin, i
     }
 }
 
-/** Call body(arg, row, row_end) for all rows, or for some. `operations`: how many there are on elements, see
- *  gr_threads_worth(). */
+/** Call body(arg, row, row_end) for ranges that cover all rows, or those of `some`. `operations` is the cost of all, as
+ *  in gr_threads_worth(). */
 static inline void gr_edge_parallel_rows(struct gr_team team, int64_t operations, const graft_csr *csr,
                                          const struct gr_edge_some *some, gr_edge_rows_fn body, void *arg)
 {

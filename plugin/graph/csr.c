@@ -1,7 +1,8 @@
-/* Making, checking, transposing and completing sparse matrices by rows.
+/* Sparse matrices in CSR form: create, check, transpose, merge, add self loops.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -9,12 +10,12 @@
 
 static uint64_t index_bytes(const graft_csr *csr)
 {
-    return csr->index_type == GRAFT_I32 ? 4 : 8;
+    return (uint64_t)gr_dtype_bytes(csr->index_type);
 }
 
 static uint64_t value_bytes(const graft_csr *csr)
 {
-    return csr->values == NULL ? 0 : csr->value_type == GRAFT_F32 ? 4 : 8;
+    return csr->values == NULL ? 0 : (uint64_t)gr_dtype_bytes(csr->value_type);
 }
 
 int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graft_csr *like, int64_t n_rows,
@@ -80,22 +81,22 @@ int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t fi
     return GRAFT_OK;
 }
 
-/* The entry of a row, one of whose columns is known to be wrong. */
+/* Report the first wrong column of a row that has one. */
 static int32_t report_column(const graft_csr *csr, const char *name, int64_t row, int64_t first_row,
                              int64_t first_entry, graft_error *error)
 {
     int64_t e = csr->row_ptr[row];
 
     while (gr_csr_column(csr, e) >= 0 && gr_csr_column(csr, e) < csr->n_cols) e++;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld names column %lld, but columns go from 0 to %lld",
-                   name, (long long)(first_row + row), (long long)(first_entry + e), (long long)gr_csr_column(csr, e),
+    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld has column %lld, expected 0 to %lld", name,
+                   (long long)(first_row + row), (long long)(first_entry + e), (long long)gr_csr_column(csr, e),
                    (long long)csr->n_cols - 1);
 }
 
 int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
                              int threads, graft_error *error)
 {
-    int64_t column = INT64_MAX, value = INT64_MAX; /* the first row that has a wrong one */
+    int64_t column = INT64_MAX, value = INT64_MAX; /* the first row with a wrong column, with a wrong value */
 
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : column, value) if (threads > 1)
     for (int64_t row = 0; row < csr->n_rows; row++) {
@@ -112,18 +113,18 @@ int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t fir
     }
     if (column < INT64_MAX) return report_column(csr, name, column, first_row, first_entry, error);
     if (value < INT64_MAX) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld holds a value that is not finite", name,
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld has a value that is not finite", name,
                        (long long)(first_row + value));
     }
     return GRAFT_OK;
 }
 
-/* Types, sizes and pointers, without a look into the arrays. */
-static int32_t check_shape(const graft_csr *csr, const char *name, graft_error *error)
+/* Types, sizes and pointers; reads no array beyond row_ptr[0]. */
+static int32_t check_csr_shape(const graft_csr *csr, const char *name, graft_error *error)
 {
     if (csr->n_rows < 0 || csr->n_cols < 0) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%s is %lld x %lld; neither can be negative", name, (long long)csr->n_rows,
-                       (long long)csr->n_cols);
+        return gr_fail(error, GRAFT_ERR_ARG, "%s is %lld x %lld, expected sizes of at least 0", name,
+                       (long long)csr->n_rows, (long long)csr->n_cols);
     }
     if (csr->index_type != GRAFT_I32 && csr->index_type != GRAFT_I64) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s: index_type is %d, expected GRAFT_I32 (3) or GRAFT_I64 (4)", name,
@@ -142,7 +143,7 @@ static int32_t check_shape(const graft_csr *csr, const char *name, graft_error *
 
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error)
 {
-    int32_t rc = check_shape(csr, name, error);
+    int32_t rc = check_csr_shape(csr, name, error);
 
     if (rc < 0) return rc;
     if (csr->row_ptr[csr->n_rows] != 0 && csr->col_idx == NULL) {
@@ -162,13 +163,14 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     int32_t       rc;
 
     if (csr->index_type == GRAFT_I32 && csr->n_rows > INT32_MAX) {
-        return gr_fail(error, GRAFT_ERR_ARG, "%lld rows cannot be named by 32-bit column indices of the transpose",
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "the transpose of %lld rows needs 64-bit column indices, but the matrix has 32-bit ones",
                        (long long)csr->n_rows);
     }
     rc = gr_csr_init(context, transpose, csr, csr->n_cols, csr->n_rows, entries, error);
     if (rc < 0) return rc;
 
-    /* A counting sort by column: row_ptr, shifted by one, first counts, then points to the next free place of a row. */
+    /* A counting sort by column. row_ptr, shifted by one, first counts, then holds the next free place of each row. */
     next = transpose->row_ptr;
     for (int64_t e = 0; e < entries; e++) next[gr_csr_column(csr, e) + 1]++;
     for (int64_t c = 0; c < csr->n_cols; c++) next[c + 1] += next[c];
@@ -189,7 +191,7 @@ int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, 
     int32_t        rc = GRAFT_OK;
     int            same = csr->n_rows == csr->n_cols;
 
-    /* Its transpose would come row by row, so that its next entry has one place to be: next[row]. */
+    /* The entries of the transpose come in row order, so the next entry of row c must be at next[c]. */
     GR_TRY(GR_NEW(context, next, csr->n_rows, error));
     memcpy(next, csr->row_ptr, (uint64_t)csr->n_rows * sizeof *next);
     for (int64_t row = 0; row < csr->n_rows && same; row++) {
@@ -208,8 +210,8 @@ done:
     return rc;
 }
 
-/* Merge row `row` of two matrices with sorted rows, each column once, the first matrix winning, to `out` unless that is
- * NULL. Returns the end. */
+/* Merge row `row` of two matrices with sorted rows into `out`, each column once; `a` wins. out NULL: only count.
+ * \return the end of the row */
 static int64_t merge_row(const graft_csr *a, const graft_csr *b, int64_t row, struct gr_csr *out, int64_t to)
 {
     int64_t i = a->row_ptr[row], j = b->row_ptr[row];

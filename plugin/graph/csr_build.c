@@ -1,5 +1,5 @@
-/* Rows of a sparse matrix from entries in any order: a stable counting sort by row, then each row by its columns, so
- * that these come in order, and equal places side by side. Nothing here is as long as the matrix is wide.
+/* Builds a CSR matrix from entries in any order: a stable counting sort by row, then a sort of each row by column, then
+ * equal places are merged. No array is as long as the matrix is wide.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr_build.h"
 
@@ -31,7 +31,7 @@ void gr_coo_fini(const graft_context *context, struct gr_coo *coo)
     memset(coo, 0, sizeof *coo);
 }
 
-/* Every row holds its entries in the order they came. */
+/* Sort by row; entries of a row keep their order. */
 static int32_t sort_by_row(const graft_context *context, const struct gr_coo *coo, struct gr_csr *rows,
                            graft_error *error)
 {
@@ -52,24 +52,24 @@ static int32_t sort_by_row(const graft_context *context, const struct gr_coo *co
         ((int32_t *)rows->col_idx)[to] = coo->col[i];
         if (coo->value != NULL) ((float *)rows->values)[to] = coo->value[i];
     }
-    memmove(next + 1, next, (size_t)coo->n_rows * sizeof *next); /* the end of one row is the begin of the next */
+    memmove(next + 1, next, (size_t)coo->n_rows * sizeof *next); /* the end of one row is the beginning of the next */
     next[0] = 0;
     return GRAFT_OK;
 }
 
-/* Columns of one row, and their values if there are any. */
-struct row {
+/* The columns of one row, and the values, or NULL. */
+struct row_entries {
     int32_t *col;
     float   *value;
 };
 
-static inline void put(struct row to, int64_t i, struct row from, int64_t j)
+static inline void move_entry(struct row_entries to, int64_t i, struct row_entries from, int64_t j)
 {
     to.col[i] = from.col[j];
     if (from.value != NULL) to.value[i] = from.value[j];
 }
 
-static int is_sorted(struct row row, int64_t count)
+static int row_is_sorted(struct row_entries row, int64_t count)
 {
     int64_t i = 1;
 
@@ -77,31 +77,31 @@ static int is_sorted(struct row row, int64_t count)
     return i >= count;
 }
 
-static void sort_by_insertion(struct row row, int64_t count)
+static void sort_by_insertion(struct row_entries row, int64_t count)
 {
     for (int64_t i = 1; i < count; i++) {
         const int32_t col = row.col[i];
         const float   value = row.value != NULL ? row.value[i] : 0;
         int64_t       to = i;
 
-        for (; to > 0 && row.col[to - 1] > col; to--) put(row, to, row, to - 1);
+        for (; to > 0 && row.col[to - 1] > col; to--) move_entry(row, to, row, to - 1);
         row.col[to] = col;
         if (row.value != NULL) row.value[to] = value;
     }
 }
 
-/* By eight bits of the column after eight, from the lowest, each time into the spare row, which then is the other. */
-static void sort_by_digits(struct row row, int64_t count, int64_t n_cols, struct row spare)
+/* Radix sort by 8 bits of the column at a time, from the lowest. Each pass swaps the row with the spare one. */
+static void sort_by_digits(struct row_entries row, int64_t count, int64_t n_cols, struct row_entries spare)
 {
-    const struct row home = row;
+    const struct row_entries home = row;
 
     for (int shift = 0; shift < 32 && (n_cols - 1) >> shift > 0; shift += 8) {
-        const struct row from = row;
-        int64_t          next[257] = { 0 };
+        const struct row_entries from = row;
+        int64_t                  next[257] = { 0 };
 
         for (int64_t i = 0; i < count; i++) next[(from.col[i] >> shift & 255) + 1]++;
         for (int digit = 0; digit < 255; digit++) next[digit + 1] += next[digit];
-        for (int64_t i = 0; i < count; i++) put(spare, next[from.col[i] >> shift & 255]++, from, i);
+        for (int64_t i = 0; i < count; i++) move_entry(spare, next[from.col[i] >> shift & 255]++, from, i);
         row = spare;
         spare = from;
     }
@@ -110,29 +110,29 @@ static void sort_by_digits(struct row row, int64_t count, int64_t n_cols, struct
     if (row.value != NULL) memcpy(home.value, row.value, (size_t)count * sizeof *row.value);
 }
 
-enum { INSERTION_MOST = 64 };
+enum { INSERTION_SORT_LIMIT = 64 };
 
-/* Sort each row by its columns; equal ones stay in the order they came. */
+/* Sort each row by column; entries of equal columns keep their order. */
 static int32_t sort_rows(const graft_context *context, const struct gr_csr *csr, graft_error *error)
 {
-    const int64_t *ptr = csr->row_ptr, n_rows = csr->view.n_rows;
-    struct row     spare = { 0 };
-    int64_t        longest = 0;
-    int32_t        rc = GRAFT_OK;
+    const int64_t     *ptr = csr->row_ptr, n_rows = csr->view.n_rows;
+    struct row_entries spare = { 0 };
+    int64_t            longest = 0;
+    int32_t            rc = GRAFT_OK;
 
     for (int64_t i = 0; i < n_rows; i++)
         if (ptr[i + 1] - ptr[i] > longest) longest = ptr[i + 1] - ptr[i];
-    if (longest > INSERTION_MOST) {
+    if (longest > INSERTION_SORT_LIMIT) {
         GR_TRY(GR_NEW(context, spare.col, longest, error));
         if (csr->values != NULL) GR_TRY(GR_NEW(context, spare.value, longest, error));
     }
     for (int64_t i = 0; i < n_rows; i++) {
-        const struct row row = { (int32_t *)csr->col_idx + ptr[i],
-                                 csr->values != NULL ? (float *)csr->values + ptr[i] : NULL };
-        const int64_t    count = ptr[i + 1] - ptr[i];
+        const struct row_entries row = { (int32_t *)csr->col_idx + ptr[i],
+                                         csr->values != NULL ? (float *)csr->values + ptr[i] : NULL };
+        const int64_t            count = ptr[i + 1] - ptr[i];
 
-        if (is_sorted(row, count)) continue;
-        if (count <= INSERTION_MOST) sort_by_insertion(row, count);
+        if (row_is_sorted(row, count)) continue;
+        if (count <= INSERTION_SORT_LIMIT) sort_by_insertion(row, count);
         else sort_by_digits(row, count, csr->view.n_cols, spare);
     }
 done:
@@ -141,7 +141,7 @@ done:
     return rc;
 }
 
-/* Make one entry of equal ones, which lie side by side. Returns how many went. */
+/* Merge adjacent entries of equal columns by adding their values. \return how many entries were removed */
 static int64_t merge_equal(struct gr_csr *csr)
 {
     const int64_t n_rows = csr->view.n_rows, entries = csr->row_ptr[n_rows];
@@ -172,9 +172,10 @@ static int32_t check_sums(const struct gr_csr *csr, int64_t first_row, const cha
     for (int64_t row = 0; values != NULL && row < csr->view.n_rows; row++) {
         for (int64_t i = csr->row_ptr[row]; i < csr->row_ptr[row + 1]; i++) {
             if (isfinite(values[i])) continue;
-            return gr_fail(error, GRAFT_ERR_FORMAT,
-                           "'%s': the values at row %lld, column %lld (from 0 on) add up to more than a float holds",
-                           name, (long long)(first_row + row), (long long)gr_csr_column(&csr->view, i));
+            return gr_fail(
+                error, GRAFT_ERR_FORMAT,
+                "'%s': the sum of the values at row %lld, column %lld (both counted from 0) is not a finite float",
+                name, (long long)(first_row + row), (long long)gr_csr_column(&csr->view, i));
         }
     }
     return GRAFT_OK;
@@ -185,15 +186,15 @@ int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const cha
 {
     const int64_t first_row = coo->first_row;
     struct gr_csr made = { 0 };
-    int64_t       gone;
+    int64_t       removed;
     int32_t       rc;
 
     GR_TRY(sort_by_row(context, coo, &made, error));
     gr_coo_fini(context, coo);
     GR_TRY(sort_rows(context, &made, error));
-    gone = merge_equal(&made);
+    removed = merge_equal(&made);
     GR_TRY(check_sums(&made, first_row, name, error));
-    *merged = gone;
+    *merged = removed;
     *csr = made;
     memset(&made, 0, sizeof made);
 done:

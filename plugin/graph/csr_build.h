@@ -1,20 +1,20 @@
-/* Rows of a sparse matrix from entries in any order.
+/* Builds a CSR matrix from entries in any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_GRAPH_CSR_BUILD_H
 #define GR_GRAPH_CSR_BUILD_H
 
 #include "graph/csr.h"
 
-/** Entries (row[i], col[i]) of a matrix, in any order, some perhaps more than once. */
+/** Entries (row[i], col[i]) in any order; places may occur more than once. */
 struct gr_coo {
     int64_t  n_rows, n_cols; /* at most INT32_MAX */
-    int64_t  first_row;      /* what messages call row 0 */
+    int64_t  first_row;      /* how messages number row 0 */
     int64_t  count;
     int32_t *row, *col;
     float   *value; /* or NULL: no entry has a value */
 };
 
-/** Room for `count` entries; the caller sets n_rows and n_cols. */
+/** Allocate `count` entries; the caller sets n_rows and n_cols. \return OK; ERR_NOMEM */
 int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted, graft_error *error);
 void    gr_coo_fini(const graft_context *context, struct gr_coo *coo);
 

@@ -1,4 +1,4 @@
-/* Degree, reverse Cuthill-McKee and community orders.
+/* Orders of the vertices: by degree, reverse Cuthill-McKee, by community.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
 
@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* What the methods work with; all [n]. */
-struct work {
+/* Work arrays; all [n] unless noted. */
+struct order_work {
     const graft_csr *csr;
     int64_t          n;
     int64_t         *by_degree; /* vertices by rising degree */
@@ -22,7 +22,7 @@ static int64_t degree(const graft_csr *csr, int64_t v)
 }
 
 /* Stable counting sort of `from` by key[v] in 0 .. n-1 into `to`. */
-static void sort_by(struct work *w, const int64_t *from, const int64_t *key, int64_t *to)
+static void counting_sort(struct order_work *w, const int64_t *from, const int64_t *key, int64_t *to)
 {
     memset(w->count, 0, (uint64_t)(w->n + 1) * sizeof *w->count);
     for (int64_t i = 0; i < w->n; i++) w->count[key[i] + 1]++;
@@ -30,7 +30,7 @@ static void sort_by(struct work *w, const int64_t *from, const int64_t *key, int
     for (int64_t i = 0; i < w->n; i++) to[w->count[key[from[i]]]++] = from[i];
 }
 
-static void sort_by_degree(struct work *w)
+static void sort_by_degree(struct order_work *w)
 {
     for (int64_t v = 0; v < w->n; v++) {
         const int64_t d = degree(w->csr, v);
@@ -38,7 +38,7 @@ static void sort_by_degree(struct work *w)
         w->label[v] = d < w->n ? d : w->n - 1;
         w->place[v] = v;
     }
-    sort_by(w, w->place, w->label, w->by_degree);
+    counting_sort(w, w->place, w->label, w->by_degree);
 }
 
 static void reverse(int64_t *order, int64_t n)
@@ -51,9 +51,8 @@ static void reverse(int64_t *order, int64_t n)
     }
 }
 
-/* The neighbours that a row of the queue adds, by rising degree: a few, or a hub's many, by insertion into the queue's
- * end for the few and by passing over all vertices in order of degree for the many. */
-static int64_t add_neighbours(struct work *w, int64_t v, int64_t *order, int64_t end)
+/* Append the neighbours of v that are not yet in the queue, by rising degree. \return the new end of the queue */
+static int64_t append_neighbours(struct order_work *w, int64_t v, int64_t *order, int64_t end)
 {
     const graft_csr *csr = w->csr;
     const int64_t    begin = end;
@@ -65,7 +64,7 @@ static int64_t add_neighbours(struct work *w, int64_t v, int64_t *order, int64_t
         w->label[u] = 1;
         order[end++] = u;
     }
-    /* w->place holds the rank by degree: a shell sort by it needs no memory and is near-linear at these lengths. */
+    /* place[] holds the rank by degree. A shell sort needs no memory, and is nearly linear at these lengths. */
     for (int64_t gap = (end - begin) / 2; gap > 0; gap = gap * 5 / 11) {
         for (int64_t i = begin + gap; i < end; i++) {
             const int64_t u = order[i];
@@ -78,7 +77,7 @@ static int64_t add_neighbours(struct work *w, int64_t v, int64_t *order, int64_t
     return end;
 }
 
-static void cuthill_mckee(struct work *w, int64_t *order)
+static void cuthill_mckee(struct order_work *w, int64_t *order)
 {
     int64_t end = 0;
 
@@ -88,13 +87,14 @@ static void cuthill_mckee(struct work *w, int64_t *order)
         if (w->label[w->by_degree[i]]) continue;
         w->label[w->by_degree[i]] = 1;
         order[end++] = w->by_degree[i];
-        for (; done < end; done++) end = add_neighbours(w, order[done], order, end);
+        for (; done < end; done++) end = append_neighbours(w, order[done], order, end);
     }
     reverse(order, w->n);
 }
 
-/* The label that most neighbours have; of equal ones, the one reached first. Counts are taken back afterwards. */
-static int64_t common_label(struct work *w, int64_t v)
+/* The most frequent label among the neighbours; of equally frequent ones, the first to reach that count. Resets the
+ * counts. */
+static int64_t common_label(struct order_work *w, int64_t v)
 {
     const graft_csr *csr = w->csr;
     int64_t          best = w->label[v], most = 0;
@@ -111,8 +111,8 @@ static int64_t common_label(struct work *w, int64_t v)
     return best;
 }
 
-/* Groups are numbered by falling size, then vertices sorted by group; inside one, by falling degree. */
-static void by_community(struct work *w, int64_t *order)
+/* Communities are numbered by falling size and vertices sorted by community, within one by falling degree. */
+static void by_community(struct order_work *w, int64_t *order)
 {
     enum { SWEEPS = 5 };
 
@@ -122,18 +122,19 @@ static void by_community(struct work *w, int64_t *order)
         for (int64_t i = 0; i < w->n; i++) w->label[w->by_degree[i]] = common_label(w, w->by_degree[i]);
     }
     reverse(w->by_degree, w->n);
-    sort_by(w, w->by_degree, w->label, order);
-    /* count[label] is now where the group ends: its size, falling, is the second key. */
+    counting_sort(w, w->by_degree, w->label, order);
+    /* count[label] is now the end of the community; its size, falling, is the second key. */
     for (int64_t v = 0; v < w->n; v++) {
         const int64_t label = w->label[v], begin = label > 0 ? w->count[label - 1] : 0;
 
         w->place[v] = w->n - (w->count[label] - begin);
     }
     memcpy(w->by_degree, order, (uint64_t)w->n * sizeof *order);
-    sort_by(w, w->by_degree, w->place, order);
+    counting_sort(w, w->by_degree, w->place, order);
 }
 
-static int32_t begin(const graft_context *context, struct gr_pool *pool, struct work *w, graft_error *error)
+static int32_t allocate_order_work(const graft_context *context, struct gr_pool *pool, struct order_work *w,
+                                   graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -165,9 +166,9 @@ int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *erro
 int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
                          graft_error *error)
 {
-    struct gr_pool pool = { 0 };
-    struct work    w = { .csr = csr, .n = csr->n_rows };
-    int32_t        rc = begin(context, &pool, &w, error);
+    struct gr_pool    pool = { 0 };
+    struct order_work w = { .csr = csr, .n = csr->n_rows };
+    int32_t           rc = allocate_order_work(context, &pool, &w, error);
 
     if (rc < 0) goto done;
     if (method == GR_ORDER_RCM) {
@@ -183,14 +184,14 @@ done:
     return rc;
 }
 
-/* place[v] of order[place] = v; ERR_ARG if that is not one place for each. */
-static int32_t invert(const int64_t *order, int64_t n, int64_t *place, graft_error *error)
+/* place[order[i]] = i. ERR_ARG if `order` is no permutation. */
+static int32_t invert_order(const int64_t *order, int64_t n, int64_t *place, graft_error *error)
 {
     for (int64_t i = 0; i < n; i++) place[i] = -1;
     for (int64_t i = 0; i < n; i++) {
         if (order[i] < 0 || order[i] >= n || place[order[i]] >= 0) {
             return gr_fail(error, GRAFT_ERR_ARG, "order[%lld] is %lld, which is %s", (long long)i, (long long)order[i],
-                           order[i] < 0 || order[i] >= n ? "no vertex" : "there twice");
+                           order[i] < 0 || order[i] >= n ? "no vertex" : "a vertex that occurs twice");
         }
         place[order[i]] = i;
     }
@@ -205,7 +206,7 @@ int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const
 
     memset(permuted, 0, sizeof *permuted);
     GR_TRY(GR_NEW(context, place, csr->n_rows, error));
-    GR_TRY(invert(order, csr->n_rows, place, error));
+    GR_TRY(invert_order(order, csr->n_rows, place, error));
     GR_TRY(gr_csr_init(context, permuted, csr, csr->n_rows, csr->n_cols, gr_csr_entries(csr), error));
     for (int64_t i = 0; i < csr->n_rows; i++) {
         for (int64_t e = csr->row_ptr[order[i]]; e < csr->row_ptr[order[i] + 1]; e++) {

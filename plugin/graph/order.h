@@ -1,4 +1,4 @@
-/* Orders of the vertices, in which neighbours lie closer to one another.
+/* Orders of the vertices that place neighbours close to each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_GRAPH_ORDER_H
 #define GR_GRAPH_ORDER_H
@@ -8,14 +8,14 @@
 
 extern const char *const gr_order_names[];
 
-/** Fill order[n]: order[i] is the vertex that comes at place i. The matrix is square; only its rows are followed, so it
- *  should be symmetric. method is
+/** Fill order[n]: order[i] is the vertex at place i. The matrix is square; the methods follow rows only, so it should
+ *  be symmetric. `method` is
  *
- *      degree     by falling number of entries, so that what is read most lies together
- *      rcm        reverse Cuthill-McKee (1969): breadth first, which makes the matrix a band
- *      community  vertices that label propagation (Raghavan et al. 2007) puts together, the larger groups first
+ *      degree     by falling degree, so that the rows read most are adjacent
+ *      rcm        reverse Cuthill-McKee (1969): breadth first, which gives a banded matrix
+ *      community  by label propagation (Raghavan et al. 2007), larger communities first
  *
- *  Deterministic. ERR_NOMEM. O(n + entries) time, gr_order_bytes() while it works. */
+ *  Deterministic. O(n + entries) time, gr_order_bytes() of memory. \return OK; ERR_NOMEM */
 int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
                          graft_error *error);
 
@@ -24,8 +24,8 @@ int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *erro
 
 int64_t gr_order_bytes(int64_t n);
 
-/** P A P^T: place i gets the row of order[i], with its entries in the order they had, and columns by place.
- *  ERR_ARG if `order` is no permutation. */
+/** P A P^T: row i is row order[i] of A, with its entries in the same order and columns renumbered. \return OK; ERR_ARG
+ *  (`order` is no permutation); ERR_NOMEM */
 int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
                        struct gr_csr *permuted, graft_error *error);
 

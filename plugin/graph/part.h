@@ -1,15 +1,15 @@
-/* What one rank has of a graph over ranks: the rows of the vertices it owns, and its halo.
+/* The part of a distributed graph that one rank has: the rows of its own vertices, and its halo.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_GRAPH_PART_H
 #define GR_GRAPH_PART_H
 
 #include "graph/csr.h"
 
-/** Vertices of other ranks that the rows of this one gather from, each once: by owner, and then by place. */
+/** Vertices of other ranks that the local rows gather from, each once, sorted by owner, then by place. */
 struct gr_halo {
     int64_t  count;
-    int64_t *start; /* [n_ranks + 1] those of rank q are start[q] to start[q + 1] - 1 */
-    int32_t *place; /* [count] which of its owner's vertices each is */
+    int64_t *start; /* [n_ranks + 1] the halo vertices of rank q are start[q] .. start[q + 1] - 1 */
+    int32_t *place; /* [count] the number of each vertex among those of its owner */
 };
 
 /** What one rank has of a graph: all that a plan is made from. Rows and columns of `local` are the owned vertices, or

@@ -1,18 +1,14 @@
-/* The checks that every product passes before a kernel sees it.
+/* Checks of the arguments of a product, before any kernel reads them.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
 #include "kernel/kernel.h"
 
-/* Whether n_rows rows of `stride` units of `bytes` can be addressed at all. */
+/* Whether the byte offset of the last of n_rows rows fits into 64 bits. `stride` is in elements of `bytes` bytes. */
 static int addressable(int64_t n_rows, int64_t stride, int64_t bytes)
 {
     int64_t units, total;
 
     return !__builtin_mul_overflow(n_rows, stride, &units) && !__builtin_mul_overflow(units, bytes, &total);
-}
-
-static int64_t element_bytes(graft_dtype dtype)
-{
-    return dtype == GRAFT_F64 ? 8 : dtype == GRAFT_BF16 ? 2 : 4;
 }
 
 int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error)
@@ -24,8 +20,8 @@ int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *
     if (dense->n_rows < 0 || dense->n_cols < 0 || dense->stride < dense->n_cols ||
         !addressable(dense->n_rows, dense->stride, 8)) {
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "%s is %lld x %lld with stride %lld; sizes cannot be negative, the stride not less than a row, "
-                       "and all of it not more than memory can be",
+                       "%s is %lld x %lld with stride %lld, expected sizes of at least 0, a stride of at least the "
+                       "columns, and a total size that fits into 64 bits",
                        name, (long long)dense->n_rows, (long long)dense->n_cols, (long long)dense->stride);
     }
     if (dense->data == NULL && dense->n_rows > 0 && dense->n_cols > 0) {
@@ -43,14 +39,14 @@ static int32_t check_shapes(const graft_mxm_args *args, graft_error *error)
                        (long long)args->c->n_rows, (long long)args->c->n_cols, (long long)a->n_rows,
                        (long long)a->n_cols, (long long)args->b->n_rows, (long long)args->b->n_cols);
     }
-    if (args->c->dtype == GRAFT_BF16) return gr_fail(error, GRAFT_ERR_ARG, "C is in bfloat16, which only B may be");
+    if (args->c->dtype == GRAFT_BF16)
+        return gr_fail(error, GRAFT_ERR_ARG, "C has dtype GRAFT_BF16 (6), which only B may have");
     if ((args->b->dtype != args->c->dtype && !(args->b->dtype == GRAFT_BF16 && args->c->dtype == GRAFT_F32)) ||
         (a->values != NULL && a->value_type != args->c->dtype)) {
-        return gr_fail(
-            error, GRAFT_ERR_ARG,
-            "types differ: C has dtype %d, B %d, the values of A %d; all must be one, or B bfloat16 (6) and C "
-            "float (1)",
-            args->c->dtype, args->b->dtype, a->values != NULL ? a->value_type : args->c->dtype);
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "types differ: C has dtype %d, B %d, the values of A %d, expected one dtype for all, or "
+                       "GRAFT_BF16 (6) for B and GRAFT_F32 (1) for the others",
+                       args->c->dtype, args->b->dtype, a->values != NULL ? a->value_type : args->c->dtype);
     }
     return GRAFT_OK;
 }
@@ -63,60 +59,62 @@ static int32_t check_mask(const graft_mask *mask, int64_t n_rows, int64_t n_cols
         return gr_fail(error, GRAFT_ERR_ARG, "mask: kind is %d, expected 1 (rows), 2 (bits) or 3 (bytes)", mask->kind);
     }
     if (mask->flags & ~(GRAFT_MASK_STRUCTURE | GRAFT_MASK_COMPLEMENT)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "mask: flags are 0x%x, of which some are unknown", mask->flags);
+        return gr_fail(error, GRAFT_ERR_ARG, "mask: flags are 0x%x, which has unknown bits", mask->flags);
     }
     if (mask->kind != GRAFT_MASK_ROWS && (mask->stride < least || !addressable(n_rows, mask->stride, 1))) {
         return gr_fail(
             error, GRAFT_ERR_ARG,
-            "mask: stride is %lld bytes, but a row of %lld columns takes %lld, and all rows not more than memory "
-            "can be",
+            "mask: stride is %lld bytes, but a row of %lld columns takes %lld, and the total size must fit into "
+            "64 bits",
             (long long)mask->stride, (long long)n_cols, (long long)least);
     }
     if (mask->kind != GRAFT_MASK_BYTES && mask->present == NULL && n_rows > 0 && n_cols > 0) {
-        return gr_fail(error, GRAFT_ERR_ARG, "mask: present is null, which only masks of bytes may have");
+        return gr_fail(error, GRAFT_ERR_ARG, "mask: present is null, which is legal only for a mask of bytes");
     }
     if (mask->kind != GRAFT_MASK_BYTES && mask->values != NULL) {
-        return gr_fail(error, GRAFT_ERR_ARG, "mask: values are given, which only masks of bytes may have");
+        return gr_fail(error, GRAFT_ERR_ARG, "mask: values is not null, which is legal only for a mask of bytes");
     }
     return GRAFT_OK;
 }
 
-/* First byte and the byte after the last of an n_rows x n_cols array. */
-struct span {
+/* The bytes begin .. end-1 that an n_rows x n_cols array covers. */
+struct byte_span {
     uintptr_t begin, end;
 };
 
-static struct span span_of(const void *data, int64_t n_rows, int64_t n_cols, int64_t stride, uint64_t bytes)
+static struct byte_span span_of(const void *data, int64_t n_rows, int64_t n_cols, int64_t stride, uint64_t bytes)
 {
     const uintptr_t begin = (uintptr_t)data;
 
-    if (n_rows == 0 || n_cols == 0) return (struct span){ 0, 0 };
-    return (struct span){ begin, begin + (uintptr_t)((n_rows - 1) * stride + n_cols) * bytes };
+    if (n_rows == 0 || n_cols == 0) return (struct byte_span){ 0, 0 };
+    return (struct byte_span){ begin, begin + (uintptr_t)((n_rows - 1) * stride + n_cols) * bytes };
 }
 
-static struct span span_of_dense(const graft_dense *dense)
+static struct byte_span span_of_dense(const graft_dense *dense)
 {
-    return span_of(dense->data, dense->n_rows, dense->n_cols, dense->stride, (uint64_t)element_bytes(dense->dtype));
+    return span_of(dense->data, dense->n_rows, dense->n_cols, dense->stride, (uint64_t)gr_dtype_bytes(dense->dtype));
 }
 
-static int overlap(struct span x, struct span y)
+static int overlap(struct byte_span x, struct byte_span y)
 {
     return x.begin < y.end && y.begin < x.end;
 }
 
-static int32_t check_winner(const graft_mxm_args *args, struct span b, struct span c, graft_error *error)
+static int32_t check_winner(const graft_mxm_args *args, struct byte_span b, struct byte_span c, graft_error *error)
 {
-    const uint64_t bytes = args->a->csr.index_type == GRAFT_I32 ? 4 : 8;
-    struct span    winner;
+    const uint64_t   bytes = (uint64_t)gr_dtype_bytes(args->a->csr.index_type);
+    struct byte_span winner;
 
     if (args->winner == NULL) return GRAFT_OK;
     if (args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND) {
-        return gr_fail(error, GRAFT_ERR_ARG, "a sum has no winner; winner is for max and min");
+        return gr_fail(error, GRAFT_ERR_ARG, "winner is not null, but a sum has no winner; only max and min have");
     }
     if (args->winner_stride < args->c->n_cols || !addressable(args->c->n_rows, args->winner_stride, 8)) {
-        return gr_fail(error, GRAFT_ERR_ARG,
-                       "winner_stride is %lld, less than the %lld columns of C, or more than memory can be",
-                       (long long)args->winner_stride, (long long)args->c->n_cols);
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "winner_stride is %lld, expected at least the %lld columns of C, and a total size that fits into "
+            "64 bits",
+            (long long)args->winner_stride, (long long)args->c->n_cols);
     }
     winner = span_of(args->winner, args->c->n_rows, args->c->n_cols, args->winner_stride, bytes);
     if (overlap(winner, b) || overlap(winner, c))
@@ -137,11 +135,10 @@ static int32_t check_epilogue(const graft_mxm_args *args, graft_error *error)
     int32_t               rc = GRAFT_OK;
 
     if (e->flags & ~GRAFT_EPILOGUE_RELU) {
-        return gr_fail(error, GRAFT_ERR_ARG, "epilogue: flags are 0x%x, of which some are unknown", e->flags);
+        return gr_fail(error, GRAFT_ERR_ARG, "epilogue: flags are 0x%x, which has unknown bits", e->flags);
     }
     if (!(e->dropout >= 0 && e->dropout < 1)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "epilogue: dropout is %g, expected a share from 0 to less than 1",
-                       e->dropout);
+        return gr_fail(error, GRAFT_ERR_ARG, "epilogue: dropout is %g, expected 0 <= dropout < 1", e->dropout);
     }
     if (e->bits != NULL && (e->bits_stride < least || !addressable(args->c->n_rows, e->bits_stride, 1))) {
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -158,7 +155,7 @@ static int32_t check_epilogue(const graft_mxm_args *args, graft_error *error)
     }
     if (gr_dense_overlap(residual, args->c) &&
         (residual->data != args->c->data || residual->stride != args->c->stride)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "residual overlaps C in memory and is not C itself");
+        return gr_fail(error, GRAFT_ERR_ARG, "residual overlaps C in memory, but is not C itself");
     }
 done:
     return rc;
@@ -166,22 +163,23 @@ done:
 
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
 {
-    struct span b, c;
-    int32_t     rc = GRAFT_OK;
+    struct byte_span b, c;
+    int32_t          rc = GRAFT_OK;
 
     if (args->semiring < GRAFT_PLUS_TIMES || args->semiring > GRAFT_MIN_SECOND) {
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)",
                        args->semiring);
     }
     if (args->flags & ~(GRAFT_MXM_ACCUMULATE | GRAFT_MXM_REPLACE)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", args->flags);
+        return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, which has unknown bits", args->flags);
     }
     if (args->times != NULL && args->threads < 1) {
-        return gr_fail(error, GRAFT_ERR_ARG, "times are asked for, and threads is %d; it should say for how many",
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "times is not null, but threads is %d, expected the number of threads that times has room for",
                        args->threads);
     }
     if (args->rows_arg != NULL && args->rows_done == NULL)
-        return gr_fail(error, GRAFT_ERR_ARG, "rows_arg is given, but rows_done, which it would be for, is null");
+        return gr_fail(error, GRAFT_ERR_ARG, "rows_arg is not null, but rows_done, which would receive it, is null");
     GR_TRY(gr_dense_check(args->b, "B", error));
     GR_TRY(gr_dense_check(args->c, "C", error));
     GR_TRY(check_shapes(args, error));

@@ -1,4 +1,4 @@
-/* float to bfloat16 and back.
+/* Conversion between float and bfloat16.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/bfloat.h"
 #include "base/parallel.h"
@@ -9,11 +9,13 @@ int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int thr
     const int to_half = from->dtype == GRAFT_F32 && to->dtype == GRAFT_BF16;
 
     if (!to_half && !(from->dtype == GRAFT_BF16 && to->dtype == GRAFT_F32)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "there is no conversion from dtype %d to dtype %d", from->dtype,
-                       to->dtype);
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "from has dtype %d and to has dtype %d, expected GRAFT_F32 (1) and GRAFT_BF16 (6) or the reverse",
+            from->dtype, to->dtype);
     }
     if (from->n_rows != to->n_rows || from->n_cols != to->n_cols) {
-        return gr_fail(error, GRAFT_ERR_ARG, "from is %lld x %lld, to is %lld x %lld", (long long)from->n_rows,
+        return gr_fail(error, GRAFT_ERR_ARG, "from is %lld x %lld, but to is %lld x %lld", (long long)from->n_rows,
                        (long long)from->n_cols, (long long)to->n_rows, (long long)to->n_cols);
     }
     if (gr_dense_overlap(from, to)) return gr_fail(error, GRAFT_ERR_ARG, "from overlaps to in memory");

@@ -1,4 +1,4 @@
-/* Sparse products: matrices that kernels have prepared for, the checks of a product, and the choice of a kernel.
+/* Sparse products: the matrix object, the checks of a product, and the choice of a kernel.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_KERNEL_KERNEL_H
 #define GR_KERNEL_KERNEL_H
@@ -6,12 +6,12 @@
 #include "base/context.h"
 #include "graft_module.h"
 
-/** The plain loops, built in. */
+/** The plain loops; built in. */
 extern const graft_module_table gr_kernel_reference;
 
-/** What one kernel made for one matrix. */
+/** What one kernel prepared for one matrix. */
 struct gr_prepared {
-    int32_t             module; /* index in the context */
+    int32_t             module; /* index of the kernel in the context */
     void               *data;
     int64_t             bytes;
     struct gr_prepared *next;
@@ -24,16 +24,16 @@ struct graft_matrix {
     int64_t             owned_bytes;
     struct gr_prepared *prepared;
 
-    /* What edge operators prepared, freed with the matrix. */
+    /* The map of the edge operators (edge/edge.h), freed with the matrix. */
     void *edge_map;
     void (*edge_map_free)(graft_context *context, void *edge_map);
     int64_t edge_map_bytes;
 };
 
-/** Wrap a csr that has been checked. */
+/** Wrap a checked CSR, whose arrays stay the caller's. \return OK; ERR_NOMEM */
 int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error);
 
-/** Let the matrix own the arrays of its csr, which came from gr_new(). */
+/** Pass the arrays of the CSR, which came from gr_new(), to the matrix, which frees them. */
 void gr_matrix_adopt(graft_matrix *matrix);
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix);
@@ -41,37 +41,38 @@ int64_t gr_matrix_bytes(const graft_matrix *matrix);
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix);
 void    gr_matrix_destroy(graft_matrix *matrix);
 
-/** Let go of what kernels prepared. Who changes values in place calls it, for kernels may hold copies of them (the
- *  contract lets them); the next product prepares anew, with `simd` by two passes over the row pointers. The map of
- *  edge operators stays: it knows places and no values. */
+/** Free what kernels prepared. The caller calls this after it changed values in place, because kernels may hold copies
+ *  of them; the next product prepares again, which takes kernel `simd` two passes over the row pointers. The map of the
+ *  edge operators remains: it holds positions and no values. */
 void gr_matrix_unprepare(graft_matrix *matrix);
 
-/** What the kernel `module` prepared for the matrix, made now if it is not there. */
+/** What the kernel with index `module` prepared for the matrix; prepared now if this is the first call. \return OK;
+ *  ERR_NOMEM; what the kernel returns */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 
-/** Whether a dense matrix can be what it says; `name` is what the message calls it. */
+/** Check type, sizes and pointer; `name` is how the message calls the matrix. \return OK; ERR_ARG */
 int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error);
 
 int gr_dense_overlap(const graft_dense *x, const graft_dense *y);
 
-/** Copy between float and bfloat16. */
+/** Copy between float and bfloat16. \return OK; ERR_ARG (other types, shapes that differ, overlap). [starts-openmp] */
 int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int threads, graft_error *error);
 
-/** Whether the arguments fit together; see graft_mxm.run() for what is refused. */
+/** Check that the arguments agree with each other. \return OK; ERR_ARG, for the cases that graft_mxm.run() lists */
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 
-/** A product whose arguments are complete and checked. */
+/** Run a product whose arguments are complete and checked. [starts-openmp] */
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
-/** Option mxm.verify. begin() keeps what the comparison needs of the rows it samples, and gives NULL if the option is
- *  0; compare() does them again, after the product; end() frees it, and takes NULL. */
+/** Option mxm.verify. begin() samples rows and saves what the comparison needs; *verify is NULL if the option is 0.
+ *  compare() repeats these rows after the product and returns ERR_MODULE if one differs. end() accepts NULL. */
 struct gr_verify;
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error);
 int32_t gr_verify_compare(const struct gr_verify *verify, graft_error *error);
 void    gr_verify_end(struct gr_verify *verify);
 
-/** Which kernel would run `args`, or, for NULL, which ran last. */
+/** Write the name of the kernel that would run `args`, or, for NULL, of the one that ran last. */
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error);
 

@@ -1,4 +1,4 @@
-/* What a mask allows, element by element.
+/* Whether a mask allows an element of C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_KERNEL_MASK_H
 #define GR_KERNEL_MASK_H

@@ -1,4 +1,4 @@
-/* Matrices and what kernels prepared for them.
+/* The matrix object: the host's CSR, and what each kernel prepared for it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "kernel/kernel.h"

@@ -1,5 +1,5 @@
-/* Kernel "reference": the definition of graft.mxm/1 run() as plain loops. It does every case, and is what faster
- * kernels are compared with.
+/* Kernel "reference": the definition of graft.mxm/1 reference_run() as plain loops. It reference_supports every case, and is the oracle
+ * that faster kernels are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 
@@ -30,7 +30,7 @@ static void put_bit(const graft_epilogue *epilogue, int64_t row, int64_t j, int 
 
     if (epilogue->bits == NULL) return;
     byte = epilogue->bits + row * epilogue->bits_stride + j / 8;
-    if ((j & 7) == 0) *byte = 0; /* Columns come in order, so this also clears what is left over in the last byte. */
+    if ((j & 7) == 0) *byte = 0; /* Columns come in order, so this also clears the unused bits of the last byte. */
     *byte |= (uint8_t)(bit << (j & 7));
 }
 
@@ -44,7 +44,7 @@ static int is_max(graft_semiring semiring)
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
 }
 
-/* An element of B, which may be in bfloat16 where C is float. */
+/* One element of B, which may be bfloat16 where C is float. */
 static float f32_element(const graft_dense *b, int64_t at)
 {
     return b->dtype == GRAFT_F32 ? ((const float *)b->data)[at] : gr_bfloat_widen(((const uint16_t *)b->data)[at]);
@@ -55,7 +55,7 @@ static double f64_element(const graft_dense *b, int64_t at)
     return ((const double *)b->data)[at];
 }
 
-/* Whether v takes the place of the best so far: it is better, or a NaN where there was none. */
+/* Whether v replaces the best value so far: it is better, or it is a NaN and the best is a number. */
 static int f32_wins(float v, float best, float sign)
 {
     return best == best && !(sign * v <= sign * best);
@@ -78,46 +78,46 @@ static int f64_wins(double v, double best, double sign)
 #undef REAL
 #undef NAME
 
-static int32_t init(const graft_host *host, void **state, graft_error *error)
+static int32_t reference_init(const graft_host *host, void **state, graft_error *error)
 {
     (void)host, (void)error;
     *state = NULL;
     return GRAFT_OK;
 }
 
-static void fini(void *state)
+static void reference_fini(void *state)
 {
     (void)state;
 }
 
-static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
+static int32_t reference_supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why,
+                                  uint64_t capacity)
 {
     (void)state, (void)a, (void)args, (void)why, (void)capacity;
     return GRAFT_OK;
 }
 
-static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
+static int32_t reference_prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
 {
     (void)state, (void)a, (void)bytes, (void)error;
     *prepared = NULL;
     return GRAFT_OK;
 }
 
-static void release(void *state, void *prepared)
+static void reference_release(void *state, void *prepared)
 {
     (void)state, (void)prepared;
 }
 
-/* A product, as the threads share it. */
-struct job {
+struct reference_product {
     const graft_csr      *a;
     const graft_mxm_args *args;
 };
 
-static void do_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void reference_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct job     *job = arg;
-    const graft_mxm_args *args = job->args;
+    const struct reference_product *job = arg;
+    const graft_mxm_args           *args = job->args;
 
     (void)chunk;
     for (int64_t row = begin; row < end; row++) {
@@ -127,30 +127,31 @@ static void do_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     if (args->rows_done != NULL) args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
 }
 
-static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
+static int32_t reference_run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args,
+                             graft_error *error)
 {
     const struct gr_team team = {
         .threads = args->threads, .times = args->times, .poll = args->poll, .poll_arg = args->poll_arg
     };
-    struct job job = { a, args };
+    struct reference_product job = { a, args };
 
     (void)state, (void)prepared, (void)error;
-    gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, ROWS_AT_ONCE, do_rows,
-                       &job);
+    gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, ROWS_AT_ONCE,
+                       reference_rows, &job);
     return GRAFT_OK;
 }
 
-static const graft_kernel kernel = {
-    .size = sizeof kernel,
+static const graft_kernel reference_kernel = {
+    .size = sizeof reference_kernel,
     .args_size = sizeof(graft_mxm_args),
     .preference = 0,
     .description = "plain loops, every case",
-    .init = init,
-    .fini = fini,
-    .supports = supports,
-    .prepare = prepare,
-    .release = release,
-    .run = run,
+    .init = reference_init,
+    .fini = reference_fini,
+    .supports = reference_supports,
+    .prepare = reference_prepare,
+    .release = reference_release,
+    .run = reference_run,
 };
 
 const graft_module_table gr_kernel_reference = {
@@ -158,5 +159,5 @@ const graft_module_table gr_kernel_reference = {
     .abi = GRAFT_ABI_VERSION,
     .kind = "kernel",
     .name = "reference",
-    .kernel = &kernel,
+    .kernel = &reference_kernel,
 };

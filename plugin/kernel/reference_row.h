@@ -1,7 +1,7 @@
-/* One row of a masked product, by definition. Included once for each REAL, which names the type and the functions.
+/* One row of a masked product, by definition. Included once for each REAL, which gives the type and the names.
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* Columns are done in strips, so that sums fit on the stack and run() allocates nothing. */
+/* Columns are done in strips, so that the sums fit on the stack and run() allocates nothing. */
 struct NAME(strip) {
     REAL    z[STRIP];
     int64_t winner[STRIP];
@@ -21,7 +21,8 @@ static void NAME(sum_row)(const graft_csr *a, const graft_mxm_args *args, int64_
     }
 }
 
-/* Maximum, or minimum as the maximum of what is negated. The first of equal ones wins, and a NaN over any number. */
+/* The maximum; the minimum is the maximum of the negated values. Of equal values the first wins, and a NaN wins over
+ * any number. */
 static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j0, int64_t n,
                               struct NAME(strip) * strip)
 {
@@ -43,7 +44,7 @@ static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, in
     }
 }
 
-/* z after bias, residual, ReLU and dropout; *through says whether the last two let it pass. */
+/* z after bias, residual, ReLU and dropout. *through is 1 unless ReLU or dropout made the element 0. */
 static REAL NAME(epilogue)(const graft_mxm_args *args, int64_t row, int64_t j, REAL z, int *through)
 {
     const graft_epilogue *e = args->epilogue;
@@ -57,7 +58,7 @@ static REAL NAME(epilogue)(const graft_mxm_args *args, int64_t row, int64_t j, R
     return *through ? z * (REAL)gr_dropout_scale(threshold) : 0;
 }
 
-/* Put z into element (row, j) of C, or what stands for "no entry"; see graft_mxm.run(). */
+/* Write z to element (row, j) of C, or what graft_mxm.run() specifies for a row without entries. */
 static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j, REAL z, int64_t winner)
 {
     REAL      *c = (REAL *)args->c->data + row * args->c->stride + j;

@@ -1,4 +1,5 @@
-/* Which kernel does a product: the chosen one, then the others by preference, each asked whether it can.
+/* The choice of a kernel: that of option mxm.kernel first, then the others by preference. Each is asked whether it
+ * supports the product.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "kernel/kernel.h"
@@ -8,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows that a thread tells of at a time where the kernel did not. */
+/* Rows in one call of rows_done where the kernel made no calls. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* Why kernels were passed over, collected for explain and for the message when none is left. */
+/* Why kernels were passed over: for explain(), and for the error if no kernel is left. */
 struct reasons {
     char text[320];
 };
@@ -26,8 +27,8 @@ __attribute__((format(printf, 2, 3))) static void add_reason(struct reasons *rea
     va_end(list);
 }
 
-/* Whether anything is set in the arguments that a module which knows `size` bytes of them would not see. */
-static int asks_beyond(const graft_mxm_args *args, uint32_t size)
+/* Whether a field is set that lies beyond the `size` bytes of the arguments which a module knows. */
+static int uses_unknown_fields(const graft_mxm_args *args, uint32_t size)
 {
     for (uint32_t i = size; i < sizeof *args; i++) {
         if (((const unsigned char *)args)[i] != 0) return 1;
@@ -35,8 +36,8 @@ static int asks_beyond(const graft_mxm_args *args, uint32_t size)
     return 0;
 }
 
-/* Times, polls and calls for rows are wishes: a kernel that was built before them does without. */
-static void drop_wishes(graft_mxm_args *args, uint32_t size)
+/* times, poll and rows_done are optional: a kernel built before these fields runs without them. */
+static void drop_optional_fields(graft_mxm_args *args, uint32_t size)
 {
     if (size < offsetof(graft_mxm_args, times) + sizeof args->times) args->times = NULL;
     if (size < offsetof(graft_mxm_args, poll_arg) + sizeof args->poll_arg) {
@@ -49,9 +50,10 @@ static void drop_wishes(graft_mxm_args *args, uint32_t size)
     }
 }
 
-/* Make kernel `index` ready for the product. ERR_UNSUPPORTED, with the reason added, if it is not for it. */
-static int32_t make_ready(graft_context *context, int32_t index, graft_mxm_args *args, void **prepared,
-                          struct reasons *reasons, graft_error *error)
+/* Load kernel `index` and prepare the matrix for it. \return OK; ERR_UNSUPPORTED with the reason added; another
+ * error */
+static int32_t prepare_kernel(graft_context *context, int32_t index, graft_mxm_args *args, void **prepared,
+                              struct reasons *reasons, graft_error *error)
 {
     struct gr_module *module = &context->modules.at[index];
     char              why[200] = "";
@@ -62,10 +64,9 @@ static int32_t make_ready(graft_context *context, int32_t index, graft_mxm_args 
         add_reason(reasons, "%s is not usable: %s\n", module->name, module->detail);
         return GRAFT_ERR_UNSUPPORTED;
     }
-    drop_wishes(args, module->table->kernel->args_size);
-    if (asks_beyond(args, module->table->kernel->args_size)) {
-        add_reason(reasons, "%s cannot: it was built before something that is asked for was thought of\n",
-                   module->name);
+    drop_optional_fields(args, module->table->kernel->args_size);
+    if (uses_unknown_fields(args, module->table->kernel->args_size)) {
+        add_reason(reasons, "%s cannot: it was built before a field that this product uses\n", module->name);
         return GRAFT_ERR_UNSUPPORTED;
     }
     rc = module->table->kernel->supports(module->state, &args->a->csr, args, why, sizeof why);
@@ -78,37 +79,37 @@ static int32_t make_ready(graft_context *context, int32_t index, graft_mxm_args 
     return rc;
 }
 
-static void remember(graft_context *context, const struct gr_module *module, const char *chosen,
-                     const struct reasons *reasons)
+static void record_last_run(graft_context *context, const struct gr_module *module, const char *chosen,
+                            const struct reasons *reasons)
 {
     const int fell = strcmp(chosen, "auto") != 0 && strcmp(chosen, module->name) != 0;
 
     snprintf(context->last_run, sizeof context->last_run, "%s ran: %s%s%s\n%s", module->name, module->detail,
-             fell ? "; it stood in for " : "", fell ? chosen : "", reasons->text);
+             fell ? "; it replaced " : "", fell ? chosen : "", reasons->text);
 }
 
-/* Rows that a kernel says are done. It may have been compiled with a header that has this and know nothing of it, and
- * what depends on it is sent to others: so the rows are counted. */
-struct telling {
+/* Counts the rows that a kernel reports by rows_done. A kernel may be compiled with a header that has the field and
+ * still ignore it, and the rows reported are sent to other ranks: so the count is checked. */
+struct row_count {
     const graft_mxm_args *args;
     _Atomic int64_t       rows;
     _Atomic int           wrong;
 };
 
-static void tell(void *arg, int32_t thread, int64_t begin, int64_t end)
+static void count_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
-    struct telling       *telling = arg;
-    const graft_mxm_args *args = telling->args;
+    struct row_count     *count = arg;
+    const graft_mxm_args *args = count->args;
 
     if (thread < 0 || thread >= args->threads || begin < 0 || end < begin || end > args->c->n_rows) {
-        atomic_store_explicit(&telling->wrong, 1, memory_order_relaxed);
+        atomic_store_explicit(&count->wrong, 1, memory_order_relaxed);
         return;
     }
-    atomic_fetch_add_explicit(&telling->rows, end - begin, memory_order_relaxed);
+    atomic_fetch_add_explicit(&count->rows, end - begin, memory_order_relaxed);
     args->rows_done(args->rows_arg, thread, begin, end);
 }
 
-static void tell_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void report_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const graft_mxm_args *args = arg;
 
@@ -116,39 +117,40 @@ static void tell_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
 }
 
-/* What is left of telling when the kernel is done: all, nothing, or to say that it told of some rows alone. */
-static int32_t tell_rest(const char *name, struct telling *telling, graft_error *error)
+/* Check the count when the kernel is done. A kernel that reported no rows at all does not know rows_done, and all rows
+ * are reported here; some rows but not all are an error. */
+static int32_t check_row_count(const char *name, struct row_count *count, graft_error *error)
 {
-    graft_mxm_args args = *telling->args;
-    const int64_t  n = args.c->n_rows, told = telling->rows;
+    graft_mxm_args args = *count->args;
+    const int64_t  n = args.c->n_rows, reported = count->rows;
 
-    if (telling->wrong || (told != 0 && told != n))
-        return gr_fail(error, GRAFT_ERR_MODULE, "kernel %s calls rows_done %s%lld rows of %lld", name,
-                       telling->wrong ? "by threads or for rows that there are not, and for " : "for ", (long long)told,
-                       (long long)n);
-    if (told == 0)
+    if (count->wrong || (reported != 0 && reported != n))
+        return gr_fail(
+            error, GRAFT_ERR_MODULE, "kernel %s reports %lld of %lld rows by rows_done%s, expected all or none", name,
+            (long long)reported, (long long)n, count->wrong ? ", and threads or rows that do not exist" : "");
+    if (reported == 0)
         gr_parallel_chunks((struct gr_team){ .threads = args.threads, .poll = args.poll, .poll_arg = args.poll_arg },
-                           n * args.c->n_cols, n, ROWS_AT_ONCE, tell_chunk, &args);
+                           n * args.c->n_cols, n, ROWS_AT_ONCE, report_chunk, &args);
     return GRAFT_OK;
 }
 
-static int32_t run(const struct gr_module *module, void *prepared, const graft_mxm_args *whole, graft_mxm_args *asked,
-                   graft_error *error)
+static int32_t run_kernel(const struct gr_module *module, void *prepared, const graft_mxm_args *whole,
+                          graft_mxm_args *asked, graft_error *error)
 {
-    struct telling telling = { .args = whole };
-    int32_t        rc;
+    struct row_count count = { .args = whole };
+    int32_t          rc;
 
     if (asked->rows_done != NULL) {
-        asked->rows_done = tell;
-        asked->rows_arg = &telling;
+        asked->rows_done = count_rows;
+        asked->rows_arg = &count;
     }
     rc = module->table->kernel->run(module->state, prepared, &whole->a->csr, asked, error);
-    return rc == GRAFT_OK && whole->rows_done != NULL ? tell_rest(module->name, &telling, error) : rc;
+    return rc == GRAFT_OK && whole->rows_done != NULL ? check_row_count(module->name, &count, error) : rc;
 }
 
-/* Try the kernels in order until one has done it (or, with `dry`, would). */
-static int32_t choose(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
-                      int32_t *taken, graft_error *error)
+/* Try the kernels in order until one has run_kernel the product, or, with `dry`, would run_kernel it. */
+static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
+                           int32_t *taken, graft_error *error)
 {
     const char *chosen = context->options.kernel.mxm;
     int32_t     order[GR_MODULE_MAX], count = 0;
@@ -161,11 +163,11 @@ static int32_t choose(graft_context *context, const graft_mxm_args *args, int dr
         graft_mxm_args          asked = *args;
         void                   *prepared = NULL;
 
-        rc = make_ready(context, order[i], &asked, &prepared, reasons, error);
+        rc = prepare_kernel(context, order[i], &asked, &prepared, reasons, error);
         if (rc == GRAFT_OK && !dry) {
-            rc = run(module, prepared, args, &asked, error);
+            rc = run_kernel(module, prepared, args, &asked, error);
             if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
-            if (rc == GRAFT_OK) remember(context, module, chosen, reasons);
+            if (rc == GRAFT_OK) record_last_run(context, module, chosen, reasons);
         }
         if (rc != GRAFT_ERR_UNSUPPORTED) {
             *taken = order[i];
@@ -191,7 +193,7 @@ int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_err
 
     complete.threads = threads_for(context, args);
     GR_TRY(gr_verify_begin(context, &complete, &verify, error));
-    GR_TRY(choose(context, &complete, 0, &reasons, &taken, error));
+    GR_TRY(try_kernels(context, &complete, 0, &reasons, &taken, error));
     if (verify != NULL) rc = gr_verify_compare(verify, error);
 done:
     gr_verify_end(verify);
@@ -212,7 +214,7 @@ int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char 
     }
     complete = *args;
     complete.threads = threads_for(context, args);
-    rc = choose(context, &complete, 1, &reasons, &taken, error);
+    rc = try_kernels(context, &complete, 1, &reasons, &taken, error);
     if (rc < 0) return rc;
     snprintf(text, capacity, "%s would run: %s, by option mxm.kernel = %s\n%s", context->modules.at[taken].name,
              context->modules.at[taken].detail, chosen, reasons.text);

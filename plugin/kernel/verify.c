@@ -1,8 +1,10 @@
-/* Option mxm.verify: some rows of every product are done again by the plain loops and compared.
+/* Option mxm.verify: the reference kernel repeats sampled rows of every product, and the results are compared.
  *
- * A sampled row is a product of its own with one row of A. What the product reads and overwrites of C is kept before.
+ * A sampled row is a product of its own, whose A has one row. The elements of C that the product reads and overwrites
+ * are saved before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/bfloat.h"
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "kernel/kernel.h"
@@ -11,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One row of the product as a product, for the plain loops. */
+/* One sampled row as a product. */
 struct single {
     graft_csr      a;
     int64_t        row_ptr[2];
@@ -28,19 +30,19 @@ struct gr_verify {
     const graft_mxm_args *args;
     int64_t               n_samples;
     int64_t              *rows;
-    char                 *c; /* [n_samples x width] rows of C, first as before the product, then as they should be */
-    char                 *winner;   /* likewise */
-    char                 *residual; /* rows of it, since it may be C */
+    char                 *c; /* [n_samples x width] rows of C: the values before the product, then the expected ones */
+    char                 *winner;   /* [n_samples x width], as c */
+    char                 *residual; /* [n_samples x width] rows of the residual, which may be C itself; or NULL */
 };
 
-static int64_t element_of(const graft_mxm_args *args)
+static int64_t element_bytes(const graft_mxm_args *args)
 {
-    return args->c->dtype == GRAFT_F32 ? 4 : 8;
+    return gr_dtype_bytes(args->c->dtype);
 }
 
-static int64_t index_of(const graft_mxm_args *args)
+static int64_t index_bytes(const graft_mxm_args *args)
 {
-    return args->a->csr.index_type == GRAFT_I32 ? 4 : 8;
+    return gr_dtype_bytes(args->a->csr.index_type);
 }
 
 static const char *row_of(const graft_dense *dense, int64_t row, int64_t element)
@@ -48,14 +50,14 @@ static const char *row_of(const graft_dense *dense, int64_t row, int64_t element
     return (const char *)dense->data + row * dense->stride * element;
 }
 
-static void keep_row(const struct gr_verify *v, int64_t sample)
+static void save_row(const struct gr_verify *v, int64_t sample)
 {
     const graft_mxm_args *args = v->args;
-    const int64_t         width = args->c->n_cols, e = element_of(args), row = v->rows[sample];
+    const int64_t         width = args->c->n_cols, e = element_bytes(args), row = v->rows[sample];
 
     memcpy(v->c + sample * width * e, row_of(args->c, row, e), (uint64_t)(width * e));
     if (args->winner != NULL) {
-        const int64_t i = index_of(args);
+        const int64_t i = index_bytes(args);
         memcpy(v->winner + sample * width * i, (const char *)args->winner + row * args->winner_stride * i,
                (uint64_t)(width * i));
     }
@@ -79,17 +81,17 @@ int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, stru
     v->args = args;
     v->n_samples = asked < m ? asked : m;
     GR_TRY(GR_NEW(context, v->rows, v->n_samples, error));
-    GR_TRY(GR_NEW(context, v->c, v->n_samples * width * element_of(args), error));
-    if (args->winner != NULL) GR_TRY(GR_NEW(context, v->winner, v->n_samples * width * index_of(args), error));
+    GR_TRY(GR_NEW(context, v->c, v->n_samples * width * element_bytes(args), error));
+    if (args->winner != NULL) GR_TRY(GR_NEW(context, v->winner, v->n_samples * width * index_bytes(args), error));
     if (args->epilogue != NULL && args->epilogue->residual != NULL) {
-        GR_TRY(GR_NEW(context, v->residual, v->n_samples * width * element_of(args), error));
+        GR_TRY(GR_NEW(context, v->residual, v->n_samples * width * element_bytes(args), error));
     }
     for (int64_t s = 0; s < v->n_samples; s++) {
         uint32_t bits[4];
 
         gr_random_block(context->verified++, (uint64_t)s, 0, bits);
         v->rows[s] = asked < m ? (int64_t)(((uint64_t)bits[0] << 31 ^ bits[1]) % (uint64_t)m) : s;
-        keep_row(v, s);
+        save_row(v, s);
     }
     *verify = v;
     v = NULL;
@@ -129,25 +131,25 @@ static void single_epilogue(struct single *one, const struct gr_verify *v, int64
     one->epilogue.bits = NULL;
     if (v->residual != NULL) {
         one->residual = one->c;
-        one->residual.data = v->residual + sample * v->args->c->n_cols * element_of(v->args);
+        one->residual.data = v->residual + sample * v->args->c->n_cols * element_bytes(v->args);
         one->epilogue.residual = &one->residual;
     }
     one->args.epilogue = &one->epilogue;
 }
 
-/* The sampled row as a product that writes where the old row of C is kept. */
-static void make_single(struct single *one, const struct gr_verify *v, int64_t sample)
+/* Set up the product of a sampled row. It writes its result over the saved row of C. */
+static void set_up_single(struct single *one, const struct gr_verify *v, int64_t sample)
 {
     const graft_mxm_args *args = v->args;
     const graft_csr      *a = &args->a->csr;
-    const int64_t         row = v->rows[sample], e = element_of(args), width = args->c->n_cols;
+    const int64_t         row = v->rows[sample], e = element_bytes(args), width = args->c->n_cols;
 
     memset(one, 0, sizeof *one);
     one->a = *a;
     one->a.n_rows = 1;
     one->a.row_ptr = one->row_ptr;
     one->row_ptr[1] = a->row_ptr[row + 1] - a->row_ptr[row];
-    one->a.col_idx = (const char *)a->col_idx + a->row_ptr[row] * index_of(args);
+    one->a.col_idx = (const char *)a->col_idx + a->row_ptr[row] * index_bytes(args);
     if (a->values != NULL) one->a.values = (const char *)a->values + a->row_ptr[row] * e;
     one->c = *args->c;
     one->c.n_rows = 1;
@@ -161,7 +163,7 @@ static void make_single(struct single *one, const struct gr_verify *v, int64_t s
     one->args.rows_done = NULL;
     if (args->mask != NULL) single_mask(one, args->mask, row);
     if (args->row_scale != NULL) one->args.row_scale = (const char *)args->row_scale + row * e;
-    if (args->winner != NULL) one->args.winner = v->winner + sample * width * index_of(args);
+    if (args->winner != NULL) one->args.winner = v->winner + sample * width * index_bytes(args);
     if (args->epilogue != NULL) single_epilogue(one, v, sample, row);
 }
 
@@ -172,7 +174,9 @@ static double value_at(const void *data, graft_dtype dtype, int64_t at)
     return (double)gr_bfloat_widen(((const uint16_t *)data)[at]);
 }
 
-/* Sum over the entries of the row of the magnitudes that are added up in column j. */
+/* Sum over the entries of the row of
+ * a_ik b_kj
+ * . */
 static double magnitude(const struct single *one, int64_t j)
 {
     const graft_dense *b = one->args.b;
@@ -189,7 +193,8 @@ static double magnitude(const struct single *one, int64_t j)
     return sum;
 }
 
-/* How far two right sums of column j may differ: 2 ulp of what is added up for each addition. Extremes are exact. */
+/* The largest difference between two correct sums of column j: 2 ulp of the sum of magnitudes for each addition. Maxima
+ * and minima are exact. */
 static double tolerance(const struct single *one, int64_t j, double expected)
 {
     const graft_epilogue *epilogue = one->args.epilogue;
@@ -208,7 +213,7 @@ static double tolerance(const struct single *one, int64_t j, double expected)
 
 static int64_t winner_at(const graft_mxm_args *args, const void *winner, int64_t at)
 {
-    return index_of(args) == 4 ? ((const int32_t *)winner)[at] : ((const int64_t *)winner)[at];
+    return index_bytes(args) == 4 ? ((const int32_t *)winner)[at] : ((const int64_t *)winner)[at];
 }
 
 static int32_t compare_winners(const struct gr_verify *v, const struct single *one, int64_t row, graft_error *error)
@@ -220,8 +225,9 @@ static int32_t compare_winners(const struct gr_verify *v, const struct single *o
         const int64_t expected = winner_at(args, one->args.winner, j);
 
         if (found == expected) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE, "mxm.verify: winner(%lld,%lld) is %lld, but reference gives %lld",
-                       (long long)row, (long long)j, (long long)found, (long long)expected);
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "mxm.verify: winner(%lld,%lld) is %lld, but reference gives %lld", (long long)row,
+                       (long long)j, (long long)found, (long long)expected);
     }
     return GRAFT_OK;
 }
@@ -229,16 +235,17 @@ static int32_t compare_winners(const struct gr_verify *v, const struct single *o
 static int32_t compare_row(const struct gr_verify *v, const struct single *one, int64_t row, graft_error *error)
 {
     const graft_mxm_args *args = v->args;
-    int                   told = 0;
+    int                   warned = 0;
 
     for (int64_t j = 0; j < args->c->n_cols; j++) {
         const double found = value_at(args->c->data, args->c->dtype, row * args->c->stride + j);
         const double expected = value_at(one->c.data, one->c.dtype, j);
 
         if (isnan(found) && isnan(expected)) {
-            if (!told++)
-                gr_log(v->context, GRAFT_LOG_WARNING, "mxm.verify: C(%lld,%lld) is NaN, from the values that went in",
-                       (long long)row, (long long)j);
+            if (!warned++)
+                gr_log(v->context, GRAFT_LOG_WARNING,
+                       "mxm.verify: C(%lld,%lld) is NaN; the input values give this result", (long long)row,
+                       (long long)j);
             continue;
         }
         if (found == expected) continue;
@@ -256,7 +263,7 @@ int32_t gr_verify_compare(const struct gr_verify *v, graft_error *error)
     int32_t             rc = GRAFT_OK;
 
     for (int64_t s = 0; s < v->n_samples && rc == GRAFT_OK; s++) {
-        make_single(&one, v, s);
+        set_up_single(&one, v, s);
         rc = reference->run(NULL, NULL, &one.a, &one.args, error);
         if (rc == GRAFT_OK) rc = compare_row(v, &one, v->rows[s], error);
     }

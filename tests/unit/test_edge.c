@@ -480,16 +480,16 @@ static void test_bad_edges(struct scene *s)
         s->matrix = NULL;
         refuse(s, op, "a is null", "no matrix");
         s->out[op].view.n_rows++;
-        refuse(s, op, "should be", "a row too many");
+        refuse(s, op, "require", "a row too many");
         s->out[op].view.dtype = GRAFT_F64;
-        refuse(s, op, "should be|dtype 1", "another type");
+        refuse(s, op, "require|dtype 1", "another type");
         s->out[op].view.size = 4;
         refuse(s, op, "size", "out without its size");
         s->out[op].view.stride = INT64_MAX;
         refuse(s, op, "stride", "an endless stride");
         if (op == SDDMM) continue;
         s->edges[0].view.n_rows--;
-        refuse(s, op, "should be", "an entry too few");
+        refuse(s, op, "require", "an entry too few");
         s->out[op].view.data = (char *)s->edges[0].view.data + 4;
         refuse(s, op, "overlaps", "out that begins in an operand");
     }

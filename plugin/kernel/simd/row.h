@@ -1,4 +1,4 @@
-/* The loops over one row of A, for one REAL: gather, combine, finish.
+/* The loops over one row of A for one REAL: gather, combine, finish.
  * SPDX-License-Identifier: Apache-2.0 */
 
 #define VECTOR_BYTES WIDE_BYTES
@@ -27,7 +27,7 @@
 #undef VECTOR_BYTES
 #undef NAME
 
-/* The strip in registers as wide as it allows; a few columns one by one. */
+/* The strip in the widest registers it fills; fewer columns than a narrow register one by one. */
 INLINE void TYPE(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
                         const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
@@ -57,7 +57,7 @@ static void TYPE(gather)(const struct gr_simd_job *job, int64_t e0, int64_t e1, 
     else TYPE(gather_op)(job, e0, e1, strip, MIN_WINNER, z, winner);
 }
 
-/* Whether v takes the place of best; as in the tiles. */
+/* Whether v replaces best, as in tile.h. */
 INLINE int TYPE(wins)(REAL v, REAL best, REAL sign)
 {
     return best == best && !(sign * v <= sign * best);
@@ -79,7 +79,7 @@ static void TYPE(combine)(const struct gr_simd_job *job, int64_t count, void *z,
     }
 }
 
-/* Elements of C that the mask does not allow: 0, or as they are. */
+/* Elements of C that the mask forbids: 0 with GRAFT_MXM_REPLACE, else unchanged. */
 static void TYPE(forbid)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t count, REAL *c)
 {
     if (allowed == NULL || !(job->args->flags & GRAFT_MXM_REPLACE)) return;
@@ -88,7 +88,7 @@ static void TYPE(forbid)(const struct gr_simd_job *job, const uint8_t *allowed, 
 
 INLINE void TYPE(copy)(const struct gr_simd_job *job, const void *from, int64_t bytes, void *to)
 {
-    if (job->stream) TYPE(wide_put)(from, bytes, to);
+    if (job->stream) TYPE(wide_stream_copy)(from, bytes, to);
     else memcpy(to, from, (size_t)bytes);
 }
 
@@ -107,7 +107,7 @@ static void TYPE(store)(const struct gr_simd_job *job, const uint8_t *allowed, i
     }
 }
 
-/* store() and forbid() in one for a mask of bits, without a byte for each of them. Not for extremes that accumulate. */
+/* store() and forbid() in one for a mask of bits, without expanding it to bytes. Not for extremes that accumulate. */
 static void TYPE(store_bits)(const struct gr_simd_job *job, int64_t row, struct gr_simd_strip strip, const REAL *z,
                              REAL *c)
 {
@@ -127,7 +127,7 @@ static void TYPE(store_bits)(const struct gr_simd_job *job, int64_t row, struct 
     }
 }
 
-/* As store() and forbid(), for extremes that keep their winners. */
+/* store() and forbid() for extremes with winners. */
 static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t row,
                                struct gr_simd_strip strip, const REAL *z, const int32_t *winner, REAL *c)
 {
@@ -157,7 +157,7 @@ static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *all
     }
 }
 
-/* ReLU and dropout of the strip, eight columns at a time, with the bits of what gets through. */
+/* ReLU and dropout of the strip, eight columns at a time. The bits record which elements passed. */
 static void TYPE(activate)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t row,
                            struct gr_simd_strip strip, REAL *z)
 {
@@ -219,7 +219,7 @@ static void TYPE(finish)(const struct gr_simd_job *job, int64_t row, struct gr_s
         const REAL scale = ((const REAL *)args->row_scale)[row];
         for (int64_t j = 0; j < strip.count; j++) sums[j] *= scale;
     }
-    /* With an epilogue, and where C does not accumulate, no entry means 0; without a winner. */
+    /* With an epilogue, or where C does not accumulate, a row without entries has value 0 and no winner. */
     if (sums == NULL && (args->epilogue != NULL || !(args->flags & GRAFT_MXM_ACCUMULATE))) {
         memset(zeros, 0, (size_t)strip.count * sizeof *zeros);
         memset(nobody, -1, (size_t)strip.count * sizeof *nobody);

@@ -1,6 +1,6 @@
-/* The vectorised loops, compiled once for each instruction set: ISA names the table, WIDE_BYTES is the size of a
- * register. Every element is summed in the order of the entries whatever the width, so all of them give the same bits,
- * but those of a NaN.
+/* The vectorised loops, compiled once for each instruction set: ISA is part of the table's name, WIDE_BYTES the size of
+ * a register. Every element is summed in the order of the entries for any register width, so all instruction sets give
+ * the same bits (except the payload of a NaN).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/rows.h"
 
@@ -12,13 +12,13 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Rows of B that are asked for ahead of the one in work. A row is a miss, and the misses under way at once set the
- * speed: with 8 ahead a product took 1.4 times as long as with 32, with 64 again longer; and asked for into the level
- * 2 cache, which can wait for more lines than level 1, 0.65 times as long (tests/bench/NOTES.md). */
+/* Rows of B that are prefetched ahead. A row is a cache miss, and the number of misses in flight sets the speed: with 8
+ * ahead a product took 1.4 times as long as with 32, and with 64 longer again. Prefetching to level 2, which tracks
+ * more lines than level 1, took 0.65 of the time (tests/bench/NOTES.md). */
 enum { PREFETCH_ENTRIES = 32, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
 
-/* What is done with the entries of a row; a constant wherever it is asked for. Those OF_NUMBERS do not see to it that
- * a NaN wins, but tell that there was one. */
+/* The operation on the entries of a row; a compile-time constant in every use. The OF_NUMBERS ones ignore NaN but
+ * report that there was one. */
 enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER, MAX_OF_NUMBERS, MIN_OF_NUMBERS };
 #define IS_MAX(op) ((op) == MAX || (op) == MAX_WINNER || (op) == MAX_OF_NUMBERS)
 #define OF_NUMBERS(op) ((op) == MAX_OF_NUMBERS || (op) == MIN_OF_NUMBERS)
@@ -57,13 +57,13 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     return allowed;
 }
 
-/* Where gcc 12 does not find the instruction that is there for it. */
+/* Intrinsics where gcc 12 does not find the instruction. */
 #if WIDE_BYTES >= 32
 #include <immintrin.h>
 #endif
 
-/* The processor's maximum and minimum are the second operand where one of the two is no number or both are equal.
- * `unordered` collects where a NaN was met: one comparison finds it in two registers. */
+/* The processor's max and min return the second operand if either is a NaN or both are equal. `unordered` collects
+ * where a NaN was found: one comparison tests two registers. */
 #if WIDE_BYTES == 32
 INLINE __m256 f32_wide_widen(const uint16_t *upper)
 {
@@ -89,7 +89,7 @@ INLINE __m512 f32_wide_widen(const uint16_t *upper)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)upper)), 16));
 }
 
-/* AVX-512 has registers for masks, which gcc 12 does not use for the comparisons of its own vectors. */
+/* AVX-512 has mask registers, which gcc 12 does not use for comparisons of vector types. */
 typedef __mmask16 f32_wide_truth;
 typedef __mmask8  f64_wide_truth;
 

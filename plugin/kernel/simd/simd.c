@@ -1,8 +1,9 @@
-/* Kernel "simd": one sweep over the entries of a row with the columns in registers; tasks of equal numbers of entries,
- * which the threads take in turn. What a task does does not depend on who does it.
+/* Kernel "simd": one sweep over the entries of a row with the columns of C in registers. The matrix is cut into tasks
+ * of equal numbers of entries, which threads take in turn; the result of a task does not depend on the thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/simd.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/processor.h"
 #include "base/team.h"
@@ -12,28 +13,28 @@
 #include <stdio.h>
 #include <string.h>
 
-struct state {
+struct simd_state {
     const graft_host           *host;
     const struct gr_simd_loops *loops; /* [2]: float, double */
 };
 
-/* What a segment of a hub comes to, until all of the hub is there: z and winner of all columns of C. */
+/* Partial results of the segments of hubs: z and winner, for all columns of C. */
 struct partials {
     char    *z;
     int32_t *winner;
-    int64_t  width; /* columns there is room for */
+    int64_t  width; /* columns that the arrays have */
 };
 
-struct prepared {
+struct simd_prepared {
     const int32_t      *col;
-    int32_t            *own_col; /* of a matrix with 64-bit columns */
+    int32_t            *own_col; /* a copy, if the matrix has 64-bit columns */
     struct gr_task_list list;
     struct partials     partials;
 };
 
-static int32_t init(const struct gr_simd_loops *loops, const graft_host *host, void **state, graft_error *error)
+static int32_t simd_init(const struct gr_simd_loops *loops, const graft_host *host, void **state, graft_error *error)
 {
-    struct state *made = NULL;
+    struct simd_state *made = NULL;
 
     if (GR_HOST_NEW(host, made, 1, error) < 0) return GRAFT_ERR_NOMEM;
     made->host = host;
@@ -42,25 +43,25 @@ static int32_t init(const struct gr_simd_loops *loops, const graft_host *host, v
     return GRAFT_OK;
 }
 
-static void fini(void *state)
+static void simd_fini(void *state)
 {
-    if (state != NULL) gr_host_free(((struct state *)state)->host, state);
+    if (state != NULL) gr_host_free(((struct simd_state *)state)->host, state);
 }
 
-static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
+static int32_t simd_supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
 {
     (void)state, (void)args;
     if (a->n_cols > INT32_MAX) {
-        snprintf(why, capacity, "it keeps columns in 32 bits, and there are %lld", (long long)a->n_cols);
+        snprintf(why, capacity, "it supports at most 2^31 - 1 columns, and A has %lld", (long long)a->n_cols);
         return GRAFT_ERR_UNSUPPORTED;
     }
     return GRAFT_OK;
 }
 
-static void release(void *state, void *prepared)
+static void simd_release(void *state, void *prepared)
 {
-    const graft_host *host = ((struct state *)state)->host;
-    struct prepared  *p = prepared;
+    const graft_host     *host = ((struct simd_state *)state)->host;
+    struct simd_prepared *p = prepared;
 
     if (p == NULL) return;
     gr_host_free(host, p->own_col);
@@ -71,12 +72,12 @@ static void release(void *state, void *prepared)
     gr_host_free(host, p);
 }
 
-static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
+static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
 {
-    const graft_host *host = ((struct state *)state)->host;
-    const int64_t     entries = a->row_ptr[a->n_rows];
-    struct prepared  *p = NULL;
-    int32_t           rc = GRAFT_OK;
+    const graft_host     *host = ((struct simd_state *)state)->host;
+    const int64_t         entries = a->row_ptr[a->n_rows];
+    struct simd_prepared *p = NULL;
+    int32_t               rc = GRAFT_OK;
 
     GR_TRY(GR_HOST_NEW(host, p, 1, error));
     gr_tasks_list(a, &p->list);
@@ -94,12 +95,13 @@ static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t
     *prepared = p;
     p = NULL;
 done:
-    release(state, p);
+    simd_release(state, p);
     return rc;
 }
 
-/* Room for the segments of hubs, kept for the next run. */
-static int32_t reserve(const struct state *state, struct prepared *p, int64_t width, graft_error *error)
+/* Grow the partial results to `width` columns. The next simd_run uses them again. */
+static int32_t reserve_partials(const struct simd_state *state, struct simd_prepared *p, int64_t width,
+                                graft_error *error)
 {
     char    *z = NULL;
     int32_t *winner = NULL;
@@ -107,7 +109,8 @@ static int32_t reserve(const struct state *state, struct prepared *p, int64_t wi
 
     if (p->list.n_segments == 0 || width <= p->partials.width) return GRAFT_OK;
     if (width > INT64_MAX / 8 / p->list.n_segments)
-        return gr_fail(error, GRAFT_ERR_NOMEM, "%lld columns", (long long)width);
+        return gr_fail(error, GRAFT_ERR_NOMEM, "partial results of %lld columns do not fit into 64 bits",
+                       (long long)width);
     GR_TRY(GR_HOST_NEW(state->host, z, p->list.n_segments * width * 8, error));
     GR_TRY(GR_HOST_NEW(state->host, winner, p->list.n_segments * width, error));
     gr_host_free(state->host, p->partials.z);
@@ -121,32 +124,32 @@ done:
     return rc;
 }
 
-/* Bytes of C, about, that are made before rows_done is told of them: a small share of the level 2 cache, and enough for
- * the first rows of B that the next block asks for to be on their way meanwhile. */
-enum { TOLD_BYTES = 65536 };
+/* About how many bytes of C one call of report_rows reports: a small share of the level 2 cache, and enough that
+ * meanwhile the first rows of B for the next block are on their way. */
+enum { REPORT_BYTES = 65536 };
 
-/* One run, as the threads share it. */
-struct run {
+/* One simd_run; shared by the threads. */
+struct simd_run {
     struct gr_simd_job          job;
     const struct gr_simd_loops *loops;
-    const struct prepared      *p;
-    int64_t                     element; /* bytes of z */
+    const struct simd_prepared *p;
+    int64_t                     element; /* bytes of an element of z */
     int64_t                     strip;   /* columns of a strip */
 };
 
-static struct gr_simd_strip strip_at(const struct run *r, int64_t begin, int64_t most)
+static struct gr_simd_strip strip_at(const struct simd_run *r, int64_t begin, int64_t most)
 {
     const int64_t left = r->job.args->c->n_cols - begin;
 
     return (struct gr_simd_strip){ begin, left < most ? left : most };
 }
 
-static struct gr_simd_strip strip_number(const struct run *r, int64_t number)
+static struct gr_simd_strip strip_number(const struct simd_run *r, int64_t number)
 {
     return strip_at(r, number * r->strip, r->strip);
 }
 
-/* Whether no bit of the strip allows its element. Strips begin at multiples of 8. */
+/* Whether the mask forbids all elements of the strip. Strips begin at multiples of 8. */
 static int no_bit_allows(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
     const uint8_t *bits = mask->present + row * mask->stride + (strip.begin >> 3);
@@ -159,7 +162,7 @@ static int no_bit_allows(const graft_mask *mask, int64_t row, struct gr_simd_str
     return strip.count % 8 == 0 || (uint8_t)((bits[whole] ^ flip) << (8 - strip.count % 8)) == 0;
 }
 
-/* Whether the mask forbids the whole strip of a row, so that nothing need be gathered for it. */
+/* Whether the mask forbids the whole strip of a row, so that no entry need be read for it. */
 static int is_forbidden(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
     if (mask == NULL) return 0;
@@ -168,7 +171,7 @@ static int is_forbidden(const graft_mask *mask, int64_t row, struct gr_simd_stri
     return (mask->present[row >> 3] >> (row & 7) & 1) == ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
 }
 
-/* Whether a mask of rows forbids more than half of them. */
+/* Whether a mask of rows forbids more than half of the rows. */
 static int forbids_most_rows(const graft_mask *mask, int64_t rows)
 {
     int64_t set = 0;
@@ -178,7 +181,7 @@ static int forbids_most_rows(const graft_mask *mask, int64_t rows)
     return mask->flags & GRAFT_MASK_COMPLEMENT ? 2 * set > rows : 2 * set < rows;
 }
 
-static void do_rows(const struct run *r, int64_t begin, int64_t end, struct gr_simd_strip strip)
+static void do_rows(const struct simd_run *r, int64_t begin, int64_t end, struct gr_simd_strip strip)
 {
     const graft_csr  *a = r->job.a;
     _Alignas(64) char z[GR_SIMD_STRIP * sizeof(double)];
@@ -196,37 +199,37 @@ static void do_rows(const struct run *r, int64_t begin, int64_t end, struct gr_s
     }
 }
 
-static void rows_done(const struct run *r, int64_t begin, int64_t end)
+static void report_rows(const struct simd_run *r, int64_t begin, int64_t end)
 {
     const graft_mxm_args *args = r->job.args;
 
     args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
 }
 
-/* All columns of some rows, in blocks that rows_done finds in the caches. */
-static void do_blocks(const struct run *r, int64_t begin, int64_t end)
+/* All columns of some rows, in blocks that are still in cache when report_rows is called. */
+static void do_blocks(const struct simd_run *r, int64_t begin, int64_t end)
 {
-    const int64_t width = r->job.args->c->n_cols, rows = 1 + TOLD_BYTES / (1 + width * r->element);
+    const int64_t width = r->job.args->c->n_cols, rows = 1 + REPORT_BYTES / (1 + width * r->element);
 
     for (int64_t row = begin, next; row < end; row = next) {
         next = end - row > rows ? row + rows : end;
         for (int64_t j = 0; j < width; j += GR_SIMD_STRIP) do_rows(r, row, next, strip_at(r, j, GR_SIMD_STRIP));
-        rows_done(r, row, next);
+        report_rows(r, row, next);
     }
 }
 
-static char *partial_z(const struct run *r, int64_t segment, struct gr_simd_strip strip)
+static char *partial_z(const struct simd_run *r, int64_t segment, struct gr_simd_strip strip)
 {
     return r->p->partials.z + (segment * r->p->partials.width + strip.begin) * r->element;
 }
 
-static int32_t *partial_winner(const struct run *r, int64_t segment, struct gr_simd_strip strip)
+static int32_t *partial_winner(const struct simd_run *r, int64_t segment, struct gr_simd_strip strip)
 {
     return r->job.args->winner != NULL ? r->p->partials.winner + segment * r->p->partials.width + strip.begin : NULL;
 }
 
-/* One part of a task: a strip, but where rows_done wants whole rows, as large a share of the rows. */
-static void do_task(const struct run *r, int64_t number, int64_t n_parts)
+/* One part of a task: a strip of its rows; or, where report_rows needs whole rows, an equal share of the rows. */
+static void do_task(const struct simd_run *r, int64_t number, int64_t n_parts)
 {
     const struct gr_task      *task = &r->p->list.tasks[number / n_parts];
     const int64_t              part = number % n_parts, rows = task->row_end - task->row;
@@ -242,14 +245,14 @@ static void do_task(const struct run *r, int64_t number, int64_t n_parts)
     }
 }
 
-/* Tasks are of about equal work, some tenths of a millisecond, so the calling thread polls between them. */
-static void poll(const graft_mxm_args *args)
+/* Tasks take about equal time, some tenths of a millisecond, so the calling thread polls between them. */
+static void poll_host(const graft_mxm_args *args)
 {
     if (args->poll != NULL && omp_get_thread_num() == 0) args->poll(args->poll_arg);
 }
 
-/* The segments of a hub, in order, and then the row as any other. */
-static void finish_strip(const struct run *r, const struct gr_hub *hub, struct gr_simd_strip strip)
+/* Combine the segments of a hub in order, then store the row. */
+static void finish_strip(const struct simd_run *r, const struct gr_hub *hub, struct gr_simd_strip strip)
 {
     char     *z = partial_z(r, hub->first_segment, strip);
     int32_t  *winner = partial_winner(r, hub->first_segment, strip);
@@ -262,8 +265,8 @@ static void finish_strip(const struct run *r, const struct gr_hub *hub, struct g
     r->loops->finish(&r->job, hub->row, strip, forbidden ? NULL : z, winner);
 }
 
-/* All hubs have all of their segments. A strip of one, or all of it where rows_done wants whole rows. */
-static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
+/* Finish one strip of a hub whose segments are all done; or all of its strips where report_rows needs whole rows. */
+static void finish_hub(const struct simd_run *r, int64_t number, int64_t n_strips)
 {
     const struct gr_hub *hub = &r->p->list.hubs[r->job.args->rows_done != NULL ? number : number / n_strips];
 
@@ -272,31 +275,27 @@ static void finish_hub(const struct run *r, int64_t number, int64_t n_strips)
         return;
     }
     for (int64_t i = 0; i < n_strips; i++) finish_strip(r, hub, strip_number(r, i));
-    rows_done(r, hub->row, hub->row + 1);
+    report_rows(r, hub->row, hub->row + 1);
 }
 
-/* Whether rows begin elsewhere than at a cache line. */
+/* Whether some rows begin inside a cache line. */
 static int crosses_lines(const graft_dense *b)
 {
-    const int element = b->dtype == GRAFT_F64 ? 8 : b->dtype == GRAFT_BF16 ? 2 : 4;
-
-    return ((uintptr_t)b->data | (uint64_t)b->stride * (unsigned)element) % GR_CACHE_LINE != 0;
+    return ((uintptr_t)b->data | (uint64_t)b->stride * (uint64_t)gr_dtype_bytes(b->dtype)) % GR_CACHE_LINE != 0;
 }
 
-/* Whether C is better written past the caches: no sum is added to it, nobody waits for its rows, and it is so large
- * (more than the last level of most processors has for two cores) that little of it would still be there for who reads
- * it next. */
+/* Whether to write C past the caches: no values are added to C, report_rows does not read its rows, and C is larger than
+ * the last-level cache that most processors have for two cores, so that little of it would stay in cache. */
 static int streams(const graft_mxm_args *args)
 {
     const double       large = 32 << 20;
     const graft_dense *c = args->c;
-    const int          element = c->dtype == GRAFT_F64 ? 8 : 4;
 
     if (args->mask != NULL || args->flags & GRAFT_MXM_ACCUMULATE || args->rows_done != NULL) return 0;
-    return (double)c->n_rows * (double)c->n_cols * element > large;
+    return (double)c->n_rows * (double)c->n_cols * (double)gr_dtype_bytes(c->dtype) > large;
 }
 
-static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, const graft_mxm_args *args)
+static struct gr_simd_job job_of(const struct simd_prepared *p, const graft_csr *a, const graft_mxm_args *args)
 {
     const graft_semiring s = args->semiring;
 
@@ -314,49 +313,49 @@ static struct gr_simd_job job_of(const struct prepared *p, const graft_csr *a, c
     };
 }
 
-static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
+static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
-    const struct state *s = state;
-    struct prepared    *p = prepared;
-    const int           is_double = args->c->dtype == GRAFT_F64;
-    struct run          r = { job_of(p, a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
-    const int64_t       width = args->c->n_cols;
-    const int           told = args->rows_done != NULL;
-    int64_t             n_strips, n_parts;
-    int32_t             rc = reserve(s, p, width, error);
+    const struct simd_state *s = state;
+    struct simd_prepared    *p = prepared;
+    const int                is_double = args->c->dtype == GRAFT_F64;
+    struct simd_run          r = { job_of(p, a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
+    const int64_t            width = args->c->n_cols;
+    const int                reports = args->rows_done != NULL;
+    int64_t                  n_strips, n_parts;
+    int32_t                  rc = reserve_partials(s, p, width, error);
 
     if (rc < 0) return rc;
-    /* With few rows there are few tasks: then parts of them are shared as well, which changes no bit of the result. */
+    /* Few rows make few tasks. Then a task is shared in smaller strips, which changes no bit of the result. */
     while (r.strip > 64 && p->list.n_tasks * ((width + r.strip - 1) / r.strip) < 8 * args->threads) r.strip /= 2;
     n_strips = (width + r.strip - 1) / r.strip;
-    n_parts = told && n_strips == 0 ? 1 : n_strips; /* rows without columns are told of too */
+    n_parts = reports && n_strips == 0 ? 1 : n_strips; /* rows without columns are reported too */
 #pragma omp parallel num_threads(args->threads)
     {
         gr_team_begin(args->times);
 #pragma omp for schedule(dynamic, 1) nowait
         for (int64_t i = 0; i < p->list.n_tasks * n_parts; i++) {
             do_task(&r, i, n_parts);
-            poll(args);
+            poll_host(args);
         }
         gr_team_end(args->times);
 #pragma omp barrier
         gr_team_begin(args->times);
 #pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < p->list.n_hubs * (told ? 1 : n_strips); i++) finish_hub(&r, i, n_strips);
+        for (int64_t i = 0; i < p->list.n_hubs * (reports ? 1 : n_strips); i++) finish_hub(&r, i, n_strips);
         gr_team_end(args->times);
 #if defined(__x86_64__)
-        /* What went past the caches is ordered before what the host does next, on whatever thread. */
+        /* Order the non-temporal stores before the caller's next accesses, on any thread. */
         if (r.job.stream) __builtin_ia32_sfence();
 #endif
     }
     return GRAFT_OK;
 }
 
-/* The loops are bound to the kernel by its init, the only call that has no state yet. */
+/* simd_init has no state yet, so each instruction set needs an simd_init of its own to bind its loops. */
 #define VARIANT(isa, rank, suffix, text)                                                                               \
     static int32_t init_##isa(const graft_host *host, void **state, graft_error *error)                                \
     {                                                                                                                  \
-        return init(gr_simd_##isa, host, state, error);                                                                \
+        return simd_init(gr_simd_##isa, host, state, error);                                                           \
     }                                                                                                                  \
     static const graft_kernel kernel_##isa = {                                                                         \
         .size = sizeof(graft_kernel),                                                                                  \
@@ -364,11 +363,11 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
         .preference = (rank),                                                                                          \
         .description = "registers and tasks of equal work, " text,                                                     \
         .init = init_##isa,                                                                                            \
-        .fini = fini,                                                                                                  \
-        .supports = supports,                                                                                          \
-        .prepare = prepare,                                                                                            \
-        .release = release,                                                                                            \
-        .run = run,                                                                                                    \
+        .fini = simd_fini,                                                                                             \
+        .supports = simd_supports,                                                                                     \
+        .prepare = simd_prepare,                                                                                       \
+        .release = simd_release,                                                                                       \
+        .run = simd_run,                                                                                               \
     };                                                                                                                 \
     static const graft_module_table table_##isa[2] = {                                                                 \
         { sizeof(graft_module_table), GRAFT_ABI_VERSION, "kernel", "simd", &kernel_##isa, NULL, NULL },                \

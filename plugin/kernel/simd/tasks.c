@@ -1,4 +1,4 @@
-/* Cutting a matrix into tasks.
+/* Cutting a matrix into tasks of equal numbers of entries.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/tasks.h"
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 
 typedef REAL  NAME(vector) __attribute__((vector_size(VECTOR_BYTES)));
-typedef INDEX NAME(lanes) __attribute__((vector_size(VECTOR_BYTES))); /* of truth, or of columns */
+typedef INDEX NAME(lanes) __attribute__((vector_size(VECTOR_BYTES))); /* truth values, or columns */
 
 #ifndef INTRINSICS
 typedef int NAME(truth);
@@ -16,7 +16,7 @@ INLINE NAME(vector) NAME(select)(NAME(lanes) which, NAME(vector) yes, NAME(vecto
     return (NAME(vector))((which & (NAME(lanes))yes) | (~which & (NAME(lanes))no));
 }
 
-/* Columns at .. of a row of B, which may be in bfloat16 where REAL is float: then they are the upper halves. */
+/* Load columns at .. of a row of B. Where REAL is float B may be bfloat16, the upper half of a float. */
 INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
 {
     NAME(vector) v;
@@ -37,14 +37,14 @@ INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
     return v;
 }
 
-/* Where v takes the place of best: it is larger, or smaller, or a NaN where there was none. */
+/* Lanes in which v replaces best: it is larger (or smaller), or it is a NaN and best is a number. */
 INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, const int max)
 {
     return (best == best) & ~(max ? v <= best : v >= best);
 }
 
-/* Let v take the place of *acc, and column that of *won, where it wins. */
-INLINE void NAME(take)(NAME(vector) v, INDEX column, const enum op op, NAME(vector) * acc, NAME(lanes) * won)
+/* Replace *acc by v, and *won by the column, where v wins. */
+INLINE void NAME(replace)(NAME(vector) v, INDEX column, const enum op op, NAME(vector) * acc, NAME(lanes) * won)
 {
 #ifdef MASK_REGISTERS
     const NAME(truth) k = NAME(mask_wins)(v, *acc, IS_MAX(op));
@@ -59,11 +59,11 @@ INLINE void NAME(take)(NAME(vector) v, INDEX column, const enum op op, NAME(vect
 #endif
 }
 
-/* Let entry e take part, in n registers of `row`, the last of them at `last`. The first entry of an extreme is taken as
- * it is. Of numbers, returns `unordered` with a NaN that was met. */
-INLINE NAME(truth) NAME(entry)(const struct gr_simd_job *job, int64_t e, const char *row, int64_t last, const int n,
-                               const enum op op, const int times, const int bf16, const int first,
-                               NAME(truth) unordered, NAME(vector) * acc, NAME(lanes) * won)
+/* Apply entry e to n registers of `row`, the last of which begins at `last`. The first entry of an extreme is copied.
+ * OF_NUMBERS returns `unordered`, updated where there is a NaN. */
+INLINE NAME(truth) NAME(apply_entry)(const struct gr_simd_job *job, int64_t e, const char *row, int64_t last,
+                                     const int n, const enum op op, const int times, const int bf16, const int first,
+                                     NAME(truth) unordered, NAME(vector) * acc, NAME(lanes) * won)
 {
     const REAL w = times ? ((const REAL *)job->a->values)[e] : 1;
     NAME(vector) before = { 0 };
@@ -85,23 +85,23 @@ INLINE NAME(truth) NAME(entry)(const struct gr_simd_job *job, int64_t e, const c
             before = v;
 #endif
         } else {
-            NAME(take)(v, (INDEX)job->col[e], op, &acc[i], &won[i]);
+            NAME(replace)(v, (INDEX)job->col[e], op, &acc[i], &won[i]);
         }
     }
     (void)before;
     return unordered;
 }
 
-/* Ask for the columns of a row of B that n registers read, the last of them at `last`. */
-INLINE void NAME(ask)(const char *row, int64_t last, const int n, const int64_t element, const int crosses)
+/* Prefetch the columns of a row of B that n registers read; the last register begins at `last`. */
+INLINE void NAME(prefetch_row)(const char *row, int64_t last, const int n, const int64_t element, const int crosses)
 {
     for (int64_t i = 0; i < n * NAME(LANES) * element; i += GR_CACHE_LINE) __builtin_prefetch(row + i, 0, 2);
     if (crosses) __builtin_prefetch(row + (last + NAME(LANES)) * element - 1, 0, 2);
 }
 
-/* Columns begin .. in n registers. The last register begins at column begin + last, so that it may overlap the one
- * before it and nothing beyond the row is touched. n, op, times and bf16 are constants where this is called. Returns
- * whether an operation of numbers met a NaN; z is then not to be used. */
+/* Columns begin .. in n registers. The last register begins at column begin + last, so it may overlap the one before
+ * it, and no column beyond the row is read. n, op, times and bf16 are compile-time constants in every call.
+ * \return 1 if OF_NUMBERS found a NaN, and z is invalid; else 0 */
 INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, const int n,
                       const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
@@ -116,16 +116,16 @@ INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int
     NAME(truth) unordered = { 0 };
 
     for (int64_t e = e0; e < e1; e++) {
-        /* The entries of the next rows follow in the same array, so this also looks beyond the end of this row; unless
-         * those rows are likely to be masked out. */
+        /* The entries of the next rows follow in the same array, so this also prefetches for the rows after this one,
+         * unless these are likely to be masked out. */
         if (e + PREFETCH_ENTRIES < ahead_end) {
-            NAME(ask)(b + (int64_t)col[e + PREFETCH_ENTRIES] * stride, last, n, element, crosses);
+            NAME(prefetch_row)(b + (int64_t)col[e + PREFETCH_ENTRIES] * stride, last, n, element, crosses);
         }
         if (op != SUM && e == e0)
-            NAME(entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 1, unordered, acc, won);
+            NAME(apply_entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 1, unordered, acc, won);
         else
-            unordered =
-                NAME(entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 0, unordered, acc, won);
+            unordered = NAME(apply_entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 0, unordered,
+                                          acc, won);
     }
 #ifdef INTRINSICS
     if (OF_NUMBERS(op) && NAME(any)(unordered)) return 1;
@@ -181,8 +181,8 @@ INLINE void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, s
     }
 }
 
-/* Copy past the caches: whole lines; what begins or ends inside a line in the ordinary way. */
-INLINE void NAME(put)(const void *from, int64_t bytes, void *to)
+/* Copy with non-temporal stores for whole cache lines, and ordinary ones for the rest. */
+INLINE void NAME(stream_copy)(const void *from, int64_t bytes, void *to)
 {
     int64_t at = 0;
 
@@ -201,8 +201,8 @@ INLINE void NAME(put)(const void *from, int64_t bytes, void *to)
     memcpy((char *)to + at, (const char *)from + at, (size_t)(bytes - at));
 }
 
-/* Put z, or c + z, where the bits of a mask say so (all flipped by `flip`), and leave or zero the rest. `bits` begins
- * with the bit of the first column. Done as far as whole registers go; returns how far. */
+/* Store z, or c + z, where the bits of the mask (each flipped by `flip`) are set; keep or zero the other elements.
+ * `bits` begins with the bit of the first column. Handles whole registers only. \return the number of columns done */
 INLINE int64_t NAME(merge)(const uint8_t *bits, uint8_t flip, int64_t count, const int add, const int zero,
                            const REAL *z, REAL *c)
 {
