@@ -1,4 +1,4 @@
-/* How much memory there is to be had.
+/* The available memory of the machine or container.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/available.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number behind `key` in a small file of the system; `none` where there is none. */
+/* The number after `key` in a small system file; `none` if there is no such file or key. */
 static int64_t read_number(const char *path, const char *key, int64_t none)
 {
     char        text[4096] = "";

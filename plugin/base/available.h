@@ -1,15 +1,16 @@
-/* How much memory there is to be had.
+/* The available memory of the machine or container.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_AVAILABLE_H
 #define GR_BASE_AVAILABLE_H
 
 #include <stdint.h>
 
-/** Bytes that can be had without swapping: what Linux says of the machine, or of the container, if that is less. */
+/** Bytes that can be allocated without swapping: the available memory of the machine, or of the container if that is
+ *  less. */
 int64_t gr_memory_available(void);
 
-/** Bytes that are left to the container whose control group, of version 2, is this folder: its limit less what it uses,
- *  but for pages of files that can go at once. INT64_MAX if it has no limit. */
+/** Bytes left to the container whose cgroup (version 2) is this folder: its limit minus its use, not counting file
+ *  pages that can be dropped. INT64_MAX if it has no limit. */
 int64_t gr_memory_container(const char *folder);
 
 #endif

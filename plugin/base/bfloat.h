@@ -27,14 +27,14 @@ static inline float gr_bfloat_widen(uint16_t half)
     return gr_float_of_bits((uint32_t)half << 16);
 }
 
-/** What is added to the bits of a float so that their upper half is the nearest one, ties to even. */
+/** The number to add to the bits of a float so that their upper half is the nearest bfloat16, ties to even. */
 static inline uint32_t gr_bfloat_half(uint32_t bits)
 {
     return 0x7FFF + (bits >> 16 & 1);
 }
 
-/** The upper half after `more` of at most 65535 was added. An infinity stays that; a NaN does not take part, and keeps
- *  a bit that its lower half may not carry away. */
+/** The upper half after adding `more`, at most 65535. An infinity stays one. A NaN is not rounded, and gets a bit set
+ *  in its upper half so that it stays a NaN. */
 static inline uint16_t gr_bfloat_narrow(uint32_t bits, uint32_t more)
 {
     const int is_nan = (bits & 0x7FFFFFFF) > 0x7F800000;

@@ -1,11 +1,11 @@
-/* Time.
+/* A monotonic clock.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_CLOCK_H
 #define GR_BASE_CLOCK_H
 
 #include <time.h>
 
-/** Seconds since some moment in the past, by a clock that nobody sets. */
+/** Seconds since a fixed moment in the past. */
 static inline double gr_seconds(void)
 {
     struct timespec now;

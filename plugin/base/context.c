@@ -1,4 +1,4 @@
-/* Making and freeing a context.
+/* Creates and destroys a context, with the defaults for the host's functions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 
@@ -20,8 +20,8 @@ static void log_nothing(void *self, graft_log_level level, const char *message)
     (void)self, (void)level, (void)message;
 }
 
-/* Large blocks lie on large pages where the system gives them: rows are read in no order, and each small page of them
- * would be looked up anew. */
+/* Large blocks use huge pages where the system grants them: rows are read in random order, and with small pages each
+ * read would be a TLB miss. */
 static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
 {
     void *memory;
@@ -29,7 +29,7 @@ static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
     (void)self;
     if (bytes > INT64_MAX - HUGE_PAGE) return NULL;
     if (bytes >= 2 * HUGE_PAGE && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
-    bytes = (bytes + alignment - 1) / alignment * alignment; /* as aligned_alloc() wants it */
+    bytes = (bytes + alignment - 1) / alignment * alignment; /* as aligned_alloc() requires */
     memory = aligned_alloc(alignment, bytes);
     if (memory != NULL && bytes >= 2 * HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
@@ -47,7 +47,7 @@ static const void *extension_none(void *self, const char *id)
     return NULL;
 }
 
-/* An allocator of which only one half was given cannot be used: both are the C library's then. */
+/* allocate and deallocate belong together: the host gives both or neither, and then the C library's are used. */
 static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -57,7 +57,7 @@ static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_e
     if (theirs != NULL) rc = gr_struct_read(ours, sizeof *ours, theirs, "host", error);
     if (rc < 0) return rc;
     if ((ours->allocate == NULL) != (ours->deallocate == NULL)) {
-        return gr_fail(error, GRAFT_ERR_ARG, "host has %s but no %s; give both or neither",
+        return gr_fail(error, GRAFT_ERR_ARG, "host has %s but no %s; expected both or neither",
                        ours->allocate != NULL ? "allocate" : "deallocate",
                        ours->allocate != NULL ? "deallocate" : "allocate");
     }
@@ -111,13 +111,13 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
     context->host.log(context->host.self, level, line);
 }
 
-/* The process in which a team of threads was started first. The threads of a team do not live on in a child by fork(),
- * and waiting for them would be for ever; OpenMP cannot be asked, so this is the one thing that outlives a context. */
+/* The process that first started a team of threads. The threads of a team do not exist in a forked child, and waiting
+ * for them would hang. OpenMP cannot be asked, so this is the one variable that outlives a context. */
 static _Atomic pid_t gr_team_owner;
 
 int gr_threads(const graft_context *context, int32_t asked)
 {
-    const int32_t most = 4 * omp_get_num_procs(); /* A system that cannot give the threads would end the host. */
+    const int32_t most = 4 * omp_get_num_procs(); /* If the system cannot start the threads, OpenMP ends the process. */
     pid_t         nobody = 0;
 
     if (asked <= 0) asked = (int32_t)context->options.resource.threads;

@@ -1,4 +1,4 @@
-/* CRC32C, by the instruction for it where the processor has one.
+/* CRC32C, with the processor's instruction where it has one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 
@@ -21,7 +21,7 @@
 static const uint32_t POLYNOMIAL = 0x82F63B78u;
 
 /* The remainder of each byte. */
-static const uint32_t table[256] = {
+static const uint32_t crc_table[256] = {
     0x00000000, 0xF26B8303, 0xE13B70F7, 0x1350F3F4, 0xC79A971F, 0x35F1141C, 0x26A1E7E8, 0xD4CA64EB, 0x8AD958CF,
     0x78B2DBCC, 0x6BE22838, 0x9989AB3B, 0x4D43CFD0, 0xBF284CD3, 0xAC78BF27, 0x5E133C24, 0x105EC76F, 0xE235446C,
     0xF165B798, 0x030E349B, 0xD7C45070, 0x25AFD373, 0x36FF2087, 0xC494A384, 0x9A879FA0, 0x68EC1CA3, 0x7BBCEF57,
@@ -58,12 +58,12 @@ uint32_t gr_crc_plain(uint32_t crc, const void *data, uint64_t bytes)
     const unsigned char *at = data;
 
     crc = ~crc;
-    for (uint64_t i = 0; i < bytes; i++) crc = (crc >> 8) ^ table[(crc ^ at[i]) & 0xFF];
+    for (uint64_t i = 0; i < bytes; i++) crc = (crc >> 8) ^ crc_table[(crc ^ at[i]) & 0xFF];
     return ~crc;
 }
 
 /* a times b modulo the polynomial; bit 31 is the coefficient of x^0. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t crc_multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
 
@@ -74,26 +74,26 @@ static uint32_t multiply(uint32_t a, uint32_t b)
     return product;
 }
 
-/* x to the power of 8 times `bytes`. */
-static uint32_t power(uint64_t bytes)
+/* x to the power of 8 * bytes, modulo the polynomial. */
+static uint32_t crc_power(uint64_t bytes)
 {
     uint32_t square = 0x00800000u, product = 0x80000000u;
 
     for (; bytes != 0; bytes >>= 1) {
-        if (bytes & 1) product = multiply(product, square);
-        square = multiply(square, square);
+        if (bytes & 1) product = crc_multiply(product, square);
+        square = crc_multiply(square, square);
     }
     return product;
 }
 
 uint32_t gr_crc_join(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b)
 {
-    return multiply(crc_a, power(bytes_b)) ^ crc_b;
+    return crc_multiply(crc_a, crc_power(bytes_b)) ^ crc_b;
 }
 
 #ifdef WITH_INSTRUCTION
 
-WITH_INSTRUCTION static inline uint32_t step(uint32_t crc, const unsigned char *at)
+WITH_INSTRUCTION static inline uint32_t crc_step(uint32_t crc, const unsigned char *at)
 {
     uint64_t word;
 
@@ -108,7 +108,7 @@ WITH_INSTRUCTION static inline uint32_t step(uint32_t crc, const unsigned char *
 static int has_instruction(void)
 {
 #if defined(CPU_FEATURE_ACTIVE)
-    return CPU_FEATURE_ACTIVE(SSE4_2); /* the C library has asked already: the processor takes microseconds to say */
+    return CPU_FEATURE_ACTIVE(SSE4_2); /* cached by the C library; CPUID itself takes microseconds */
 #elif defined(__x86_64__)
     unsigned a, b, c, d;
 
@@ -118,11 +118,11 @@ static int has_instruction(void)
 #endif
 }
 
-/* One step waits for the one before it, and the processor could do three at a time: a long text is cut in three. Below
- * this length, joining them takes longer than it saves. */
+/* Each step waits for the previous one, and the processor can have three in flight: long data is split in three. Below
+ * this length joining the parts takes longer than it saves. */
 enum { THREE_FROM = 24 * 1024 };
 
-/* A short text is done before the processor has been asked. */
+/* Shorter data is done before the processor's features are known. */
 enum { ASK_FROM = 128 };
 
 WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const unsigned char *at, uint64_t bytes)
@@ -132,17 +132,17 @@ WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const unsigned cha
         uint32_t       a = ~crc, b = ~0u, c = ~0u, shift;
 
         for (uint64_t i = 0; i < part; i += 8) {
-            a = step(a, at + i);
-            b = step(b, at + part + i);
-            c = step(c, at + 2 * part + i);
+            a = crc_step(a, at + i);
+            b = crc_step(b, at + part + i);
+            c = crc_step(c, at + 2 * part + i);
         }
-        shift = power(part);
-        crc = multiply(multiply(~a, shift) ^ ~b, shift) ^ ~c;
+        shift = crc_power(part);
+        crc = crc_multiply(crc_multiply(~a, shift) ^ ~b, shift) ^ ~c;
         at += 3 * part;
         bytes -= 3 * part;
     }
     crc = ~crc;
-    for (; bytes >= 8; at += 8, bytes -= 8) crc = step(crc, at);
+    for (; bytes >= 8; at += 8, bytes -= 8) crc = crc_step(crc, at);
     return gr_crc_plain(~crc, at, bytes);
 }
 

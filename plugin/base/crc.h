@@ -1,17 +1,17 @@
-/* CRC32C (the polynomial of Castagnoli, reflected, as iSCSI and ext4 use it).
+/* CRC32C (the Castagnoli polynomial, reflected, as in iSCSI and ext4).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_CRC_H
 #define GR_BASE_CRC_H
 
 #include <stdint.h>
 
-/** The CRC of what had `crc` so far, 0 at first, with these bytes behind it. */
+/** Continue a CRC (0 at first) with these bytes. */
 uint32_t gr_crc(uint32_t crc, const void *data, uint64_t bytes);
 
-/** The same without instructions for it, byte by byte. */
+/** The same byte by byte, without the processor's instruction. */
 uint32_t gr_crc_plain(uint32_t crc, const void *data, uint64_t bytes);
 
-/** The CRC of A and B behind it, from those of both and the bytes of B. */
+/** The CRC of A followed by B, from the CRCs of both and the length of B. */
 uint32_t gr_crc_join(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b);
 
 #endif

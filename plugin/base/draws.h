@@ -1,4 +1,4 @@
-/* Many random blocks side by side, for loops that are compiled for wide registers.
+/* Many random blocks at once, for loops that are compiled for wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_DRAWS_H
 #define GR_BASE_DRAWS_H
@@ -13,13 +13,13 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first draw of a word is its lower half");
 
-/** Draws of 16 bits that loops over columns take at once; and blocks that are made at once. */
+/** 16-bit draws that loops over columns take at once; blocks that are computed at once. */
 enum { GR_DRAWS = 128, GR_DRAW_GROUP = WIDE_BYTES / 8 };
 
-/** A word in the lower half of each lane; what is above it has no meaning. */
+/** A word in the lower half of each lane; the upper half is undefined. */
 typedef uint64_t gr_draw_lanes __attribute__((vector_size(WIDE_BYTES)));
 
-/** Products of words, which gcc 12 does not know to be one instruction. */
+/** Products of words. gcc 12 does not compile the expression to one instruction. */
 static inline gr_draw_lanes gr_draw_product(gr_draw_lanes a, uint32_t b)
 {
     const gr_draw_lanes factor = (gr_draw_lanes){ 0 } + b;
@@ -46,15 +46,15 @@ static inline void gr_draw_round(gr_draw_lanes c[4], uint32_t k0, uint32_t k1)
     c[3] = p0;
 }
 
-/** The bits of gr_random_block() for (key, vertex, first) and the blocks behind it: four words of each, or eight draws
- *  of 16 bits. There is room for a multiple of GR_DRAW_GROUP blocks. Inside of a caller the keys of all rounds would
- *  take its registers. */
+/** The words of gr_random_block() for (key, vertex, first) and the following blocks: four words, or eight 16-bit draws,
+ *  in each. `draws` has space for a multiple of GR_DRAW_GROUP blocks. Not inlined, because the keys of all rounds would
+ *  take the caller's registers. */
 static __attribute__((noinline)) void gr_draw(uint64_t key, uint64_t vertex, uint64_t first, int blocks, void *draws)
 {
     gr_draw_lanes lane, even, odd, c[4];
 
-    /* Block l is in lane 2 l, and those of the upper half of the group between: then the pairs of words that lie in
-     * one register are neighbours in memory. */
+    /* Block l is in lane 2 l, the blocks of the upper half of the group between: so pairs of words in a register are
+     * neighbours in memory. */
     for (uint64_t k = 0; k < GR_DRAW_GROUP; k++) {
         lane[k] = k / 2 + k % 2 * (GR_DRAW_GROUP / 2);
         even[k] = k / 2 * 2 + k % 2 * GR_DRAW_GROUP;

@@ -1,11 +1,12 @@
-/* Dropout by counter: which elements stay is a function of (key, vertex, column) and takes no memory.
+/* Dropout from a counter-based generator: which elements are kept is a function of (key, vertex, column), and takes no
+ * memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_DROPOUT_H
 #define GR_BASE_DROPOUT_H
 
 #include "base/random.h"
 
-/** Draws below this, of 65536, are dropped. */
+/** Elements with a 16-bit draw below this threshold are dropped. */
 static inline uint32_t gr_dropout_threshold(double share)
 {
     const double threshold = share * 65536 + 0.5;
@@ -13,13 +14,13 @@ static inline uint32_t gr_dropout_threshold(double share)
     return threshold > 65535 ? 65535 : (uint32_t)threshold;
 }
 
-/** What stays is multiplied by this, so that expected values stay. */
+/** Kept elements are multiplied by this, so that the expected value is unchanged. */
 static inline double gr_dropout_scale(uint32_t threshold)
 {
     return 65536.0 / (65536 - threshold);
 }
 
-/** Which of columns 8*block .. 8*block+7 stay, one bit each. */
+/** The kept ones of columns 8*block .. 8*block+7, one bit each. */
 static inline unsigned gr_dropout_kept(uint64_t key, int64_t vertex, int64_t block, uint32_t threshold)
 {
     uint32_t draw[4];

@@ -1,4 +1,4 @@
-/* Filling errors, the frame around a call, and reading and writing structs by the size rule.
+/* Error messages, the begin and end of a public call, and the size rule for structs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void fill(graft_error *error, int32_t code, int32_t native, const char *format, va_list list)
+static void fill_error(graft_error *error, int32_t code, int32_t native, const char *format, va_list list)
 {
     error->code = code;
     error->native_code = native;
@@ -21,7 +21,7 @@ int32_t gr_fail(graft_error *error, int32_t code, const char *format, ...)
     va_list list;
 
     va_start(list, format);
-    fill(error, code, 0, format, list);
+    fill_error(error, code, 0, format, list);
     va_end(list);
     return code;
 }
@@ -31,7 +31,7 @@ int32_t gr_fail_native(graft_error *error, int32_t code, int32_t native, const c
     va_list list;
 
     va_start(list, format);
-    fill(error, code, native, format, list);
+    fill_error(error, code, native, format, list);
     va_end(list);
     return code;
 }
@@ -42,7 +42,7 @@ const char *gr_status_text(int32_t code)
     case value: return text;
     switch (code) {
         GRAFT_STATUS_MAP(STATUS_TEXT)
-    default: return "a status that this version does not know";
+    default: return "unknown status";
     }
 #undef STATUS_TEXT
 }
@@ -56,9 +56,10 @@ int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const 
     call->saved_errno = errno;
     if (context == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the context is null");
     if (context->owner != getpid()) {
-        return gr_fail(&call->error, GRAFT_ERR_FORKED,
-                       "this is process %ld, a child by fork() of process %ld that opened the context; open one here",
-                       (long)getpid(), (long)context->owner);
+        return gr_fail(
+            &call->error, GRAFT_ERR_FORKED,
+            "this is process %ld, forked from process %ld, which opened the context; open a context in this process",
+            (long)getpid(), (long)context->owner);
     }
     return GRAFT_OK;
 }
@@ -74,14 +75,14 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
         snprintf(call->error.where, sizeof call->error.where, "%s", call->where);
         call->error.size = size;
         memcpy(out, &call->error, size < sizeof call->error ? size : sizeof call->error);
-        /* A host with a shorter message field still gets a terminated text. */
+        /* A host with a shorter message field gets a terminated text too. */
         if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
     }
     errno = call->saved_errno;
     return rc;
 }
 
-/* No struct will ever be this large; a size that is was never set. */
+/* No struct is larger; a larger size was never initialised. */
 enum { STRUCT_MAX = 4096 };
 
 static int32_t check_room(const void *theirs, const char *name, uint32_t *size, graft_error *error)
@@ -103,8 +104,8 @@ int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const 
     for (uint32_t i = our_size; i < size; i++) {
         if (((const unsigned char *)theirs)[i] == 0) continue;
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "%s has size %u and something in byte %u, but this library knows %u bytes of it", name, size, i,
-                       our_size);
+                       "%s has size %u and byte %u is not 0, but this library supports only %u bytes of it", name, size,
+                       i, our_size);
     }
     memset(ours, 0, our_size);
     memcpy(ours, theirs, size < our_size ? size : our_size);

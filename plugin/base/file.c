@@ -1,5 +1,5 @@
-/* Opening and reading regular files, with nothing that could block or kill the host: no waiting for the other end of a
- * pipe, and no mapping, because a mapped file that somebody cuts short raises a signal.
+/* Opens and reads regular files with nothing that could block or kill the host: opening a pipe does not wait, and files
+ * are not mapped, because access to a mapped file that is truncated raises a signal.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
@@ -77,15 +77,15 @@ void gr_file_close(struct gr_file *file)
     file->fd = -1;
 }
 
-/* The begin of the next character of UTF-8, if this is the middle of one. */
+/* If this is the middle of a UTF-8 character, the beginning of the next one. */
 static const char *skip_half(const char *at)
 {
     while ((*at & 0xC0) == 0x80) at++;
     return at;
 }
 
-/* The last `parts` parts of a path, without slashes at its end. */
-static const char *tail(const char *path, int parts, int *length)
+/* The last `parts` components of a path, without trailing slashes. */
+static const char *path_tail(const char *path, int parts, int *length)
 {
     const char *end = path + strlen(path), *begin;
 
@@ -108,7 +108,7 @@ static void make_printable(char *text)
 void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file)
 {
     int         length;
-    const char *last = tail(folder, file != NULL ? 1 : 2, &length);
+    const char *last = path_tail(folder, file != NULL ? 1 : 2, &length);
 
     snprintf(shown, GR_FILE_NAME, "%.*s%s%s", length, last, file != NULL ? "/" : "", file != NULL ? file : "");
     make_printable(shown);

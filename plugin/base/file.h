@@ -1,4 +1,4 @@
-/* A regular file, open for reading, and the name that messages call it by.
+/* A regular file open for reading, and its name for messages.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_FILE_H
 #define GR_BASE_FILE_H
@@ -9,30 +9,30 @@ enum { GR_FILE_NAME = 112 };
 
 struct gr_file {
     int     fd;   /* -1: not open */
-    int64_t size; /* bytes, when it was opened */
+    int64_t size; /* in bytes, when it was opened */
     char    name[GR_FILE_NAME];
 };
 
-/** Open `path`, relative to the folder `at` (or AT_FDCWD), which messages call `shown` ("cora/edges.npy").
- *  ERR_NOT_FOUND if there is none, ERR_FORMAT if it is no regular file, ERR_IO otherwise. It is not open then. */
+/** Open `path`, relative to the folder `at` (or AT_FDCWD); `shown` is its name in messages ("cora/edges.npy"). \return
+ *  OK; ERR_NOT_FOUND; ERR_FORMAT (not a regular file); ERR_IO. After a failure the file is not open. */
 int32_t gr_file_open(struct gr_file *file, int at, const char *path, const char *shown, graft_error *error);
 
-/** Read exactly `bytes` from `offset` on. */
+/** Read exactly `bytes` from `offset` on. \return OK; ERR_IO */
 int32_t gr_file_read(const struct gr_file *file, int64_t offset, void *to, int64_t bytes, graft_error *error);
 
-/** Close it if it is open. */
+/** Accepts a file that is not open. */
 void gr_file_close(struct gr_file *file);
 
-/** What errno means, without regard to the locale. */
+/** The text for an errno, independent of the locale. */
 const char *gr_file_errno_text(int code);
 
-/** Name for messages of a file that the user named: all of its path, or "..." and its end if that does not fit. */
+/** The name for messages of a file that the user named: the whole path, or "..." and its end if it is too long. */
 void gr_file_show_path(char shown[GR_FILE_NAME], const char *path);
 
-/** Name for messages: the last two parts of folder/file (or of folder alone, if file is NULL), no more than fit. */
+/** The name for messages: the last two components of folder/file (of folder, if file is NULL), cut to fit. */
 void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file);
 
-/** Copy of some bytes of a file that can stand in a message: short, and every byte a printable character. */
+/** A short copy of bytes for a message, with every byte printable. */
 #define GR_FILE_QUOTE 40
 const char *gr_file_quote(char quoted[GR_FILE_QUOTE], const char *bytes, int64_t count);
 

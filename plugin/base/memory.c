@@ -1,4 +1,4 @@
-/* Memory from the host. A block begins with a header line that keeps its size, because the host's deallocate wants it.
+/* Memory from the host. A header before each block stores its size, which the host's deallocate() needs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 
@@ -6,9 +6,9 @@
 
 enum { LINE = 64 };
 
-/* The line in front of every block. `next` links the blocks of a pool. */
+/* The header of a block. `next` links the blocks of a pool. */
 struct header {
-    uint64_t bytes; /* of the whole block, this line included */
+    uint64_t bytes; /* of the whole block with this header */
     void    *next;
 };
 

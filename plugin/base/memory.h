@@ -1,25 +1,26 @@
-/* Memory: zeroed, aligned to 64 bytes, checked for overflow, from the host's allocator.
+/* Memory from the host's allocator: zeroed, aligned to 64 bytes, with checks for overflow.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_MEMORY_H
 #define GR_BASE_MEMORY_H
 
 #include "base/context.h"
 
-/** Allocate `count` zeroed elements for a pointer: GR_TRY(GR_NEW(context, ptr, count, error)). The message of a failure
- *  names the pointer and the bytes. A count of 0 gives a pointer that can be freed; a negative one is out of memory. */
+/** Allocate `count` zeroed elements for a pointer: GR_TRY(GR_NEW(context, ptr, count, error)). The error names the
+ *  pointer and the size. A count of 0 gives a pointer that can be freed; a negative count fails. \return OK;
+ *  ERR_NOMEM */
 #define GR_NEW(context, ptr, count, error)                                                                             \
     (((ptr) = gr_new((context), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
 
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
-/** Or keep it, where a library may still write: see gr_endpoint_cancel(). */
+/** Free a block, or leak it if a library may still write to memory of the context: see gr_endpoint_cancel(). */
 void  gr_free(const graft_context *context, void *memory);
 
-/** What a block of `count` elements takes of the host. */
+/** The bytes that a block of `count` elements takes from the host. */
 int64_t gr_block_bytes(int64_t count, uint64_t element_bytes);
-/** What this block takes of the host; 0 for NULL. */
+/** The bytes that this block takes from the host; 0 for NULL. */
 int64_t gr_bytes(const void *memory);
 
-/** The same for those who have a host and no context: modules that are built in, and the context itself. */
+/** The same with a host and no context: for built-in modules and the context itself. */
 #define GR_HOST_NEW(host, ptr, count, error)                                                                           \
     (((ptr) = gr_host_new((host), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
 
@@ -32,7 +33,7 @@ struct gr_pool {
     int64_t bytes;
 };
 
-/** As GR_NEW, but the block belongs to the pool. */
+/** As GR_NEW; the pool owns the block. */
 #define GR_POOL_NEW(context, pool, ptr, count, error)                                                                  \
     (((ptr) = gr_pool_new((context), (pool), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK                \
                                                                                              : GRAFT_ERR_NOMEM)
@@ -41,7 +42,7 @@ void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t co
                   const char *name, graft_error *error);
 void  gr_pool_fini(const graft_context *context, struct gr_pool *pool);
 
-/** Copy of a text in memory of the host. */
+/** Copy a text into memory of the host. \return OK; ERR_NOMEM */
 int32_t gr_text_copy(const graft_context *context, char **copy, const char *text, graft_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finding, loading and ordering modules.
+/* Finds, loads and orders modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/module.h"
 
@@ -12,13 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct gr_module *append(graft_context *context, const char *kind, const char *name, graft_error *error)
+static struct gr_module *append_module(graft_context *context, const char *kind, const char *name, graft_error *error)
 {
     struct gr_modules *modules = &context->modules;
     struct gr_module  *module;
 
     if (modules->count == GR_MODULE_MAX) {
-        gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, and there is no room for '%s'", GR_MODULE_MAX, name);
+        gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, which is the maximum, so '%s' cannot be added",
+                GR_MODULE_MAX, name);
         return NULL;
     }
     module = &modules->at[modules->count++];
@@ -37,7 +38,7 @@ struct gr_module *gr_module_find(graft_context *context, const char *kind, const
     return NULL;
 }
 
-/* Split "graft_KIND_NAME.so" into its parts; 0 if the file name is another. */
+/* Split "graft_KIND_NAME.so" into kind and name. \return 0 if the file has another name */
 static int split_file_name(const char *file, char kind[16], char name[32])
 {
     int used = 0;
@@ -46,8 +47,8 @@ static int split_file_name(const char *file, char kind[16], char name[32])
            (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0);
 }
 
-/* List the modules of one folder, by absolute paths: the host may change its directory before one is loaded. A folder
- * that cannot be read has none; what there is no room for is left out. */
+/* List the modules of a folder by absolute path, because the host may change its directory before one is loaded. A
+ * folder that cannot be read has none, and modules beyond the capacity are skipped. */
 static int32_t scan_folder(graft_context *context, const char *folder, graft_error *error)
 {
     char           real[PATH_MAX];
@@ -61,9 +62,9 @@ static int32_t scan_folder(graft_context *context, const char *folder, graft_err
 
         if (!split_file_name(entry->d_name, kind, name) || gr_module_find(context, kind, name) != NULL) continue;
         if (snprintf(path, sizeof path, "%s/%s", real, entry->d_name) >= (int)sizeof path) continue;
-        module = append(context, kind, name, error);
+        module = append_module(context, kind, name, error);
         if (module == NULL) {
-            gr_log(context, GRAFT_LOG_WARNING, "%s is left out: %s", path, error->message);
+            gr_log(context, GRAFT_LOG_WARNING, "%s is skipped: %s", path, error->message);
             continue;
         }
         rc = gr_text_copy(context, &module->path, path, error);
@@ -75,7 +76,7 @@ done:
     return rc;
 }
 
-/* Folders of "module.path", then that of the library, then "graft" in it, where modules are installed. */
+/* The folders of module.path, then the library's, then "graft" in it, where modules are installed. */
 int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -104,14 +105,14 @@ done:
 
 int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error)
 {
-    struct gr_module *module = append(context, table->kind, table->name, error);
+    struct gr_module *module = append_module(context, table->kind, table->name, error);
 
     if (module == NULL) return GRAFT_ERR_NOMEM;
     module->table = table;
     return GRAFT_OK;
 }
 
-/* dlsym() also finds symbols of the libraries that a module stands on; only its own one counts. */
+/* dlsym() also finds symbols of libraries that the module depends on; only the module's own symbol counts. */
 static graft_module_fn own_entry(void *library, const char *path)
 {
     graft_module_fn entry = NULL;
@@ -125,7 +126,7 @@ static graft_module_fn own_entry(void *library, const char *path)
     return entry;
 }
 
-/* The last member came later than the others. */
+/* This member was added after the others. */
 const graft_transport_ops *gr_module_transport(const graft_module_table *table)
 {
     return table->size >= sizeof *table ? table->transport : NULL;
@@ -152,7 +153,7 @@ static int table_is_whole(const graft_module_table *table)
     return 0;
 }
 
-/* The table of a module file. The file is never unloaded: its threads may outlive every context. */
+/* Load the table of a module file. The file is never unloaded, because its threads may outlive the context. */
 static int32_t load_table(const char *path, const graft_module_table **table, graft_error *error)
 {
     const graft_module_table *found = NULL;
@@ -167,27 +168,28 @@ static int32_t load_table(const char *path, const graft_module_table **table, gr
     entry = own_entry(library, path);
     if (entry == NULL) {
         dlclose(library);
-        return gr_fail(error, GRAFT_ERR_MODULE, "'%.200s' is no Graft module: it has no graft_module() of its own",
+        return gr_fail(error, GRAFT_ERR_MODULE, "'%.200s' is not a Graft module: it has no graft_module() of its own",
                        path);
     }
     rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &found, error);
     if (rc < 0) return rc;
     if (rc != GRAFT_OK) {
-        return gr_fail(error, GRAFT_ERR_MODULE, "graft_module() of '%.200s' answered %d, which is no status", path, rc);
+        return gr_fail(error, GRAFT_ERR_MODULE, "graft_module() of '%.200s' returned %d, which is not a status", path,
+                       rc);
     }
     if (!table_is_whole(found)) {
         return gr_fail(error, GRAFT_ERR_MODULE,
-                       "the table of module '%.200s' is of an unknown kind, too short, or lacks a function", path);
+                       "the table of module '%.200s' has an unknown kind, is too short, or lacks a function", path);
     }
     if (found->abi != GRAFT_ABI_VERSION) {
-        return gr_fail(error, GRAFT_ERR_VERSION, "module '%.200s' took version %u of the contract, asked for %u", path,
+        return gr_fail(error, GRAFT_ERR_VERSION, "module '%.200s' has version %u of the contract, expected %u", path,
                        found->abi, GRAFT_ABI_VERSION);
     }
     *table = found;
     return GRAFT_OK;
 }
 
-static int32_t init_state(graft_context *context, struct gr_module *module, graft_error *error)
+static int32_t init_module_state(graft_context *context, struct gr_module *module, graft_error *error)
 {
     const graft_module_table *table = module->table;
 
@@ -196,14 +198,14 @@ static int32_t init_state(graft_context *context, struct gr_module *module, graf
     return GRAFT_OK;
 }
 
-static void fini_state(struct gr_module *module)
+static void fini_module_state(struct gr_module *module)
 {
     if (module->status != 1) return;
     if (module->table->kernel != NULL) module->table->kernel->fini(module->state);
     if (module->table->dense != NULL) module->table->dense->fini(module->state);
 }
 
-static const char *description(const graft_module_table *table)
+static const char *module_description(const graft_module_table *table)
 {
     if (table->kernel != NULL) return table->kernel->description;
     return table->dense != NULL ? table->dense->description : table->transport->description;
@@ -216,17 +218,17 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     if (module->status == 1) return GRAFT_OK;
     if (module->table == NULL) GR_TRY(load_table(module->path, &module->table, error));
     if (strcmp(module->table->kind, module->kind) != 0 || strcmp(module->table->name, module->name) != 0) {
-        rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' says that it is %s '%s', its name says %s '%s'",
+        rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' contains %s '%s', but its name states %s '%s'",
                      module->path, module->table->kind, module->table->name, module->kind, module->name);
         goto done;
     }
-    GR_TRY(init_state(context, module, error));
+    GR_TRY(init_module_state(context, module, error));
     module->status = 1;
-    snprintf(module->detail, sizeof module->detail, "%s", description(module->table));
+    snprintf(module->detail, sizeof module->detail, "%s", module_description(module->table));
     gr_log(context, GRAFT_LOG_DEBUG, "using %s '%s': %s", module->kind, module->name, module->detail);
 done:
     if (rc < 0) {
-        /* A want of memory may pass; every other reason stays. */
+        /* Lack of memory may pass; any other failure is final. */
         module->status = rc == GRAFT_ERR_NOMEM ? 0 : rc;
         snprintf(module->detail, sizeof module->detail, "%s", error->message);
         gr_log(context, GRAFT_LOG_INFO, "%s '%s' is not used: %s", module->kind, module->name, module->detail);
@@ -253,15 +255,15 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
                      module->path != NULL ? module->path : "the library itself");
         goto done;
     }
-    /* Only one that is ready takes the place of another of its name. */
+    /* A module replaces another of its name only when it is ready. */
     made.table = table;
     made.path = real;
     snprintf(made.kind, sizeof made.kind, "%s", table->kind);
     snprintf(made.name, sizeof made.name, "%s", table->name);
     GR_TRY(gr_module_use(context, &made, error));
-    if (module == NULL) module = append(context, table->kind, table->name, error);
+    if (module == NULL) module = append_module(context, table->kind, table->name, error);
     if (module == NULL) {
-        fini_state(&made);
+        fini_module_state(&made);
         rc = GRAFT_ERR_NOMEM;
         goto done;
     }
@@ -279,7 +281,8 @@ int32_t gr_module_describe(const graft_context *context, int32_t index, graft_mo
     const struct gr_module *module;
 
     if (index < 0 || index >= context->modules.count) {
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "module %d of %d", index, context->modules.count);
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "module index is %d, expected 0 to %d", index,
+                       context->modules.count - 1);
     }
     module = &context->modules.at[index];
     entry->state = module->status;
@@ -295,7 +298,7 @@ void gr_modules_fini(graft_context *context)
     for (int32_t i = context->modules.count - 1; i >= 0; i--) {
         struct gr_module *module = &context->modules.at[i];
 
-        fini_state(module);
+        fini_module_state(module);
         gr_free(context, module->path);
     }
 }
@@ -316,9 +319,9 @@ static const char *name_of_kind(const void *arg, int32_t index)
     return NULL;
 }
 
-/* One that is not loaded comes before the plain loops, which have 0, and behind all else that is there already: loading
- * one starts the library behind it, which the host may want to start itself. */
-static int32_t preference(const struct gr_module *module)
+/* A module that is not loaded comes before the reference (0), and after all loaded ones: loading it starts the library
+ * behind it, which the host may want to start itself. */
+static int32_t module_preference(const struct gr_module *module)
 {
     if (module->table == NULL) return 1;
     if (module->table->kernel != NULL) return module->table->kernel->preference;
@@ -344,7 +347,7 @@ int32_t gr_modules_order(graft_context *context, const char *kind, const char *c
         int32_t           at = found;
 
         if (strcmp(module->kind, kind) != 0) continue;
-        while (at > 0 && preference(module) > preference(&context->modules.at[order[at - 1]])) {
+        while (at > 0 && module_preference(module) > module_preference(&context->modules.at[order[at - 1]])) {
             order[at] = order[at - 1];
             at--;
         }

@@ -1,5 +1,5 @@
-/* Loops over rows in chunks of fixed size, shared by threads. Chunks do not depend on the number of threads, so what is
- * summed per chunk, and then over chunks in order, has the same bits for any number.
+/* Loops over rows in chunks of fixed size, shared by threads. Chunks do not depend on the number of threads, so a sum
+ * over chunks in order has the same bits for any number.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_PARALLEL_H
 #define GR_BASE_PARALLEL_H
@@ -13,7 +13,7 @@ static inline int64_t gr_chunk_count(int64_t n, int64_t chunk_rows)
     return (n + chunk_rows - 1) / chunk_rows;
 }
 
-/** Call body(arg, chunk, begin, end) for all chunks of n rows, by as many threads as the operations are worth. */
+/** Call body(arg, chunk, begin, end) for all chunks of n rows, with as many threads as `operations` justify. */
 static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, int64_t n, int64_t chunk_rows,
                                       gr_chunk_fn body, void *arg)
 {

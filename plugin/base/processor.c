@@ -1,4 +1,4 @@
-/* Asking the processor. The compiler has a builtin for this, which would bring in code that runs when the library is
+/* Asks the processor for its instruction sets. The compiler's builtin would add code that runs when the library is
  * loaded.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/processor.h"
@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Bits of register B of CPUID leaf 7, and the registers (XCR0) that the system must save for them. */
+/* Bits of register B of CPUID leaf 7, and the register states (XCR0) that the system must save. */
 enum { AVX2_BITS = 1 << 5, AVX_STATE = 0x06, AVX512_STATE = 0xE6 };
 static const unsigned AVX512_BITS = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
 

@@ -1,12 +1,12 @@
-/* Which of the instruction sets that loops are compiled for this processor has.
+/* The instruction sets that loops are compiled for.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_PROCESSOR_H
 #define GR_BASE_PROCESSOR_H
 
-/** Each has what those before it have. */
+/** Each includes those before it. */
 enum gr_isa { GR_ISA_GENERIC, GR_ISA_AVX2, GR_ISA_AVX512, GR_ISAS };
 
-/** The last one that the processor has and the system saves the registers of. */
+/** The last one that the processor has and whose registers the system saves. */
 enum gr_isa gr_processor_isa(void);
 
 #endif

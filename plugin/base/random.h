@@ -1,12 +1,12 @@
-/* Random bits by counter: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of the key and the counter,
- * so they are the same for any number of threads, ranks and calls, in any order.
+/* Counter-based random bits: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of key and counter, so
+ * they are the same for any number of threads, ranks and calls, in any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_RANDOM_H
 #define GR_BASE_RANDOM_H
 
 #include <stdint.h>
 
-/** What the bits are for; no two purposes share a stream. */
+/** What the bits are for; each purpose has a stream of its own. */
 enum gr_random_purpose {
     GR_RANDOM_INIT = 1,
     GR_RANDOM_DROPOUT = 2,
@@ -16,7 +16,7 @@ enum gr_random_purpose {
     GR_RANDOM_LABELS = 6
 };
 
-/** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each of which is a bijection of the state. */
+/** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each a bijection of the state. */
 static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpose, uint64_t epoch, uint64_t layer)
 {
     const uint64_t word[3] = { (uint64_t)purpose, epoch, layer };
@@ -33,7 +33,7 @@ static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpo
 
 enum { GR_RANDOM_ROUNDS = 10 };
 
-/** One round, and the key of the next. */
+/** One round. */
 static inline void gr_random_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1)
 {
     const uint64_t p0 = (uint64_t)0xD2511F53u * *c0, p1 = (uint64_t)0xCD9E8D57u * *c2;
@@ -51,8 +51,8 @@ static inline void gr_random_next_key(uint32_t *k0, uint32_t *k1)
     *k1 += 0xBB67AE85u;
 }
 
-/** 128 random bits for (key, vertex, block): of a row of a matrix, block c holds the bits of columns 8c..8c+7, or
- *  4c..4c+3. */
+/** 128 random bits for (key, vertex, block). In a row of a matrix block c has the bits of columns 8c .. 8c+7, or 4c ..
+ *  4c+3. */
 static inline void gr_random_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);

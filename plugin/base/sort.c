@@ -1,4 +1,4 @@
-/* Sorting of integers, digit by digit.
+/* Radix sort of integers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 
@@ -8,7 +8,7 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* One pass of a radix sort: stable, by the digit at `shift`. */
+/* One stable pass, by the digit at `shift`. */
 static void sort_by_digit(const int64_t *from, int64_t *to, int64_t count, int shift)
 {
     int64_t place[DIGITS + 1] = { 0 };

@@ -5,8 +5,7 @@
 
 #include "base/context.h"
 
-/** Sort keys from 0 to `most`, and drop the repeated ones: the first *count are what is left.
- * \return OK; ERR_NOMEM. */
+/** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Text that grows in storage that does not.
+/* Text appended to storage of fixed size.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 

@@ -1,4 +1,4 @@
-/* Text of several lines in the host's storage, cut where that ends.
+/* Text of several lines in the host's storage, truncated where that ends.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_TEXT_H
 #define GR_BASE_TEXT_H
@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct gr_text {
-    char    *at;   /* where more goes; always terminated */
-    uint64_t left; /* bytes, the end of the text included */
+    char    *at;   /* the end of the text so far, always terminated */
+    uint64_t left; /* bytes left, including the terminator */
 };
 
 void gr_text_add(struct gr_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

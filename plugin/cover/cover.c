@@ -1,4 +1,4 @@
-/* Covers: all targets, all sources, or as few of both as can be.
+/* Vertex covers of the cut edges: all targets, all sources, or a minimum cover.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/cover.h"
 
@@ -28,9 +28,10 @@ static int64_t cover_sources(const struct gr_cut *cut, uint8_t *source_in)
     return size;
 }
 
-/* Koenig: one end of every matched pair. No minimum cover has a source without a partner, so each has its targets, so
- * none has the partners of these, and so on along all paths: of pairs that are reached so the target is taken. The
- * sources of the others then cover the edges that are left. */
+/* The cover from a maximum matching (Koenig): one end of every matched pair. A minimum cover has no unmatched source,
+ * so it has all targets of these sources, and so none of the partners of those targets, and so on along alternating
+ * paths: of every pair that is reached the target is in the cover. The sources of the other pairs cover all other
+ * edges. */
 static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *matching, uint8_t *source_in,
                            uint8_t *target_in)
 {

@@ -1,18 +1,20 @@
-/* The heuristic of Karp and Sipser (FOCS 1981): a vertex with one possible partner left is paired with it, which is
- * never wrong; when there is no such vertex, some target is paired with its source of the fewest possible partners.
+/* The first matching: the heuristic of Karp and Sipser (FOCS 1981). A vertex with one possible partner left is matched
+ * with it, which is always optimal; if there is no such vertex, a target is matched with its source of the fewest
+ * possible partners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/matching.h"
 
 struct greedy {
     const struct gr_cut *cut;
     struct gr_matching  *matching;
-    int32_t             *target_degree; /* [n_targets] its entries with sources that have no partner */
-    int32_t             *source_degree; /* [n_sources] its entries with targets that have no partner */
-    int32_t             *single;        /* [n_targets + n_sources] a stack: a target t, or ~s, whose degree fell to 1 */
-    int64_t              n_single;
+    int32_t             *target_degree; /* [n_targets] edges to unmatched sources */
+    int32_t             *source_degree; /* [n_sources] edges to unmatched targets */
+    int32_t
+        *single; /* [n_targets + n_sources] a stack of vertices whose degree fell to 1: target t, or ~s for source s */
+    int64_t n_single;
 };
 
-static void leave_sources(struct greedy *g, int32_t t)
+static void decrement_sources(struct greedy *g, int32_t t)
 {
     for (int64_t e = g->cut->row_ptr[t]; e < g->cut->row_ptr[t + 1]; e++) {
         const int32_t s = g->cut->source[e];
@@ -22,7 +24,7 @@ static void leave_sources(struct greedy *g, int32_t t)
     }
 }
 
-static void leave_targets(struct greedy *g, int32_t s)
+static void decrement_targets(struct greedy *g, int32_t s)
 {
     const struct gr_matching *matching = g->matching;
 
@@ -34,16 +36,16 @@ static void leave_targets(struct greedy *g, int32_t s)
     }
 }
 
-static void join(struct greedy *g, int32_t t, int32_t s)
+static void match_pair(struct greedy *g, int32_t t, int32_t s)
 {
     g->matching->of_target[t] = s;
     g->matching->of_source[s] = t;
     g->matching->size++;
-    leave_sources(g, t);
-    leave_targets(g, s);
+    decrement_sources(g, t);
+    decrement_targets(g, s);
 }
 
-/* For a target that has a possible partner: the one that has the fewest itself. */
+/* The unmatched source of a target that has the fewest possible partners itself. The target must have one. */
 static int32_t partner_of_target(const struct greedy *g, int32_t t)
 {
     int32_t best = -1;
@@ -57,7 +59,7 @@ static int32_t partner_of_target(const struct greedy *g, int32_t t)
     return best;
 }
 
-/* For a source that has a possible partner: the first. */
+/* The first unmatched target of a source. The source must have one. */
 static int32_t partner_of_source(const struct greedy *g, int32_t s)
 {
     int64_t e = g->matching->begin[s];
@@ -66,17 +68,17 @@ static int32_t partner_of_source(const struct greedy *g, int32_t s)
     return g->matching->target[e];
 }
 
-/* One with no partner left since it came onto the stack, or with its own, is passed over. */
-static void join_singles(struct greedy *g)
+/* Vertices that were matched, or lost their last possible partner, since they were pushed are skipped. */
+static void match_singles(struct greedy *g)
 {
     while (g->n_single > 0) {
         const int32_t vertex = g->single[--g->n_single];
 
         if (vertex >= 0) {
             if (g->matching->of_target[vertex] < 0 && g->target_degree[vertex] == 1)
-                join(g, vertex, partner_of_target(g, vertex));
+                match_pair(g, vertex, partner_of_target(g, vertex));
         } else if (g->matching->of_source[~vertex] < 0 && g->source_degree[~vertex] == 1) {
-            join(g, partner_of_source(g, ~vertex), ~vertex);
+            match_pair(g, partner_of_source(g, ~vertex), ~vertex);
         }
     }
 }
@@ -104,11 +106,11 @@ int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cu
     GR_TRY(GR_POOL_NEW(context, &pool, g.source_degree, cut->n_sources, error));
     GR_TRY(GR_POOL_NEW(context, &pool, g.single, cut->n_targets + cut->n_sources, error));
     count_degrees(&g);
-    join_singles(&g);
+    match_singles(&g);
     for (int64_t t = 0; t < cut->n_targets; t++) {
         if (matching->of_target[t] >= 0 || g.target_degree[t] == 0) continue;
-        join(&g, (int32_t)t, partner_of_target(&g, (int32_t)t));
-        join_singles(&g);
+        match_pair(&g, (int32_t)t, partner_of_target(&g, (int32_t)t));
+        match_singles(&g);
     }
 done:
     gr_pool_fini(context, &pool);

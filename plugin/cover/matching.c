@@ -1,33 +1,32 @@
-/* Maximum matchings: phases of many shortest augmenting paths (Hopcroft and Karp, SIAM J. Comput. 1973), each phase
- * followed by paths of any length through what is left (Duff and Wiberg, ACM TOMS 1988), which saves most of the
- * phases on meshes and other graphs whose paths are long. Paths begin at sources without a partner, because the last
- * search, which finds none, is then what the cover is read from.
+/* Maximum matchings: phases of many shortest augmenting paths (Hopcroft and Karp, SIAM J. Comput. 1973), each followed
+ * by paths of any length through the rest of the graph (Duff and Wiberg, ACM TOMS 1988), which saves most phases on
+ * meshes and other graphs with long paths. Paths begin at unmatched sources, because the cover is read from the last
+ * search, which finds no path.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/matching.h"
 
-/* The bound on the number of phases, 2 sqrt(T + S), is one for shortest paths alone. So only the first phases go on to
- * paths of any length. */
+/* The bound of 2 sqrt(T + S) phases holds for shortest paths only. So only the first phases use paths of any length. */
 enum { DEEP_PHASES = 64 };
 
-/* What the phases work with; all [n_sources]. A phase touches no more than it reaches. */
+/* The state of the search; all arrays [n_sources]. A phase touches only what it reaches. */
 struct search {
     struct gr_matching *matching;
-    int64_t            *cursor; /* the next entry of a source that this phase has not tried */
-    int32_t            *queue;  /* sources in the order they are reached; the roots, which have no partner, first */
-    int32_t            *path;   /* sources on the way from a root */
-    int64_t             n_roots, n_reached;
-    int                 deep; /* whether paths may have any length; level is then -1 where one has been */
-    int32_t             last; /* level of the first source that has an edge to a target without a partner */
+    int64_t            *cursor; /* the next edge of a source that this phase has not tried */
+    int32_t *queue; /* sources in the order in which they are reached; first the roots, which are unmatched */
+    int32_t *path;  /* the sources on the path from a root */
+    int64_t  n_roots, n_reached;
+    int      deep; /* whether paths may have any length; then level is -1 for visited sources */
+    int32_t  last; /* level of the first source that has an edge to an unmatched target */
 };
 
-static void reach(struct search *search, int32_t source, int32_t level)
+static void visit_source(struct search *search, int32_t source, int32_t level)
 {
     search->matching->level[source] = level;
     search->cursor[source] = search->matching->begin[source];
     search->queue[search->n_reached++] = source;
 }
 
-/* Sources without a partner that have edges. */
+/* The roots: unmatched sources that have edges. */
 static void find_roots(struct search *search, int64_t n_sources)
 {
     const struct gr_matching *matching = search->matching;
@@ -38,7 +37,7 @@ static void find_roots(struct search *search, int64_t n_sources)
     }
 }
 
-/* Breadth first from all roots, up to the first target without a partner. Returns whether there is one. */
+/* Breadth-first search from all roots up to the first unmatched target. \return whether there is one */
 static int find_levels(struct search *search)
 {
     const struct gr_matching *matching = search->matching;
@@ -47,7 +46,7 @@ static int find_levels(struct search *search)
     for (int64_t i = 0; i < search->n_reached; i++) matching->level[search->queue[i]] = 0;
     search->n_reached = 0;
     for (int64_t i = 0; i < n_roots; i++)
-        if (matching->of_source[search->queue[i]] < 0) reach(search, search->queue[i], 1);
+        if (matching->of_source[search->queue[i]] < 0) visit_source(search, search->queue[i], 1);
     search->n_roots = search->n_reached;
     for (int64_t i = 0; i < search->n_reached; i++) {
         const int32_t s = search->queue[i];
@@ -59,14 +58,14 @@ static int find_levels(struct search *search)
                 search->last = matching->level[s];
                 return 1;
             }
-            if (matching->level[next] == 0) reach(search, next, matching->level[s] + 1);
+            if (matching->level[next] == 0) visit_source(search, next, matching->level[s] + 1);
         }
     }
     return 0;
 }
 
-/* Every source of the path gets the target it was left by. */
-static void flip(struct search *search, int64_t length)
+/* Match every source of the path with the target that the path left it by. */
+static void augment_path(struct search *search, int64_t length)
 {
     struct gr_matching *matching = search->matching;
 
@@ -79,10 +78,10 @@ static void flip(struct search *search, int64_t length)
     matching->size++;
 }
 
-/* Whether a path may go to a source after so many others. With shortest paths it may on the next level only, and as
- * often as it likes, for entries that were tried are not tried again in the phase. A target that got its partner in
- * this phase leads nowhere, because that partner is a level too high; so the paths of a phase have no vertex in common.
- * A path of any length may go where no other such path has been. */
+/* Whether a path of `others` sources may continue with this source. Shortest paths may visit the next level only; edges
+ * that were tried are not tried again in the phase. A target matched in this phase leads to a source of too high a
+ * level, so the paths of a phase are disjoint. A path of any length may visit sources that no other such path has
+ * visited. */
 static int may_enter(struct search *search, int32_t source, int64_t others)
 {
     int32_t *level = search->matching->level;
@@ -95,7 +94,7 @@ static int may_enter(struct search *search, int32_t source, int64_t others)
     return 1;
 }
 
-/* Depth first from one root, to the first target without a partner. */
+/* Depth-first search from one root to the first unmatched target. */
 static void augment(struct search *search, int32_t root)
 {
     const struct gr_matching *matching = search->matching;
@@ -112,7 +111,7 @@ static void augment(struct search *search, int32_t root)
         }
         next = matching->of_target[matching->target[search->cursor[s]++]];
         if (next < 0) {
-            flip(search, length);
+            augment_path(search, length);
             return;
         }
         if (may_enter(search, next, length)) search->path[length++] = next;
@@ -126,8 +125,8 @@ static void augment_roots(struct search *search, int deep)
         if (search->matching->of_source[search->queue[i]] < 0) augment(search, search->queue[i]);
 }
 
-static int32_t complete(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
-                        graft_error *error)
+static int32_t run_phases(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                          graft_error *error)
 {
     struct search  search = { .matching = matching };
     struct gr_pool pool = { 0 };
@@ -147,8 +146,8 @@ done:
     return rc;
 }
 
-/* Transpose. What is counted goes two ahead, so that begin[s + 1] can move from the first entry of source s to its end
- * while they are placed. */
+/* Transpose. Counts are stored two places ahead, so that begin[s + 1] can move from the first edge of source s to its
+ * end while edges are placed. */
 int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool, int64_t **begin,
                          int32_t **target, graft_error *error)
 {
@@ -179,7 +178,7 @@ int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut,
     for (int64_t t = 0; t < cut->n_targets; t++) matching->of_target[t] = -1;
     for (int64_t s = 0; s < cut->n_sources; s++) matching->of_source[s] = -1;
     GR_TRY(gr_matching_greedy(context, cut, matching, error));
-    GR_TRY(complete(context, cut, matching, error));
+    GR_TRY(run_phases(context, cut, matching, error));
 done:
     return rc;
 }

@@ -6,36 +6,35 @@
 #include "base/memory.h"
 #include "cover/cover.h"
 
-/** Zeroed, it is empty and can be freed. */
+/** Zeroed, it is empty, and fini() accepts it. */
 struct gr_matching {
     int64_t  size;      /* matched pairs */
     int32_t *of_target; /* [n_targets] the partner, or -1 */
     int32_t *of_source; /* [n_sources] the partner, or -1 */
 
-    /* [n_sources] 0, or 1 + the number of pairs on a shortest path that leads here from a source without a partner, by
-     * any edge to a target and from there to its partner. */
+    /* [n_sources] 0 if no alternating path leads from an unmatched source to this one; else 1 + the number of matched
+     * pairs on a shortest such path. */
     int32_t *level;
 
-    /* The cut by source. */
-    int64_t *begin;  /* [n_sources + 1] and one more that is for building */
+    /* The edges by source. */
+    int64_t *begin;  /* [n_sources + 1], and one more for building */
     int32_t *target; /* [begin[n_sources]] */
 
-    struct gr_pool pool; /* has all of these */
+    struct gr_pool pool; /* owns all of these arrays */
 };
 
-/** The cut by source, in blocks of the pool: begin[n_sources + 1], and one more that is for building; targets rise.
- *  ERR_NOMEM. */
+/** The edges by source, in blocks of the pool: begin[n_sources + 1], and one more for building; targets rise. \return
+ *  OK; ERR_NOMEM */
 int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool, int64_t **begin,
                          int32_t **target, graft_error *error);
 
-/** Find a maximum matching. Deterministic. ERR_NOMEM, and then it can be freed. */
+/** Find a maximum matching. Deterministic. \return OK; ERR_NOMEM, and fini() accepts it */
 int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                          graft_error *error);
 void    gr_matching_fini(const graft_context *context, struct gr_matching *matching);
 
-/** Its beginning: pair the ends of edges that some maximum matching has, as long as such are in sight, and others when
- *  not. Where the edges form a forest and none repeats, this is a maximum matching. Begins with `begin` and `target`
- *  alone. */
+/** The initial matching: pairs that some maximum matching has while there are obvious ones, otherwise any. For a forest
+ *  without repeated edges it is a maximum matching. Needs only `begin` and `target`. */
 int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                            graft_error *error);
 

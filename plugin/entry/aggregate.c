@@ -1,4 +1,4 @@
-/* "graft.aggregate/1": reading and writing the host's structs, and the frame of each call.
+/* "graft.aggregate/1": reads the host's structs, checks them, and calls spmm/ and adaptive/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
 #include "entry/entry.h"
@@ -6,7 +6,7 @@
 #include "base/option_row.h"
 #include "spmm/plan.h"
 
-/* What this rank alone can say of its arguments: said when all ranks listen. */
+/* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
 static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *theirs, graft_plan *const *plan,
                               struct gr_plan_wish *wish, graft_error *error)
 {
@@ -16,16 +16,17 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
     if (plan == NULL) return gr_fail(error, GRAFT_ERR_ARG, "plan is null");
     if (theirs != NULL) GR_TRY(gr_struct_read(&args, sizeof args, theirs, "args", error));
     if (args.flags & ~GRAFT_PLAN_TRANSPOSED)
-        return gr_fail(error, GRAFT_ERR_ARG, "args: flags are 0x%x, of which some are unknown", args.flags);
-    if (args.width < 0) return gr_fail(error, GRAFT_ERR_ARG, "args: width is %lld", (long long)args.width);
+        return gr_fail(error, GRAFT_ERR_ARG, "args: flags are 0x%x, which has unknown bits", args.flags);
+    if (args.width < 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "args: width is %lld, expected at least 0", (long long)args.width);
     if (args.layers < 0 || args.layers > INT32_MAX / 2)
-        return gr_fail(error, GRAFT_ERR_ARG, "args: layers is %d", args.layers);
+        return gr_fail(error, GRAFT_ERR_ARG, "args: layers is %d, expected 0 to 2^30", args.layers);
     if (args.dtype == 0) args.dtype = graph->value_type != 0 ? graph->value_type : GRAFT_F32;
     if ((args.dtype != GRAFT_F32 && args.dtype != GRAFT_F64) ||
         (graph->value_type != 0 && args.dtype != graph->value_type))
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "args: dtype is %d; expected GRAFT_F32 (1) or GRAFT_F64 (2), and that of the values of the "
-                       "graph if it has some (here %d)",
+                       "args: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2), and the dtype of the values of "
+                       "the graph if it has values (here %d)",
                        args.dtype, graph->value_type);
     *wish = (struct gr_plan_wish){ .transposed = (args.flags & GRAFT_PLAN_TRANSPOSED) != 0,
                                    .width = args.width,
@@ -53,7 +54,7 @@ done:
 }
 
 /* Begin a call on a plan, which may be NULL. */
-static int32_t begin(struct gr_call *call, const graft_plan *plan, const char *where, graft_error *error)
+static int32_t plan_call_begin(struct gr_call *call, const graft_plan *plan, const char *where, graft_error *error)
 {
     const int32_t rc = gr_call_begin(call, plan != NULL ? plan->context : NULL, where, error);
 
@@ -65,7 +66,7 @@ static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, gr
     struct gr_call       call;
     graft_aggregate_args ours;
     graft_dense          x, out;
-    int32_t              rc = begin(&call, plan, GRAFT_AGGREGATE_ID " begin", error);
+    int32_t              rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " begin", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
@@ -81,7 +82,7 @@ done:
 static int32_t plan_end(graft_plan *plan, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " end", error);
+    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " end", error);
 
     if (rc == GRAFT_OK) rc = gr_spmm_end(plan, &call.error);
     return gr_call_end(&call, rc);
@@ -97,7 +98,7 @@ static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
 static int32_t plan_adapt(graft_plan *plan, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " adapt", error);
+    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " adapt", error);
 
     GR_TRY(rc);
     GR_TRY(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
@@ -110,7 +111,7 @@ static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *
 {
     struct gr_call  call;
     graft_plan_info ours;
-    int32_t         rc = begin(&call, plan, GRAFT_AGGREGATE_ID " info", error);
+    int32_t         rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " info", error);
 
     if (rc == GRAFT_OK) rc = gr_plan_info(plan, rank, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
@@ -120,10 +121,10 @@ static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *
 static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = begin(&call, plan, GRAFT_AGGREGATE_ID " explain", error);
+    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " explain", error);
 
     if (rc == GRAFT_OK && (text == NULL || capacity == 0))
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
     if (rc == GRAFT_OK) gr_plan_explain(plan, text, capacity);
     return gr_call_end(&call, rc);
 }

@@ -1,4 +1,4 @@
-/* "graft.codec/1": reading the host's structs, and the frame of each call.
+/* "graft.codec/1": reads the host's structs, checks them, and calls codec/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
@@ -21,15 +21,15 @@ static int32_t codec_row_bytes(graft_context *context, int32_t bits, int64_t wid
     return gr_call_end(&call, rc);
 }
 
-/* The host's structs as ours. */
-struct operands {
+/* Copies of the host's structs. */
+struct codec_operands {
     graft_codec_args  args;
     graft_dense       rows;
     graft_codec_error error;
     struct gr_codec   codec;
 };
 
-static int32_t check_message(const struct operands *o, graft_error *error)
+static int32_t check_message(const struct codec_operands *o, graft_error *error)
 {
     const graft_codec_args *a = &o->args;
     const int64_t           row_bytes = gr_codec_row_bytes(&o->codec), n = o->rows.n_rows;
@@ -49,7 +49,7 @@ static int32_t check_message(const struct operands *o, graft_error *error)
     return GRAFT_OK;
 }
 
-static int32_t read_args(const graft_codec_args *theirs, struct operands *o, graft_error *error)
+static int32_t read_codec_args(const graft_codec_args *theirs, struct codec_operands *o, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -74,13 +74,13 @@ done:
 
 static int32_t codec_encode(graft_context *context, const graft_codec_args *args, graft_error *error)
 {
-    struct gr_call     call;
-    struct operands    o;
-    graft_codec_error *wanted;
-    int32_t            rc = gr_call_begin(&call, context, GRAFT_CODEC_ID " encode", error);
+    struct gr_call        call;
+    struct codec_operands o;
+    graft_codec_error    *wanted;
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_CODEC_ID " encode", error);
 
     GR_TRY(rc);
-    GR_TRY(read_args(args, &o, &call.error));
+    GR_TRY(read_codec_args(args, &o, &call.error));
     wanted = o.args.error;
     if (wanted != NULL) {
         GR_TRY(gr_struct_check_out(wanted, "args.error", &call.error));
@@ -94,11 +94,11 @@ done:
 
 static int32_t codec_decode(graft_context *context, const graft_codec_args *args, graft_error *error)
 {
-    struct gr_call  call;
-    struct operands o;
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_CODEC_ID " decode", error);
+    struct gr_call        call;
+    struct codec_operands o;
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_CODEC_ID " decode", error);
 
-    if (rc == GRAFT_OK) rc = read_args(args, &o, &call.error);
+    if (rc == GRAFT_OK) rc = read_codec_args(args, &o, &call.error);
     if (rc == GRAFT_OK) rc = gr_codec_decode(context, &o.codec, &o.args, &call.error);
     return gr_call_end(&call, rc);
 }

@@ -1,17 +1,17 @@
-/* "graft.edge/1": reading the host's structs, and the frame of each call.
+/* "graft.edge/1": reads the host's structs, checks them, and calls edge/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
 #include "edge/edge.h"
 
-/* The host's dense operands as structs of ours, by the names that messages give them. */
-struct operands {
+/* Copies of the host's dense operands, and the names that messages give them. */
+struct dense_operands {
     graft_dense        dense[3];
     const graft_dense *theirs[3];
     const char        *name[3];
 };
 
-static int32_t read_operands(struct operands *o, graft_error *error)
+static int32_t read_operands(struct dense_operands *o, graft_error *error)
 {
     for (int i = 0; i < 3 && o->name[i] != NULL; i++) {
         const int32_t rc = gr_struct_read(&o->dense[i], sizeof o->dense[i], o->theirs[i], o->name[i], error);
@@ -22,7 +22,7 @@ static int32_t read_operands(struct operands *o, graft_error *error)
 }
 
 /* The operands of an operator on the entries of a matrix. */
-static int32_t read_with_matrix(const graft_context *context, const graft_matrix *a, struct operands *o,
+static int32_t read_with_matrix(const graft_context *context, const graft_matrix *a, struct dense_operands *o,
                                 graft_error *error)
 {
     if (a == NULL) return gr_fail(error, GRAFT_ERR_ARG, "a is null");
@@ -38,10 +38,10 @@ static struct gr_team team_of(const graft_context *context, int32_t threads)
 static int32_t edge_gather_rows(graft_context *context, const graft_dense *x, const graft_index *index,
                                 const graft_dense *out, int32_t threads, graft_error *error)
 {
-    struct gr_call  call;
-    struct operands o = { .theirs = { x, out }, .name = { "x", "out" } };
-    graft_index     ours;
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " gather_rows", error);
+    struct gr_call        call;
+    struct dense_operands o = { .theirs = { x, out }, .name = { "x", "out" } };
+    graft_index           ours;
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " gather_rows", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
@@ -56,10 +56,10 @@ done:
 static int32_t edge_index_add(graft_context *context, const graft_dense *x, const graft_index *index,
                               const graft_dense *out, int32_t threads, graft_error *error)
 {
-    struct gr_call  call;
-    struct operands o = { .theirs = { x, out }, .name = { "x", "out" } };
-    graft_index     ours;
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " index_add", error);
+    struct gr_call        call;
+    struct dense_operands o = { .theirs = { x, out }, .name = { "x", "out" } };
+    graft_index           ours;
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " index_add", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
@@ -74,9 +74,9 @@ done:
 static int32_t edge_sddmm(graft_context *context, graft_matrix *a, const graft_dense *x, const graft_dense *y,
                           const graft_dense *out, int32_t threads, graft_error *error)
 {
-    struct gr_call  call;
-    struct operands o = { .theirs = { x, y, out }, .name = { "x", "y", "out" } };
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " sddmm", error);
+    struct gr_call        call;
+    struct dense_operands o = { .theirs = { x, y, out }, .name = { "x", "y", "out" } };
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " sddmm", error);
 
     GR_TRY(rc);
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
@@ -89,9 +89,9 @@ done:
 static int32_t edge_softmax(graft_context *context, graft_matrix *a, const graft_dense *s, const graft_dense *p,
                             int32_t threads, graft_error *error)
 {
-    struct gr_call  call;
-    struct operands o = { .theirs = { s, p }, .name = { "s", "p" } };
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " softmax", error);
+    struct gr_call        call;
+    struct dense_operands o = { .theirs = { s, p }, .name = { "s", "p" } };
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " softmax", error);
 
     GR_TRY(rc);
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
@@ -104,9 +104,9 @@ done:
 static int32_t edge_softmax_backward(graft_context *context, graft_matrix *a, const graft_dense *p,
                                      const graft_dense *dp, const graft_dense *ds, int32_t threads, graft_error *error)
 {
-    struct gr_call  call;
-    struct operands o = { .theirs = { p, dp, ds }, .name = { "p", "dp", "ds" } };
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " softmax_backward", error);
+    struct gr_call        call;
+    struct dense_operands o = { .theirs = { p, dp, ds }, .name = { "p", "dp", "ds" } };
+    int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " softmax_backward", error);
 
     GR_TRY(rc);
     GR_TRY(read_with_matrix(context, a, &o, &call.error));
@@ -120,7 +120,7 @@ static int32_t edge_mxm(graft_context *context, graft_matrix *a, uint32_t flags,
                         const graft_dense *y, const graft_dense *out, int32_t threads, graft_error *error)
 {
     struct gr_call            call;
-    struct operands           o = { .theirs = { w, out, y }, .name = { "w", "out", y != NULL ? "y" : NULL } };
+    struct dense_operands     o = { .theirs = { w, out, y }, .name = { "w", "out", y != NULL ? "y" : NULL } };
     const graft_dense *const  ours = y != NULL ? &o.dense[2] : NULL;
     const struct gr_edge_map *map = NULL;
     int32_t                   rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " mxm", error);

@@ -15,7 +15,8 @@ static void api_close(graft_context *context)
     struct gr_call call;
 
     if (context == NULL) return;
-    /* In a child process the memory is a copy and modules may hold locks of threads that are not there: leave it. */
+    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: nothing is
+     * freed. */
     if (gr_call_begin(&call, context, "graft close", NULL) == GRAFT_OK) gr_context_destroy(context);
     gr_call_end(&call, GRAFT_OK);
 }
@@ -98,7 +99,7 @@ static int32_t negotiate(uint32_t abi_min, uint32_t abi_max, graft_error *error)
     }
     if (abi_min > GRAFT_ABI_VERSION || abi_max < GRAFT_ABI_VERSION) {
         return gr_fail(error, GRAFT_ERR_VERSION,
-                       "the host drives versions %u to %u of the contract, this library (release %s) version %u only",
+                       "the host supports versions %u to %u of the contract, this library (release %s) only version %u",
                        abi_min, abi_max, GRAFT_RELEASE, GRAFT_ABI_VERSION);
     }
     return GRAFT_OK;

@@ -1,4 +1,4 @@
-/* The tables of the interfaces, each filled in one entry_*.c.
+/* The tables of the interfaces. Each is filled in by the file of its name.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_ENTRY_ENTRY_H
 #define GR_ENTRY_ENTRY_H

@@ -1,10 +1,10 @@
-/* "graft.graph/1": reading and writing the host's structs, and the frame of each call.
+/* "graft.graph/1": reads the host's structs, checks them, and calls dgraph/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
 #include "dgraph/graph.h"
 
-/* What this rank alone can say of its arguments: said when all ranks listen. */
+/* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
 static int32_t read_slice(const graft_context *context, const graft_slice *theirs, graft_slice *ours, graft_csr *rows,
                           graft_error *error)
 {
@@ -45,7 +45,7 @@ done:
 }
 
 /* Begin a call on a graph, which may be NULL. */
-static int32_t begin(struct gr_call *call, const graft_graph *graph, const char *where, graft_error *error)
+static int32_t graph_call_begin(struct gr_call *call, const graft_graph *graph, const char *where, graft_error *error)
 {
     const int32_t rc = gr_call_begin(call, graph != NULL ? graph->context : NULL, where, error);
 
@@ -56,7 +56,7 @@ static int32_t graph_info(const graft_graph *graph, int32_t rank, graft_graph_in
 {
     struct gr_call   call;
     graft_graph_info ours = { .size = sizeof ours };
-    int32_t          rc = begin(&call, graph, GRAFT_GRAPH_ID " info", error);
+    int32_t          rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " info", error);
 
     if (rc == GRAFT_OK) rc = gr_graph_info(graph, graph->share, rank, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
@@ -72,7 +72,7 @@ static int32_t graph_move(graft_graph *graph, const graft_move *move, graft_erro
 {
     struct gr_call call;
     graft_move     ours = { .size = sizeof ours };
-    int32_t        rc = begin(&call, graph, GRAFT_GRAPH_ID " move", error);
+    int32_t        rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " move", error);
 
     GR_TRY(rc);
     rc = gr_struct_read(&ours, sizeof ours, move, "move", &call.error);
@@ -85,10 +85,10 @@ done:
 static int32_t graph_explain(const graft_graph *graph, char *text, uint64_t capacity, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = begin(&call, graph, GRAFT_GRAPH_ID " explain", error);
+    int32_t        rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " explain", error);
 
     if (rc == GRAFT_OK && (text == NULL || capacity == 0))
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
     if (rc == GRAFT_OK) gr_graph_explain(graph, graph->share, text, capacity);
     return gr_call_end(&call, rc);
 }

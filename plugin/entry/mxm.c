@@ -1,4 +1,4 @@
-/* "graft.mxm/1": reading the host's structs, and the frame of each call.
+/* "graft.mxm/1": reads the host's structs, checks them, and calls kernel/ and graph/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
@@ -20,7 +20,7 @@ static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, i
     return gr_call_end(&call, rc);
 }
 
-/* A matrix that owns the arrays of csr, or csr freed. */
+/* Make a matrix that owns the arrays of csr; on failure free them. */
 static int32_t take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
                         graft_error *error)
 {
@@ -47,7 +47,7 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
     return gr_call_end(&call, rc);
 }
 
-/* A matrix that has an order, and what goes in or comes out. */
+/* The checks that order and permute share. */
 static int32_t check_order(const graft_matrix *matrix, const void *first, const void *second, graft_error *error)
 {
     if (matrix == NULL || first == NULL || second == NULL) return gr_fail(error, GRAFT_ERR_ARG, "an argument is null");
@@ -92,7 +92,7 @@ static void mxm_matrix_destroy(graft_context *context, graft_matrix *matrix)
     gr_call_end(&call, GRAFT_OK);
 }
 
-/* The host's arguments as structs of ours. */
+/* Copies of the host's structs. */
 struct args_copy {
     graft_mxm_args args;
     graft_dense    b, c;
@@ -101,8 +101,8 @@ struct args_copy {
     graft_dense    residual;
 };
 
-static int32_t read_args(const graft_context *context, const graft_mxm_args *theirs, struct args_copy *copy,
-                         graft_error *error)
+static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args *theirs, struct args_copy *copy,
+                             graft_error *error)
 {
     graft_mxm_args *args = &copy->args;
     int32_t         rc = GRAFT_OK;
@@ -135,7 +135,7 @@ static int32_t mxm_run(graft_context *context, const graft_mxm_args *args, graft
     struct args_copy copy;
     int32_t          rc = gr_call_begin(&call, context, GRAFT_MXM_ID " run", error);
 
-    if (rc == GRAFT_OK) rc = read_args(context, args, &copy, &call.error);
+    if (rc == GRAFT_OK) rc = read_mxm_args(context, args, &copy, &call.error);
     if (rc == GRAFT_OK) rc = gr_mxm_run(context, &copy.args, &call.error);
     return gr_call_end(&call, rc);
 }
@@ -148,9 +148,9 @@ static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, c
     int32_t          rc = gr_call_begin(&call, context, GRAFT_MXM_ID " explain", error);
 
     if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
     }
-    if (rc == GRAFT_OK && args != NULL) rc = read_args(context, args, &copy, &call.error);
+    if (rc == GRAFT_OK && args != NULL) rc = read_mxm_args(context, args, &copy, &call.error);
     if (rc == GRAFT_OK) {
         rc = gr_mxm_explain(context, args != NULL ? &copy.args : NULL, text, capacity, &call.error);
     }

@@ -1,4 +1,4 @@
-/* "graft.data/1" and "graft.train/1": reading the host's structs, and the frame of each call.
+/* "graft.data/1" and "graft.train/1": reads the host's structs, and calls io/ and train/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
@@ -41,7 +41,8 @@ const graft_data_interface gr_interface_data = {
 };
 
 /* Begin a call on a trainer, which may be NULL. */
-static int32_t begin(struct gr_call *call, const graft_trainer *trainer, const char *where, graft_error *error)
+static int32_t trainer_call_begin(struct gr_call *call, const graft_trainer *trainer, const char *where,
+                                  graft_error *error)
 {
     const int32_t rc = gr_call_begin(call, trainer != NULL ? trainer->context : NULL, where, error);
 
@@ -64,7 +65,7 @@ static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_err
 {
     struct gr_call call;
     graft_epoch    ours = { .size = sizeof ours };
-    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " epoch", error);
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " epoch", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(epoch, "epoch", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_epoch(trainer, &ours, &call.error);
@@ -76,7 +77,7 @@ static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_met
 {
     struct gr_call call;
     graft_metrics  ours = { .size = sizeof ours };
-    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " evaluate", error);
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " evaluate", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(metrics, "metrics", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_evaluate(trainer, weights, &ours, &call.error);
@@ -89,7 +90,7 @@ static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *l
 {
     struct gr_call call;
     graft_dense    ours;
-    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " predict", error);
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " predict", error);
 
     if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_predict(trainer, weights, labels, logits != NULL ? &ours : NULL, &call.error);
@@ -100,7 +101,7 @@ static int32_t train_state_item(graft_trainer *trainer, int32_t index, graft_sta
 {
     struct gr_call   call;
     graft_state_item ours = { .size = sizeof ours };
-    int32_t          rc = begin(&call, trainer, GRAFT_TRAIN_ID " state_item", error);
+    int32_t          rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " state_item", error);
 
     if (rc == GRAFT_OK) rc = gr_trainer_state_item(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
@@ -111,7 +112,7 @@ static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *i
 {
     struct gr_call   call;
     graft_state_item ours;
-    int32_t          rc = begin(&call, trainer, GRAFT_TRAIN_ID " state_set", error);
+    int32_t          rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " state_set", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, item, "item", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_state_set(trainer, &ours, &call.error);
@@ -121,10 +122,10 @@ static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *i
 static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " explain", error);
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " explain", error);
 
     if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or has no room");
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
     }
     if (rc == GRAFT_OK) rc = gr_trainer_explain(trainer, text, capacity, &call.error);
     return gr_call_end(&call, rc);
@@ -134,7 +135,7 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
 {
     struct gr_call call;
     graft_span     ours = { .size = sizeof ours };
-    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " span", error);
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " span", error);
 
     if (rc == GRAFT_OK) rc = gr_trainer_span(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(span, &ours, sizeof ours, "span", &call.error);
@@ -145,7 +146,7 @@ static int32_t train_memory_item(graft_trainer *trainer, int32_t index, graft_me
 {
     struct gr_call    call;
     graft_memory_item ours = { .size = sizeof ours };
-    int32_t           rc = begin(&call, trainer, GRAFT_TRAIN_ID " memory_item", error);
+    int32_t           rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " memory_item", error);
 
     if (rc == GRAFT_OK) rc = gr_trainer_memory_item(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
@@ -156,7 +157,7 @@ static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic
 {
     struct gr_call call;
     graft_traffic  ours = { .size = sizeof ours };
-    int32_t        rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic", error);
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " traffic", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(traffic, "traffic", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_traffic(trainer, rank, &ours, &call.error);
@@ -169,7 +170,7 @@ static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t 
 {
     struct gr_call     call;
     graft_traffic_item ours = { .size = sizeof ours };
-    int32_t            rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic_item", error);
+    int32_t            rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " traffic_item", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(item, "item", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_traffic_item(trainer, rank, index, &ours, &call.error);
@@ -182,7 +183,7 @@ static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t 
 {
     struct gr_call     call;
     graft_traffic_pair ours = { .size = sizeof ours };
-    int32_t            rc = begin(&call, trainer, GRAFT_TRAIN_ID " traffic_pair", error);
+    int32_t            rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " traffic_pair", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(pair, "pair", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_traffic_pair(trainer, peer, index, &ours, &call.error);
@@ -194,7 +195,7 @@ static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
 
-    if (begin(&call, trainer, GRAFT_TRAIN_ID " destroy", NULL) == GRAFT_OK) gr_trainer_destroy(trainer);
+    if (trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " destroy", NULL) == GRAFT_OK) gr_trainer_destroy(trainer);
     gr_call_end(&call, GRAFT_OK);
 }
 

@@ -1,4 +1,4 @@
-/* "graft.transport/1": reading and writing the host's structs, and the frame of each call.
+/* "graft.transport/1": reads the host's structs, checks them, and calls comm/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
@@ -6,7 +6,7 @@
 #include "comm/open.h"
 #include "comm/threads.h"
 
-/* The structs of an array lie as far apart as the host's compiler has put them: by their size. */
+/* Elements of the host's array are as far apart as their size field says. */
 static void *element(graft_transport *array, int32_t index)
 {
     return (char *)array + (uint64_t)index * array->size;

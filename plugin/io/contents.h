@@ -1,6 +1,6 @@
-/* The contents of a data set, part by part, of the slice of vertices that this rank has. Every function asks for memory
- * in *data, fills it from a file that gr_folder_open() has passed, and checks every value; what it made so far is freed
- * by gr_data_close(). All ranks call the same ones, and return the same.
+/* The contents of a data set, part by part, for the slice of vertices of this rank. Each function allocates memory in
+ * *data, fills it from a file that gr_folder_open() has opened, and checks every value; gr_data_close() frees it.
+ * [collective] All ranks return the same code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_IO_CONTENTS_H
 #define GR_IO_CONTENTS_H
@@ -11,7 +11,7 @@
 #include "io/reading.h"
 
 struct graft_data {
-    graft_dataset set; /* points at what follows */
+    graft_dataset set; /* points to the members below */
     struct gr_csr graph;
     struct gr_csr sparse;
     graft_dense   dense;
@@ -20,12 +20,12 @@ struct graft_data {
     uint8_t      *split;
 };
 
-/** Entries of the graph from this rank's range of edges.npy. Agrees on the number of vertices: the largest one named,
- *  if no file says. */
+/** The edges in this rank's range of edges.npy. Agrees on the number of vertices: if no file states it, the largest
+ *  vertex + 1. */
 int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, struct gr_vertices *vertices,
                       struct gr_coo *coo, graft_error *error);
 
-/* Of a folder; parts that are not there are passed over. */
+/* Parts that the folder does not have are skipped. */
 int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                          graft_error *error);
 int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,

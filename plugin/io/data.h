@@ -1,4 +1,4 @@
-/* Data sets from files: what stands behind "graft.data/1".
+/* Data sets from files: the implementation of "graft.data/1".
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_IO_DATA_H
 #define GR_IO_DATA_H
@@ -6,10 +6,10 @@
 #include "graft_data.h"
 #include "graft_transport.h"
 
-/** As open(). */
+/** See graft_data.open(). */
 int32_t gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error);
 
-/** As open_slice(); `path` and `data` may be NULL, of which all ranks are told. */
+/** See graft_data.open_slice(). path and data may be NULL on some ranks, which all ranks then report. */
 int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
                            graft_data **data, graft_error *error);
 

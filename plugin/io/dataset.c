@@ -1,9 +1,9 @@
-/* Opening a data set: all of it, or this rank's slice of it, which is the same with one rank.
+/* Opens a data set, or this rank's slice of it. A single process is the case of one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/contents.h"
 #include "io/mtx.h"
 
-/* How many bytes a vertex has beside its entries: in the files, on average, and for its row. */
+/* The average bytes of a vertex in the files and in the row pointers, without its edges. */
 static double vertex_bytes(const struct gr_folder *folder, int64_t n)
 {
     double bytes = sizeof(int64_t);
@@ -13,9 +13,9 @@ static double vertex_bytes(const struct gr_folder *folder, int64_t n)
     return bytes;
 }
 
-/* The entries of our slice of the graph; which that is, we know then. */
-static int32_t read_entries(struct gr_reading *reading, struct gr_folder *folder, struct gr_coo *coo,
-                            graft_error *error)
+/* Read a range of the edges, choose the slices, and send each edge to the rank of its slice. */
+static int32_t read_slice_edges(struct gr_reading *reading, struct gr_folder *folder, struct gr_coo *coo,
+                                graft_error *error)
 {
     int32_t rc;
 
@@ -37,7 +37,7 @@ static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, 
     int64_t            merged = 0;
     int32_t            rc;
 
-    GR_TRY(read_entries(reading, folder, &coo, error));
+    GR_TRY(read_slice_edges(reading, folder, &coo, error));
     rc = gr_csr_build(reading->context, &coo, name, &data->graph, &merged, error);
     GR_TRY(gr_comm_agree(reading->comm, rc, error));
     data->set.graph = &data->graph.view;
@@ -70,7 +70,7 @@ done:
     return rc;
 }
 
-static int32_t make(graft_context *context, const char *path, graft_data **data, graft_error *error)
+static int32_t allocate_data(graft_context *context, const char *path, graft_data **data, graft_error *error)
 {
     if (path == NULL || data == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "%s is null", path == NULL ? "path" : "data");
@@ -86,7 +86,7 @@ int32_t gr_data_open_slice(graft_context *context, const graft_transport *transp
     int32_t           rc;
 
     GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, error));
-    rc = make(context, path, data != NULL ? &made : NULL, error);
+    rc = allocate_data(context, path, data != NULL ? &made : NULL, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_reading_init(&reading, comm, error));
     made->set.size = sizeof made->set;

@@ -1,13 +1,13 @@
-/* The graph from edges.npy: two rows of vertices, 32 or 64 bits wide, taken in chunks and kept in 32. Each rank reads
- * an equal range of both.
+/* The graph from edges.npy: two rows of vertices of 32 or 64 bits, read in chunks and stored in 32 bits. Each rank
+ * reads an equal range of both rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/contents.h"
 
 enum { CHUNK = 2048 };
 
-/* One end of the edges from `first` on. *largest rises to the largest vertex. */
-static int32_t read_row(const struct gr_part_file *part, int64_t row, int64_t first, int64_t count,
-                        const struct gr_vertices *vertices, int32_t *to, int64_t *largest, graft_error *error)
+/* One end of the edges from `first` on. *largest becomes the largest vertex so far. */
+static int32_t read_edge_ends(const struct gr_part_file *part, int64_t row, int64_t first, int64_t count,
+                              const struct gr_vertices *vertices, int32_t *to, int64_t *largest, graft_error *error)
 {
     const int64_t begin = row * part->npy.shape[1] + first, bytes = part->npy.item_bytes;
     const int64_t limit = vertices->count >= 0 ? vertices->count : INT32_MAX;
@@ -39,8 +39,9 @@ static int32_t read_row(const struct gr_part_file *part, int64_t row, int64_t fi
     return GRAFT_OK;
 }
 
-static int32_t read_range(const struct gr_reading *reading, const struct gr_part_file *part,
-                          const struct gr_vertices *vertices, struct gr_coo *coo, int64_t *largest, graft_error *error)
+static int32_t read_edge_range(const struct gr_reading *reading, const struct gr_part_file *part,
+                               const struct gr_vertices *vertices, struct gr_coo *coo, int64_t *largest,
+                               graft_error *error)
 {
     const int64_t first = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank);
     const int64_t count = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank + 1) - first;
@@ -48,8 +49,8 @@ static int32_t read_range(const struct gr_reading *reading, const struct gr_part
 
     GR_TRY(gr_coo_init(reading->context, coo, count, 0, error));
     /* the destination gathers from the source */
-    GR_TRY(read_row(part, 0, first, count, vertices, coo->col, largest, error));
-    GR_TRY(read_row(part, 1, first, count, vertices, coo->row, largest, error));
+    GR_TRY(read_edge_ends(part, 0, first, count, vertices, coo->col, largest, error));
+    GR_TRY(read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error));
 done:
     return rc;
 }
@@ -59,7 +60,7 @@ int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_fil
 {
     struct gr_coo made = { 0 };
     int64_t       largest = -1;
-    int32_t       rc = read_range(reading, part, vertices, &made, &largest, error);
+    int32_t       rc = read_edge_range(reading, part, vertices, &made, &largest, error);
 
     GR_TRY(gr_comm_agree(reading->comm, rc, error));
     GR_TRY(gr_comm_max(reading->comm, &largest, 1, error));

@@ -1,4 +1,4 @@
-/* Features, dense or sparse. Every one must be finite.
+/* Features, dense or sparse. All values must be finite.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/contents.h"
 
@@ -37,7 +37,7 @@ done:
     return rc;
 }
 
-/* That all row pointers begin at 0, end where the entries do, and do not fall on any rank, lets them be followed. */
+/* Row pointers that begin at 0, end at the number of entries and fall on no rank can be followed safely. */
 static int32_t check_pointers(const struct gr_folder *folder, const struct gr_csr *sparse, int64_t first,
                               const char *name, graft_error *error)
 {
@@ -76,7 +76,7 @@ done:
     return rc;
 }
 
-/* The entries that the row pointers of the slice go to. */
+/* The entries of the rows of the slice. */
 static int32_t read_sparse(const graft_context *context, const struct gr_folder *folder, graft_data *data,
                            const char *name, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* The files of a data set that is a folder: which there are, what they may hold, and whether they fit one another.
+/* The files of a data set folder: which exist, their formats, and whether they agree with each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/folder.h"
 
@@ -26,8 +26,8 @@ static const struct {
     [GR_PART_SPLIT] = { "split.npy", { "uint8 [n]", { GRAFT_U8 }, { 1 } } },
 };
 
-/* A link that leads nowhere counts as there, so that a part is not passed over because a disk is missing. */
-static int is_there(int fd, const char *name)
+/* A dangling link counts as existing, so that a part is not skipped because a disk is missing. */
+static int part_exists(int fd, const char *name)
 {
     struct stat status;
 
@@ -41,7 +41,7 @@ static int32_t open_parts(struct gr_folder *folder, int fd, graft_error *error)
     for (int i = 0; i < GR_PART_COUNT; i++) {
         int32_t rc;
 
-        if (!is_there(fd, parts[i].name)) continue;
+        if (!part_exists(fd, parts[i].name)) continue;
         gr_file_show(shown, folder->path, parts[i].name);
         rc = gr_file_open(&folder->part[i].file, fd, parts[i].name, shown, error);
         if (rc < 0) return rc;
@@ -91,7 +91,7 @@ static int32_t read_headers(struct gr_folder *folder, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The four files of sparse features: [n, d] of the shape against the lengths of the others. */
+/* Sparse features: compare the shape [n, d] with the lengths of the other three files. */
 static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *shape = &folder->part[GR_PART_SHAPE];
@@ -122,7 +122,7 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
     return gr_vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
 }
 
-/* Features and labels have a row for every vertex, of some width. */
+/* Features, labels and split have one row for each vertex. */
 static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_error *error)
 {
     const struct gr_part_file *part = &folder->part[which];
@@ -195,10 +195,10 @@ int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *
     return rc;
 }
 
-/* Of a file that is larger than so many blocks, as many are looked at, from its first bytes to its last. */
+/* Of a larger file only this many blocks are compared, evenly spaced from its first byte to its last. */
 enum { BLOCK = 1 << 16, BLOCKS = 17 };
 
-static int32_t digest(const struct gr_file *file, char *block, uint64_t *crc, graft_error *error)
+static int32_t file_digest(const struct gr_file *file, char *block, uint64_t *crc, graft_error *error)
 {
     const int     whole = file->size <= BLOCKS * BLOCK;
     const int64_t blocks = whole ? (file->size + BLOCK - 1) / BLOCK : BLOCKS;
@@ -217,15 +217,15 @@ done:
     return rc;
 }
 
-static int32_t digest_all(const struct gr_folder *folder, const graft_context *context, uint64_t crc[GR_PART_COUNT],
-                          graft_error *error)
+static int32_t folder_digests(const struct gr_folder *folder, const graft_context *context, uint64_t crc[GR_PART_COUNT],
+                              graft_error *error)
 {
     char   *block = NULL;
     int32_t rc;
 
     GR_TRY(GR_NEW(context, block, BLOCK, error));
     for (int i = 0; i < GR_PART_COUNT; i++)
-        if (gr_folder_has(folder, i)) GR_TRY(digest(&folder->part[i].file, block, &crc[i], error));
+        if (gr_folder_has(folder, i)) GR_TRY(file_digest(&folder->part[i].file, block, &crc[i], error));
 done:
     gr_free(context, block);
     return rc;
@@ -248,7 +248,7 @@ int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, 
     }
     name[GR_PART_COUNT] = "the number of vertices";
     value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
-    rc = digest_all(folder, comm->context, value + GR_PART_COUNT + 1, error);
+    rc = folder_digests(folder, comm->context, value + GR_PART_COUNT + 1, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     rc = gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
 done:

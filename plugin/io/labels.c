@@ -1,11 +1,11 @@
-/* What is to be learnt, and from which vertices: labels, targets, split.
+/* Labels, targets and split.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/contents.h"
 
 enum { CLASSES_ALWAYS = 65536 };
 
-/* One class per vertex, or -1. There may be no more classes than vertices, or 65536: a file that holds something else
- * by mistake must not lead to logits of gigabytes. */
+/* One class per vertex, or -1. At most as many classes as vertices, or 65536, are legal: a file with other contents
+ * must not lead to gigabytes of logits. */
 static int32_t read_labels(const graft_context *context, const struct gr_part_file *part, graft_data *data,
                            graft_error *error)
 {
@@ -31,7 +31,7 @@ done:
     return rc;
 }
 
-/* Values of one byte, none above `high`, some for each vertex. */
+/* Values of one byte from 0 to `high`, one or more for each vertex. */
 static int32_t read_bytes(const graft_context *context, const struct gr_part_file *part, const graft_data *data,
                           int high, const char *expected, uint8_t **bytes, graft_error *error)
 {

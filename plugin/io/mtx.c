@@ -1,5 +1,5 @@
-/* Reading Matrix Market files, field by field through one buffer, so that a line may be of any length. Numbers are
- * parsed strictly and in the "C" locale, whatever the host's: only digits, sign, point and exponent make a number.
+/* Reads Matrix Market files, field by field through one buffer, so that a line may have any length. Numbers are parsed
+ * strictly in the "C" locale, whatever the host's locale is.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/mtx.h"
 
@@ -14,15 +14,15 @@
 
 enum { BUFFER_BYTES = 1 << 16, FIELD_MAX = 128, AT_END = -1 };
 
-/* The file, or what a rank has of it, as a stream of characters. The first failure to read stays in rc, and ends the
+/* The file, or the range of one rank, as a stream of characters. The first read error is stored in rc and ends the
  * stream. */
 struct stream {
     const struct gr_file *file;
     graft_error          *error;
     char                 *buffer;
-    int64_t               begin, end; /* of what is in the buffer and not taken yet */
-    int64_t               offset;     /* in the file, of what comes after the buffer */
-    int64_t               stop;       /* a line that begins behind this place is another rank's */
+    int64_t               begin, end; /* the part of the buffer that is not consumed */
+    int64_t               offset;     /* the place in the file after the buffer */
+    int64_t               stop;       /* lines that begin after this place belong to other ranks */
     int64_t               line;
     int32_t               rc;
 };
@@ -32,7 +32,7 @@ struct header {
     int64_t n, entries;
 };
 
-static int peek(struct stream *stream)
+static int mtx_peek(struct stream *stream)
 {
     if (stream->begin == stream->end) {
         int64_t bytes = stream->file->size - stream->offset;
@@ -48,8 +48,8 @@ static int peek(struct stream *stream)
     return (unsigned char)stream->buffer[stream->begin];
 }
 
-/* Where in the file the next character is. */
-static int64_t position(const struct stream *stream)
+/* The place of the next character in the file. */
+static int64_t stream_position(const struct stream *stream)
 {
     return stream->offset - (stream->end - stream->begin);
 }
@@ -61,10 +61,10 @@ static int is_blank(int c)
 
 static void skip_blanks(struct stream *stream)
 {
-    while (is_blank(peek(stream))) stream->begin++;
+    while (is_blank(mtx_peek(stream))) stream->begin++;
 }
 
-static int32_t fail(const struct stream *stream, const char *found, int64_t length, const char *expected)
+static int32_t mtx_fail(const struct stream *stream, const char *found, int64_t length, const char *expected)
 {
     char quoted[GR_FILE_QUOTE];
 
@@ -73,25 +73,25 @@ static int32_t fail(const struct stream *stream, const char *found, int64_t leng
                    (long long)stream->line, gr_file_quote(quoted, found, length), expected);
 }
 
-/* Go behind the end of the line, or to the end of the file. */
+/* Skip to the beginning of the next line, or the end of the file. */
 static void skip_line(struct stream *stream)
 {
-    int c = peek(stream);
+    int c = mtx_peek(stream);
 
-    for (; c != '\n' && c != AT_END; c = peek(stream)) stream->begin++;
+    for (; c != '\n' && c != AT_END; c = mtx_peek(stream)) stream->begin++;
     if (c == AT_END) return;
     stream->begin++;
     stream->line++;
 }
 
-/* At the begin of a line: go to the next that holds something, neither blank nor a comment. 0 if there is none. */
+/* From the beginning of a line, go to the next line that is neither blank nor a comment. \return 0 if there is none */
 static int next_line(struct stream *stream)
 {
-    while (position(stream) <= stream->stop) {
+    while (stream_position(stream) <= stream->stop) {
         int c;
 
         skip_blanks(stream);
-        c = peek(stream);
+        c = mtx_peek(stream);
         if (c == AT_END) return 0;
         if (c != '%' && c != '\n') return 1;
         skip_line(stream);
@@ -99,14 +99,14 @@ static int next_line(struct stream *stream)
     return 0;
 }
 
-/* The next field of the line, empty if there is none. */
+/* The next field of the line; empty if there is none. */
 static int32_t take_field(struct stream *stream, char field[FIELD_MAX])
 {
     int length = 0;
 
     skip_blanks(stream);
-    for (int c = peek(stream); c != AT_END && c != '\n' && !is_blank(c); c = peek(stream)) {
-        if (length == FIELD_MAX - 1) return fail(stream, field, length, "a field of less than 128 characters");
+    for (int c = mtx_peek(stream); c != AT_END && c != '\n' && !is_blank(c); c = mtx_peek(stream)) {
+        if (length == FIELD_MAX - 1) return mtx_fail(stream, field, length, "a field of less than 128 characters");
         field[length++] = (char)c;
         stream->begin++;
     }
@@ -120,8 +120,8 @@ static int32_t end_line(struct stream *stream, const char *expected)
     int32_t rc = take_field(stream, field);
 
     if (rc < 0) return rc;
-    if (field[0] != '\0') return fail(stream, field, (int64_t)strlen(field), expected);
-    if (peek(stream) == '\n') {
+    if (field[0] != '\0') return mtx_fail(stream, field, (int64_t)strlen(field), expected);
+    if (mtx_peek(stream) == '\n') {
         stream->begin++;
         stream->line++;
     }
@@ -136,8 +136,8 @@ static int same_word(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The next field must be one of the words, which end with NULL; *which says which. */
-static int32_t take_word(struct stream *stream, const char *const *words, const char *expected, int *which)
+/* The next field must be one of the words, a list that ends with NULL. *which is its index. */
+static int32_t mtx_take_word(struct stream *stream, const char *const *words, const char *expected, int *which)
 {
     char    field[FIELD_MAX];
     int32_t rc = take_field(stream, field);
@@ -148,7 +148,7 @@ static int32_t take_word(struct stream *stream, const char *const *words, const 
         *which = i;
         return GRAFT_OK;
     }
-    return fail(stream, field, (int64_t)strlen(field), expected);
+    return mtx_fail(stream, field, (int64_t)strlen(field), expected);
 }
 
 static int32_t read_banner(struct stream *stream, struct header *header)
@@ -160,20 +160,20 @@ static int32_t read_banner(struct stream *stream, struct header *header)
     int                      which = 0;
     int32_t                  rc;
 
-    GR_TRY(take_word(stream, magic, "%%MatrixMarket at the beginning of the file", &which));
-    GR_TRY(take_word(stream, object, "matrix", &which));
-    GR_TRY(take_word(stream, layout, "coordinate: other layouts are not read", &which));
-    GR_TRY(take_word(stream, type, "real, integer or pattern: other values are not read", &which));
+    GR_TRY(mtx_take_word(stream, magic, "%%MatrixMarket at the beginning of the file", &which));
+    GR_TRY(mtx_take_word(stream, object, "matrix", &which));
+    GR_TRY(mtx_take_word(stream, layout, "coordinate: other layouts are not supported", &which));
+    GR_TRY(mtx_take_word(stream, type, "real, integer or pattern: other values are not supported", &which));
     header->weighted = which > 0;
     header->whole = which == 2;
-    GR_TRY(take_word(stream, symmetry, "general or symmetric: other symmetries are not read", &which));
+    GR_TRY(mtx_take_word(stream, symmetry, "general or symmetric: other symmetries are not supported", &which));
     header->symmetric = which == 1;
     GR_TRY(end_line(stream, "nothing after the symmetry"));
 done:
     return rc;
 }
 
-/* A whole number of digits only, from low to high; `what` it is, for the message. */
+/* An integer of digits only, from low to high. `what` names it in the message. */
 static int32_t take_number(struct stream *stream, int64_t low, int64_t high, const char *what, int64_t *number)
 {
     char    field[FIELD_MAX], expected[96];
@@ -188,21 +188,21 @@ static int32_t take_number(struct stream *stream, int64_t low, int64_t high, con
     }
     if (bad || field[0] == '\0' || value < low || value > high) {
         snprintf(expected, sizeof expected, "%s, from %lld to %lld", what, (long long)low, (long long)high);
-        return fail(stream, field, (int64_t)strlen(field), expected);
+        return mtx_fail(stream, field, (int64_t)strlen(field), expected);
     }
     *number = value;
     return GRAFT_OK;
 }
 
-/* The line of sizes. That many entries must be able to lie in the rest of the file: the shortest is "1 1\n", or
- * "1 1 1\n", the last one without the end of its line. */
+/* The line of sizes. The rest of the file must have space for so many entries: the shortest one is "1 1\n", or "1 1
+ * 1\n" with values; the last may have no end of line. */
 static int32_t read_sizes(struct stream *stream, struct header *header)
 {
     const int64_t entry_bytes = header->weighted ? 6 : 4;
     int64_t       line, columns, rest;
     int32_t       rc = GRAFT_OK;
 
-    if (!next_line(stream)) return fail(stream, "", 0, "the numbers of rows, columns and entries");
+    if (!next_line(stream)) return mtx_fail(stream, "", 0, "the numbers of rows, columns and entries");
     line = stream->line;
     GR_TRY(take_number(stream, 0, INT64_MAX, "a number of rows", &header->n));
     GR_TRY(take_number(stream, 0, INT64_MAX, "a number of columns", &columns));
@@ -225,7 +225,7 @@ done:
 
 static int32_t take_value(struct stream *stream, locale_t locale, int whole, float *value)
 {
-    const char *expected = whole ? "an integer that a float can be" : "a finite number that a float can be";
+    const char *expected = whole ? "an integer in the range of a float" : "a finite number in the range of a float";
     char        field[FIELD_MAX], *end;
     double      number;
     int32_t     rc = take_field(stream, field);
@@ -234,13 +234,13 @@ static int32_t take_value(struct stream *stream, locale_t locale, int whole, flo
     number = strtod_l(field, &end, locale);
     if (field[0] == '\0' || *end != '\0' || field[strspn(field, whole ? "0123456789+-" : "0123456789+-.eE")] != '\0' ||
         !(fabs(number) <= FLT_MAX)) {
-        return fail(stream, field, (int64_t)strlen(field), expected);
+        return mtx_fail(stream, field, (int64_t)strlen(field), expected);
     }
     *value = (float)number;
     return GRAFT_OK;
 }
 
-static void add(struct gr_coo *coo, int64_t row, int64_t col, float value)
+static void append_edge(struct gr_coo *coo, int64_t row, int64_t col, float value)
 {
     coo->row[coo->count] = (int32_t)(row - 1);
     coo->col[coo->count] = (int32_t)(col - 1);
@@ -258,8 +258,8 @@ static int32_t read_entry(struct stream *stream, const struct header *header, lo
     GR_TRY(take_number(stream, 1, header->n, "a column", &col));
     if (header->weighted) GR_TRY(take_value(stream, locale, header->whole, &value));
     GR_TRY(end_line(stream, header->weighted ? "three fields: row, column, value" : "two fields: row, column"));
-    add(coo, row, col, value);
-    if (header->symmetric && row != col) add(coo, col, row, value);
+    append_edge(coo, row, col, value);
+    if (header->symmetric && row != col) append_edge(coo, col, row, value);
 done:
     return rc;
 }
@@ -271,10 +271,9 @@ static int32_t read_header(struct stream *stream, struct header *header)
     return rc < 0 ? rc : read_sizes(stream, header);
 }
 
-/* Read entries until there are so many, or no more. *count receives how many, and one more if there are more, or if the
- * next one is malformed. */
-static int32_t read_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
-                            int64_t *count)
+/* Read at most `most` entries. *count is their number, plus 1 if another line follows or the last one is malformed. */
+static int32_t read_mtx_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
+                                int64_t *count)
 {
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     int64_t  entry;
@@ -292,15 +291,15 @@ static int32_t read_entries(struct stream *stream, const struct header *header, 
     return rc;
 }
 
-/* Go to a place in the file, which is in this line. */
-static void go_to(struct stream *stream, int64_t place, int64_t line)
+/* Continue at a place in the file, which is on this line. */
+static void stream_seek(struct stream *stream, int64_t place, int64_t line)
 {
     stream->offset = place;
     stream->begin = stream->end = 0;
     stream->line = line;
 }
 
-/* How many lines end between two places. */
+/* The number of line ends between two places. */
 static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, int64_t *lines)
 {
     *lines = 0;
@@ -312,13 +311,13 @@ static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, in
     return stream->rc;
 }
 
-/* Put the stream at the first line of this rank. What is behind the header is cut into equal ranges of bytes; a line
- * belongs to the range in which the end of the line before it lies, the first one to rank 0. The lines of the ranges
- * before are counted, so that messages can tell their numbers. *most receives how many entries there may be. */
+/* Move the stream to the first line of this rank. The bytes after the header are divided evenly. A line belongs to the
+ * range in which the previous line ends, the first line to rank 0. The lines of the ranges before are counted, because
+ * messages give line numbers. *most is an upper bound of the entries. */
 static int32_t take_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
                           int64_t *most)
 {
-    const int64_t behind = position(stream), bytes = stream->file->size - behind;
+    const int64_t behind = stream_position(stream), bytes = stream->file->size - behind;
     const int32_t rank = reading->comm->rank;
     const int64_t begin = behind + gr_reading_share(reading, bytes, rank);
     const int64_t end = behind + gr_reading_share(reading, bytes, rank + 1);
@@ -329,10 +328,10 @@ static int32_t take_range(const struct gr_reading *reading, struct stream *strea
     if (reading->comm->n_ranks == 1) return GRAFT_OK;
     GR_TRY(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
     GR_TRY(gr_reading_before(reading, lines, &before, &total, stream->error));
-    go_to(stream, begin, stream->line + before);
+    stream_seek(stream, begin, stream->line + before);
     stream->stop = end;
     if (rank > 0) skip_line(stream);
-    else lines++; /* the one right behind the header */
+    else lines++; /* the line right after the header */
     if (lines < *most) *most = lines;
 done:
     return rc;
@@ -346,10 +345,9 @@ static int32_t fail_number(const struct stream *stream, const struct header *hea
                    (long long)found, (long long)header->entries);
 }
 
-/* All ranks together must have as many entries as the header states. With fewer, the last rank is at the end of the
- * file, and says so. With more, the rank that has the first too many goes back to find its line: what is on it is not
- * looked at, so `rc`, of a line that is malformed, counts for nothing then. The lowest rank that failed has the first
- * line of the file that is wrong. */
+/* Check that all ranks together have as many entries as the header states. With too few, the last rank reports the end
+ * of the file. With too many, the rank that has the first surplus entry reads its range again to find the line; the
+ * error of a malformed line after that is dropped. The lowest failing rank has the first wrong line of the file. */
 static int32_t check_number(const struct gr_reading *reading, struct stream *stream, const struct header *header,
                             const struct stream *start, int64_t count, int32_t rc, struct gr_coo *coo)
 {
@@ -360,8 +358,8 @@ static int32_t check_number(const struct gr_reading *reading, struct stream *str
     most = header->entries > before ? header->entries - before : 0;
     if (count > most) {
         coo->count = 0;
-        go_to(stream, position(start), start->line);
-        rc = read_entries(stream, header, most, coo, &count);
+        stream_seek(stream, stream_position(start), start->line);
+        rc = read_mtx_entries(stream, header, most, coo, &count);
         if (rc == GRAFT_OK) rc = fail_number(stream, header, header->entries);
     } else if (rc == GRAFT_OK && total < header->entries && reading->comm->rank == reading->comm->n_ranks - 1) {
         rc = fail_number(stream, header, total);
@@ -369,8 +367,8 @@ static int32_t check_number(const struct gr_reading *reading, struct stream *str
     return gr_comm_agree(reading->comm, rc, stream->error);
 }
 
-static int32_t read_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
-                          struct gr_coo *coo)
+static int32_t read_mtx_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
+                              struct gr_coo *coo)
 {
     struct stream start;
     int64_t       most, count = 0;
@@ -380,7 +378,7 @@ static int32_t read_range(const struct gr_reading *reading, struct stream *strea
     start = *stream;
     rc = gr_coo_init(reading->context, coo, most * (1 + header->symmetric), header->weighted, stream->error);
     coo->count = 0;
-    if (rc == GRAFT_OK) rc = read_entries(stream, header, most, coo, &count);
+    if (rc == GRAFT_OK) rc = read_mtx_entries(stream, header, most, coo, &count);
     malformed = rc == GRAFT_ERR_FORMAT ? rc : GRAFT_OK;
     GR_TRY(gr_comm_agree(reading->comm, malformed < 0 ? GRAFT_OK : rc, stream->error));
     rc = check_number(reading, stream, header, &start, count, malformed, coo);
@@ -404,7 +402,7 @@ int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file
                            (const uint64_t[]){ (uint64_t)header.n, (uint64_t)header.entries, (uint64_t)header.weighted,
                                                (uint64_t)header.symmetric },
                            4, error));
-    GR_TRY(read_range(reading, &stream, &header, &made));
+    GR_TRY(read_mtx_range(reading, &stream, &header, &made));
     made.n_rows = made.n_cols = header.n;
     *coo = made;
     memset(&made, 0, sizeof made);

@@ -1,5 +1,5 @@
-/* Reading .npy files. The header is the text of a Python dict with three keys; it is parsed strictly, but with any
- * order of keys and any blanks, and every sentence about it says at which byte of the file the trouble is.
+/* Reads .npy files. The header is the text of a Python dict with three keys. It is parsed strictly, but with keys in
+ * any order and any blanks, and errors report the byte of the file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/npy.h"
 
@@ -17,11 +17,11 @@ struct cursor {
     graft_error              *error;
     const char               *text;
     int64_t                   at, length;
-    int64_t                   begin; /* of text in the file */
+    int64_t                   begin; /* the place of text[0] in the file */
     char                      descr[TEXT_MAX];
 };
 
-static int32_t syntax(const struct cursor *cursor, const char *expected)
+static int32_t npy_syntax_error(const struct cursor *cursor, const char *expected)
 {
     char quoted[GR_FILE_QUOTE];
 
@@ -30,26 +30,26 @@ static int32_t syntax(const struct cursor *cursor, const char *expected)
                    cursor->file->name, quoted, (long long)(cursor->begin + cursor->at), expected);
 }
 
-/* The next character that is not blank, not taken yet; 0 at the end. */
-static char peek(struct cursor *cursor)
+/* The next character that is not blank, without consuming it; 0 at the end. */
+static char npy_peek(struct cursor *cursor)
 {
     while (cursor->at < cursor->length && memchr(" \t\r\n", cursor->text[cursor->at], 4) != NULL) cursor->at++;
     return cursor->at < cursor->length ? cursor->text[cursor->at] : '\0';
 }
 
-static int take(struct cursor *cursor, char c)
+static int npy_take(struct cursor *cursor, char c)
 {
-    const int there = peek(cursor) == c && cursor->at < cursor->length;
+    const int there = npy_peek(cursor) == c && cursor->at < cursor->length;
 
     cursor->at += there;
     return there;
 }
 
-static int take_word(struct cursor *cursor, const char *word)
+static int npy_take_word(struct cursor *cursor, const char *word)
 {
     const int64_t length = (int64_t)strlen(word);
 
-    peek(cursor);
+    npy_peek(cursor);
     if (cursor->length - cursor->at < length || memcmp(cursor->text + cursor->at, word, (size_t)length) != 0) return 0;
     cursor->at += length;
     return 1;
@@ -57,18 +57,19 @@ static int take_word(struct cursor *cursor, const char *word)
 
 static int32_t parse_string(struct cursor *cursor, char text[TEXT_MAX])
 {
-    const char quote = peek(cursor);
+    const char quote = npy_peek(cursor);
     int        length = 0;
 
     if (quote != '\'' && quote != '"') return syntax(cursor, "a quoted text");
     for (cursor->at++; cursor->at < cursor->length && cursor->text[cursor->at] != quote; cursor->at++) {
         const char c = cursor->text[cursor->at];
 
-        if (c < ' ' || c > '~' || c == '\\' || length == TEXT_MAX - 1) return syntax(cursor, "the end of a short text");
+        if (c < ' ' || c > '~' || c == '\\' || length == TEXT_MAX - 1)
+            return npy_syntax_error(cursor, "the end of a short text");
         text[length++] = c;
     }
     text[length] = '\0';
-    return take(cursor, quote) ? GRAFT_OK : syntax(cursor, "a closing quote");
+    return npy_take(cursor, quote) ? GRAFT_OK : npy_syntax_error(cursor, "a closing quote");
 }
 
 static int32_t parse_descr(struct cursor *cursor, struct gr_npy *npy)
@@ -82,7 +83,7 @@ static int32_t parse_descr(struct cursor *cursor, struct gr_npy *npy)
     const char *why = "";
     int32_t     rc;
 
-    if (peek(cursor) == '[') {
+    if (npy_peek(cursor) == '[') {
         return gr_fail(cursor->error, GRAFT_ERR_FORMAT, "'%s' holds records of several fields, expected %s",
                        cursor->file->name, cursor->form->text);
     }
@@ -102,8 +103,8 @@ static int32_t parse_descr(struct cursor *cursor, struct gr_npy *npy)
 
 static int32_t parse_order(struct cursor *cursor)
 {
-    if (take_word(cursor, "False")) return GRAFT_OK;
-    if (!take_word(cursor, "True")) return syntax(cursor, "True or False");
+    if (npy_take_word(cursor, "False")) return GRAFT_OK;
+    if (!npy_take_word(cursor, "True")) return npy_syntax_error(cursor, "True or False");
     return gr_fail(cursor->error, GRAFT_ERR_FORMAT,
                    "'%s' is in Fortran order (fortran_order is True), expected C order; write it with order='C'",
                    cursor->file->name);
@@ -114,16 +115,16 @@ static int32_t parse_dim(struct cursor *cursor, int64_t *dim)
     int64_t value = 0;
     int     digits = 0;
 
-    if (peek(cursor) == '-') return syntax(cursor, "a length that is not negative");
+    if (npy_peek(cursor) == '-') return npy_syntax_error(cursor, "a length that is not negative");
     for (; cursor->at < cursor->length; cursor->at++, digits++) {
         const char c = cursor->text[cursor->at];
 
         if (c < '0' || c > '9') break;
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, c - '0', &value)) {
-            return syntax(cursor, "the end of a length below 2^63");
+            return npy_syntax_error(cursor, "the end of a length below 2^63");
         }
     }
-    if (digits == 0) return syntax(cursor, "a length");
+    if (digits == 0) return npy_syntax_error(cursor, "a length");
     *dim = value;
     return GRAFT_OK;
 }
@@ -132,18 +133,18 @@ static int32_t parse_shape(struct cursor *cursor, struct gr_npy *npy)
 {
     int comma = 1; /* (3) is a number, (3,) a tuple */
 
-    if (!take(cursor, '(')) return syntax(cursor, "'(' of the shape");
+    if (!npy_take(cursor, '(')) return npy_syntax_error(cursor, "'(' of the shape");
     npy->n_dims = 0;
-    while (!take(cursor, ')')) {
+    while (!npy_take(cursor, ')')) {
         int32_t rc;
 
-        if (!comma) return syntax(cursor, "',' or ')'");
-        if (npy->n_dims == GR_NPY_DIMS) return syntax(cursor, "no more than 4 dimensions");
+        if (!comma) return npy_syntax_error(cursor, "',' or ')'");
+        if (npy->n_dims == GR_NPY_DIMS) return npy_syntax_error(cursor, "no more than 4 dimensions");
         rc = parse_dim(cursor, &npy->shape[npy->n_dims++]);
         if (rc < 0) return rc;
-        comma = take(cursor, ',');
+        comma = npy_take(cursor, ',');
     }
-    return npy->n_dims == 1 && !comma ? syntax(cursor, "',' after the only length of the shape") : GRAFT_OK;
+    return npy->n_dims == 1 && !comma ? npy_syntax_error(cursor, "',' after the only length of the shape") : GRAFT_OK;
 }
 
 static int32_t parse_item(struct cursor *cursor, struct gr_npy *npy, int *seen)
@@ -162,7 +163,7 @@ static int32_t parse_item(struct cursor *cursor, struct gr_npy *npy, int *seen)
                        cursor->file->name, key, bit != 0 ? " twice" : "");
     }
     *seen |= bit;
-    if (!take(cursor, ':')) return syntax(cursor, "':' after a key");
+    if (!npy_take(cursor, ':')) return npy_syntax_error(cursor, "':' after a key");
     if (bit == KEY_DESCR) return parse_descr(cursor, npy);
     return bit == KEY_ORDER ? parse_order(cursor) : parse_shape(cursor, npy);
 }
@@ -171,16 +172,17 @@ static int32_t parse_dict(struct cursor *cursor, struct gr_npy *npy)
 {
     int seen = 0, comma = 1;
 
-    if (!take(cursor, '{')) return syntax(cursor, "'{'");
-    while (!take(cursor, '}')) {
+    if (!npy_take(cursor, '{')) return npy_syntax_error(cursor, "'{'");
+    while (!npy_take(cursor, '}')) {
         int32_t rc;
 
-        if (!comma) return syntax(cursor, "',' or '}'");
+        if (!comma) return npy_syntax_error(cursor, "',' or '}'");
         rc = parse_item(cursor, npy, &seen);
         if (rc < 0) return rc;
-        comma = take(cursor, ',');
+        comma = npy_take(cursor, ',');
     }
-    if (peek(cursor) != '\0' || cursor->at < cursor->length) return syntax(cursor, "the end of the header");
+    if (npy_peek(cursor) != '\0' || cursor->at < cursor->length)
+        return npy_syntax_error(cursor, "the end of the header");
     if (seen == KEYS_ALL) return GRAFT_OK;
     return gr_fail(cursor->error, GRAFT_ERR_FORMAT, "'%s': the header has no key '%s'", cursor->file->name,
                    !(seen & KEY_DESCR)   ? "descr"
@@ -198,8 +200,8 @@ static void print_shape(char *text, size_t capacity, const struct gr_npy *npy)
     snprintf(text + used, capacity - used, "%s", npy->n_dims == 1 ? ",)" : ")");
 }
 
-/* Type, dimensions and length of the file, before anybody asks for memory on the word of the header. */
-static int32_t check(const struct cursor *cursor, struct gr_npy *npy)
+/* Check type, dimensions and length of the file, before memory is allocated for the size in the header. */
+static int32_t check_npy_header(const struct cursor *cursor, struct gr_npy *npy)
 {
     const struct gr_npy_form *form = cursor->form;
     const int64_t             held = cursor->file->size - npy->offset;
@@ -227,7 +229,7 @@ static int32_t check(const struct cursor *cursor, struct gr_npy *npy)
     return GRAFT_OK;
 }
 
-/* Magic, version, and the length of the header, which comes out in *length. */
+/* Check magic and version. *begin and *length become those of the header. */
 static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t *length, graft_error *error)
 {
     static const unsigned char magic[6] = { 0x93, 'N', 'U', 'M', 'P', 'Y' };
@@ -237,8 +239,9 @@ static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t
 
     if (rc < 0) return rc;
     if (have < (int64_t)sizeof magic || memcmp(bytes, magic, sizeof magic) != 0) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' (%lld bytes) does not begin with \\x93NUMPY: it is no .npy file",
-                       file->name, (long long)file->size);
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "'%s' (%lld bytes) does not begin with \\x93NUMPY: it is not an .npy file", file->name,
+                       (long long)file->size);
     }
     if (have > 7 && (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is .npy version %d.%d, expected 1.0, 2.0 or 3.0", file->name,
@@ -269,7 +272,7 @@ int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form,
     GR_TRY(gr_file_read(file, cursor.begin, text, cursor.length, error));
     GR_TRY(parse_dict(&cursor, &read));
     read.offset = cursor.begin + cursor.length;
-    GR_TRY(check(&cursor, &read));
+    GR_TRY(check_npy_header(&cursor, &read));
     *npy = read;
 done:
     return rc;

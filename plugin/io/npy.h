@@ -1,4 +1,4 @@
-/* Reading .npy files: version 1 to 3, little-endian, C order.
+/* Reads .npy files: versions 1 to 3, little-endian, C order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_IO_NPY_H
 #define GR_IO_NPY_H
@@ -8,7 +8,7 @@
 
 enum { GR_NPY_DIMS = 4 };
 
-/** What an .npy file holds. */
+/** The header of an .npy file. */
 struct gr_npy {
     graft_dtype dtype;
     int32_t     item_bytes;
@@ -19,18 +19,19 @@ struct gr_npy {
     int64_t     offset; /* of the first element in the file */
 };
 
-/** What a file may hold: one of two forms, and both in words. */
+/** The legal contents of a file: one of two forms, and a description of both. */
 struct gr_npy_form {
     const char *text;
     graft_dtype dtype[2];
     int32_t     n_dims[2];
 };
 
-/** Read and check the header. The length of the file is exactly what type and shape ask for, or it is ERR_FORMAT. */
+/** Read and check the header. \return OK; ERR_FORMAT (also if the length of the file is not exactly what type and shape
+ *  require); ERR_IO */
 int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy,
                      graft_error *error);
 
-/** Read elements `first` to `first + count - 1`. */
+/** Read elements first .. first + count - 1. */
 int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
                     graft_error *error);
 

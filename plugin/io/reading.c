@@ -1,4 +1,4 @@
-/* Slices of the vertices, and entries on their way to them.
+/* The choice of the slices of vertices, and the exchange of edges between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/reading.h"
 
@@ -47,11 +47,11 @@ int32_t gr_reading_before(const struct gr_reading *reading, int64_t mine, int64_
     return GRAFT_OK;
 }
 
-/* Vertices are counted in blocks of equal numbers, so many for each rank: as long as the graph is no array here. */
+/* The size of a vertex slice is measured in blocks of vertices, at most this many for each rank. */
 enum { BLOCKS_PER_RANK = 1024 };
 
-/* Give each rank the blocks whose middles lie in its share of the sum. */
-static void cut(struct gr_reading *reading, const double *bytes, int64_t n_blocks, int shift, int64_t n)
+/* Give each rank the blocks whose middle lies in its equal share of the sum. */
+static void cut_slices(struct gr_reading *reading, const double *bytes, int64_t n_blocks, int shift, int64_t n)
 {
     const int32_t n_ranks = reading->comm->n_ranks;
     double        total = 0, sum = 0;
@@ -90,7 +90,7 @@ int32_t gr_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, 
 
         bytes[i] += vertex_bytes * (double)(end - (i << shift));
     }
-    cut(reading, bytes, n_blocks, shift, n);
+    cut_slices(reading, bytes, n_blocks, shift, n);
 done:
     gr_free(comm->context, bytes);
     return rc;
@@ -110,7 +110,7 @@ static int32_t rank_of(const struct gr_reading *reading, int64_t vertex)
     return low;
 }
 
-/* Send one array of the edges, of elements of four bytes, and put the received elements in its place. */
+/* Send one array of the edges, whose elements have 4 bytes, and replace it by the received elements. */
 static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, struct gr_route *route,
                           void **array, graft_error *error)
 {
@@ -124,7 +124,7 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
     for (int64_t i = 0; i < coo->count; i++)
         memcpy(packed + gr_route_take(route, rank_of(reading, coo->row[i]), 1), (const char *)*array + 4 * i, 4);
     gr_route_rewind(route);
-    if (*array != coo->row) { /* the rows say where each edge goes until the last array is packed */
+    if (*array != coo->row) { /* the rows give the destination of each edge until the last array is packed */
         gr_free(reading->context, *array);
         *array = NULL;
     }

@@ -1,4 +1,4 @@
-/* Agreeing on the number of vertices.
+/* Agreement of the files on the number of vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/vertices.h"
 
@@ -25,8 +25,8 @@ int32_t gr_vertices_named(struct gr_vertices *vertices, const struct gr_file *fi
 {
     if (vertices->count < 0 && count > UNBACKED_MAX && count / UNBACKED_PER_BYTE > file->size && count <= INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "'%s' names %lld vertices in %lld bytes; so many (more than %d, and than %d per byte) are taken "
-                       "only if features.npy or labels.npy has a row for each",
+                       "'%s' names %lld vertices in %lld bytes; so many (more than %d, and than %d per byte) are "
+                       "accepted only if features.npy or labels.npy has a row for each",
                        file->name, (long long)count, (long long)file->size, UNBACKED_MAX, UNBACKED_PER_BYTE);
     }
     return gr_vertices_agree(vertices, file, count, error);

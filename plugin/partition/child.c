@@ -1,9 +1,9 @@
-/* A program in a process of its own.
+/* Runs a program as a child process.
  *
- * Nothing of the host is changed: no handler, no mask of signals, no file that a child of somebody else would inherit.
- * Its input and output are one socket, because writing to a socket whose other end is gone can be made to fail without
- * a signal. The host gets SIGCHLD when the program ends, and may have collected it by itself before we do: then its
- * exit code is not known, and what it wrote has to speak for it.
+ * The host's state is not changed: no signal handler or mask, and no file that another child would inherit. Input and
+ * output of the program are one socket, because writing to a closed socket can be made to fail without a signal. The
+ * host receives SIGCHLD when the program ends, and may have reaped it before we do: then its exit code is unknown, and
+ * only its output is checked.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/child.h"
 
@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <spawn_child.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,7 +28,8 @@ static void close_end(int *end)
     *end = -1;
 }
 
-/* A host may have closed its standard files; what takes their numbers would be lost when those of the child are set. */
+/* A host may have closed its standard files. A descriptor with one of their numbers would be overwritten in the
+ * child. */
 static int32_t move_up(int *end)
 {
     const int moved = *end >= FIRST_FREE ? *end : fcntl(*end, F_DUPFD_CLOEXEC, FIRST_FREE);
@@ -38,7 +39,7 @@ static int32_t move_up(int *end)
     return moved >= 0 ? GRAFT_OK : GRAFT_ERR_IO;
 }
 
-/* ends: socket here, socket there, pipe here, pipe there. */
+/* ends: our socket, its socket, our pipe, its pipe. */
 static int32_t open_ends(int ends[4], graft_error *error)
 {
     int32_t rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 && pipe2(ends + 2, O_CLOEXEC) == 0
@@ -47,12 +48,12 @@ static int32_t open_ends(int ends[4], graft_error *error)
 
     for (int i = 0; i < 4 && rc == GRAFT_OK; i++) rc = move_up(&ends[i]);
     if (rc == GRAFT_OK && fcntl(ends[2], F_SETFL, O_NONBLOCK) < 0) rc = GRAFT_ERR_IO;
-    if (rc < 0) gr_fail_native(error, rc, errno, "there is no pipe to a program: errno %d", errno);
+    if (rc < 0) gr_fail_native(error, rc, errno, "no socket or pipe is available for a program: errno %d", errno);
     return rc;
 }
 
-/* Returns 0, or what went wrong as errno has it. */
-static int spawn(struct gr_child *child, int both, int said, const char *program)
+/* \return 0, or an errno */
+static int spawn_child(struct gr_child *child, int both, int error_pipe, const char *program)
 {
     char *const                argv[] = { (char *)(uintptr_t)program, NULL };
     posix_spawn_file_actions_t files;
@@ -67,7 +68,7 @@ static int spawn(struct gr_child *child, int both, int said, const char *program
         sigemptyset(&none);
         code = posix_spawn_file_actions_adddup2(&files, both, STDIN_FILENO);
         if (code == 0) code = posix_spawn_file_actions_adddup2(&files, both, STDOUT_FILENO);
-        if (code == 0) code = posix_spawn_file_actions_adddup2(&files, said, STDERR_FILENO);
+        if (code == 0) code = posix_spawn_file_actions_adddup2(&files, error_pipe, STDERR_FILENO);
         if (code == 0) code = posix_spawnattr_setsigdefault(&attributes, &all);
         if (code == 0) code = posix_spawnattr_setsigmask(&attributes, &none);
         if (code == 0) code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
@@ -83,10 +84,10 @@ int32_t gr_child_start(struct gr_child *child, const char *program, double timeo
     int     ends[4] = { -1, -1, -1, -1 }, code;
     int32_t rc;
 
-    *child = (struct gr_child){ .pid = -1, .both = -1, .said_end = -1, .timeout = timeout, .program = program };
+    *child = (struct gr_child){ .pid = -1, .both = -1, .error_end = -1, .timeout = timeout, .program = program };
     child->deadline = gr_seconds() + timeout;
     GR_TRY(open_ends(ends, error));
-    code = spawn(child, ends[1], ends[3], program);
+    code = spawn_child(child, ends[1], ends[3], program);
     if (code != 0) {
         child->pid = -1;
         rc = code == ENOMEM || code == EAGAIN ? GRAFT_ERR_IO : GRAFT_ERR_NOT_FOUND;
@@ -94,39 +95,41 @@ int32_t gr_child_start(struct gr_child *child, const char *program, double timeo
                               strerrordesc_np(code) != NULL ? strerrordesc_np(code) : "unknown error"));
     }
     child->both = ends[0];
-    child->said_end = ends[2];
+    child->error_end = ends[2];
     ends[0] = ends[2] = -1;
 done:
     for (int i = 0; i < 4; i++) close_end(&ends[i]);
     return rc;
 }
 
-static int32_t fail(struct gr_child *child, const char *how, graft_error *error)
+static int32_t child_fail(struct gr_child *child, const char *how, graft_error *error)
 {
     const char *name = strrchr(child->program, '/');
 
-    while (child->said_length > 0 && child->said[child->said_length - 1] == ' ')
-        child->said[--child->said_length] = '\0';
+    while (child->error_length > 0 && child->error_text[child->error_length - 1] == ' ')
+        child->error_text[--child->error_length] = '\0';
     name = name != NULL ? name + 1 : child->program;
     return gr_fail(error, GRAFT_ERR_MODULE, "the program '%.60s' %s%s%s%s", name, how,
-                   child->said_length > 0 ? "; it said '" : "", child->said, child->said_length > 0 ? "'" : "");
+                   child->error_length > 0 ? "; its standard error is '" : "", child->error_text,
+                   child->error_length > 0 ? "'" : "");
 }
 
-/* Keep what it says, as long as there is room; the rest is read too, for it must not wait for us. */
-static void hear(struct gr_child *child)
+/* Keep what the program writes to standard error, up to the capacity; the rest is read too, so that the program does
+ * not block. */
+static void read_error_text(struct gr_child *child)
 {
     char          buffer[512];
-    const ssize_t count = read(child->said_end, buffer, sizeof buffer);
+    const ssize_t count = read(child->error_end, buffer, sizeof buffer);
 
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (count <= 0) close_end(&child->said_end);
-    for (ssize_t i = 0; i < count && child->said_length + 1 < GR_CHILD_SAID; i++) {
+    if (count <= 0) close_end(&child->error_end);
+    for (ssize_t i = 0; i < count && child->error_length + 1 < GR_CHILD_ERROR_TEXT; i++) {
         const char c = buffer[i];
-        child->said[child->said_length++] = c >= ' ' && c <= '~' ? c : ' ';
+        child->error_text[child->error_length++] = c >= ' ' && c <= '~' ? c : ' ';
     }
 }
 
-/* Bytes on their way to the program. */
+/* Bytes to send to the program. */
 struct outgoing {
     gr_child_source source;
     void           *arg;
@@ -135,8 +138,8 @@ struct outgoing {
     int             ended;
 };
 
-/* A program that stops reading has its reasons, which are known when it ends. */
-static void feed(struct gr_child *child, struct outgoing *out)
+/* A program that stops reading is not an error here; its exit code tells. */
+static void send_input(struct gr_child *child, struct outgoing *out)
 {
     ssize_t sent;
 
@@ -152,8 +155,8 @@ static void feed(struct gr_child *child, struct outgoing *out)
     else if (errno != EINTR && errno != EAGAIN) out->ended = 1;
 }
 
-/* What it writes; a byte more than there should be is found as well. Returns 1 at the end. */
-static int receive(struct gr_child *child, char *output, int64_t bytes, int64_t *have)
+/* Read the output; one byte too many is noticed too. \return 1 at the end of the output */
+static int receive_output(struct gr_child *child, char *output, int64_t bytes, int64_t *have)
 {
     char          more;
     const int     is_full = *have == bytes;
@@ -176,42 +179,42 @@ static int32_t do_meanwhile(const struct gr_meanwhile *meanwhile, graft_error *e
     return meanwhile != NULL ? meanwhile->call(meanwhile->arg, error) : GRAFT_OK;
 }
 
-/* Until it has closed its output. */
-static int32_t exchange(struct gr_child *child, struct outgoing *out, char *output, int64_t bytes, int64_t *have,
-                        const struct gr_meanwhile *meanwhile, graft_error *error)
+/* Send and receive until the program has closed its output. */
+static int32_t exchange_bytes(struct gr_child *child, struct outgoing *out, char *output, int64_t bytes, int64_t *have,
+                              const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     int     ended = 0;
     int32_t rc = GRAFT_OK;
 
     while (!ended) {
         struct pollfd wait[2] = { { .fd = child->both, .events = (short)(POLLIN | (out->ended ? 0 : POLLOUT)) },
-                                  { .fd = child->said_end, .events = POLLIN } };
+                                  { .fd = child->error_end, .events = POLLIN } };
         const int     left = milliseconds_left(child);
 
         if (left == 0) {
             char how[80];
 
             snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
-            return fail(child, how, error);
+            return child_fail(child, how, error);
         }
         GR_TRY(do_meanwhile(meanwhile, error));
         if (poll(wait, 2, meanwhile != NULL && left > MEANWHILE_MS ? MEANWHILE_MS : left) <= 0) continue;
-        if (wait[1].revents != 0) hear(child);
-        if (wait[0].revents & POLLOUT && !out->ended) feed(child, out);
-        if (wait[0].revents & (POLLIN | POLLHUP | POLLERR)) ended = receive(child, output, bytes, have);
+        if (wait[1].revents != 0) read_error_text(child);
+        if (wait[0].revents & POLLOUT && !out->ended) send_input(child, out);
+        if (wait[0].revents & (POLLIN | POLLHUP | POLLERR)) ended = receive_output(child, output, bytes, have);
     }
 done:
     return rc;
 }
 
-/* Collect it. *status receives what waitpid() has, 0 if somebody else has collected it, -1 at the deadline. */
-static int32_t collect(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
+/* Reap the program. *status is that of waitpid(); 0 if the host has reaped it; -1 at the deadline. */
+static int32_t reap_child(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     while (child->pid >= 0) {
         const pid_t   got = waitpid(child->pid, status, WNOHANG);
-        struct pollfd wait = { .fd = child->said_end, .events = POLLIN };
+        struct pollfd wait = { .fd = child->error_end, .events = POLLIN };
 
         if (got == child->pid || (got < 0 && errno == ECHILD)) {
             child->pid = -1;
@@ -221,7 +224,7 @@ static int32_t collect(struct gr_child *child, int *status, const struct gr_mean
             break;
         } else {
             GR_TRY(do_meanwhile(meanwhile, error));
-            if (poll(&wait, 1, WAIT_MS) > 0) hear(child);
+            if (poll(&wait, 1, WAIT_MS) > 0) read_error_text(child);
         }
     }
 done:
@@ -234,14 +237,14 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     struct outgoing out = { .source = source, .arg = arg };
     int64_t         have = 0;
     char            how[120];
-    int32_t         rc = exchange(child, &out, output, bytes, &have, meanwhile, error);
+    int32_t         rc = exchange_bytes(child, &out, output, bytes, &have, meanwhile, error);
     int             status = 0;
 
     if (rc < 0) return rc;
     close_end(&child->both);
-    rc = collect(child, &status, meanwhile, error);
+    rc = reap_child(child, &status, meanwhile, error);
     if (rc < 0) return rc;
-    if (child->said_end >= 0) hear(child);
+    if (child->error_end >= 0) read_error_text(child);
     if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
     else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0) snprintf(how, sizeof how, "failed with exit code %d", WEXITSTATUS(status));
@@ -249,17 +252,16 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     else if (have < bytes)
         snprintf(how, sizeof how, "wrote %lld bytes, expected %lld", (long long)have, (long long)bytes);
     else return GRAFT_OK;
-    return fail(child, how, error);
+    return child_fail(child, how, error);
 }
 
-/* Its number may belong to another process by now, if somebody else has collected it: so ask whether it is ours first.
- */
+/* The host may have reaped the process, and its number may be reused: so first ask whether it is still our child. */
 void gr_child_end(struct gr_child *child)
 {
     siginfo_t info;
 
     close_end(&child->both);
-    close_end(&child->said_end);
+    close_end(&child->error_end);
     if (child->pid < 0) return;
     if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
         kill(child->pid, SIGKILL);

@@ -1,4 +1,4 @@
-/* The choice of a partition.
+/* The table of partition methods, and the choice of the method with the shortest predicted epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/choose.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[GR_PARTITION_METHODS] = { "block", "hash", "stream", "metis" };
+static const char *const method_names[GR_PARTITION_METHODS] = { "block", "hash", "stream", "metis" };
 
 /* What is to be cut, and by what it is judged. */
 struct request {
@@ -20,7 +20,7 @@ struct request {
     const struct gr_meanwhile      *meanwhile;
 };
 
-static int32_t partition(const struct request *r, enum gr_partition_method method, int32_t *owner, graft_error *error)
+static int32_t run_method(const struct request *r, enum gr_partition_method method, int32_t *owner, graft_error *error)
 {
     static const int64_t before[GR_SHARES];
     int64_t              total[GR_SHARES];
@@ -36,15 +36,15 @@ static int32_t partition(const struct request *r, enum gr_partition_method metho
     }
 }
 
-/* Partition, and predict the time of an epoch. */
-static int32_t attempt(const struct request *r, enum gr_partition_method method, int32_t *owner, double *seconds,
-                       graft_error *error)
+/* Partition with one method, and predict the time of an epoch. */
+static int32_t try_method(const struct request *r, enum gr_partition_method method, int32_t *owner, double *seconds,
+                          graft_error *error)
 {
     struct gr_partition_measure measure;
     int32_t                     rc = GRAFT_OK;
 
     if (r->meanwhile != NULL) GR_TRY(r->meanwhile->call(r->meanwhile->arg, error));
-    GR_TRY(partition(r, method, owner, error));
+    GR_TRY(run_method(r, method, owner, error));
     GR_TRY(gr_partition_measure_init(r->context, &measure, r->slice, r->parts, owner, error));
     *seconds = gr_partition_seconds(&measure, r->cost);
     gr_partition_measure_fini(r->context, &measure);
@@ -52,7 +52,8 @@ done:
     return rc;
 }
 
-__attribute__((format(printf, 2, 3))) static void say(struct gr_partition_choice *choice, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_reason(struct gr_partition_choice *choice, const char *format,
+                                                                ...)
 {
     const size_t length = strlen(choice->why);
     va_list      list;
@@ -62,23 +63,23 @@ __attribute__((format(printf, 2, 3))) static void say(struct gr_partition_choice
     va_end(list);
 }
 
-/* Try one method more; `best` keeps its owners if it is better than those before it. */
+/* Try one more method. If it is better than those before, `best` becomes its owners. */
 static int32_t try_next(const struct request *r, enum gr_partition_method method, int32_t *owner, int32_t *best,
                         struct gr_partition_choice *choice, graft_error *error)
 {
     graft_error   refusal = GRAFT_INIT(graft_error);
     double       *seconds = &choice->seconds[method];
-    const int32_t rc = attempt(r, method, owner, seconds, &refusal);
+    const int32_t rc = try_method(r, method, owner, seconds, &refusal);
 
     if (rc < 0 && method == GR_PARTITION_METIS && rc != GRAFT_ERR_NOMEM && rc != GRAFT_ERR_PEER) {
-        say(choice, ", metis not (%.80s)", refusal.message);
+        append_reason(choice, ", metis not (%.80s)", refusal.message);
         return GRAFT_OK;
     }
     if (rc < 0) {
         *error = refusal;
         return rc;
     }
-    say(choice, "%s %s %.3g s", method == 0 ? "" : ",", names[method], *seconds);
+    append_reason(choice, "%s %s %.3g s", method == 0 ? "" : ",", method_names[method], *seconds);
     if (method > 0 && *seconds >= choice->seconds[choice->method]) return GRAFT_OK;
     choice->method = method;
     memcpy(best, owner, (size_t)r->slice->rows->n_rows * sizeof *best);
@@ -100,12 +101,12 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
     GR_TRY(GR_NEW(context, best, n, error));
     if (method != GR_PARTITION_AUTO) {
         made.method = method;
-        GR_TRY(attempt(&request, method, best, &made.seconds[method], error));
-        say(&made, " %s %.3g s", names[method], made.seconds[method]);
+        GR_TRY(try_method(&request, method, best, &made.seconds[method], error));
+        append_reason(&made, " %s %.3g s", method_names[method], made.seconds[method]);
     } else {
         for (int k = 0; k < GR_PARTITION_METHODS; k++)
             GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, error));
-        say(&made, "; chosen: %s", names[made.method]);
+        append_reason(&made, "; chosen: %s", method_names[made.method]);
     }
     memcpy(owner, best, (size_t)n * sizeof *owner);
     if (choice != NULL) *choice = made;

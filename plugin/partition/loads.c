@@ -1,4 +1,4 @@
-/* Loads of parts, with a tournament over them.
+/* The loads of parts, with a tournament tree that knows the least loaded part.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
@@ -20,7 +20,7 @@ static int is_less_full(const struct gr_loads *loads, int32_t a, int32_t b)
     return loads->level[a] < loads->level[b] || (loads->level[a] == loads->level[b] && a < b);
 }
 
-/* Of two nodes side by side, either perhaps without a part. */
+/* The winner of two sibling nodes; a node may be empty (-1). */
 static int32_t less_full(const struct gr_loads *loads, int32_t a, int32_t b)
 {
     if (a < 0 || b < 0) return a < 0 ? b : a;
@@ -70,7 +70,7 @@ void gr_loads_fini(const graft_context *context, struct gr_loads *loads)
     memset(loads, 0, sizeof *loads);
 }
 
-static double share_of(const struct gr_loads *loads, int share, int64_t has)
+static double load_share(const struct gr_loads *loads, int share, int64_t has)
 {
     return (double)has / (double)loads->allowed[share];
 }
@@ -81,7 +81,7 @@ double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t w
     double         level = 0;
 
     for (int k = 0; k < GR_SHARES; k++)
-        if (weight[k] > 0) level = fmax(level, share_of(loads, k, has[k] + weight[k]));
+        if (weight[k] > 0) level = fmax(level, load_share(loads, k, has[k] + weight[k]));
     return level;
 }
 
@@ -92,7 +92,7 @@ void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_
 
     for (int k = 0; k < GR_SHARES; k++) {
         has[k] += sign * weight[k];
-        level = fmax(level, share_of(loads, k, has[k]));
+        level = fmax(level, load_share(loads, k, has[k]));
     }
     loads->level[part] = level;
     for (int32_t i = (loads->leaves + part) / 2; i > 0; i /= 2)
@@ -116,7 +116,7 @@ int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHA
     return best;
 }
 
-/* Count the neighbours that each part has; returns how many parts have some. */
+/* Count the neighbours of a vertex in each part. \return the number of parts that have one */
 static int32_t count_neighbours(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *mine)
 {
     int32_t touched = 0;

@@ -1,4 +1,4 @@
-/* What a partition costs.
+/* The measure of a partition, and the predicted time of an epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/partition.h"
 
@@ -7,16 +7,16 @@
 #include <math.h>
 #include <string.h>
 
-/* The rows of the slice by owner, and when something was counted last. */
-struct count {
+/* The rows of the slice sorted by owner, and who counted a column or a part last. */
+struct cut_counter {
     int64_t *begin;  /* [parts + 2] where the rows of a part begin in `row` */
     int64_t *row;    /* [n_rows] */
     int64_t *source; /* [n_cols] 1 + the part that counted this column last */
     int64_t *sender; /* [parts] 1 + the row that counted this part last */
 };
 
-static int32_t count_init(const graft_context *context, struct count *count, const struct gr_slice *slice,
-                          int32_t parts, const int32_t *owner, graft_error *error)
+static int32_t cut_counter_init(const graft_context *context, struct cut_counter *count, const struct gr_slice *slice,
+                                int32_t parts, const int32_t *owner, graft_error *error)
 {
     const int64_t  n_rows = slice->rows->n_rows;
     const int32_t *mine = owner + slice->first;
@@ -34,7 +34,7 @@ done:
     return rc;
 }
 
-static void count_fini(const graft_context *context, struct count *count)
+static void cut_counter_fini(const graft_context *context, struct cut_counter *count)
 {
     gr_free(context, count->begin);
     gr_free(context, count->row);
@@ -42,8 +42,8 @@ static void count_fini(const graft_context *context, struct count *count)
     gr_free(context, count->sender);
 }
 
-/* Rows of one part come together, so that the last part to have counted a column is all there is to remember. */
-static void count_row(struct gr_partition_measure *measure, struct count *count, const struct gr_slice *slice,
+/* Rows of a part are counted together, so the last part that counted a column tells whether it is a new one. */
+static void count_row(struct gr_partition_measure *measure, struct cut_counter *count, const struct gr_slice *slice,
                       int64_t row, const int32_t *owner)
 {
     const int32_t           part = owner[slice->first + row];
@@ -102,20 +102,20 @@ int32_t gr_partition_measure_init(const graft_context *context, struct gr_partit
                                   const struct gr_slice *slice, int32_t parts, const int32_t *owner, graft_error *error)
 {
     struct gr_partition_measure made = { .parts = parts };
-    struct count                count = { 0 };
+    struct cut_counter          count = { 0 };
     int32_t                     rc;
 
     GR_TRY(GR_NEW(context, made.part, parts, error));
     GR_TRY(GR_NEW(context, made.post_rows, (int64_t)parts * parts, error));
     GR_TRY(GR_NEW(context, made.pre_rows, (int64_t)parts * parts, error));
-    GR_TRY(count_init(context, &count, slice, parts, owner, error));
+    GR_TRY(cut_counter_init(context, &count, slice, parts, owner, error));
     for (int64_t i = 0; i < slice->rows->n_rows; i++) count_row(&made, &count, slice, count.row[i], owner);
     sum_pairs(&made);
     for (int k = 0; k < GR_SHARES; k++) made.imbalance[k] = imbalance_of(&made, k);
     *measure = made;
     memset(&made, 0, sizeof made);
 done:
-    count_fini(context, &count);
+    cut_counter_fini(context, &count);
     gr_partition_measure_fini(context, &made);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* What is said to the program, and what it says.
+/* Method metis: the messages to and from the program graft-metis.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/metis.h"
 
@@ -14,8 +14,8 @@
 
 static const char name[] = "graft-metis";
 
-/* Whether there is such a program; the path is left if so. */
-static int is_there(char *path, int64_t room, const char *folder, int length)
+/* Whether the folder has the program. If so, path is its path. */
+static int program_exists(char *path, int64_t room, const char *folder, int length)
 {
     return snprintf(path, (size_t)room, "%.*s/%s", length, folder, name) < room && access(path, X_OK) == 0;
 }
@@ -30,29 +30,28 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no program '%.300s' (option partition.program)", chosen);
     }
     if (dladdr((void *)(uintptr_t)&gr_metis_find, &info) != 0 && (slash = strrchr(info.dli_fname, '/')) != NULL &&
-        is_there(path, room, info.dli_fname, (int)(slash - info.dli_fname)))
+        program_exists(path, room, info.dli_fname, (int)(slash - info.dli_fname)))
         return GRAFT_OK;
     while (folders != NULL && *folders != '\0') {
         const int length = (int)strcspn(folders, ":");
 
-        if (length > 0 && is_there(path, room, folders, length)) return GRAFT_OK;
+        if (length > 0 && program_exists(path, room, folders, length)) return GRAFT_OK;
         folders += length + (folders[length] == ':');
     }
-    return gr_fail(
-        error, GRAFT_ERR_NOT_FOUND,
-        "there is no program %s in the folder of the library or in those of PATH; option partition.program may "
-        "say where it is",
-        name);
+    return gr_fail(error, GRAFT_ERR_NOT_FOUND,
+                   "there is no program %s in the folder of the library or in those of PATH; option partition.program can "
+                   "give its path",
+                   name);
 }
 
-/* What goes to the program, one section after the other. */
+/* The sections of the input, in order. */
 enum section { HEAD, ROWS, COLUMNS, WEIGHTS, SECTIONS };
 
 struct words {
     const struct gr_slice  *slice;
     graft_partitioner_input head;
     enum section            section;
-    int64_t                 at; /* in the section */
+    int64_t                 at; /* position in the section */
 };
 
 static int64_t section_length(const struct words *words)
@@ -77,7 +76,7 @@ static int64_t word_of(const struct words *words)
     }
 }
 
-static int64_t next_words(void *arg, char *to, int64_t room)
+static int64_t next_input(void *arg, char *to, int64_t room)
 {
     struct words *words = arg;
     int64_t       bytes = 0;
@@ -97,13 +96,13 @@ static int64_t next_words(void *arg, char *to, int64_t room)
     return bytes;
 }
 
-/* What the program answers. */
+/* The output of the program. */
 struct answer {
     graft_partitioner_output head;
     int32_t                  owner[];
 };
 
-static int32_t check(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
+static int32_t check_answer(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
 {
     if (answer->head.magic != GRAFT_PARTITIONER_OUTPUT || answer->head.n_vertices != n)
         return gr_fail(
@@ -120,8 +119,8 @@ static int32_t check(const struct answer *answer, int64_t n, int32_t parts, graf
     return GRAFT_OK;
 }
 
-static int32_t ask(const graft_context *context, const struct gr_slice *slice, int32_t parts,
-                   const struct gr_meanwhile *meanwhile, char *answer, int64_t bytes, graft_error *error)
+static int32_t run_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,
+                         const struct gr_meanwhile *meanwhile, char *answer, int64_t bytes, graft_error *error)
 {
     struct words    words = { .slice = slice,
                               .head = { .magic = GRAFT_PARTITIONER_INPUT,
@@ -137,7 +136,7 @@ static int32_t ask(const graft_context *context, const struct gr_slice *slice, i
     if (rc < 0) return rc;
     rc = gr_child_start(&child, path, context->options.partition.timeout, error);
     if (rc < 0) return rc;
-    rc = gr_child_talk(&child, next_words, &words, answer, bytes, meanwhile, error);
+    rc = gr_child_talk(&child, next_input, &words, answer, bytes, meanwhile, error);
     gr_child_end(&child);
     return rc;
 }
@@ -161,8 +160,8 @@ int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *
     GR_TRY(gr_metis_check_size(n, gr_csr_entries(slice->rows), error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;
-    GR_TRY(ask(context, slice, parts, meanwhile, (char *)answer, bytes, error));
-    GR_TRY(check(answer, n, parts, error));
+    GR_TRY(run_metis(context, slice, parts, meanwhile, (char *)answer, bytes, error));
+    GR_TRY(check_answer(answer, n, parts, error));
     GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
     if (moved > 0)
         gr_log(context, GRAFT_LOG_INFO, "partition by METIS: %lld vertices moved for balance", (long long)moved);

@@ -1,4 +1,4 @@
-/* Partition by METIS, in a process of its own.
+/* Method metis: METIS in a process of its own.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARTITION_METIS_H
 #define GR_PARTITION_METIS_H
@@ -6,8 +6,8 @@
 #include "partition/child.h"
 #include "partition/partition.h"
 
-/** Find the program that option "partition.program" names. If that is "auto", it is graft-metis in the folder of the
- *  library, else in one of PATH. ERR_NOT_FOUND names the places. path[room]. */
+/** Find the program: the path of option partition.program, or, if that is "auto", graft-metis in the folder of the library,
+ *  then in the folders of PATH. path[room]. \return OK; ERR_NOT_FOUND, which names the places */
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error);
 
 /** Partition a whole graph: the program gets its entries with the weights of partition.h, and what it says is repaired
@@ -24,7 +24,7 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
 int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,
                            const struct gr_meanwhile *meanwhile, int32_t *owner, graft_error *error);
 
-/** Whether METIS can number so many. \return OK; ERR_UNSUPPORTED. */
-int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *error);
+/** Whether METIS can number so many vertices and entries. \return OK; ERR_UNSUPPORTED */
+int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_entries, graft_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Partitions that need no look at neighbours, and what they are made from.
+/* Slices of a graph, and the two methods that do not look at neighbours: block and hash.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/partition.h"
 
@@ -26,7 +26,7 @@ uint64_t gr_slice_fingerprint(const struct gr_slice *slice)
     return sum;
 }
 
-/* Sums are whole numbers, so the share before a vertex is the same from whichever slice they were counted on. */
+/* Sums are integers, so the share before a vertex does not depend on how the graph is sliced. */
 void gr_partition_block(const struct gr_slice *slice, const int64_t before[GR_SHARES], const int64_t total[GR_SHARES],
                         int32_t parts, int32_t *mine)
 {

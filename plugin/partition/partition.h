@@ -1,7 +1,7 @@
-/* Partitions: which of several parts owns each vertex, by four methods; what a partition costs; and making a bad one
- * good. All of it on one process, on rows and arrays that are there.
+/* Partitions: the owner of each vertex by one of several methods, the cost of a partition, and its repair. All
+ * functions work in one process on the rows it has.
  *
- * A process may have the rows of a slice of the vertices only. Then it deals out its own vertices, and neighbours in
+ * A process may have only the rows of a slice of the vertices. Then it assigns its own vertices, and neighbours in
  * other slices count as if they had no owner.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARTITION_PARTITION_H
@@ -9,21 +9,21 @@
 
 #include "graph/csr.h"
 
-/** What a partition shall share out evenly: each vertex has one of each. */
+/** The quantities that a partition balances; gr_slice_weigh() gives those of a vertex. */
 enum { GR_SHARE_VERTICES, GR_SHARE_ENTRIES, GR_SHARE_TRAINED, GR_SHARES };
 
-/** The most that a part should have of anything, of the mean: what METIS calls the load imbalance. Of few vertices a
- *  part may have the mean rounded up, whatever this says. */
+/** The most of any quantity that a part may have, relative to the mean; METIS calls this the load imbalance. A part may
+ *  always have the mean rounded up, which matters for few vertices. */
 #define GR_PARTITION_LIMIT 1.05
 
-/** Rows of a graph: row i is that of vertex first + i, and holds the vertices it gathers from, of all n_cols. */
+/** Rows of a graph: row i is that of vertex first + i, and its columns are among all n_cols vertices. */
 struct gr_slice {
-    const graft_csr *rows; /* trusted: checked before */
+    const graft_csr *rows; /* checked before */
     int64_t          first;
-    const uint8_t   *trained; /* [n_rows] not 0 for vertices to train on; or NULL, if there are none */
+    const uint8_t   *trained; /* [n_rows] nonzero for training vertices; NULL: there are none */
 };
 
-/** What a vertex of the slice has of everything. */
+/** The quantities of one vertex of the slice. */
 static inline void gr_slice_weigh(const struct gr_slice *slice, int64_t row, int64_t weight[GR_SHARES])
 {
     weight[GR_SHARE_VERTICES] = 1;
@@ -31,11 +31,11 @@ static inline void gr_slice_weigh(const struct gr_slice *slice, int64_t row, int
     weight[GR_SHARE_TRAINED] = slice->trained != NULL && slice->trained[row] != 0;
 }
 
-/** What all vertices of the slice have. */
+/** The quantities of all vertices of the slice. */
 void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES]);
 
-/** What a graph is known by: each entry (row, column) adds a number, so the sum is the same however the rows are
- *  sliced; add those of all slices, modulo 2^64. Values do not count, repeated entries do. */
+/** A fingerprint of a graph: each entry (row, column) adds a number, so the sum over all slices, modulo 2^64, does not
+ *  depend on the slices. Repeated entries count, values do not. */
 uint64_t gr_slice_fingerprint(const struct gr_slice *slice);
 
 /** Contiguous ranges, equal by vertices and entries together: a vertex goes to part floor(parts * s), where s is the
@@ -77,51 +77,51 @@ int32_t gr_partition_stream(const graft_context *context, const struct gr_slice 
 int32_t gr_partition_repair(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
                             int64_t *moved, graft_error *error);
 
-/** Which rows serve the cut entries of a pair of parts, as option halo.cover has it. */
+/** The rows sent for the cut edges of a pair of parts, as option halo.cover selects them. */
 enum gr_rows {
-    GR_ROWS_LEAST, /* post or pre, whichever are fewer; the hybrid cover never has more */
-    GR_ROWS_POST,  /* distinct sources */
-    GR_ROWS_PRE,   /* distinct targets */
+    GR_ROWS_LEAST, /* the fewer of the two below; the hybrid cover never has more */
+    GR_ROWS_POST,  /* one row for each distinct source */
+    GR_ROWS_PRE,   /* one row for each distinct target */
     GR_ROWS_KINDS
 };
 
-/** Of one part of a partition. A row that two parts want from a third counts twice. */
+/** The measure of one part. A row that two parts need from a third counts twice. */
 struct gr_part_measure {
     int64_t has[GR_SHARES];
-    int64_t cut; /* entries whose column is owned by another */
+    int64_t cut; /* entries whose column has another owner */
     int64_t sent[GR_ROWS_KINDS], received[GR_ROWS_KINDS];
 };
 
-/** Of a partition. */
+/** The measure of a partition. */
 struct gr_partition_measure {
-    int32_t                 parts;
-    int64_t                 cut;
-    int64_t                 rows[GR_ROWS_KINDS];  /* in all */
-    double                  imbalance[GR_SHARES]; /* the most that a part has, of the mean; 1 if there is nothing */
-    struct gr_part_measure *part;                 /* [parts] */
-    int64_t                *post_rows, *pre_rows; /* [parts x parts] at receiver * parts + sender: distinct sources of
-                                                     the cut entries, distinct targets */
+    int32_t parts;
+    int64_t cut;
+    int64_t rows[GR_ROWS_KINDS];  /* in all parts */
+    double  imbalance[GR_SHARES]; /* the maximum over the parts, relative to the mean; 1 if the total is 0 */
+    struct gr_part_measure *part; /* [parts] */
+    int64_t                *post_rows,
+        *pre_rows; /* [parts x parts] at receiver * parts + sender: distinct sources, and distinct targets, of the cut edges */
 };
 
-/** Measure a partition. The slice has all rows of each part that is to be measured; the whole graph, for instance.
- * \param[in] owner  [n_cols] 0 to parts-1.
- * \return OK; ERR_NOMEM. O(entries + parts^2). Free with gr_partition_measure_fini(). */
+/** Measure a partition. The slice must have all rows of each part to be measured.
+ *  \param[in] owner [n_cols] 0 to parts-1.
+ *  \return OK; ERR_NOMEM. O(entries + parts^2). gr_partition_measure_fini() frees it. */
 int32_t gr_partition_measure_init(const graft_context *context, struct gr_partition_measure *measure,
                                   const struct gr_slice *slice, int32_t parts, const int32_t *owner,
                                   graft_error *error);
 void    gr_partition_measure_fini(const graft_context *context, struct gr_partition_measure *measure);
 
-/** Seconds of an epoch: what one entry costs, one vertex, and one row that is sent, each over all layers and both
- *  directions. For layers of width w that take time e for an element of a sum over neighbours, with m floating-point
- *  operations per second and a network of b bytes per second:  entry = 2 w e,  vertex = 6 w^2 / m,  row = 8 w / b, each
- *  times the number of layers; with r bits for an element both ways row = 2 r / 8 w / b. */
+/** Seconds of an epoch for one entry, one vertex and one row sent, each over all layers and both directions. For layers
+ *  of width w, e seconds for an element of a sum over neighbours, m floating-point operations per second, r bits per
+ *  element and a bandwidth of b bytes per second: entry = 2 w e, vertex = 6 w^2 / m, row = 2 r / 8 w / b, each times
+ *  the number of layers. */
 struct gr_partition_cost {
     double       entry, vertex, row;
     enum gr_rows rows;
 };
 
-/** The predicted time of an epoch: that of the part with most to do, entries + vertices + the more of the rows that it
- *  sends and receives, for both go at once. */
+/** The predicted seconds of an epoch: the maximum over the parts of entries + vertices + the larger of the rows sent
+ *  and received, because both directions of the network work at once. */
 double gr_partition_seconds(const struct gr_partition_measure *measure, const struct gr_partition_cost *cost);
 
 #endif

@@ -1,11 +1,12 @@
-/* Balance: vertices leave parts that have too much of something.
+/* Balance: vertices leave parts that have too much of a quantity.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
-/* Each move makes the excess less, so they end by themselves; after so many passes what is left is not worth more. */
+/* Each move reduces the excess, so the passes end by themselves. More than this many gain little. */
 enum { PASSES = 8 };
 
-/* What a part would have over what is allowed, in units of that, if the vertex came (sign 1), left (-1), or neither. */
+/* The excess of a part over what is allowed, relative to that, after adding (sign 1) or removing (-1) the vertex, or as
+ * it is (0). */
 static double excess_of(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
 {
     double excess = 0;
@@ -28,7 +29,7 @@ static double cost_of_coming(const struct gr_loads *loads, int32_t part, const i
     return excess_of(loads, part, weight, 1) - excess_of(loads, part, weight, 0);
 }
 
-static int32_t cheapest(const struct gr_loads *loads, int32_t from, const int64_t weight[GR_SHARES])
+static int32_t cheapest_part(const struct gr_loads *loads, int32_t from, const int64_t weight[GR_SHARES])
 {
     int32_t best = from;
     double  best_cost = 0;
@@ -43,9 +44,10 @@ static int32_t cheapest(const struct gr_loads *loads, int32_t from, const int64_
     return best;
 }
 
-/* One pass; returns how many vertices moved. Where the vertex fits nowhere, one with little of what is scarce may still
- * change places with one that has little of something else, by two moves. */
-static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+/* One pass. \return the number of vertices moved.
+ * A vertex may move to a full part if that reduces the total excess: two such moves exchange vertices that are heavy in
+ * different quantities. */
+static int64_t relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES], moves = 0;
 
@@ -59,7 +61,7 @@ static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int
         gain = gain_of_leaving(loads, from, weight);
         if (gain <= 0) continue;
         to = gr_loads_nearest(loads, slice, row, weight, mine);
-        if (to < 0 || to == from) to = cheapest(loads, from, weight);
+        if (to < 0 || to == from) to = cheapest_part(loads, from, weight);
         if (to == from || cost_of_coming(loads, to, weight) >= gain) continue;
         gr_loads_move(loads, weight, &mine[row], to);
         moves++;
@@ -69,5 +71,5 @@ static int64_t relieve(struct gr_loads *loads, const struct gr_slice *slice, int
 
 void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
-    for (int pass = 0; pass < PASSES && relieve(loads, slice, mine) > 0; pass++) continue;
+    for (int pass = 0; pass < PASSES && relieve_pass(loads, slice, mine) > 0; pass++) continue;
 }

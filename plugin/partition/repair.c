@@ -1,4 +1,4 @@
-/* Making a partition good that came from elsewhere: owners in range, no empty part, balance.
+/* Repair of a partition from another source: owners in range, no empty part, balance.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
@@ -11,7 +11,7 @@ static int is_part(int32_t owner, int32_t parts)
     return owner >= 0 && owner < parts;
 }
 
-/* Vertices that nobody owns go to the least full part, the others to where they are. */
+/* Vertices with an owner stay there; the others go to the part of most neighbours, or else of the least load. */
 static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES];
@@ -31,8 +31,8 @@ static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int3
     }
 }
 
-/* Each empty part gets a vertex of a part that has more than the mean. There is one as long as a part is empty, and
- * those passed by never get more, so one pass is enough. */
+/* Give each empty part a vertex of a part that has more than the mean. While a part is empty there is one that has
+ * more, and parts passed by never gain vertices, so one pass is enough. */
 static void fill_empty(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     const int64_t n_rows = slice->rows->n_rows, mean = n_rows / loads->parts;

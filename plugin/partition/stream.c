@@ -1,13 +1,13 @@
-/* Partition by streaming over the vertices.
+/* Method stream: vertices one after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
-/* The first knows nothing of the neighbours behind: on the graph of the Debian archive it alone cuts 1.7 times as many
- * entries. Later ones hardly save more. */
+/* The first pass does not know the neighbours that follow: alone it cuts 1.7 times as many edges of the Debian graph.
+ * More passes than this gain little. */
 enum { PASSES = 5 };
 
-/* Where the vertex goes, given where the others are; -1 in `mine` for those that are nowhere yet. */
-static void deal(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, int32_t *mine)
+/* Assign one vertex, given the owners of the others; -1: not assigned yet. */
+static void assign_vertex(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, int32_t *mine)
 {
     int64_t weight[GR_SHARES];
     int32_t part;
@@ -33,7 +33,7 @@ int32_t gr_partition_stream(const graft_context *context, const struct gr_slice 
     for (int64_t row = 0; row < n_rows; row++) mine[row] = -1;
     for (int pass = 0; pass < PASSES; pass++) {
         gr_loads_clear(&loads);
-        for (int64_t row = 0; row < n_rows; row++) deal(&loads, slice, row, mine);
+        for (int64_t row = 0; row < n_rows; row++) assign_vertex(&loads, slice, row, mine);
     }
     gr_loads_relieve(&loads, slice, mine);
     gr_loads_fini(context, &loads);

@@ -136,7 +136,7 @@ static void test_bad(const struct graph *graph, const char *program)
         { "magic", { "begins with 0000000000000007", "314f507466617267" } },
         { "vertices", { "for 200001 vertices", "for 200000" } },
         { "dies", { "signal 9" } },
-        { "fails", { "exit code 4", "it said 'metis: out of luck'" } },
+        { "fails", { "exit code 4", "standard error is 'metis: out of luck'" } },
         { "answers and fails", { "exit code 3" } },
         { "sleeps", { "not ended after 1 seconds", "partition.timeout" } },
         { "asleep", { "not ended after 1 seconds", "partition.timeout" } },
@@ -392,7 +392,7 @@ static int is_refused(const char *program, const void *input, int64_t bytes, int
     if (gr_child_start(&child, program, 60, &error) != GRAFT_OK) return 0;
     rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, NULL, &error);
     gr_child_end(&child);
-    snprintf(words, sizeof words, "exit code %d; it said '", code);
+    snprintf(words, sizeof words, "exit code %d; standard error is '", code);
     if (rc == GRAFT_ERR_MODULE && strstr(error.message, words) != NULL) return 1;
     diag("%" PRId64 " bytes: %s", bytes, error.message);
     return 0;

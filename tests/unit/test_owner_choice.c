@@ -191,7 +191,7 @@ static void test_programs(void)
     graph_init(&graph, 5);
     test_program(&graph, "/no/such/program", "", "60", GRAFT_ERR_NOT_FOUND, "rank 0: there is no program '/no/such");
     test_program(&graph, partitioner, "dies", "60", GRAFT_ERR_MODULE, "rank 0: the program 'partitioner' was ended");
-    test_program(&graph, partitioner, "fails", "60", GRAFT_ERR_MODULE, "it said 'metis: out of luck'");
+    test_program(&graph, partitioner, "fails", "60", GRAFT_ERR_MODULE, "standard error is 'metis: out of luck'");
     test_program(&graph, partitioner, "range", "60", GRAFT_ERR_MODULE, "vertex 180 is in part 3");
     test_program(&graph, partitioner, "asleep", "3", GRAFT_ERR_MODULE, "not ended after 3 seconds (partition.timeout)");
     test_program(&graph, partitioner, "slow", "60", GRAFT_OK, "");
