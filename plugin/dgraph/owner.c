@@ -19,10 +19,9 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
     return GRAFT_OK;
 }
 
-static void own_blocks(const graft_graph *graph, const struct gr_slice *slice, int32_t *owner)
+/* What the slices before that of this rank have, and what all have. */
+static void sum_shares(const graft_graph *graph, int64_t before[GR_SHARES], int64_t total[GR_SHARES])
 {
-    int64_t before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
-
     for (int32_t p = 0; p < graph->comm->n_ranks; p++) {
         int64_t *const to[] = { total, before };
 
@@ -31,7 +30,6 @@ static void own_blocks(const graft_graph *graph, const struct gr_slice *slice, i
             to[i][GR_SHARE_ENTRIES] += graph->share[p].n_edges;
         }
     }
-    gr_partition_block(slice, before, total, graph->comm->n_ranks, owner);
 }
 
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice)
@@ -43,45 +41,41 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .trained = slice->trained };
 }
 
-/* Partition with a method that each rank applies to its own slice. Stream distributes each slice evenly, so the whole
- * graph is distributed evenly too. */
-static int32_t own_alone(graft_graph *graph, const graft_slice *slice, enum gr_owners method, graft_error *error)
+/* Each rank partitions its own slice. GIVEN without owners: each rank owns its slice. */
+static int32_t own_alone(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
+                         graft_error *error)
 {
-    const struct gr_slice rows = gr_owner_rows(graph, slice);
-    const int32_t         n_ranks = graph->comm->n_ranks;
+    const struct gr_slice           rows = gr_owner_rows(graph, slice);
+    int64_t                         before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
+    const struct gr_partition_input input = { graph->context, &rows, graph->comm->n_ranks, before, total, NULL };
 
     if (graph->n_slice == 0) return GRAFT_OK;
-    if (method == GR_OWNERS_STREAM) return gr_partition_stream(graph->context, &rows, n_ranks, graph->owner, error);
-    if (method == GR_OWNERS_BLOCK) {
-        own_blocks(graph, &rows, graph->owner);
-    } else if (method == GR_OWNERS_HASH) {
-        gr_partition_hash(slice->first_row, graph->n_slice, n_ranks, graph->owner);
-    } else {
-        for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = graph->comm->rank;
-    }
+    sum_shares(graph, before, total);
+    if (graph->comm->n_ranks > 1 && method < GR_PARTITION_METHODS)
+        return gr_partition_run(method, &input, graph->owner, error);
+    for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = graph->comm->rank;
     return GRAFT_OK;
 }
 
-/* Partition with the method of option "partition". */
+/* The owners according to option partition. */
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    enum gr_owners method = graph->context->options.partition.method;
-    const int      is_auto = method == GR_OWNERS_AUTO;
-    graft_error    too_large = GRAFT_INIT(graft_error);
-    int64_t        entries = 0;
-    int32_t        rc = GRAFT_OK;
+    const char              *name = gr_owner_names[graph->context->options.partition.method];
+    enum gr_partition_method method = gr_partition_find(name);
+    graft_error              too_large = GRAFT_INIT(graft_error);
+    int64_t                  entries = 0;
+    int32_t                  rc = GRAFT_OK;
 
-    snprintf(graph->partition, sizeof graph->partition, "%s", gr_owner_names[method]);
-    if ((is_auto || method == GR_OWNERS_METIS) && graph->comm->n_ranks > 1) {
+    snprintf(graph->partition, sizeof graph->partition, "%s", name);
+    if (gr_partition_needs_whole(method) && graph->comm->n_ranks > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
-        if (rc == GRAFT_OK)
-            return gr_owner_choose(graph, slice, is_auto ? GR_PARTITION_AUTO : GR_PARTITION_METIS, error);
-        if (!is_auto) return gr_fail(error, rc, "%s", too_large.message); /* all ranks see the same */
+        if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
+        if (method != GR_PARTITION_AUTO) return gr_fail(error, rc, "%s", too_large.message); /* the same on all ranks */
         snprintf(graph->partition, sizeof graph->partition, "auto: stream, slice by slice, because %.200s",
                  too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
-        method = GR_OWNERS_STREAM;
+        method = GR_PARTITION_STREAM;
     }
     rc = own_alone(graph, slice, method, error);
     return gr_comm_agree(graph->comm, rc, error);

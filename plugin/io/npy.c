@@ -60,7 +60,7 @@ static int32_t parse_string(struct cursor *cursor, char text[TEXT_MAX])
     const char quote = npy_peek(cursor);
     int        length = 0;
 
-    if (quote != '\'' && quote != '"') return syntax(cursor, "a quoted text");
+    if (quote != '\'' && quote != '"') return npy_syntax_error(cursor, "a quoted text");
     for (cursor->at++; cursor->at < cursor->length && cursor->text[cursor->at] != quote; cursor->at++) {
         const char c = cursor->text[cursor->at];
 

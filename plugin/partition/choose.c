@@ -3,51 +3,56 @@
 #include "partition/choose.h"
 
 #include "base/memory.h"
-#include "partition/metis.h"
+#include "partition/child.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const method_names[GR_PARTITION_METHODS] = { "block", "hash", "stream", "metis" };
+#define METHOD(symbol, name, whole) { #name, whole, gr_partition_##name },
 
-/* What is to be cut, and by what it is judged. */
-struct request {
-    const graft_context            *context;
-    const struct gr_slice          *slice;
-    int32_t                         parts;
-    const struct gr_partition_cost *cost;
-    const struct gr_meanwhile      *meanwhile;
-};
+static const struct {
+    const char *name;
+    int         whole;
+    int32_t (*partition)(const struct gr_partition_input *input, int32_t *mine, graft_error *error);
+} methods[GR_PARTITION_METHODS] = { GR_PARTITION_TABLE(METHOD) };
 
-static int32_t run_method(const struct request *r, enum gr_partition_method method, int32_t *owner, graft_error *error)
+enum gr_partition_method gr_partition_find(const char *name)
 {
-    static const int64_t before[GR_SHARES];
-    int64_t              total[GR_SHARES];
-
-    switch (method) {
-    case GR_PARTITION_HASH: gr_partition_hash(0, r->slice->rows->n_rows, r->parts, owner); return GRAFT_OK;
-    case GR_PARTITION_STREAM: return gr_partition_stream(r->context, r->slice, r->parts, owner, error);
-    case GR_PARTITION_METIS: return gr_partition_metis(r->context, r->slice, r->parts, r->meanwhile, owner, error);
-    default:
-        gr_slice_total(r->slice, total);
-        gr_partition_block(r->slice, before, total, r->parts, owner);
-        return GRAFT_OK;
-    }
+    for (int k = 0; k < GR_PARTITION_METHODS; k++)
+        if (strcmp(name, methods[k].name) == 0) return (enum gr_partition_method)k;
+    return strcmp(name, "auto") == 0 ? GR_PARTITION_AUTO : GR_PARTITION_GIVEN;
 }
+
+int gr_partition_needs_whole(enum gr_partition_method method)
+{
+    return method == GR_PARTITION_AUTO || (method < GR_PARTITION_METHODS && methods[method].whole);
+}
+
+int32_t gr_partition_run(enum gr_partition_method method, const struct gr_partition_input *input, int32_t *mine,
+                         graft_error *error)
+{
+    return methods[method].partition(input, mine, error);
+}
+
+struct request {
+    struct gr_partition_input       input;
+    const struct gr_partition_cost *cost;
+};
 
 /* Partition with one method, and predict the time of an epoch. */
 static int32_t try_method(const struct request *r, enum gr_partition_method method, int32_t *owner, double *seconds,
                           graft_error *error)
 {
-    struct gr_partition_measure measure;
-    int32_t                     rc = GRAFT_OK;
+    const struct gr_partition_input *in = &r->input;
+    struct gr_partition_measure      measure;
+    int32_t                          rc = GRAFT_OK;
 
-    if (r->meanwhile != NULL) GR_TRY(r->meanwhile->call(r->meanwhile->arg, error));
-    GR_TRY(run_method(r, method, owner, error));
-    GR_TRY(gr_partition_measure_init(r->context, &measure, r->slice, r->parts, owner, error));
+    if (in->meanwhile != NULL) GR_TRY(in->meanwhile->call(in->meanwhile->arg, error));
+    GR_TRY(gr_partition_run(method, in, owner, error));
+    GR_TRY(gr_partition_measure_init(in->context, &measure, in->slice, in->parts, owner, error));
     *seconds = gr_partition_seconds(&measure, r->cost);
-    gr_partition_measure_fini(r->context, &measure);
+    gr_partition_measure_fini(in->context, &measure);
 done:
     return rc;
 }
@@ -71,18 +76,18 @@ static int32_t try_next(const struct request *r, enum gr_partition_method method
     double       *seconds = &choice->seconds[method];
     const int32_t rc = try_method(r, method, owner, seconds, &refusal);
 
-    if (rc < 0 && method == GR_PARTITION_METIS && rc != GRAFT_ERR_NOMEM && rc != GRAFT_ERR_PEER) {
-        append_reason(choice, ", metis not (%.80s)", refusal.message);
+    if (rc < 0 && rc != GRAFT_ERR_NOMEM && rc != GRAFT_ERR_PEER) {
+        append_reason(choice, ", %s not (%.80s)", methods[method].name, refusal.message);
         return GRAFT_OK;
     }
     if (rc < 0) {
         *error = refusal;
         return rc;
     }
-    append_reason(choice, "%s %s %.3g s", method == 0 ? "" : ",", method_names[method], *seconds);
+    append_reason(choice, "%s %s %.3g s", method == 0 ? "" : ",", methods[method].name, *seconds);
     if (method > 0 && *seconds >= choice->seconds[choice->method]) return GRAFT_OK;
     choice->method = method;
-    memcpy(best, owner, (size_t)r->slice->rows->n_rows * sizeof *best);
+    memcpy(best, owner, (size_t)r->input.slice->rows->n_rows * sizeof *best);
     return GRAFT_OK;
 }
 
@@ -91,7 +96,7 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
                             const struct gr_meanwhile *meanwhile, int32_t *owner, struct gr_partition_choice *choice,
                             graft_error *error)
 {
-    const struct request       request = { context, slice, parts, cost, meanwhile };
+    const struct request       request = { { context, slice, parts, NULL, NULL, meanwhile }, cost };
     struct gr_partition_choice made = { .why = "predicted for an epoch:" };
     const int64_t              n = slice->rows->n_rows;
     int32_t                   *tried = NULL, *best = NULL, rc;
@@ -102,11 +107,11 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
     if (method != GR_PARTITION_AUTO) {
         made.method = method;
         GR_TRY(try_method(&request, method, best, &made.seconds[method], error));
-        append_reason(&made, " %s %.3g s", method_names[method], made.seconds[method]);
+        append_reason(&made, " %s %.3g s", methods[method].name, made.seconds[method]);
     } else {
         for (int k = 0; k < GR_PARTITION_METHODS; k++)
             GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, error));
-        append_reason(&made, "; chosen: %s", method_names[made.method]);
+        append_reason(&made, "; chosen: %s", methods[made.method].name);
     }
     memcpy(owner, best, (size_t)n * sizeof *owner);
     if (choice != NULL) *choice = made;

@@ -119,24 +119,24 @@ static int32_t check_answer(const struct answer *answer, int64_t n, int32_t part
     return GRAFT_OK;
 }
 
-static int32_t run_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,
-                         const struct gr_meanwhile *meanwhile, char *answer, int64_t bytes, graft_error *error)
+static int32_t run_metis(const struct gr_partition_input *input, char *answer, int64_t bytes, graft_error *error)
 {
-    struct words    words = { .slice = slice,
-                              .head = { .magic = GRAFT_PARTITIONER_INPUT,
-                                        .n_weights = GR_SHARES,
-                                        .n_parts = parts,
-                                        .n_vertices = slice->rows->n_rows,
-                                        .n_edges = gr_csr_entries(slice->rows) } };
-    struct gr_child child;
-    char            path[4096];
-    int32_t         rc;
+    const struct gr_slice *slice = input->slice;
+    struct words           words = { .slice = slice,
+                                     .head = { .magic = GRAFT_PARTITIONER_INPUT,
+                                               .n_weights = GR_SHARES,
+                                               .n_parts = input->parts,
+                                               .n_vertices = slice->rows->n_rows,
+                                               .n_edges = gr_csr_entries(slice->rows) } };
+    struct gr_child        child;
+    char                   path[4096];
+    int32_t                rc;
 
-    rc = gr_metis_find(context, path, sizeof path, error);
+    rc = gr_metis_find(input->context, path, sizeof path, error);
     if (rc < 0) return rc;
-    rc = gr_child_start(&child, path, context->options.partition.timeout, error);
+    rc = gr_child_start(&child, path, input->context->options.partition.timeout, error);
     if (rc < 0) return rc;
-    rc = gr_child_talk(&child, next_input, &words, answer, bytes, meanwhile, error);
+    rc = gr_child_talk(&child, next_input, &words, answer, bytes, input->meanwhile, error);
     gr_child_end(&child);
     return rc;
 }
@@ -149,18 +149,26 @@ int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *er
                    (long long)n_vertices, (long long)n_edges);
 }
 
-int32_t gr_partition_metis(const graft_context *context, const struct gr_slice *slice, int32_t parts,
-                           const struct gr_meanwhile *meanwhile, int32_t *owner, graft_error *error)
+/* The program receives the whole graph with the weights of gr_slice_weigh(), and gr_partition_repair() repairs its
+ * output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
+ * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (more than 2^31-1 entries); ERR_MODULE (it failed, wrote
+ *         something else, or did not end within option partition.timeout; the message quotes its standard error); ERR_IO (no
+ *         process or socket); ERR_NOMEM; the error of input->meanwhile.
+ * Memory: 8 bytes per vertex and the repair here; 8 bytes per row and up to 20 per entry, and METIS, in the program. */
+int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owner, graft_error *error)
 {
-    const int64_t  n = slice->rows->n_rows, bytes = (int64_t)sizeof(struct answer) + n * 4;
-    struct answer *answer = NULL;
-    int64_t        moved;
-    int32_t        rc;
+    const graft_context   *context = input->context;
+    const struct gr_slice *slice = input->slice;
+    const int32_t          parts = input->parts;
+    const int64_t          n = slice->rows->n_rows, bytes = (int64_t)sizeof(struct answer) + n * 4;
+    struct answer         *answer = NULL;
+    int64_t                moved;
+    int32_t                rc;
 
     GR_TRY(gr_metis_check_size(n, gr_csr_entries(slice->rows), error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;
-    GR_TRY(run_metis(context, slice, parts, meanwhile, (char *)answer, bytes, error));
+    GR_TRY(run_metis(input, (char *)answer, bytes, error));
     GR_TRY(check_answer(answer, n, parts, error));
     GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
     if (moved > 0)

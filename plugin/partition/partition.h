@@ -38,42 +38,55 @@ void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES]);
  *  depend on the slices. Repeated entries count, values do not. */
 uint64_t gr_slice_fingerprint(const struct gr_slice *slice);
 
-/** Contiguous ranges, equal by vertices and entries together: a vertex goes to part floor(parts * s), where s is the
- *  mean of the shares of vertices and of entries that lie before the middle of it.
- * \param[in]  before  What the slices before this one have (gr_slice_total(), summed); zeros for the first.
- * \param[in]  total   What all slices have. Owners do not depend on how the graph is sliced.
- * \param[out] mine    [n_rows] The owners of the vertices of this slice. Training vertices are not looked at: those
- *                     that lie together a range cannot part. */
-void gr_partition_block(const struct gr_slice *slice, const int64_t before[GR_SHARES], const int64_t total[GR_SHARES],
-                        int32_t parts, int32_t *mine);
+struct gr_meanwhile;
 
-/** By a hash of the vertex: no part has more of anything than chance gives it, and most entries are cut. */
-void gr_partition_hash(int64_t first, int64_t count, int32_t parts, int32_t *mine);
+/** The input of a partition method. */
+struct gr_partition_input {
+    const graft_context       *context;
+    const struct gr_slice     *slice;
+    int32_t                    parts;
+    const int64_t             *before;    /* [GR_SHARES] gr_slice_total() of the slices before this one; NULL: none */
+    const int64_t             *total;     /* [GR_SHARES] that of all slices; NULL: this one has all vertices */
+    const struct gr_meanwhile *meanwhile; /* called while a method waits; or NULL */
+};
 
-/** Vertices one after the other, each to the part with the most of its neighbours, weighed by the room there: linear
- *  deterministic greedy (Stanton and Kliot, KDD 2012) with the fullest of vertices, entries and training vertices as
- *  the load; then some times again from empty parts, with the owners of the time before where the new ones are not
- *  known yet (Nishimura and Ugander, KDD 2013). Where a vertex fits nowhere it goes to the part that it overfills
- *  least, and in the end parts with too much are relieved as by gr_partition_repair(): a part has at most
- *  GR_PARTITION_LIMIT times the mean of anything, and in graphs of few or heavy vertices up to one vertex more.
- *
- *  The mean is that of this slice, so every slice deals its own vertices evenly, and all together are even too. Only
- *  rows are followed, so the matrix should be symmetric.
- *
- * \param[out] mine  [n_rows] The owners of the vertices of this slice.
- * \return OK; ERR_NOMEM, and owners are as they were. O(entries + n_rows log parts), and O(parts) for a
- *          vertex that fits nowhere; at most 60 bytes per part. */
-int32_t gr_partition_stream(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
-                            graft_error *error);
+/** The methods, in the order in which "auto" tries them. To add one, write its function gr_partition_NAME() in a file of
+ *  its own, and add a row: enumerator, name in option partition, 1 if it needs the whole graph on one process. */
+#define GR_PARTITION_TABLE(ROW) ROW(BLOCK, block, 0) ROW(HASH, hash, 0) ROW(STREAM, stream, 0) ROW(METIS, metis, 1)
 
-/** Make a partition good that came from elsewhere: vertices whose owner is out of range get one, parts without a vertex
- *  get one if there are as many vertices in the slice as parts, and vertices leave parts that have more than
- *  GR_PARTITION_LIMIT times the mean of anything, as long as that makes what parts have over it less in all. They go to
- *  where most of their neighbours are if they fit there.
+#define GR_PARTITION_ENUMERATOR(symbol, name, whole) GR_PARTITION_##symbol,
+#define GR_PARTITION_PROTOTYPE(symbol, name, whole)                                                                    \
+    int32_t gr_partition_##name(const struct gr_partition_input *input, int32_t *mine, graft_error *error);
+
+/** AUTO: the method with the shortest predicted epoch. GIVEN: the owners that the host gives. */
+enum gr_partition_method {
+    GR_PARTITION_TABLE(GR_PARTITION_ENUMERATOR) GR_PARTITION_METHODS,
+    GR_PARTITION_AUTO = GR_PARTITION_METHODS,
+    GR_PARTITION_GIVEN
+};
+
+/** Fill mine[n_rows], the owners of the vertices of the slice. \return OK; ERR_NOMEM; what the method documents. Owners
+ *  are unchanged on failure. */
+GR_PARTITION_TABLE(GR_PARTITION_PROTOTYPE)
+
+/** The method of a value of option partition. */
+enum gr_partition_method gr_partition_find(const char *name);
+
+/** Whether a method needs the whole graph on one process; AUTO does. */
+int gr_partition_needs_whole(enum gr_partition_method method);
+
+/** Partition with a method of the table. */
+int32_t gr_partition_run(enum gr_partition_method method, const struct gr_partition_input *input, int32_t *mine,
+                         graft_error *error);
+
+/** Repair a partition from another source. Vertices whose owner is out of range get one; each part without a vertex
+ *  gets one, if the slice has as many vertices as parts; and vertices leave parts that have more than
+ *  GR_PARTITION_LIMIT times the mean of a quantity, while that reduces the total excess. They move to the part of most
+ *  of their neighbours if they fit there.
  * \param[in,out] mine   [n_rows] The owners of the vertices of this slice: any numbers.
- * \param[out]    moved  How many vertices have another owner now.
- * \return OK; ERR_NOMEM, and owners are as they were. A few passes over the entries; 4 bytes per row and
- *          at most 60 per part. */
+ * \param[out]    moved  How many vertices have a new owner.
+ * \return OK; ERR_NOMEM, and owners are unchanged. A few passes over the entries; 4 bytes per row and at most 60 per
+ *         part. */
 int32_t gr_partition_repair(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
                             int64_t *moved, graft_error *error);
 
@@ -96,11 +109,11 @@ struct gr_part_measure {
 struct gr_partition_measure {
     int32_t parts;
     int64_t cut;
-    int64_t rows[GR_ROWS_KINDS];  /* in all parts */
-    double  imbalance[GR_SHARES]; /* the maximum over the parts, relative to the mean; 1 if the total is 0 */
-    struct gr_part_measure *part; /* [parts] */
-    int64_t                *post_rows,
-        *pre_rows; /* [parts x parts] at receiver * parts + sender: distinct sources, and distinct targets, of the cut edges */
+    int64_t rows[GR_ROWS_KINDS];   /* in all parts */
+    double  imbalance[GR_SHARES];  /* the maximum over the parts, relative to the mean; 1 if the total is 0 */
+    struct gr_part_measure *part;  /* [parts] */
+    int64_t *post_rows, *pre_rows; /* [parts x parts] at receiver * parts + sender: distinct sources, targets of cut
+                                      edges */
 };
 
 /** Measure a partition. The slice must have all rows of each part to be measured.

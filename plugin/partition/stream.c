@@ -19,16 +19,26 @@ static void assign_vertex(struct gr_loads *loads, const struct gr_slice *slice, 
     mine[row] = part;
 }
 
-int32_t gr_partition_stream(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
-                            graft_error *error)
+/* Vertices one after the other, each to the part with the most of its neighbours, weighted by the space left there: linear
+ * deterministic greedy (Stanton and Kliot, KDD 2012) with the maximum over the quantities as the load. Further passes
+ * begin with empty parts, and use the previous owners of vertices that have no new one (Nishimura and Ugander, KDD 2013).
+ * A vertex that fits nowhere goes to the part that it overfills least; at the end overfull parts are relieved as in
+ * gr_partition_repair(). A part then has at most GR_PARTITION_LIMIT times the mean of each quantity, or one vertex more
+ * where vertices are few or heavy.
+ *
+ * Each slice balances its own vertices, so all slices together are balanced too. Only rows are followed, so the matrix
+ * should be symmetric. O(entries + n_rows log parts), O(parts) for a vertex that fits nowhere; at most 60 bytes per
+ * part. */
+int32_t gr_partition_stream(const struct gr_partition_input *input, int32_t *mine, graft_error *error)
 {
-    const int64_t   n_rows = slice->rows->n_rows;
-    int64_t         total[GR_SHARES];
-    struct gr_loads loads;
-    int32_t         rc;
+    const struct gr_slice *slice = input->slice;
+    const int64_t          n_rows = slice->rows->n_rows;
+    int64_t                total[GR_SHARES];
+    struct gr_loads        loads;
+    int32_t                rc;
 
     gr_slice_total(slice, total);
-    rc = gr_loads_init(context, &loads, total, parts, error);
+    rc = gr_loads_init(input->context, &loads, total, input->parts, error);
     if (rc < 0) return rc;
     for (int64_t row = 0; row < n_rows; row++) mine[row] = -1;
     for (int pass = 0; pass < PASSES; pass++) {
@@ -36,6 +46,6 @@ int32_t gr_partition_stream(const graft_context *context, const struct gr_slice 
         for (int64_t row = 0; row < n_rows; row++) assign_vertex(&loads, slice, row, mine);
     }
     gr_loads_relieve(&loads, slice, mine);
-    gr_loads_fini(context, &loads);
+    gr_loads_fini(input->context, &loads);
     return GRAFT_OK;
 }

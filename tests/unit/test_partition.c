@@ -20,7 +20,9 @@ static int32_t *stream(const struct graph *graph, int32_t parts)
     int32_t *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
 
     memset(owner, 0x77, (size_t)graph->rows.n_rows * sizeof *owner);
-    if (gr_partition_stream(&context, &graph->slice, parts, owner, &error) != GRAFT_OK) abort();
+    if (gr_partition_stream(&(struct gr_partition_input){ &context, &graph->slice, parts, NULL, NULL, NULL }, owner,
+                            &error) != GRAFT_OK)
+        abort();
     return owner;
 }
 
@@ -28,18 +30,15 @@ static int32_t *hash(const struct graph *graph, int32_t parts)
 {
     int32_t *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
 
-    gr_partition_hash(0, graph->rows.n_rows, parts, owner);
+    gr_partition_hash(&(struct gr_partition_input){ .slice = &graph->slice, .parts = parts }, owner, &error);
     return owner;
 }
 
 static int32_t *block(const struct graph *graph, int32_t parts)
 {
-    static const int64_t before[GR_SHARES];
-    int32_t             *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
-    int64_t              total[GR_SHARES];
+    int32_t *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
 
-    gr_slice_total(&graph->slice, total);
-    gr_partition_block(&graph->slice, before, total, parts, owner);
+    gr_partition_block(&(struct gr_partition_input){ .slice = &graph->slice, .parts = parts }, owner, &error);
     return owner;
 }
 
@@ -79,13 +78,14 @@ static int is_same_in_slices(const struct graph *graph, int32_t parts)
 
     gr_slice_total(&graph->slice, total);
     for (int i = 0; i < 4; i++) {
-        const size_t       bytes = (size_t)(ends[i + 1] - ends[i]) * sizeof *mine;
-        struct graph_slice cut;
+        const size_t                    bytes = (size_t)(ends[i + 1] - ends[i]) * sizeof *mine;
+        struct graph_slice              cut;
+        const struct gr_partition_input input = { NULL, &cut.slice, parts, before, total, NULL };
 
         graph_cut(&cut, graph, ends[i], ends[i + 1] - ends[i]);
-        gr_partition_hash(ends[i], ends[i + 1] - ends[i], parts, mine);
+        gr_partition_hash(&input, mine, &error);
         same = same && memcmp(mine, by_hash + ends[i], bytes) == 0;
-        gr_partition_block(&cut.slice, before, total, parts, mine);
+        gr_partition_block(&input, mine, &error);
         same = same && memcmp(mine, by_block + ends[i], bytes) == 0;
         gr_slice_total(&cut.slice, own);
         for (int k = 0; k < GR_SHARES; k++) before[k] += own[k];
@@ -138,7 +138,9 @@ static const char *slices_fault(const struct graph *graph, int32_t parts)
 
         memset(place, 0xff, (size_t)(n + 2) * sizeof *place);
         graph_cut(&cut, graph, first, count);
-        if (gr_partition_stream(&context, &cut.slice, parts, place + 1, &error) != GRAFT_OK) fault = "it failed";
+        if (gr_partition_stream(&(struct gr_partition_input){ &context, &cut.slice, parts, NULL, NULL, NULL },
+                                place + 1, &error) != GRAFT_OK)
+            fault = "it failed";
         if (place[0] != -1 || place[count + 1] != -1) fault = "there is more written than the slice";
         memcpy(owner + first, place + 1, (size_t)count * sizeof *owner);
         graph_cut_fini(&cut);
@@ -192,10 +194,12 @@ static void test_methods(const struct graph *graph)
 static void test_hash(void)
 {
     enum { N = 100000, PARTS = 8 };
-    int32_t *owner = oracle_new(N, sizeof *owner);
-    int64_t  count[PARTS] = { 0 }, beside = 0, worst = 0;
+    const graft_csr       rows = { .n_rows = N };
+    const struct gr_slice slice = { .rows = &rows, .first = INT64_C(1) << 40 };
+    int32_t              *owner = oracle_new(N, sizeof *owner);
+    int64_t               count[PARTS] = { 0 }, beside = 0, worst = 0;
 
-    gr_partition_hash(INT64_C(1) << 40, N, PARTS, owner);
+    gr_partition_hash(&(struct gr_partition_input){ .slice = &slice, .parts = PARTS }, owner, &error);
     for (int64_t i = 0; i < N; i++) {
         count[owner[i]]++;
         beside += i > 0 && owner[i] == owner[i - 1];
@@ -324,11 +328,13 @@ static void test_no_memory(void)
     was = hash(&graph, 7);
     owner[5] = was[5] = 99;
     for (int what = 0; what < 3; what++) {
+        const struct gr_partition_input input = { &context, &graph.slice, 7, NULL, NULL, NULL };
+
         for (;; calls[what]++) {
             int32_t rc;
 
             strict_host_fail(&host, calls[what], 0);
-            rc = what == 0   ? gr_partition_stream(&context, &graph.slice, 7, owner, &error)
+            rc = what == 0   ? gr_partition_stream(&input, owner, &error)
                  : what == 1 ? gr_partition_repair(&context, &graph.slice, 7, owner, &moved, &error)
                              : gr_partition_measure_init(&context, &measure, &graph.slice, 7, owner, &error);
             if (host.failed == 0) break;
