@@ -82,6 +82,12 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
     return rc;
 }
 
+int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error)
+{
+    if (text != NULL && capacity > 0) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "text is null or capacity is 0");
+}
+
 /* No struct is larger; a larger size was never initialised. */
 enum { STRUCT_MAX = 4096 };
 

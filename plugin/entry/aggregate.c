@@ -123,8 +123,7 @@ static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacit
     struct gr_call call;
     int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " explain", error);
 
-    if (rc == GRAFT_OK && (text == NULL || capacity == 0))
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
+    if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK) gr_plan_explain(plan, text, capacity);
     return gr_call_end(&call, rc);
 }

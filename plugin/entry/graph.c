@@ -87,8 +87,7 @@ static int32_t graph_explain(const graft_graph *graph, char *text, uint64_t capa
     struct gr_call call;
     int32_t        rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " explain", error);
 
-    if (rc == GRAFT_OK && (text == NULL || capacity == 0))
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
+    if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK) gr_graph_explain(graph, graph->share, text, capacity);
     return gr_call_end(&call, rc);
 }

@@ -147,9 +147,7 @@ static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, c
     struct args_copy copy;
     int32_t          rc = gr_call_begin(&call, context, GRAFT_MXM_ID " explain", error);
 
-    if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
-    }
+    if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK && args != NULL) rc = read_mxm_args(context, args, &copy, &call.error);
     if (rc == GRAFT_OK) {
         rc = gr_mxm_explain(context, args != NULL ? &copy.args : NULL, text, capacity, &call.error);

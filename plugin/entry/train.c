@@ -124,9 +124,7 @@ static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capaci
     struct gr_call call;
     int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " explain", error);
 
-    if (rc == GRAFT_OK && (text == NULL || capacity == 0)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "text is null or capacity is 0");
-    }
+    if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_explain(trainer, text, capacity, &call.error);
     return gr_call_end(&call, rc);
 }

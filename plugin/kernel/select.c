@@ -2,9 +2,9 @@
  * supports the product.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
+#include "base/text.h"
 #include "kernel/kernel.h"
 
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,18 +14,9 @@ enum { ROWS_AT_ONCE = 64 };
 
 /* Why kernels were passed over: for explain(), and for the error if no kernel is left. */
 struct reasons {
-    char text[320];
+    char           text[320];
+    struct gr_text end;
 };
-
-__attribute__((format(printf, 2, 3))) static void add_reason(struct reasons *reasons, const char *format, ...)
-{
-    const size_t used = strlen(reasons->text);
-    va_list      list;
-
-    va_start(list, format);
-    vsnprintf(reasons->text + used, sizeof reasons->text - used, format, list);
-    va_end(list);
-}
 
 /* Whether a field is set that lies beyond the `size` bytes of the arguments which a module knows. */
 static int uses_unknown_fields(const graft_mxm_args *args, uint32_t size)
@@ -61,21 +52,21 @@ static int32_t prepare_kernel(graft_context *context, int32_t index, graft_mxm_a
 
     if (module->status == 0 && gr_module_use(context, module, error) == GRAFT_ERR_NOMEM) return GRAFT_ERR_NOMEM;
     if (module->status != 1) {
-        add_reason(reasons, "%s is not usable: %s\n", module->name, module->detail);
+        gr_text_add(&reasons->end, "%s is not usable: %s\n", module->name, module->detail);
         return GRAFT_ERR_UNSUPPORTED;
     }
     drop_optional_fields(args, module->table->kernel->args_size);
     if (uses_unknown_fields(args, module->table->kernel->args_size)) {
-        add_reason(reasons, "%s cannot: it was built before a field that this product uses\n", module->name);
+        gr_text_add(&reasons->end, "%s cannot: it was built before a field that this product uses\n", module->name);
         return GRAFT_ERR_UNSUPPORTED;
     }
     rc = module->table->kernel->supports(module->state, &args->a->csr, args, why, sizeof why);
     if (rc < 0) {
-        add_reason(reasons, "%s cannot: %s\n", module->name, why);
+        gr_text_add(&reasons->end, "%s cannot: %s\n", module->name, why);
         return GRAFT_ERR_UNSUPPORTED;
     }
     rc = gr_matrix_prepare(args->a, index, prepared, error);
-    if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
+    if (rc == GRAFT_ERR_UNSUPPORTED) gr_text_add(&reasons->end, "%s cannot: %s\n", module->name, error->message);
     return rc;
 }
 
@@ -166,7 +157,8 @@ static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, i
         rc = prepare_kernel(context, order[i], &asked, &prepared, reasons, error);
         if (rc == GRAFT_OK && !dry) {
             rc = run_kernel(module, prepared, args, &asked, error);
-            if (rc == GRAFT_ERR_UNSUPPORTED) add_reason(reasons, "%s cannot: %s\n", module->name, error->message);
+            if (rc == GRAFT_ERR_UNSUPPORTED)
+                gr_text_add(&reasons->end, "%s cannot: %s\n", module->name, error->message);
             if (rc == GRAFT_OK) record_last_run(context, module, chosen, reasons);
         }
         if (rc != GRAFT_ERR_UNSUPPORTED) {
@@ -187,7 +179,7 @@ static int threads_for(const graft_context *context, const graft_mxm_args *args)
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
 {
     graft_mxm_args    complete = *args;
-    struct reasons    reasons = { "" };
+    struct reasons    reasons = { .end = { reasons.text, sizeof reasons.text } };
     struct gr_verify *verify = NULL;
     int32_t           taken, rc = GRAFT_OK;
 
@@ -204,7 +196,7 @@ int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char 
                        graft_error *error)
 {
     const char    *chosen = context->options.kernel.mxm;
-    struct reasons reasons = { "" };
+    struct reasons reasons = { .end = { reasons.text, sizeof reasons.text } };
     graft_mxm_args complete;
     int32_t        taken = 0, rc;
 

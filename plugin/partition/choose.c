@@ -3,10 +3,9 @@
 #include "partition/choose.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "partition/child.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define METHOD(symbol, name, whole) { #name, whole, gr_partition_##name },
@@ -57,34 +56,23 @@ done:
     return rc;
 }
 
-__attribute__((format(printf, 2, 3))) static void append_reason(struct gr_partition_choice *choice, const char *format,
-                                                                ...)
-{
-    const size_t length = strlen(choice->why);
-    va_list      list;
-
-    va_start(list, format);
-    vsnprintf(choice->why + length, sizeof choice->why - length, format, list);
-    va_end(list);
-}
-
 /* Try one more method. If it is better than those before, `best` becomes its owners. */
 static int32_t try_next(const struct request *r, enum gr_partition_method method, int32_t *owner, int32_t *best,
-                        struct gr_partition_choice *choice, graft_error *error)
+                        struct gr_partition_choice *choice, struct gr_text *why, graft_error *error)
 {
     graft_error   refusal = GRAFT_INIT(graft_error);
     double       *seconds = &choice->seconds[method];
     const int32_t rc = try_method(r, method, owner, seconds, &refusal);
 
     if (rc < 0 && rc != GRAFT_ERR_NOMEM && rc != GRAFT_ERR_PEER) {
-        append_reason(choice, ", %s not (%.80s)", methods[method].name, refusal.message);
+        gr_text_add(why, ", %s not (%.80s)", methods[method].name, refusal.message);
         return GRAFT_OK;
     }
     if (rc < 0) {
         *error = refusal;
         return rc;
     }
-    append_reason(choice, "%s %s %.3g s", method == 0 ? "" : ",", methods[method].name, *seconds);
+    gr_text_add(why, "%s %s %.3g s", method == 0 ? "" : ",", methods[method].name, *seconds);
     if (method > 0 && *seconds >= choice->seconds[choice->method]) return GRAFT_OK;
     choice->method = method;
     memcpy(best, owner, (size_t)r->input.slice->rows->n_rows * sizeof *best);
@@ -97,21 +85,23 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
                             graft_error *error)
 {
     const struct request       request = { { context, slice, parts, NULL, NULL, meanwhile }, cost };
-    struct gr_partition_choice made = { .why = "predicted for an epoch:" };
+    struct gr_partition_choice made = { .method = GR_PARTITION_BLOCK };
+    struct gr_text             why = { made.why, sizeof made.why };
     const int64_t              n = slice->rows->n_rows;
     int32_t                   *tried = NULL, *best = NULL, rc;
 
+    gr_text_add(&why, "predicted for an epoch:");
     for (int k = 0; k < GR_PARTITION_METHODS; k++) made.seconds[k] = -1;
     GR_TRY(GR_NEW(context, tried, n, error));
     GR_TRY(GR_NEW(context, best, n, error));
     if (method != GR_PARTITION_AUTO) {
         made.method = method;
         GR_TRY(try_method(&request, method, best, &made.seconds[method], error));
-        append_reason(&made, " %s %.3g s", methods[method].name, made.seconds[method]);
+        gr_text_add(&why, " %s %.3g s", methods[method].name, made.seconds[method]);
     } else {
         for (int k = 0; k < GR_PARTITION_METHODS; k++)
-            GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, error));
-        append_reason(&made, "; chosen: %s", methods[made.method].name);
+            GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, &why, error));
+        gr_text_add(&why, "; chosen: %s", methods[made.method].name);
     }
     memcpy(owner, best, (size_t)n * sizeof *owner);
     if (choice != NULL) *choice = made;
