@@ -1,5 +1,4 @@
-/* Dropout from a counter-based generator: which elements are kept is a function of (key, vertex, column), and takes no
- * memory.
+/* Dropout by a counter-based generator: what is kept is a function of (key, vertex, column), and takes no memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_DROPOUT_H
 #define GR_BASE_DROPOUT_H
