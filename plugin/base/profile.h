@@ -1,4 +1,4 @@
-/* Where the time goes: spans of phases, which follow one another, of their parts, and of the threads in each phase.
+/* Where the time goes: spans of phases, which follow each other, of their parts, and of the threads in each phase.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_PROFILE_H
 #define GR_BASE_PROFILE_H

@@ -114,7 +114,7 @@ enum gr_codec_result gr_codec_decode_row(const struct gr_codec *c, int64_t row, 
     return result;
 }
 
-static double element(const struct gr_codec *c, const void *x, int64_t j)
+static double element_value(const struct gr_codec *c, const void *x, int64_t j)
 {
     return c->dtype == GRAFT_F64 ? ((const double *)x)[j] : (double)((const float *)x)[j];
 }
@@ -136,7 +136,7 @@ void gr_codec_measure(const struct gr_codec *c, int64_t row, const void *x, cons
     as_float.dtype = GRAFT_F32;
     gr_codec_decode_row(&as_float, row, record, work, NULL);
     for (int64_t j = 0; j < c->width; j++) {
-        const double value = element(c, x, j), off = value - (double)work[j];
+        const double value = element_value(c, x, j), off = value - (double)work[j];
 
         squares += value * value;
         lost += off * off;

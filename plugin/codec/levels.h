@@ -94,7 +94,7 @@ static inline void write_levels(const struct scale *s, enum rounding rounding, c
     }
 }
 
-/** Read the levels of a row. A store may run over the elements behind those of its bytes, which a later store writes. */
+/** Read the levels of a row. A store may write beyond the elements of its bytes; a later store overwrites these. */
 static inline void read_levels(const uint8_t *in, int64_t width, int bits, float zero, float step, float *x)
 {
     const int64_t m = (width * bits + 7) / 8, whole = m / LANES * LANES;

@@ -33,7 +33,7 @@ struct graft_matrix {
 /** Wrap a checked CSR, whose arrays stay the caller's. \return OK; ERR_NOMEM */
 int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error);
 
-/** Pass the arrays of the CSR, which came from gr_new(), to the matrix, which frees them. */
+/** Pass the arrays of the CSR, allocated by gr_new(), to the matrix, which frees them. */
 void gr_matrix_adopt(graft_matrix *matrix);
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix);

@@ -1,4 +1,4 @@
-/* Kernel "reference": the definition of graft.mxm/1 reference_run() as plain loops. It reference_supports every case, and is the oracle
+/* Kernel "reference": the definition of graft.mxm/1 run() as plain loops. It supports every case, and is the oracle
  * that faster kernels are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"

@@ -139,7 +139,7 @@ static int32_t run_kernel(const struct gr_module *module, void *prepared, const 
     return rc == GRAFT_OK && whole->rows_done != NULL ? check_row_count(module->name, &count, error) : rc;
 }
 
-/* Try the kernels in order until one has run_kernel the product, or, with `dry`, would run_kernel it. */
+/* Try the kernels in order until one has run the product, or, with `dry`, would run it. */
 static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
                            int32_t *taken, graft_error *error)
 {

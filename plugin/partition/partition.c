@@ -26,9 +26,9 @@ uint64_t gr_slice_fingerprint(const struct gr_slice *slice)
     return sum;
 }
 
-/* Contiguous ranges, equal by vertices and entries together: a vertex goes to part floor(parts * s), where s is the mean
- * of the shares of vertices and of entries before the middle of the vertex. Sums are integers, so s does not depend on
- * how the graph is sliced. Training vertices are not balanced: ranges cannot separate adjacent ones. */
+/* Contiguous ranges, equal by vertices and entries together: a vertex goes to part floor(parts * s), where s is the
+ * mean of the shares of vertices and of entries before the middle of the vertex. Sums are integers, so s does not
+ * depend on how the graph is sliced. Training vertices are not balanced: ranges cannot separate adjacent ones. */
 int32_t gr_partition_block(const struct gr_partition_input *input, int32_t *mine, graft_error *error)
 {
     static const int64_t   none[GR_SHARES];

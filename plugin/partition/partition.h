@@ -50,8 +50,8 @@ struct gr_partition_input {
     const struct gr_meanwhile *meanwhile; /* called while a method waits; or NULL */
 };
 
-/** The methods, in the order in which "auto" tries them. To add one, write its function gr_partition_NAME() in a file of
- *  its own, and add a row: enumerator, name in option partition, 1 if it needs the whole graph on one process. */
+/** The methods, in the order in which "auto" tries them. To add one, write its function gr_partition_NAME() in a file
+ *  of its own, and add a row: enumerator, name in option partition, 1 if it needs the whole graph on one process. */
 #define GR_PARTITION_TABLE(ROW) ROW(BLOCK, block, 0) ROW(HASH, hash, 0) ROW(STREAM, stream, 0) ROW(METIS, metis, 1)
 
 #define GR_PARTITION_ENUMERATOR(symbol, name, whole) GR_PARTITION_##symbol,

@@ -19,16 +19,16 @@ static void assign_vertex(struct gr_loads *loads, const struct gr_slice *slice, 
     mine[row] = part;
 }
 
-/* Vertices one after the other, each to the part with the most of its neighbours, weighted by the space left there: linear
- * deterministic greedy (Stanton and Kliot, KDD 2012) with the maximum over the quantities as the load. Further passes
- * begin with empty parts, and use the previous owners of vertices that have no new one (Nishimura and Ugander, KDD 2013).
- * A vertex that fits nowhere goes to the part that it overfills least; at the end overfull parts are relieved as in
- * gr_partition_repair(). A part then has at most GR_PARTITION_LIMIT times the mean of each quantity, or one vertex more
- * where vertices are few or heavy.
+/* Vertices one after the other, each to the part with the most of its neighbours, weighted by the space left there:
+ * linear deterministic greedy (Stanton and Kliot, KDD 2012) with the maximum over the quantities as the load. Further
+ * passes begin with empty parts, and use the previous owners of vertices that have no new one (Nishimura and Ugander,
+ * KDD 2013). A vertex that fits nowhere goes to the part that it overfills least; at the end overfull parts are
+ * relieved as in gr_partition_repair(). A part then has at most GR_PARTITION_LIMIT times the mean of each quantity, or
+ * one vertex more where vertices are few or heavy.
  *
- * Each slice balances its own vertices, so all slices together are balanced too. Only rows are followed, so the matrix
- * should be symmetric. O(entries + n_rows log parts), O(parts) for a vertex that fits nowhere; at most 60 bytes per
- * part. */
+ * Each slice balances its own vertices, so all slices together are balanced too. Only rows are followed, so the
+ * matrix should be symmetric. O(entries + n_rows log parts), O(parts) for a vertex that fits nowhere; at most 60 bytes
+ * per part. */
 int32_t gr_partition_stream(const struct gr_partition_input *input, int32_t *mine, graft_error *error)
 {
     const struct gr_slice *slice = input->slice;

@@ -21,13 +21,7 @@
 
 static struct strict_host host;
 static graft_context     *context;
-
-static int32_t partition_metis(const struct gr_slice *slice, int32_t parts, const struct gr_meanwhile *meanwhile,
-                               int32_t *owner, graft_error *error)
-{
-    return gr_partition_metis(&(struct gr_partition_input){ context, slice, parts, NULL, NULL, meanwhile }, owner,
-                              error);
-}
+#define INPUT(slice, parts, meanwhile) (&(struct gr_partition_input){ context, slice, parts, NULL, NULL, meanwhile })
 
 /* -- what must not change ----------------------------------------------------------------------------------------- */
 
@@ -117,7 +111,7 @@ static void test_good(const struct graph *graph, const char *program)
 
         choose(program, "60", behaviours[i]);
         look(&manners);
-        rc = partition_metis(&graph->slice, 8, NULL, owner, &error);
+        rc = gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error);
         change = change_since(&manners);
         for (int64_t v = 0; v < n && i < 4; v++) wrong += owner[v] != v % 8;
         if (i == 4) wrong = graph_overload(graph, owner, 8);
@@ -164,7 +158,7 @@ static void test_bad(const struct graph *graph, const char *program)
         memset(owner, 0x55, (size_t)n * sizeof *owner);
         choose(program, strstr(bad[i].words[0], "not ended") != NULL ? "1" : "60", bad[i].behaviour);
         look(&manners);
-        rc = partition_metis(&graph->slice, 8, NULL, owner, &error);
+        rc = gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error);
         change = change_since(&manners);
         for (int k = 0; k < 3 && bad[i].words[k] != NULL; k++)
             said = said && strstr(error.message, bad[i].words[k]) != NULL;
@@ -200,7 +194,7 @@ static void test_meanwhile(const struct graph *graph, const char *program)
         left = i < 3 ? 30 : 1000000;
         choose(program, "60", behaviours[i]);
         look(&manners);
-        rc = partition_metis(&graph->slice, 8, &meanwhile, owner, &error);
+        rc = gr_partition_metis(INPUT(&graph->slice, 8, &meanwhile), owner, &error);
         change = change_since(&manners);
         if (!ok(rc == (i < 3 ? GRAFT_ERR_PEER : GRAFT_OK) && change == NULL && gr_seconds() - begin < 50 &&
                     (i == 3 ? left < 1000000 : strcmp(error.message, "the others are gone") == 0),
@@ -226,7 +220,7 @@ static void test_not_there(const struct graph *graph)
     for (int i = 0; i < 4; i++) {
         choose(none[i], "60", "good");
         look(&manners);
-        right = right && partition_metis(&graph->slice, 8, NULL, owner, &error) == GRAFT_ERR_NOT_FOUND &&
+        right = right && gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error) == GRAFT_ERR_NOT_FOUND &&
                 strstr(error.message, none[i]) != NULL && change_since(&manners) == NULL;
         if (!right) diag("%s", error.message);
     }
@@ -243,7 +237,7 @@ static void test_too_large(const char *program)
     int32_t               owner = 7, rc;
 
     choose(program, "60", "good");
-    rc = partition_metis(&slice, 2, NULL, &owner, &error);
+    rc = gr_partition_metis(INPUT(&slice, 2, NULL), &owner, &error);
     ok(rc == GRAFT_ERR_UNSUPPORTED && owner == 7 && strstr(error.message, "2147483648 entries") != NULL,
        "2^31 entries are refused before anything is started");
 }
@@ -272,10 +266,11 @@ static int works_in(const struct graph *graph, const char *program, void (*handl
 
         sigaction(SIGCHLD, &action, NULL);
         for (int fd = 0; fd < 3 && close_standard; fd++) close(fd);
-        for (int i = 0; i < 3; i++) wrong += partition_metis(&graph->slice, 8, NULL, owner, &error) != GRAFT_OK;
+        for (int i = 0; i < 3; i++)
+            wrong += gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error) != GRAFT_OK;
         for (int64_t v = 0; v < graph->rows.n_rows; v++) wrong += owner[v] != v % 8;
         setenv("GRAFT_TEST_BEHAVIOUR", "sleeps", 1);
-        wrong += partition_metis(&graph->slice, 8, NULL, owner, &error) != GRAFT_ERR_MODULE;
+        wrong += gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error) != GRAFT_ERR_MODULE;
         _exit(wrong > 0);
     }
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -305,7 +300,7 @@ static void test_no_memory(const char *program)
 
         look(&manners);
         strict_host_fail(&host, calls, 0);
-        rc = partition_metis(&graph.slice, 8, NULL, owner, &error);
+        rc = gr_partition_metis(INPUT(&graph.slice, 8, NULL), owner, &error);
         if (host.failed == 0) break;
         clean = clean && rc == GRAFT_ERR_NOMEM && host.live_blocks == blocks && change_since(&manners) == NULL &&
                 owner[0] == 0x55555555 && memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0;
@@ -327,8 +322,8 @@ static const char *metis_fault(const struct graph *graph, int32_t parts)
 
     for (int64_t v = 0; v < n; v++)
         if (graph->row_ptr[v + 1] - graph->row_ptr[v] > heaviest) heaviest = graph->row_ptr[v + 1] - graph->row_ptr[v];
-    if (partition_metis(&graph->slice, parts, NULL, owner, &error) != GRAFT_OK ||
-        partition_metis(&graph->slice, parts, NULL, again, &error) != GRAFT_OK)
+    if (gr_partition_metis(INPUT(&graph->slice, parts, NULL), owner, &error) != GRAFT_OK ||
+        gr_partition_metis(INPUT(&graph->slice, parts, NULL), again, &error) != GRAFT_OK)
         fault = "it failed";
     else if (graph_empty_parts(graph, owner, parts) != (n < parts ? parts - n : 0)) fault = "a part is empty";
     else if (graph_overload(graph, owner, parts) > heaviest) fault = "a part has too much";
@@ -365,7 +360,7 @@ static void test_metis_quality(const char *program)
 
     choose(program, "60", "");
     graph_init(&graph, 5);
-    if (partition_metis(&graph.slice, 3, NULL, owner, &error) != GRAFT_OK) memset(owner, 0, sizeof owner);
+    if (gr_partition_metis(INPUT(&graph.slice, 3, NULL), owner, &error) != GRAFT_OK) memset(owner, 0, sizeof owner);
     ok(graph_cut_entries(&graph, owner) == 4, "graft-metis cuts a chain of 30 cliques in 3 at 2 links");
     graph_fini(&graph);
 }
@@ -559,9 +554,9 @@ static void test_data_sets(const char *program)
         }
         ok(metis_fault(&graph, 4) == NULL, "graft-metis, %s in 4: even parts", names[i]);
         owner = oracle_new(graph.rows.n_rows, sizeof *owner);
-        gr_partition_hash(&(struct gr_partition_input){ .slice = &graph.slice, .parts = 4 }, owner, &error);
+        gr_partition_hash(INPUT(&graph.slice, 4, NULL), owner, &error);
         cut[0] = graph_cut_entries(&graph, owner);
-        if (partition_metis(&graph.slice, 4, NULL, owner, &error) != GRAFT_OK) diag("%s", error.message);
+        if (gr_partition_metis(INPUT(&graph.slice, 4, NULL), owner, &error) != GRAFT_OK) diag("%s", error.message);
         cut[1] = graph_cut_entries(&graph, owner);
         ok(cut[1] * 3 < cut[0], "it cuts %" PRId64 " entries, a hash %" PRId64, cut[1], cut[0]);
         free(owner);

@@ -99,7 +99,7 @@ done:
     return rc;
 }
 
-/* Grow the partial results to `width` columns. The next simd_run uses them again. */
+/* Grow the partial results to `width` columns. The next run uses them again. */
 static int32_t reserve_partials(const struct simd_state *state, struct simd_prepared *p, int64_t width,
                                 graft_error *error)
 {
@@ -124,11 +124,11 @@ done:
     return rc;
 }
 
-/* About how many bytes of C one call of report_rows reports: a small share of the level 2 cache, and enough that
+/* About how many bytes of C one call of rows_done reports: a small share of the level 2 cache, and enough that
  * meanwhile the first rows of B for the next block are on their way. */
 enum { REPORT_BYTES = 65536 };
 
-/* One simd_run; shared by the threads. */
+/* One run; shared by the threads. */
 struct simd_run {
     struct gr_simd_job          job;
     const struct gr_simd_loops *loops;
@@ -206,7 +206,7 @@ static void report_rows(const struct simd_run *r, int64_t begin, int64_t end)
     args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
 }
 
-/* All columns of some rows, in blocks that are still in cache when report_rows is called. */
+/* All columns of some rows, in blocks that are still in cache when rows_done is called. */
 static void do_blocks(const struct simd_run *r, int64_t begin, int64_t end)
 {
     const int64_t width = r->job.args->c->n_cols, rows = 1 + REPORT_BYTES / (1 + width * r->element);
@@ -228,7 +228,7 @@ static int32_t *partial_winner(const struct simd_run *r, int64_t segment, struct
     return r->job.args->winner != NULL ? r->p->partials.winner + segment * r->p->partials.width + strip.begin : NULL;
 }
 
-/* One part of a task: a strip of its rows; or, where report_rows needs whole rows, an equal share of the rows. */
+/* One part of a task: a strip of its rows; or, where rows_done needs whole rows, an equal share of the rows. */
 static void do_task(const struct simd_run *r, int64_t number, int64_t n_parts)
 {
     const struct gr_task      *task = &r->p->list.tasks[number / n_parts];
@@ -265,7 +265,7 @@ static void finish_strip(const struct simd_run *r, const struct gr_hub *hub, str
     r->loops->finish(&r->job, hub->row, strip, forbidden ? NULL : z, winner);
 }
 
-/* Finish one strip of a hub whose segments are all done; or all of its strips where report_rows needs whole rows. */
+/* Finish one strip of a hub whose segments are all done; or all of its strips where rows_done needs whole rows. */
 static void finish_hub(const struct simd_run *r, int64_t number, int64_t n_strips)
 {
     const struct gr_hub *hub = &r->p->list.hubs[r->job.args->rows_done != NULL ? number : number / n_strips];
@@ -284,7 +284,7 @@ static int crosses_lines(const graft_dense *b)
     return ((uintptr_t)b->data | (uint64_t)b->stride * (uint64_t)gr_dtype_bytes(b->dtype)) % GR_CACHE_LINE != 0;
 }
 
-/* Whether to write C past the caches: no values are added to C, report_rows does not read its rows, and C is larger than
+/* Whether to write C past the caches: no values are added to C, rows_done does not read its rows, and C is larger than
  * the last-level cache that most processors have for two cores, so that little of it would stay in cache. */
 static int streams(const graft_mxm_args *args)
 {
@@ -351,7 +351,7 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     return GRAFT_OK;
 }
 
-/* simd_init has no state yet, so each instruction set needs an simd_init of its own to bind its loops. */
+/* init has no state yet, so each instruction set needs an init of its own to bind its loops. */
 #define VARIANT(isa, rank, suffix, text)                                                                               \
     static int32_t init_##isa(const graft_host *host, void **state, graft_error *error)                                \
     {                                                                                                                  \
