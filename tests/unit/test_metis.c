@@ -393,7 +393,7 @@ static int is_refused(const char *program, const void *input, int64_t bytes, int
     if (gr_child_start(&child, program, 60, &error) != GRAFT_OK) return 0;
     rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, NULL, &error);
     gr_child_end(&child);
-    snprintf(words, sizeof words, "exit code %d; standard error is '", code);
+    snprintf(words, sizeof words, "exit code %d; its standard error is '", code);
     if (rc == GRAFT_ERR_MODULE && strstr(error.message, words) != NULL) return 1;
     diag("%" PRId64 " bytes: %s", bytes, error.message);
     return 0;
