@@ -51,7 +51,7 @@ static const struct module modules[] = {
     { "kernel", "noentry", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_module" },
     { "kernel", "decoy", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "of its own" },
     { "kernel", "unresolved", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_decoy_anchor" },
-    { "kernel", "misnamed", GRAFT_OK, GRAFT_ERR_MODULE, GRAFT_OK, "its name says kernel 'misnamed'" },
+    { "kernel", "misnamed", GRAFT_OK, GRAFT_ERR_MODULE, GRAFT_OK, "its name states kernel 'misnamed'" },
     { "kernel", "text", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_text.so" },
     { "kernel", "empty", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_empty.so" },
     { "kernel", "folder", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "graft_kernel_folder.so" },
