@@ -38,10 +38,11 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
         if (length > 0 && program_exists(path, room, folders, length)) return GRAFT_OK;
         folders += length + (folders[length] == ':');
     }
-    return gr_fail(error, GRAFT_ERR_NOT_FOUND,
-                   "there is no program %s in the folder of the library or in those of PATH; option partition.program can "
-                   "give its path",
-                   name);
+    return gr_fail(
+        error, GRAFT_ERR_NOT_FOUND,
+        "there is no program %s in the folder of the library or in those of PATH; option partition.program can "
+        "give its path",
+        name);
 }
 
 /* The sections of the input, in order. */
@@ -152,8 +153,8 @@ int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *er
 /* The program receives the whole graph with the weights of gr_slice_weigh(), and gr_partition_repair() repairs its
  * output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
  * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (more than 2^31-1 entries); ERR_MODULE (it failed, wrote
- *         something else, or did not end within option partition.timeout; the message quotes its standard error); ERR_IO
- *         (no process or socket); ERR_NOMEM; the error of input->meanwhile.
+ *         something else, or did not end within option partition.timeout; the message quotes its standard error);
+ *         ERR_IO (no process or socket); ERR_NOMEM; the error of input->meanwhile.
  * Memory: 8 bytes per vertex and the repair here; 8 bytes per row and up to 20 per entry, and METIS, in the program. */
 int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owner, graft_error *error)
 {

@@ -6,8 +6,8 @@
 #include "partition/child.h"
 #include "partition/partition.h"
 
-/** Find the program: the path of option partition.program, or, if that is "auto", graft-metis in the folder of the library,
- *  then in the folders of PATH. path[room]. \return OK; ERR_NOT_FOUND, which names the places */
+/** Find the program: the path of option partition.program, or, if that is "auto", graft-metis in the folder of the
+ *  library, then in the folders of PATH. path[room]. \return OK; ERR_NOT_FOUND, which names the places */
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error);
 
 /** Whether METIS can number so many vertices and edges. \return OK; ERR_UNSUPPORTED */
