@@ -132,7 +132,7 @@ def main():
         tap.skip("emulation of aarch64", f"there is no {', '.join(lacking)}: install {PACKAGES}")
     elif build(meson, source, folder, programs):
         listing = subprocess.run([binaries["objdump"], "-d", "--no-show-raw-insn",
-                                  os.path.join(folder, "libsimd_generic.a")],
+                                  os.path.join(folder, "plugin", "libsimd_generic.a")],
                                  capture_output=True, text=True, check=True).stdout
         check_loops(listing)
         for program in programs:

@@ -15,8 +15,6 @@ import sources
 import tap
 
 GUARD = re.compile(r"^#ifndef GR_\w+_H$", re.MULTILINE)
-# Parts of model.h, which are included by it alone until they are headers of their own.
-KNOWN = {"plugin/parallel/ranks.h", "plugin/train/traffic.h"}
 
 
 def command_of(build):
@@ -44,7 +42,7 @@ def compile_alone(command, build, root, header):
 def main():
     root, build = map(os.path.abspath, sys.argv[1:3])
     headers = [path for path in sources.files(root, ["plugin"])
-               if path.endswith(".h") and path not in KNOWN and GUARD.search(sources.read(root, path))]
+               if path.endswith(".h") and GUARD.search(sources.read(root, path))]
     command = command_of(build)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         faults = [fault for fault in pool.map(lambda path: compile_alone(command, build, root, path), headers) if fault]
