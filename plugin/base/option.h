@@ -14,11 +14,23 @@
 enum gr_kind { GR_KIND_MAP(GR_KIND_ENUM) GR_KINDS };
 #undef GR_KIND_ENUM
 
+/** The methods of partition, in the order in which AUTO tries them: X(constant, word, 1 if it needs the whole graph on one
+ *  process). Each is a function gr_partition_WORD() in a file of partition/. */
+#define GR_PARTITION_MAP(X) X(BLOCK, block, 0) X(HASH, hash, 0) X(STREAM, stream, 0) X(METIS, metis, 1)
+
+#define GR_PARTITION_ENUM(constant, word, whole) GR_PARTITION_##constant,
+/** AUTO: the method with the shortest predicted epoch. GIVEN: the owners that the host gives. */
+enum gr_partition_method {
+    GR_PARTITION_MAP(GR_PARTITION_ENUM) GR_PARTITION_METHODS,
+    GR_PARTITION_AUTO = GR_PARTITION_METHODS,
+    GR_PARTITION_GIVEN
+};
+#undef GR_PARTITION_ENUM
+
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };
 enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID };
 enum gr_order { GR_ORDER_GIVEN, GR_ORDER_DEGREE, GR_ORDER_RCM, GR_ORDER_COMMUNITY };
-enum gr_owners { GR_OWNERS_GIVEN, GR_OWNERS_BLOCK, GR_OWNERS_HASH, GR_OWNERS_STREAM, GR_OWNERS_METIS, GR_OWNERS_AUTO };
 enum gr_halo_cover { GR_HALO_COVER_HYBRID, GR_HALO_COVER_PRE, GR_HALO_COVER_POST };
 enum gr_halo_statistics { GR_STATISTICS_NO, GR_STATISTICS_SAMPLE, GR_STATISTICS_EXACT };
 enum gr_halo_budget_kind { GR_HALO_BUDGET_BYTES, GR_HALO_BUDGET_ERROR, GR_HALO_BUDGET_BALANCE };
@@ -80,9 +92,9 @@ struct gr_kernel_options {
 };
 
 struct gr_partition_options {
-    enum gr_owners method;
-    const char    *file, *program;
-    double         timeout;
+    enum gr_partition_method method;
+    const char              *file, *program;
+    double                   timeout;
 };
 
 struct gr_halo_options {

@@ -39,6 +39,7 @@
 #define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
 
 #define MODEL_WORD(constant, word) "|" #word
+#define METHOD_WORD(constant, word, whole) "|" #word
 
 const char *const gr_option_groups[GR_GROUPS] = {
     [MODEL] = "model",     [TRAINING] = "training",   [DATA] = "data",          [RESOURCES] = "memory and speed",
@@ -122,7 +123,7 @@ const struct gr_option_row gr_option_table[] = {
     { "strict", CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE, "",
       "fail where another kernel or module would replace the one that an option names" },
 
-    { "partition", CHOICE(partition.method), "given|block|hash|stream|metis|auto", "given", PARTITION, SAME, USUAL,
+    { "partition", CHOICE(partition.method), &(GR_PARTITION_MAP(METHOD_WORD) "|auto|given")[1], "given", PARTITION, SAME, USUAL,
       RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },
     { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, RANKS,
       "file of the owners: read if it exists, else written" },

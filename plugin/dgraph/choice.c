@@ -158,7 +158,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
                                  error);
     if (rc == GRAFT_OK) {
         snprintf(g->partition, sizeof g->partition, "%s, %s, with %.3g MB/s between ranks",
-                 gr_owner_names[g->context->options.partition.method], choice.why, bytes_per_second * 1e-6);
+                 gr_partition_name(g->context->options.partition.method), choice.why, bytes_per_second * 1e-6);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
     if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(&heartbeat, &late) == GRAFT_OK) return rc;

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const gr_owner_names[] = { "given", "block", "hash", "stream", "metis", "auto" };
-
 static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     for (int64_t i = 0; i < graph->n_slice; i++) {
@@ -60,13 +58,12 @@ static int32_t own_alone(graft_graph *graph, const graft_slice *slice, enum gr_p
 /* The owners according to option partition. */
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const char              *name = gr_owner_names[graph->context->options.partition.method];
-    enum gr_partition_method method = gr_partition_find(name);
+    enum gr_partition_method method = graph->context->options.partition.method;
     graft_error              too_large = GRAFT_INIT(graft_error);
     int64_t                  entries = 0;
     int32_t                  rc = GRAFT_OK;
 
-    snprintf(graph->partition, sizeof graph->partition, "%s", name);
+    snprintf(graph->partition, sizeof graph->partition, "%s", gr_partition_name(method));
     if (gr_partition_needs_whole(method) && graph->comm->n_ranks > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);

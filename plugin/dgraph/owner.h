@@ -13,9 +13,6 @@
 #include "partition/choose.h"
 #include "partition/owners.h"
 
-/** By enum gr_owners, the words of option "partition". */
-extern const char *const gr_owner_names[];
-
 /** The rows of this rank and which of them are trained on; an empty matrix if the rank has none. */
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
 

@@ -8,19 +8,18 @@
 
 #include <string.h>
 
-#define METHOD(symbol, name, whole) { #name, whole, gr_partition_##name },
+#define METHOD(constant, word, whole) { #word, whole, gr_partition_##word },
 
 static const struct {
     const char *name;
     int         whole;
     int32_t (*partition)(const struct gr_partition_input *input, int32_t *mine, graft_error *error);
-} methods[GR_PARTITION_METHODS] = { GR_PARTITION_TABLE(METHOD) };
+} methods[GR_PARTITION_METHODS] = { GR_PARTITION_MAP(METHOD) };
 
-enum gr_partition_method gr_partition_find(const char *name)
+const char *gr_partition_name(enum gr_partition_method method)
 {
-    for (int k = 0; k < GR_PARTITION_METHODS; k++)
-        if (strcmp(name, methods[k].name) == 0) return (enum gr_partition_method)k;
-    return strcmp(name, "auto") == 0 ? GR_PARTITION_AUTO : GR_PARTITION_GIVEN;
+    if (method < GR_PARTITION_METHODS) return methods[method].name;
+    return method == GR_PARTITION_AUTO ? "auto" : "given";
 }
 
 int gr_partition_needs_whole(enum gr_partition_method method)

@@ -50,27 +50,16 @@ struct gr_partition_input {
     const struct gr_meanwhile *meanwhile; /* called while a method waits; or NULL */
 };
 
-/** The methods, in the order in which "auto" tries them. To add one, write its function gr_partition_NAME() in a file
- *  of its own, and add a row: enumerator, name in option partition, 1 if it needs the whole graph on one process. */
-#define GR_PARTITION_TABLE(ROW) ROW(BLOCK, block, 0) ROW(HASH, hash, 0) ROW(STREAM, stream, 0) ROW(METIS, metis, 1)
-
-#define GR_PARTITION_ENUMERATOR(symbol, name, whole) GR_PARTITION_##symbol,
-#define GR_PARTITION_PROTOTYPE(symbol, name, whole)                                                                    \
-    int32_t gr_partition_##name(const struct gr_partition_input *input, int32_t *mine, graft_error *error);
-
-/** AUTO: the method with the shortest predicted epoch. GIVEN: the owners that the host gives. */
-enum gr_partition_method {
-    GR_PARTITION_TABLE(GR_PARTITION_ENUMERATOR) GR_PARTITION_METHODS,
-    GR_PARTITION_AUTO = GR_PARTITION_METHODS,
-    GR_PARTITION_GIVEN
-};
+#define GR_PARTITION_PROTOTYPE(constant, word, whole)                                                                  \
+    int32_t gr_partition_##word(const struct gr_partition_input *input, int32_t *mine, graft_error *error);
 
 /** Fill mine[n_rows], the owners of the vertices of the slice. \return OK; ERR_NOMEM; what the method documents. Owners
  *  are unchanged on failure. */
-GR_PARTITION_TABLE(GR_PARTITION_PROTOTYPE)
+GR_PARTITION_MAP(GR_PARTITION_PROTOTYPE)
+#undef GR_PARTITION_PROTOTYPE
 
-/** The method of a value of option partition. */
-enum gr_partition_method gr_partition_find(const char *name);
+/** The word of option partition for a method, AUTO and GIVEN included. */
+const char *gr_partition_name(enum gr_partition_method method);
 
 /** Whether a method needs the whole graph on one process; AUTO does. */
 int gr_partition_needs_whole(enum gr_partition_method method);
