@@ -5,12 +5,6 @@
 
 #include "graft_matrix.h"
 
-/** Bytes of an element of F32 or F64; 0 of type 0, that of values that there are not. */
-static inline uint64_t gr_value_bytes(graft_dtype type)
-{
-    return type == GRAFT_F64 ? 8 : type == GRAFT_F32 ? 4 : 0;
-}
-
 /** data[n_rows x stride], of which the first n_cols columns count. Data that is const must not be written. */
 static inline graft_dense gr_dense_view(const void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols,
                                         int64_t stride)

@@ -5,9 +5,17 @@
 
 #include "graft_matrix.h"
 
+/** Bytes of an element; 0 of type 0, that of a matrix without values. */
 static inline int64_t gr_dtype_bytes(graft_dtype dtype)
 {
-    return dtype == GRAFT_U8 ? 1 : dtype == GRAFT_BF16 ? 2 : dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
+    switch (dtype) {
+    case 0: return 0;
+    case GRAFT_U8: return 1;
+    case GRAFT_BF16: return 2;
+    case GRAFT_F32:
+    case GRAFT_I32: return 4;
+    default: return 8;
+    }
 }
 
 #endif

@@ -112,12 +112,12 @@ static enum gr_rows sent_rows_of(const graft_context *context)
 int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
                       graft_error *error)
 {
-    const struct gr_wire_format format = gr_wire_format(context);
-    const int                   gathers = context->options.model.kind != GR_KIND_MLP, threads = gr_threads(context, 0);
-    const double                bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
-    const int32_t               layers = (int32_t)context->options.model.layers, hidden = layers > 1 ? layers - 1 : 1;
-    int64_t                    *width = NULL;
-    int32_t                     rc = GRAFT_OK;
+    const struct gr_row_format format = gr_row_format_of(context);
+    const int                  gathers = context->options.model.kind != GR_KIND_MLP, threads = gr_threads(context, 0);
+    const double               bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
+    const int32_t              layers = (int32_t)context->options.model.layers, hidden = layers > 1 ? layers - 1 : 1;
+    int64_t                   *width = NULL;
+    int32_t                    rc = GRAFT_OK;
 
     *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context) };
     GR_TRY(GR_NEW(context, width, hidden, error));

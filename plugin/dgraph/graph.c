@@ -183,7 +183,7 @@ done:
 
 static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error *error)
 {
-    const int64_t bytes = (int64_t)gr_value_bytes(g->value_type);
+    const int64_t bytes = gr_dtype_bytes(g->value_type);
     const int64_t n_out = gr_route_n_out(&p->edges), n_in = gr_route_n_in(&p->edges);
     int32_t       rc = GRAFT_OK;
 
@@ -232,7 +232,7 @@ static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row
     GR_TRY(gr_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
     if (g->value_type != 0)
         GR_TRY(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
-                                   (int64_t)gr_value_bytes(g->value_type), p->value, p->value_in, error));
+                                   gr_dtype_bytes(g->value_type), p->value, p->value_in, error));
     for (int64_t i = 0; i < g->n_owned; i++) {
         g->vertex[i] = p->row_in[i].vertex;
         p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].n_edges;

@@ -9,7 +9,7 @@
 #ifndef GR_DGRAPH_GRAPH_H
 #define GR_DGRAPH_GRAPH_H
 
-#include "base/dense_view.h"
+#include "base/dtype.h"
 #include "comm/route.h"
 #include "graft_graph.h"
 #include "graph/csr.h"

@@ -1,6 +1,7 @@
 /* Every edge of a graph over ranks in both directions: each rank sends its cut edges to the owners of their columns,
  * which merge the reversed edges with their own.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/sort.h"
 #include "dgraph/part.h"
@@ -32,7 +33,7 @@ static void reversed_fini(const graft_context *context, struct gr_comm *comm, st
 
 static int64_t cut_value_bytes(const graft_csr *csr)
 {
-    return csr->values != NULL ? (int64_t)gr_value_bytes(csr->value_type) : 0;
+    return csr->values != NULL ? gr_dtype_bytes(csr->value_type) : 0;
 }
 
 static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/messages.h"
 
-#include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/parallel.h"
 #include "base/random.h"
 
@@ -19,8 +19,8 @@ struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_e
     struct gr_codec c = { .width = args->width, .dtype = args->dtype, .bits = m->format.bits[args->direction] };
 
     if (args->exact || c.bits == 0) c.bits = 32;
-    c.code = gr_wire_code(&m->format, args->direction, c.bits, args->width);
-    c.rounding = gr_wire_rounding(&m->format, args->direction, c.bits);
+    c.code = gr_row_format_code(&m->format, args->direction, c.bits, args->width);
+    c.rounding = gr_row_format_rounding(&m->format, args->direction, c.bits);
     c.key = gr_random_key(m->format.seed, GR_RANDOM_CODEC, (uint64_t)args->epoch,
                           GR_DIRECTIONS * (uint64_t)args->layer + (uint64_t)args->direction);
     c.isa = m->codec.isa;
@@ -42,7 +42,7 @@ int gr_messages_are_encoded(const struct gr_messages *m)
 
 static int64_t raw_row_bytes(const struct gr_messages *m)
 {
-    return m->codec.width * (int64_t)gr_value_bytes(m->codec.dtype);
+    return m->codec.width * gr_dtype_bytes(m->codec.dtype);
 }
 
 static struct gr_codec row_codec(const struct gr_messages *m, enum gr_side side, int64_t row)

@@ -5,10 +5,10 @@
 /* From so many elements of a row on, its code of 1 bit is that of a rotation. */
 enum { ROTATED_LEAST = 32 };
 
-struct gr_wire_format gr_wire_format(const graft_context *context)
+struct gr_row_format gr_row_format_of(const graft_context *context)
 {
     const struct gr_halo_options *halo = &context->options.halo;
-    struct gr_wire_format         f = { .refuses = halo->refuses_nonfinite,
+    struct gr_row_format          f = { .refuses = halo->refuses_nonfinite,
                                         .measuring = halo->statistics,
                                         .seed = (uint64_t)context->options.train.seed };
 
@@ -23,7 +23,7 @@ struct gr_wire_format gr_wire_format(const graft_context *context)
 
 /* Signs and a Hadamard transform of few elements are no random rotation: elements that are small beside the largest one
  * are lost each time, and not by chance. */
-int32_t gr_wire_code(const struct gr_wire_format *f, enum gr_direction direction, int32_t bits, int64_t width)
+int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
 {
     if (bits != 1) return GRAFT_CODEC_MINMAX;
     if (f->code[direction] != 0) return f->code[direction];
@@ -32,7 +32,7 @@ int32_t gr_wire_code(const struct gr_wire_format *f, enum gr_direction direction
 
 /* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
  * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
-int32_t gr_wire_rounding(const struct gr_wire_format *f, enum gr_direction direction, int32_t bits)
+int32_t gr_row_format_rounding(const struct gr_row_format *f, enum gr_direction direction, int32_t bits)
 {
     if (f->rounding[direction] != 0) return f->rounding[direction];
     return bits == 1 || direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;

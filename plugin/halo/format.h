@@ -7,22 +7,23 @@
 #include "codec/codec.h"
 #include "comm/collective.h"
 
-struct gr_wire_format {
+struct gr_row_format {
     int32_t                 bits[GR_DIRECTIONS];     /* the most of any row, where widths are adaptive */
     int32_t                 adaptive[GR_DIRECTIONS]; /* each row has a width of its own, see gr_row_widths */
-    int32_t                 code[GR_DIRECTIONS];     /* of 1 bit; 0: see gr_wire_code() */
-    int32_t                 rounding[GR_DIRECTIONS]; /* 0: see gr_wire_rounding() */
+    int32_t                 code[GR_DIRECTIONS];     /* of 1 bit; 0: see gr_row_format_code() */
+    int32_t                 rounding[GR_DIRECTIONS]; /* 0: see gr_row_format_rounding() */
     int32_t                 refuses;                 /* a row that fits no code is an error */
     enum gr_halo_statistics measuring;               /* rows whose quantization error is measured */
     uint64_t                seed;
 };
 
-struct gr_wire_format gr_wire_format(const graft_context *context);
+struct gr_row_format gr_row_format_of(const graft_context *context);
 
 /** GRAFT_CODEC_... of rows of `width` elements in so many bits in one direction. */
-int32_t gr_wire_code(const struct gr_wire_format *format, enum gr_direction direction, int32_t bits, int64_t width);
+int32_t gr_row_format_code(const struct gr_row_format *format, enum gr_direction direction, int32_t bits,
+                           int64_t width);
 
 /** GRAFT_ROUND_... of rows in so many bits in one direction. */
-int32_t gr_wire_rounding(const struct gr_wire_format *format, enum gr_direction direction, int32_t bits);
+int32_t gr_row_format_rounding(const struct gr_row_format *format, enum gr_direction direction, int32_t bits);
 
 #endif

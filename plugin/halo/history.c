@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/history.h"
 
-#include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -30,7 +30,7 @@ void gr_history_fini(struct gr_history *h)
 
 static int64_t store_bytes(const struct gr_history *h, int64_t width, graft_dtype dtype)
 {
-    const int64_t element = (int64_t)gr_value_bytes(dtype);
+    const int64_t element = gr_dtype_bytes(dtype);
     int64_t       bytes;
 
     return __builtin_mul_overflow(h->n_rows[GR_RECEIVE] * element, width, &bytes) ? INT64_MAX : bytes;

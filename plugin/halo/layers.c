@@ -9,7 +9,7 @@
 int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers,
                             struct gr_halo_layers *layers, graft_error *error)
 {
-    const struct gr_wire_format format = gr_wire_format(context);
+    const struct gr_row_format format = gr_row_format_of(context);
 
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
     layers->is_async = context->options.halo.staleness > 0;

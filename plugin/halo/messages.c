@@ -48,7 +48,7 @@ int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int
     int32_t       rc = GRAFT_OK;
 
     *m = (struct gr_messages){ .context = context, .comm = comm, .channel = gr_comm_channel(comm) };
-    m->format = gr_wire_format(context);
+    m->format = gr_row_format_of(context);
     m->format.refuses |= is_detached;
     m->is_detached = is_detached;
     m->codec.isa = gr_processor_isa();

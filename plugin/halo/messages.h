@@ -73,7 +73,7 @@ struct gr_messages {
     const graft_context   *context;
     struct gr_comm        *comm;
     int32_t                channel;
-    struct gr_wire_format  format;
+    struct gr_row_format   format;
     int                    is_detached; /* see gr_messages_init() */
     struct gr_message_side side[GR_SIDES];
     _Atomic uint32_t      *crc;       /* [n_ranks] of the rows of a message */

@@ -1,6 +1,7 @@
 /* Layers of gat (Velickovic et al. 2018): every entry (v, u) of A has in each head a weight alpha, the softmax over the
  * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dense_view.h"
 #include "base/parallel.h"
 #include "edge/edge.h"
 #include "edge/rows.h"
@@ -24,12 +25,7 @@ int64_t gr_gat_shared_count(const struct gr_run *run, const struct gr_capacity *
 /* A dense matrix without gaps. */
 static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
 {
-    return (graft_dense){ .size = sizeof(graft_dense),
-                          .dtype = GRAFT_F32,
-                          .n_rows = n_rows,
-                          .n_cols = n_cols,
-                          .stride = n_cols,
-                          .data = (void *)(uintptr_t)data };
+    return gr_dense_view(data, GRAFT_F32, n_rows, n_cols, n_cols);
 }
 
 /* These gradients live from one step of a layer's backward pass to the next, so one set serves all layers. */

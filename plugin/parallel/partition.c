@@ -3,6 +3,7 @@
 #include "parallel/partition.h"
 
 #include "adaptive/adapt.h"
+#include "base/dense_view.h"
 
 #include <math.h>
 
@@ -186,16 +187,6 @@ static void received_parts(struct gr_run *run, const struct gr_exchange *pass, d
     gr_profile_part(&run->profile, "unpack", pass->received_at, 0, 0);
 }
 
-static graft_dense dense_view(const float *data, int64_t n_rows, int64_t width, int64_t stride)
-{
-    return (graft_dense){ .size = sizeof(graft_dense),
-                          .dtype = GRAFT_F32,
-                          .n_rows = n_rows,
-                          .n_cols = width,
-                          .stride = stride,
-                          .data = (void *)(uintptr_t)data };
-}
-
 static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                          graft_error *error)
 {
@@ -206,8 +197,9 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
     const int                  apart = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
-    const graft_dense          x = dense_view(sum->x, n_in, sum->width, sum->stride);
-    const graft_dense          out = dense_view(sum->out, back ? local->n_cols : local->n_rows, sum->width, sum->width);
+    const graft_dense          x = gr_dense_view(sum->x, GRAFT_F32, n_in, sum->width, sum->stride);
+    const int64_t              n_out = back ? local->n_cols : local->n_rows;
+    const graft_dense          out = gr_dense_view(sum->out, GRAFT_F32, n_out, sum->width, sum->width);
     const graft_aggregate_args args = { .size = sizeof args,
                                         .semiring = GRAFT_PLUS_TIMES,
                                         .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |

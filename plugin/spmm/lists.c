@@ -1,6 +1,7 @@
 /* The matrices S and R of a plan, from the covers. The receiver of rows decides on them, and notifies their senders of
  * the entries of S.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "spmm/plan.h"
 
@@ -117,14 +118,13 @@ static void put_one(struct gr_csr *csr, int64_t entry, graft_dtype type)
  * is the first one. */
 static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
 {
-    const int32_t  row = l->row_of_target[edge->target];
-    const int64_t  put = l->begin[row + 1] - l->entries[row]--;
-    const uint64_t bytes = gr_value_bytes(l->plan->value_type);
+    const int32_t row = l->row_of_target[edge->target];
+    const int64_t put = l->begin[row + 1] - l->entries[row]--;
+    const int64_t bytes = gr_dtype_bytes(l->plan->value_type);
 
     l->place[put] = l->cuts->part->halo.place[edge->source];
     if (bytes > 0)
-        memcpy(l->value + (uint64_t)put * bytes,
-               (const char *)l->cuts->part->remote.values + (uint64_t)edge->entry * bytes, bytes);
+        memcpy(l->value + put * bytes, (const char *)l->cuts->part->remote.values + edge->entry * bytes, (size_t)bytes);
     return put == l->begin[row];
 }
 
@@ -163,7 +163,7 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
 {
     graft_plan      *plan = l->plan;
     const int64_t    n = plan->part->local.n_rows, rows_in = plan->rows[GR_RECEIVE].start[plan->comm->n_ranks];
-    const int64_t    bytes = (int64_t)gr_value_bytes(plan->value_type);
+    const int64_t    bytes = gr_dtype_bytes(plan->value_type);
     const graft_csr *like = &plan->part->local;
     int64_t         *start = plan->rows[GR_SEND].start;
     int32_t          rc = GRAFT_OK;
@@ -190,7 +190,7 @@ done:
 static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     struct gr_comm *comm = l->plan->comm;
-    const int64_t   bytes = (int64_t)gr_value_bytes(l->plan->value_type);
+    const int64_t   bytes = gr_dtype_bytes(l->plan->value_type);
     const int64_t  *out = l->asked_start, *in = l->asking_start;
     int32_t         rc = GRAFT_OK;
 

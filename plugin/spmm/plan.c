@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "spmm/plan.h"
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
 
@@ -90,7 +91,7 @@ static int32_t init_layers(graft_plan *plan, const struct gr_plan_wish *wish, gr
 static int32_t reserve_rows(const graft_plan *plan, struct gr_plan_rows *rows, int64_t width, graft_dtype dtype,
                             graft_error *error)
 {
-    const int64_t column_bytes = rows->start[plan->comm->n_ranks] * (int64_t)gr_value_bytes(dtype);
+    const int64_t column_bytes = rows->start[plan->comm->n_ranks] * gr_dtype_bytes(dtype);
     int64_t       bytes;
     void         *larger;
 

@@ -1,6 +1,7 @@
 /* A distributed product: rows are computed, encoded and sent, the local part of the product is computed while they are
  * in flight, and the received rows are added to it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dense_view.h"
 #include "base/parallel.h"
 #include "spmm/plan.h"
 

@@ -106,20 +106,21 @@ static const char *code_name(int32_t code, int32_t rounding)
 /* How rows are written, where that is not as they are. */
 static void explain_bits(const graft_trainer *t, struct gr_text *text)
 {
-    static const char *const     names[] = { "forward", "backward" };
-    static const char *const     looks[] = { "none is looked at", "one in 64 is looked at", "all are looked at" };
-    const struct gr_wire_format *f = &messages_of(t)->format;
+    static const char *const    names[] = { "forward", "backward" };
+    static const char *const    looks[] = { "none is looked at", "one in 64 is looked at", "all are looked at" };
+    const struct gr_row_format *f = &messages_of(t)->format;
 
     if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
     gr_text_add(text, "messages ");
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
-        const int32_t bits = f->bits[d], code = gr_wire_code(f, d, bits, INT64_MAX);
-        const int32_t narrow = gr_wire_code(f, d, bits, 1);
+        const int32_t bits = f->bits[d], code = gr_row_format_code(f, d, bits, INT64_MAX);
+        const int32_t narrow = gr_row_format_code(f, d, bits, 1);
 
         if (f->adaptive[d]) gr_text_add(text, " %s in 2, 4 or 8 bits", names[d]);
         else gr_text_add(text, " %s in %d bit%s", names[d], bits, bits > 1 ? "s" : "");
-        if (bits <= 8) gr_text_add(text, ", %s", code_name(code, gr_wire_rounding(f, d, bits)));
-        if (narrow != code) gr_text_add(text, " (narrow rows %s)", code_name(narrow, gr_wire_rounding(f, d, bits)));
+        if (bits <= 8) gr_text_add(text, ", %s", code_name(code, gr_row_format_rounding(f, d, bits)));
+        if (narrow != code)
+            gr_text_add(text, " (narrow rows %s)", code_name(narrow, gr_row_format_rounding(f, d, bits)));
         gr_text_add(text, ";");
     }
     gr_text_add(text, " of their rows %s\n", looks[f->measuring]);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/spread.h"
 
+#include "base/dtype.h"
 #include "base/option.h"
 #include "kernel/simd/simd.h"
 
@@ -65,7 +66,7 @@ int32_t spread_graph(struct rank *r, const struct spread *s, graft_graph **graph
     rows.row_ptr = row_ptr;
     rows.col_idx = (const char *)s->graph->col_idx + s->graph->row_ptr[first] * entry;
     if (rows.values != NULL)
-        rows.values = (const char *)rows.values + (uint64_t)s->graph->row_ptr[first] * gr_value_bytes(rows.value_type);
+        rows.values = (const char *)rows.values + s->graph->row_ptr[first] * gr_dtype_bytes(rows.value_type);
     slice.n_vertices = s->graph->n_rows;
     slice.first_row = first;
     slice.rows = end > first || r->rank % 2 == 0 ? &rows : NULL;
