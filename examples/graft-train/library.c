@@ -168,30 +168,40 @@ int32_t library_option(const struct library *library, const char *key, graft_opt
     }
 }
 
-enum { LINE = 100, INDENT = 6 };
+enum { LINE = 100, COLUMN = 32 };
 
-/** Print words, and go on in a new line where one would be longer than LINE. */
-static void print_words(const char *text)
+/** Print words from COLUMN on, in lines of at most LINE columns; the cursor is at column `at`. */
+static void print_words(const char *text, int at)
 {
-    int at = INDENT;
+    const char *gap = "";
 
-    printf("%*s", INDENT - 1, "");
     while (*text != '\0') {
         const int length = (int)strcspn(text, " ");
 
-        if (at + length > LINE) at = INDENT + printf("\n%*s", INDENT - 1, "") - INDENT;
-        at += printf(" %.*s", length, text);
+        if (at > COLUMN && at + (int)strlen(gap) + length > LINE) {
+            printf("\n");
+            at = 0;
+        }
+        if (at < COLUMN) at += printf("%*s", COLUMN - at, "");
+        else at += printf("%s", gap);
+        at += printf("%.*s", length, text);
+        gap = " ";
         text += length + (text[length] == ' ');
     }
     printf("\n");
 }
 
+/** An option and its default value; beside it what it is for, its values, and when it has an effect. */
 static void print_option(const graft_option *option)
 {
-    printf("  %s=%s  (%s%s%s)\n", option->key, option->initial, option->type, *option->range != '\0' ? " " : "",
-           option->range);
-    print_words(option->help);
-    if (*option->needs != '\0') printf("%*sneeds %s\n", INDENT, "", option->needs);
+    char values[256];
+    int  at = printf("  %s=%s", option->key, option->initial);
+
+    if (at + 2 > COLUMN) at = printf("\n") - 1;
+    print_words(option->help, at);
+    snprintf(values, sizeof values, "%s%s%s%s%s", option->type, *option->range != '\0' ? " " : "", option->range,
+             *option->needs != '\0' ? "; needs " : "", option->needs);
+    print_words(values, 0);
 }
 
 int32_t library_list_options(const struct library *library, int all, graft_error *error)

@@ -65,7 +65,7 @@ static const char *type_text(const struct gr_option_row *row)
     switch (row->type) {
     case GR_TYPE_INTEGER: return "integer";
     case GR_TYPE_NUMBER: return "number";
-    case GR_TYPE_WIDTHS: return "integer, or integers parted by ','";
+    case GR_TYPE_WIDTHS: return "integers separated by ','";
     case GR_TYPE_TEXT: return "text";
     default: return row->domain;
     }

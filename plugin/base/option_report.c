@@ -92,6 +92,38 @@ static int is_initial(const graft_context *context, const struct gr_option_row *
            0;
 }
 
+/* Write "WORD, WORD or WORD" from "WORD|WORD|WORD". */
+static void list_words(const struct term *t, char *list, size_t capacity)
+{
+    size_t length = 0;
+
+    list[0] = '\0';
+    for (size_t at = 0; at < t->words_length && length < capacity;) {
+        const size_t word = strcspn(t->words + at, "| "), next = at + word + 1;
+        const int    is_last = next >= t->words_length;
+        const char  *before = at == 0 ? "" : is_last ? " or " : ", ";
+
+        length += (size_t)snprintf(list + length, capacity - length, "%s%.*s", before, (int)word, t->words + at);
+        at = next;
+    }
+}
+
+static void warn(graft_context *context, const struct gr_option_row *row, const struct term *unmet)
+{
+    const struct gr_option_row *other = find_row(unmet->key, strcspn(unmet->key, ":!=>"));
+    const char                 *value = gr_option_text(context, row);
+    char                        words[64];
+
+    list_words(unmet, words, sizeof words);
+    if (other == NULL)
+        gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect in a single process", row->key,
+               value);
+    else
+        gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect because option '%s' is %.80s%s%s",
+               row->key, value, other->key, gr_option_text(context, other), unmet->is_negated ? "" : " and not ",
+               unmet->is_negated ? "" : words);
+}
+
 void gr_options_report(graft_context *context, uint32_t groups, int32_t n_processes)
 {
     for (int32_t i = 0; i < gr_option_count; i++) {
@@ -102,7 +134,6 @@ void gr_options_report(graft_context *context, uint32_t groups, int32_t n_proces
         unmet = first_unmet(&context->options, row->needs, groups, n_processes);
         if (unmet.length == 0) continue;
         context->options.reported[i] = 1;
-        gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect unless %.*s", row->key,
-               gr_option_text(context, row), (int)unmet.length, unmet.key);
+        warn(context, row, &unmet);
     }
 }

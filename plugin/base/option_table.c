@@ -84,7 +84,7 @@ const struct gr_option_row gr_option_table[] = {
     { "label_rate", NUMBER(train.label_rate), "[0..1)", "0", TRAINING, SAME, EXPERT, "",
       "share of training vertices whose labels are input in an epoch, and not in its loss" },
     { "seed", INTEGER(train.seed), "0..", "0", TRAINING, SAME, USUAL | EVERYWHERE, "",
-      "of first weights, dropout, label sets and stochastic rounding" },
+      "of initial weights, dropout, label sets and stochastic rounding" },
     { "eval_every", INTEGER(train.eval_every), "0..", "1", TRAINING, SAME, USUAL, "",
       "epochs between evaluations; 0: only after the last" },
 
@@ -106,7 +106,7 @@ const struct gr_option_row gr_option_table[] = {
     { "row_masks", CHOICE(resource.row_masks), "no|yes", "yes", RESOURCES, SAME, EXPERT, "model!=gat",
       "compute only rows in the receptive field of training vertices" },
     { "reuse_input", CHOICE(resource.reuse_input), "no|yes", "yes", RESOURCES, SAME, EXPERT,
-      "model!=gat|mlp and input_dropout=0", "aggregate constant features once, not in every pass" },
+      "model=sage|gcn|gin and input_dropout=0", "aggregate constant features once, not in every pass" },
     { "sparse_input", CHOICE(resource.sparse_input), "no|yes|auto", "auto", RESOURCES, SAME, EXPERT, "",
       "multiply sparse features without making them dense; auto: if that is cheaper" },
     { "profile", CHOICE(resource.profile), "no|yes", "no", RESOURCES, EACH, USUAL, "",
@@ -160,7 +160,7 @@ const struct gr_option_row gr_option_table[] = {
       "seconds that a rank waits for another before all cancel" },
 
     { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",
-      "folders, parted by ':', searched for modules first" },
+      "folders, separated by ':', that are searched for modules first" },
     { "log.level", CHOICE(library.log_level), "debug|info|warning|error", "info", LIBRARY, EACH, USUAL | LIVE, "",
       "least important lines that the log receives" },
 };

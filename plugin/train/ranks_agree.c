@@ -68,14 +68,18 @@ done:
 /* The partition was compared when the graph was made. */
 static const uint32_t COMPARED_GROUPS = ~(1u << GR_GROUP_PARTITION);
 
-int32_t gr_ranks_compare(graft_trainer *t, graft_error *error)
+int32_t gr_ranks_compare_options(const graft_trainer *t, graft_error *error)
+{
+    return t->over != NULL ? gr_options_compare(t->context, t->over->comm, COMPARED_GROUPS, error) : GRAFT_OK;
+}
+
+int32_t gr_ranks_compare_data(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if (t->over == NULL) return GRAFT_OK;
-    GR_TRY(gr_options_compare(t->context, t->over->comm, COMPARED_GROUPS, error));
     GR_TRY(settle_loss(t, error));
-    GR_TRY(compare_data(t, error));
+    rc = compare_data(t, error);
 done:
     return rc;
 }

@@ -75,8 +75,10 @@ int32_t gr_first_masked(const graft_trainer *trainer);
 
 /** Whether dense features are what they should be. */
 int32_t            gr_model_features_check(const graft_trainer *trainer, graft_error *error);
-/** Whether all ranks have the same options and a data set that ranks can train. Collective. */
-int32_t            gr_ranks_compare(graft_trainer *trainer, graft_error *error);
+/** Whether all ranks have the same options. Collective. */
+int32_t            gr_ranks_compare_options(const graft_trainer *trainer, graft_error *error);
+/** Whether all ranks have a data set of one kind; with loss=auto, choose the loss. Collective. */
+int32_t            gr_ranks_compare_data(graft_trainer *trainer, graft_error *error);
 /** Redistribute the data set from slices to owners: n is that of this rank from now on. Collective. */
 int32_t            gr_ranks_take(graft_trainer *trainer, graft_error *error);
 /** Plan the budget as far as it is known before any of it is used: all but the parts of graph and features whose size

@@ -231,7 +231,7 @@ static int32_t new_trainer(graft_context *context, const graft_dataset *data, gr
     t->over = data->over;
     if (t->over != NULL) t->over->references++;
     *trainer = t;
-    return begin_create(t, error);
+    return GRAFT_OK;
 }
 
 /* Rank 0 alone warns of options that have no effect. */
@@ -252,8 +252,13 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     rc = new_trainer(context, &data, &t, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
+    /* Before the options are used: an option that differs may also be one that fails on a single rank. */
+    GR_TRY(gr_ranks_compare_options(t, error));
+    rc = begin_create(t, error);
+    if (t->over != NULL) rc = gr_comm_agree(t->over->comm, rc, error);
+    GR_TRY(rc);
     choose_strategy(t);
-    GR_TRY(gr_ranks_compare(t, error));
+    GR_TRY(gr_ranks_compare_data(t, error));
     report_options(t);
     GR_TRY(gr_ranks_take(t, error));
     t->run.targets.n = t->n;

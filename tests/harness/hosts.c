@@ -33,6 +33,14 @@ static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignm
     free(memory);
 }
 
+static void keep_warning(void *self, graft_log_level level, const char *message)
+{
+    struct host *host = self;
+    const size_t length = strlen(host->warnings);
+
+    if (level >= GRAFT_LOG_WARNING) snprintf(host->warnings + length, sizeof host->warnings - length, "%s\n", message);
+}
+
 static void bail_out(const char *message)
 {
     printf("Bail out! %s\n", message);
@@ -47,6 +55,14 @@ void host_set(const graft_api *api, const char *setting)
 
     snprintf(key, sizeof key, "%.*s", (int)(value - setting - 1), setting);
     if (api->set(api->context, key, value, &error) != GRAFT_OK) bail_out(error.message);
+}
+
+void host_set_all(const graft_api *api, const char *settings)
+{
+    char text[512], *rest = text;
+
+    if (snprintf(text, sizeof text, "%s", settings) >= (int)sizeof text) bail_out("too many settings");
+    for (char *setting; (setting = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, setting);
 }
 
 static double seconds(void)
@@ -72,6 +88,7 @@ static void open_host(struct host *host, const char *const *settings)
     graft_host ours = GRAFT_INIT(graft_host);
 
     ours.self = host;
+    ours.log = keep_warning;
     ours.allocate = allocate;
     ours.deallocate = deallocate;
     host->error = GRAFT_INIT(graft_error);
@@ -192,4 +209,31 @@ void host_slice_fini(struct host_slice *s)
 {
     free(s->row_ends);
     free(s->sparse_ends);
+}
+
+int32_t host_trainer_create(struct host *host, const graft_dataset *whole, enum slices way, struct host_trainer *t)
+{
+    int32_t rc;
+
+    *t = (struct host_trainer){ .graph = NULL };
+    host_slice_init(&t->slice, whole, way, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &t->slice.slice, &t->graph, &host->error);
+    t->slice.dataset.over = t->graph;
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &t->slice.dataset, &t->trainer, &host->error);
+    return rc;
+}
+
+void host_trainer_destroy(const struct host *host, struct host_trainer *t)
+{
+    host->train->destroy(t->trainer);
+    host->graphs->destroy(t->graph);
+    host_slice_fini(&t->slice);
+}
+
+const char *hosts_fault(const struct hosts *hosts)
+{
+    if (hosts->error.code != 0) return hosts->error.message;
+    for (int32_t i = 0; i < hosts->n_ranks; i++)
+        if (hosts->at[i].rc != GRAFT_OK) return hosts->at[i].error.message;
+    return NULL;
 }

@@ -21,11 +21,12 @@ struct host {
     const graft_train  *train;
     graft_transport     transport;
     graft_error         error;
-    int32_t             rc;         /* of the body */
-    double              seconds;    /* that the body took */
-    _Atomic int64_t     live_bytes; /* of its memory */
-    _Atomic int64_t     fail_at;    /* the allocation that fails, counted down; negative: none */
-    int32_t             ran_out;    /* 1: it has failed */
+    int32_t             rc;             /* of the body */
+    double              seconds;        /* that the body took */
+    _Atomic int64_t     live_bytes;     /* of its memory */
+    _Atomic int64_t     fail_at;        /* the allocation that fails, counted down; negative: none */
+    int32_t             ran_out;        /* 1: it has failed */
+    char                warnings[2048]; /* lines of the log, each with its end */
 };
 
 struct hosts {
@@ -44,6 +45,9 @@ int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings,
 /** Set "key=value". Bails out if it cannot be. */
 void host_set(const graft_api *api, const char *setting);
 
+/** Set all of "key=value key=value". */
+void host_set_all(const graft_api *api, const char *settings);
+
 enum slices { SLICES_EVEN, SLICES_FIRST, SLICES_LAST, SLICES_ODD, SLICES };
 extern const char *const slices_name[SLICES];
 
@@ -60,5 +64,19 @@ struct host_slice {
 void host_slice_init(struct host_slice *slice, const graft_dataset *whole, enum slices way, int32_t rank,
                      int32_t n_ranks);
 void host_slice_fini(struct host_slice *slice);
+
+/** A trainer of what a rank has of a data set. */
+struct host_trainer {
+    struct host_slice slice;
+    graft_graph      *graph;
+    graft_trainer    *trainer;
+};
+
+/** Returns the status of the call that failed, if one did; destroy it in any case. Collective. */
+int32_t host_trainer_create(struct host *host, const graft_dataset *whole, enum slices way, struct host_trainer *t);
+void    host_trainer_destroy(const struct host *host, struct host_trainer *t);
+
+/** The first error of a rank or of the run, in words; NULL if there is none. */
+const char *hosts_fault(const struct hosts *hosts);
 
 #endif

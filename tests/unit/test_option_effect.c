@@ -1,0 +1,133 @@
+/* Options that have no effect with the others: the log has one warning for each of them, which says why, in one process
+ * and over ranks. Options that have an effect, or have their default value, have none.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Settings parted by blanks, and the only warning of them; NULL: there is none. */
+struct effect {
+    int32_t     n_ranks;
+    const char *settings, *warning;
+};
+
+/* What the ranks of a run create trainers of. */
+struct job {
+    const struct sample_dataset *set;
+    const char                  *settings;
+};
+
+#define IDLE "which has no effect "
+
+static const struct effect effects[] = {
+    { 1, "model=sage heads=2", "option 'heads' is 2, " IDLE "because option 'model' is sage and not gat" },
+    { 1, "model=gat heads=2", NULL },
+    { 1, "model=gin propagation=3",
+      "option 'propagation' is 3, " IDLE "because option 'model' is gin and not sgc or appnp" },
+    { 1, "model=sage teleport=0.3", "option 'teleport' is 0.3, " IDLE "because option 'model' is sage and not appnp" },
+    { 1, "model=sgc teleport=0.3", "option 'teleport' is 0.3, " IDLE "because option 'model' is sgc and not appnp" },
+    { 1, "model=appnp teleport=0.3 propagation=2", NULL },
+    { 1, "model=gcn gin_eps=0.5", "option 'gin_eps' is 0.5, " IDLE "because option 'model' is gcn and not gin" },
+    { 1, "momentum=0.9", "option 'momentum' is 0.9, " IDLE "because option 'optimizer' is adam and not sgd" },
+    { 1, "momentum=0.9 optimizer=sgd", NULL },
+    { 1, "weight_decay_layers=first",
+      "option 'weight_decay_layers' is first, " IDLE "because option 'weight_decay' is 0" },
+    { 1, "weight_decay_layers=first weight_decay=0.1", NULL },
+    { 1, "layers=1 hidden=16", "option 'hidden' is 16, " IDLE "because option 'layers' is 1" },
+    { 1, "layers=1 norm=none", "option 'norm' is none, " IDLE "because option 'layers' is 1" },
+    { 1, "layers=1 dropout=0.2", "option 'dropout' is 0.2, " IDLE "because option 'layers' is 1" },
+    { 1, "layers=1 dropout=0.5", NULL },
+    { 1, "model=mlp symmetrize=yes", "option 'symmetrize' is yes, " IDLE "because option 'model' is mlp" },
+    { 1, "model=mlp self_loops=yes", "option 'self_loops' is yes, " IDLE "because option 'model' is mlp" },
+    { 1, "model=mlp order=rcm", "option 'order' is rcm, " IDLE "because option 'model' is mlp" },
+    { 1, "model=gat heads=1 row_masks=no", "option 'row_masks' is no, " IDLE "because option 'model' is gat" },
+    { 1, "model=sgc reuse_input=no",
+      "option 'reuse_input' is no, " IDLE "because option 'model' is sgc and not sage, gcn or gin" },
+    { 1, "reuse_input=no input_dropout=0.5",
+      "option 'reuse_input' is no, " IDLE "because option 'input_dropout' is 0.5 and not 0" },
+    { 1, "partition=hash", "option 'partition' is hash, " IDLE "in a single process" },
+    { 1, "halo.codec=q2", "option 'halo.codec' is q2, " IDLE "in a single process" },
+    { 1, "halo.timeout=60", "option 'halo.timeout' is 60, " IDLE "in a single process" },
+    { 2, "partition=hash halo.codec=q2 halo.timeout=60", NULL },
+    { 2, "model=mlp halo.codec=q2", "option 'halo.codec' is q2, " IDLE "because option 'model' is mlp" },
+    { 2, "model=mlp halo.staleness=1", "option 'halo.staleness' is 1, " IDLE "because option 'model' is mlp" },
+    { 2, "model=mlp halo.cover=pre", "option 'halo.cover' is pre, " IDLE "because option 'model' is mlp" },
+    { 2, "model=gat heads=1 halo.cover=pre", "option 'halo.cover' is pre, " IDLE "because option 'model' is gat" },
+    { 2, "model=gcn halo.cover=pre", NULL },
+    { 2, "halo.refresh=3", "option 'halo.refresh' is 3, " IDLE "because option 'halo.staleness' is 0 and not 1" },
+    { 2, "halo.smoothing=0", "option 'halo.smoothing' is 0, " IDLE "because option 'halo.staleness' is 0 and not 1" },
+    { 2, "halo.drift_limit=0.5",
+      "option 'halo.drift_limit' is 0.5, " IDLE "because option 'halo.staleness' is 0 and not 1" },
+    { 2, "halo.staleness=1 halo.refresh=3 halo.smoothing=0 halo.drift_limit=0.5", NULL },
+    { 2, "halo.budget=error:0.1",
+      "option 'halo.budget' is error:0.1, " IDLE "because option 'halo.codec' is f32 and not adaptive" },
+    { 2, "halo.reassign_every=5 halo.codec=q4",
+      "option 'halo.reassign_every' is 5, " IDLE "because option 'halo.codec' is q4 and not adaptive" },
+    { 2, "halo.budget=error:0.1 halo.reassign_every=5 halo.codec=f32/adaptive", NULL },
+    { 2, "halo.rounding=nearest", "option 'halo.rounding' is nearest, " IDLE "because option 'halo.codec' is f32" },
+    { 2, "halo.rounding=nearest halo.codec=q1:rotated",
+      "option 'halo.rounding' is nearest, " IDLE "because option 'halo.codec' is q1:rotated" },
+    { 2, "halo.rounding=nearest halo.codec=q1:rotated/q2", NULL },
+    { 2, "halo.nonfinite=refuse halo.codec=bf16",
+      "option 'halo.nonfinite' is refuse, " IDLE "because option 'halo.codec' is bf16" },
+    { 2, "halo.codec_evaluation=same halo.codec=f32/q8",
+      "option 'halo.codec_evaluation' is same, " IDLE "because option 'halo.codec' is f32/q8" },
+    { 2, "halo.codec_evaluation=same halo.codec=q8/f32", NULL },
+    { 2, "halo.error_statistics=exact",
+      "option 'halo.error_statistics' is exact, " IDLE "because option 'halo.codec' is f32" },
+};
+
+/* Two trainers of the same context: the second one has nothing to add. */
+static int32_t create_twice(struct host *host)
+{
+    const struct job *job = host->all->arg;
+    int32_t           rc = GRAFT_OK;
+
+    host_set_all(host->api, job->settings);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        graft_trainer      *alone = NULL;
+        struct host_trainer t;
+
+        if (host->n_ranks == 1) {
+            rc = host->train->create(host->api->context, &job->set->dataset, &alone, &host->error);
+            host->train->destroy(alone);
+        } else {
+            rc = host_trainer_create(host, &job->set->dataset, SLICES_EVEN, &t);
+            host_trainer_destroy(host, &t);
+        }
+    }
+    return rc;
+}
+
+static void test_effect(const struct sample_dataset *set, const struct effect *effect)
+{
+    static const char *const settings[] = { "threads=1", NULL };
+    static struct hosts      hosts;
+    struct job               job = { set, effect->settings };
+    char                     expected[256] = "";
+    const char              *fault;
+
+    if (effect->warning != NULL) snprintf(expected, sizeof expected, "%s\n", effect->warning);
+    hosts_run(&hosts, effect->n_ranks, settings, create_twice, &job);
+    fault = hosts_fault(&hosts);
+    for (int32_t i = 0; i < effect->n_ranks && fault == NULL; i++)
+        if (strcmp(hosts.at[i].warnings, i == 0 ? expected : "") != 0) fault = hosts.at[i].warnings;
+    if (!ok(fault == NULL, "%d rank%s: %s: %s", effect->n_ranks, effect->n_ranks > 1 ? "s" : "", effect->settings,
+            effect->warning != NULL ? effect->warning : "no warning"))
+        diag("%s", fault);
+}
+
+int main(void)
+{
+    struct sample         sample = { 6 };
+    struct sample_dataset set;
+
+    alarm(100);
+    sample_dataset_init(&set, &sample, 30, 5, 3, 0, 0);
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) test_effect(&set, &effects[i]);
+    sample_dataset_fini(&set);
+    return done();
+}
