@@ -35,11 +35,11 @@ typedef struct graft_graph_info {
     int64_t  n_vertices;       /**< of the whole graph */
     int64_t  n_slice;          /**< vertices in the slice of the rank; all ranks: n_vertices */
     int64_t  n_owned;          /**< vertices that the rank owns; all ranks: n_vertices */
-    int64_t  n_edges;        /**< edges */
+    int64_t  n_edges;          /**< edges */
     int64_t  n_cut;            /**< cut edges: edges whose column has another owner than their row */
     int64_t  n_halo;           /**< distinct vertices of other ranks from which its rows gather; all ranks: the sum */
     double   vertex_imbalance; /**< n_owned / its mean over ranks, all ranks: the largest; 1 for a graph without any */
-    double   edge_imbalance;  /**< the same for n_edges */
+    double   edge_imbalance;   /**< the same for n_edges */
 } graft_graph_info;
 
 /** The direction of move(). */

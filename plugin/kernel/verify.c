@@ -225,9 +225,8 @@ static int32_t compare_winners(const struct gr_verify *v, const struct single *o
         const int64_t expected = winner_at(args, one->args.winner, j);
 
         if (found == expected) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE,
-                       "mxm.verify: winner(%lld,%lld) is %lld, but reference gives %lld", (long long)row,
-                       (long long)j, (long long)found, (long long)expected);
+        return gr_fail(error, GRAFT_ERR_MODULE, "mxm.verify: winner(%lld,%lld) is %lld, but reference gives %lld",
+                       (long long)row, (long long)j, (long long)found, (long long)expected);
     }
     return GRAFT_OK;
 }

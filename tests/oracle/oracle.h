@@ -80,7 +80,7 @@ struct oracle_options {
     int              norm;                      /* 1: LayerNorm between layers */
     int              sigmoid;                   /* 1: sigmoid, 0: softmax cross-entropy */
     double           dropout, input_dropout, label_rate, gin_eps;
-    int64_t          heads; /* of gat; they divide the hidden widths */
+    int64_t          heads;       /* of gat; they divide the hidden widths */
     int32_t          propagation; /* of sgc and appnp: steps */
     double           teleport;    /* of appnp */
     uint64_t         seed;

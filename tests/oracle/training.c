@@ -52,9 +52,8 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .teleport = what->kind == ORACLE_APPNP ? 0.25 : 0,
                                       .seed = seed,
                                       .symmetrize = what->prepare,
-                                      .self_loops =
-                                          what->prepare || what->kind == ORACLE_GCN || what->kind == ORACLE_GAT ||
-                                              what->kind >= ORACLE_SGC,
+                                      .self_loops = what->prepare || what->kind == ORACLE_GCN ||
+                                                    what->kind == ORACLE_GAT || what->kind >= ORACLE_SGC,
                                       .normalize_features = what->prepare };
 
     for (int l = 0; l + 1 < what->layers; l++) {

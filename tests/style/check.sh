@@ -4,7 +4,7 @@
 # are formatted in place. A tool that is not installed is named and passed over. The exit status is 0 if nothing was
 # found. 'tests/run.sh --suite fast' has the checks in Python too, and those that need a build.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 export PYTHONPATH=$PWD/tests/harness PYTHONDONTWRITEBYTECODE=1
 mode=(--dry-run --Werror)
 [ "${1-}" != --fix ] || mode=(-i)

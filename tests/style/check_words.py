@@ -3,7 +3,6 @@
 """Standard words: check_words.py ROOT. Comments and documents say what readers of the field say. The table is what not
 to write, and what instead. Rooms and folders in CLEAN have none of it; of the others it is counted."""
 import collections
-import os
 import re
 import sys
 
