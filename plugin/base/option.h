@@ -14,8 +14,8 @@
 enum gr_kind { GR_KIND_MAP(GR_KIND_ENUM) GR_KINDS };
 #undef GR_KIND_ENUM
 
-/** The methods of partition, in the order in which AUTO tries them: X(constant, word, 1 if it needs the whole graph on one
- *  process). Each is a function gr_partition_WORD() in a file of partition/. */
+/** The methods of partition, in the order in which AUTO tries them: X(constant, word, 1 if it needs the whole graph on
+ *  one process). Each is a function gr_partition_WORD() in a file of partition/. */
 #define GR_PARTITION_MAP(X) X(BLOCK, block, 0) X(HASH, hash, 0) X(STREAM, stream, 0) X(METIS, metis, 1)
 
 #define GR_PARTITION_ENUM(constant, word, whole) GR_PARTITION_##constant,

@@ -123,8 +123,8 @@ const struct gr_option_row gr_option_table[] = {
     { "strict", CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE, "",
       "fail where another kernel or module would replace the one that an option names" },
 
-    { "partition", CHOICE(partition.method), &(GR_PARTITION_MAP(METHOD_WORD) "|auto|given")[1], "given", PARTITION, SAME, USUAL,
-      RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },
+    { "partition", CHOICE(partition.method), &(GR_PARTITION_MAP(METHOD_WORD) "|auto|given")[1], "given", PARTITION,
+      SAME, USUAL, RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },
     { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, RANKS,
       "file of the owners: read if it exists, else written" },
     { "partition.program", TEXT(partition.program), "", "auto", PARTITION, ROOT, EXPERT | LIVE,
