@@ -92,7 +92,7 @@ done:
 }
 
 static const struct gr_parameter_shape appnp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
-                                                          { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+                                                          { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
                                                           { 0 } };
 
 const struct gr_model_kind gr_kind_appnp = { .name = "appnp",

@@ -113,16 +113,16 @@ done:
 }
 
 static const struct gr_parameter_shape sage_shapes[] = {
-    { "weight_self", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN_OF_TWO },
-    { "weight_neigh", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN_OF_TWO },
-    { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+    { "weight_self", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
+    { "weight_neigh", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN },
+    { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
     { 0 },
 };
 static const struct gr_parameter_shape gcn_shapes[] = { { "weight", 'i', 'o', GR_SLOT(neigh), GR_FIRST_GLOROT },
                                                         { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
                                                         { 0 } };
 static const struct gr_parameter_shape mlp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_sage = { .name = "sage",

@@ -30,9 +30,9 @@ struct gr_config {
     enum gr_order  order;
 };
 
-/** First values: 0, 1, or uniform within a bound that follows Glorot's rule, the rows of the matrix (its fan-in), or
- *  twice its rows, where the products of two matrices are added. */
-enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN, GR_FIRST_FAN_IN_OF_TWO };
+/** First values: 0, 1, or uniform within a bound that follows Glorot's rule or the inputs of the layer (the fan-in). A
+ *  bias with the rule of the fan-in follows a weight that has as many inputs. */
+enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
 
 /** One trained array: [rows x cols], rows 1 for vectors. */
 struct gr_parameter {

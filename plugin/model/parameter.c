@@ -90,16 +90,14 @@ done:
     return rc;
 }
 
-/* Uniform first values lie within +-b. The rule of fan-in is that of PyTorch's Linear, 1/sqrt(inputs): He et al. 2015,
- * section 2.2, for a slope of sqrt(5). A layer of sage has twice as many inputs as features: those of the vertex and
- * their mean over neighbours. tests/bench/learning.py measures what this means for the first epochs. */
+/* Uniform first values lie within +-b. The rule of fan-in is that of PyTorch's Linear, 1/sqrt(inputs), for weights and
+ * biases: He et al. 2015, section 2.2, for a slope of sqrt(5). tests/bench/learning.py measures the first epochs. */
 static double first_bound(const struct gr_parameter *p)
 {
-    switch (p->first) {
-    case GR_FIRST_FAN_IN: return 1 / sqrt((double)p->rows);
-    case GR_FIRST_FAN_IN_OF_TWO: return 1 / sqrt(2.0 * (double)p->rows);
-    default: return sqrt(6.0 / (double)(p->rows + p->cols)); /* Glorot and Bengio 2010, eq. 16 */
-    }
+    const int64_t inputs = p->n_dims == 1 ? p[-1].rows : p->rows;
+
+    if (p->first == GR_FIRST_FAN_IN) return 1 / sqrt((double)inputs);
+    return sqrt(6.0 / (double)(p->rows + p->cols)); /* Glorot and Bengio 2010, eq. 16 */
 }
 
 static void set_first_value(const struct gr_config *config, struct gr_parameter *p, int32_t index)

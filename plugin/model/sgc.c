@@ -42,7 +42,7 @@ static int32_t sgc_backward(struct gr_run *run, struct gr_activations *a, struct
 }
 
 static const struct gr_parameter_shape sgc_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_sgc = { .name = "sgc",

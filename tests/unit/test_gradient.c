@@ -483,12 +483,14 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
     training_fini(&training);
 }
 
-/** The bound of the first values of a matrix, from the contract. */
+/** The bound of the first values of a tensor, from the contract; 0 if all are equal. A bias follows its weight. */
 static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor)
 {
-    if (tensor->layer >= 0 && kind == ORACLE_SAGE) return 1 / sqrt(2.0 * (double)tensor->rows);
-    if (tensor->layer >= 0 && kind != ORACLE_GCN && kind != ORACLE_GAT) return 1 / sqrt((double)tensor->rows);
-    return sqrt(6.0 / (double)(tensor->rows + tensor->cols));
+    const int fan_in = tensor->layer >= 0 && kind != ORACLE_GCN && kind != ORACLE_GAT;
+    const int bias = strstr(tensor->name, "bias") != NULL, norm = strstr(tensor->name, "norm") != NULL;
+
+    if (bias || norm) return bias && fan_in ? 1 / sqrt((double)tensor[-1].rows) : 0;
+    return fan_in ? 1 / sqrt((double)tensor->rows) : sqrt(6.0 / (double)(tensor->rows + tensor->cols));
 }
 
 /** 1 if a weight begins as the contract says: uniform within its bound and spread over that range, 0, or gain 1. Of n
@@ -496,16 +498,14 @@ static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor
 static int is_first_value(enum oracle_kind kind, const struct oracle_tensor *tensor, const double *value)
 {
     const double bound = bound_of(kind, tensor);
-    const int    matrix =
-        strstr(tensor->name, ".weight") != NULL || strstr(tensor->name, ".attention") != NULL || tensor->layer < 0;
-    const int gain = strstr(tensor->name, "gain") != NULL;
-    double    low = INFINITY, high = -INFINITY;
+    const int    gain = strstr(tensor->name, "gain") != NULL;
+    double       low = INFINITY, high = -INFINITY;
 
     for (int64_t at = 0; at < count_of(tensor); at++) {
         low = fmin(low, value[at]);
         high = fmax(high, value[at]);
     }
-    if (!matrix) return low == gain && high == gain;
+    if (bound == 0) return low == gain && high == gain;
     if (low < -1.000001 * bound || high > 1.000001 * bound) return 0;
     return fmin(-low, high) > bound * (1 - 12.0 / (double)count_of(tensor));
 }
