@@ -61,11 +61,6 @@ struct graft_trainer {
     int                state_is_set; /* over ranks: since all had the same */
 };
 
-static inline const struct gr_config *gr_config_of(const graft_trainer *trainer)
-{
-    return &trainer->model.config;
-}
-
 /** Whether a step may compute fewer rows than there are. */
 int     gr_masks_rows(const graft_trainer *trainer);
 /** The first layer whose graph may have fewer rows in a step: what is aggregated once is aggregated for all rows. */
