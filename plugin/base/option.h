@@ -43,11 +43,23 @@ struct gr_widths {
     int64_t width[GR_WIDTHS_MAX];
 };
 
+/** The codecs of option halo.codec: X(word, the members of gr_halo_codec). */
+#define GR_CODEC_MAP(X)                                                                                                \
+    X("f32", 32, 0, 0)                                                                                                 \
+    X("bf16", 16, 0, 0)                                                                                                \
+    X("q8", 8, 0, 0)                                                                                                   \
+    X("q4", 4, 0, 0)                                                                                                   \
+    X("q2", 2, 0, 0)                                                                                                   \
+    X("q1", 1, 0, 0)                                                                                                   \
+    X("q1:minmax", 1, 0, GRAFT_CODEC_MINMAX)                                                                           \
+    X("q1:rotated", 1, 0, GRAFT_CODEC_ROTATED)                                                                         \
+    X("adaptive", 8, 1, 0)
+
 /** How the rows of one direction are encoded. */
 struct gr_halo_codec {
     int32_t bits;     /* of an element, 32 to 1; of an adaptive codec the most */
     int32_t adaptive; /* each row has 2, 4 or 8 bits of its own */
-    int32_t code;     /* of 1 bit: GRAFT_CODEC_..., or 0: chosen by the width of the rows */
+    int32_t code;     /* GRAFT_CODEC_..., or 0: chosen by the bits and the width of the rows */
 };
 
 /** What decides on adaptive widths. */

@@ -86,18 +86,9 @@ static int parse_widths(const char *range, const char *value, struct gr_widths *
     }
 }
 
-/* In the order of the words in the table. */
-static const struct gr_halo_codec codecs[] = {
-    { 32, 0, 0 },
-    { 16, 0, 0 },
-    { 8, 0, 0 },
-    { 4, 0, 0 },
-    { 2, 0, 0 },
-    { 1, 0, 0 },
-    { 1, 0, GRAFT_CODEC_MINMAX },
-    { 1, 0, GRAFT_CODEC_ROTATED },
-    { 8, 1, 0 },
-};
+#define CODEC_MEMBERS(word, bits, adaptive, code) { bits, adaptive, code },
+
+static const struct gr_halo_codec codecs[] = { GR_CODEC_MAP(CODEC_MEMBERS) };
 
 /* "q2", or "q2/q8". */
 static int parse_codec(const char *words, const char *value, struct gr_halo_codec codec[2])

@@ -39,6 +39,7 @@
 #define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
 
 #define MODEL_WORD(constant, word) "|" #word
+#define CODEC_WORD(word, bits, adaptive, code) "|" word
 #define METHOD_WORD(constant, word, whole) "|" #word
 
 const char *const gr_option_groups[GR_GROUPS] = {
@@ -132,8 +133,8 @@ const struct gr_option_row gr_option_table[] = {
     { "partition.timeout", NUMBER(partition.timeout), "1..1000000000", "600", PARTITION, ROOT, EXPERT | LIVE,
       RANKS " and partition=metis|auto", "seconds that the program may take" },
 
-    { "halo.codec", CODEC(halo.codec), "f32|bf16|q8|q4|q2|q1|q1:minmax|q1:rotated|adaptive", "f32", HALO, SAME, USUAL,
-      EXCHANGE, "how boundary rows are quantized; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row" },
+    { "halo.codec", CODEC(halo.codec), &(GR_CODEC_MAP(CODEC_WORD))[1], "f32", HALO, SAME, USUAL, EXCHANGE,
+      "how boundary rows are quantized; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row" },
     { "halo.codec_evaluation", CHOICE(halo.evaluates_quantized), "f32|same", "f32", HALO, SAME, EXPERT,
       EXCHANGE " and halo.codec:forward!=f32", "the codec of evaluations and predictions" },
     { "halo.budget", BUDGET(halo.budget), "bytes:N|error:X|balance:L", "balance:0.5", HALO, SAME, USUAL, ADAPTIVE,

@@ -37,11 +37,12 @@ static void put_threads(struct gr_profile *p, const graft_span *phase)
 
 void gr_profile_part(struct gr_profile *p, const char *name, double begin, double end, int waits)
 {
+    graft_span part = { .phase = name, .begin = begin - p->origin, .end = end > 0 ? end - p->origin : -1 };
+
     if (p->spans == NULL || p->n_parts == GR_PARTS_OF_PHASE) return;
-    p->part[p->n_parts++] = (graft_span){ .phase = name,
-                                          .begin = begin - p->origin,
-                                          .end = end > 0 ? end - p->origin : -1,
-                                          .waited = waits ? end - begin : 0 };
+    if (begin == 0) part.begin = p->part[p->n_parts - 1].end;
+    if (waits) part.waited = part.end - part.begin;
+    p->part[p->n_parts++] = part;
 }
 
 /* The parts of a phase follow its span. */

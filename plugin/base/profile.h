@@ -39,7 +39,8 @@ void gr_profile_end(struct gr_profile *profile, const char *phase, double begin,
 void gr_profile_end_alone(struct gr_profile *profile, const char *phase, double begin);
 
 /** A part of the phase that ends next.
- *  \param[in] end    0: it lasts as long as the phase. \param[in] waits  All of it was waiting for other ranks. */
+ *  \param[in] begin  0: when the part before it ended.  \param[in] end  0: it lasts as long as the phase.
+ *  \param[in] waits  All of it was waiting for other ranks. */
 void gr_profile_part(struct gr_profile *profile, const char *name, double begin, double end, int waits);
 
 #endif

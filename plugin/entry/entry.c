@@ -21,18 +21,25 @@ static void api_close(graft_context *context)
     gr_call_end(&call, GRAFT_OK);
 }
 
+static const struct {
+    const char *id;
+    const void *table;
+} interfaces[] = {
+    { GRAFT_MXM_ID, &gr_interface_mxm },
+    { GRAFT_EDGE_ID, &gr_interface_edge },
+    { GRAFT_DATA_ID, &gr_interface_data },
+    { GRAFT_TRAIN_ID, &gr_interface_train },
+    { GRAFT_TRANSPORT_ID, &gr_interface_transport },
+    { GRAFT_CODEC_ID, &gr_interface_codec },
+    { GRAFT_GRAPH_ID, &gr_interface_graph },
+    { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
+};
+
 static const void *api_get_interface(graft_context *context, const char *id)
 {
     (void)context;
-    if (id == NULL) return NULL;
-    if (strcmp(id, GRAFT_MXM_ID) == 0) return &gr_interface_mxm;
-    if (strcmp(id, GRAFT_EDGE_ID) == 0) return &gr_interface_edge;
-    if (strcmp(id, GRAFT_DATA_ID) == 0) return &gr_interface_data;
-    if (strcmp(id, GRAFT_TRAIN_ID) == 0) return &gr_interface_train;
-    if (strcmp(id, GRAFT_TRANSPORT_ID) == 0) return &gr_interface_transport;
-    if (strcmp(id, GRAFT_CODEC_ID) == 0) return &gr_interface_codec;
-    if (strcmp(id, GRAFT_GRAPH_ID) == 0) return &gr_interface_graph;
-    if (strcmp(id, GRAFT_AGGREGATE_ID) == 0) return &gr_interface_aggregate;
+    for (size_t i = 0; id != NULL && i < sizeof interfaces / sizeof *interfaces; i++)
+        if (strcmp(id, interfaces[i].id) == 0) return interfaces[i].table;
     return NULL;
 }
 

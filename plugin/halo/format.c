@@ -25,8 +25,8 @@ struct gr_row_format gr_row_format_of(const graft_context *context)
  * are lost each time, and not by chance. */
 int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
 {
+    if (bits == f->bits[direction] && f->code[direction] != 0) return f->code[direction];
     if (bits != 1) return GRAFT_CODEC_MINMAX;
-    if (f->code[direction] != 0) return f->code[direction];
     return width < ROTATED_LEAST ? GRAFT_CODEC_MINMAX : GRAFT_CODEC_ROTATED;
 }
 

@@ -10,7 +10,7 @@
 struct gr_row_format {
     int32_t                 bits[GR_DIRECTIONS];     /* the most of any row, where widths are adaptive */
     int32_t                 adaptive[GR_DIRECTIONS]; /* each row has a width of its own, see gr_row_widths */
-    int32_t                 code[GR_DIRECTIONS];     /* of 1 bit; 0: see gr_row_format_code() */
+    int32_t                 code[GR_DIRECTIONS];     /* 0: see gr_row_format_code() */
     int32_t                 rounding[GR_DIRECTIONS]; /* 0: see gr_row_format_rounding() */
     int32_t                 refuses;                 /* a row that fits no code is an error */
     enum gr_halo_statistics measuring;               /* rows whose quantization error is measured */

@@ -7,7 +7,6 @@
 #ifndef GR_MODEL_BLOCK_H
 #define GR_MODEL_BLOCK_H
 
-#include "graft_aggregate.h"
 #include "kernel/kernel.h"
 
 /** Bits of gr_block.kind. */
@@ -17,16 +16,21 @@ struct gr_block {
     int64_t n_dst, n_src;
     int64_t n_seen; /* columns of `a`: for attention over ranks n_src and then the halo, else n_src */
 
-    /* [n_dst x n_seen]; it may have more rows, which stay unused. NULL where no layer gathers, and where the strategy
-     * has the edges. The transpose may be `a` itself, and is NULL for attention, which maps the edges of `a`. */
+    /* [n_dst x n_seen]; without a halo it may have more rows, which stay unused. NULL where no layer gathers, and where
+     * the strategy has the edges. The transpose may be `a` itself, and is NULL for attention, which maps edges. */
     graft_matrix *a, *a_transpose;
 
     const float   *left, *right; /* [n_dst], [n_src] the edges are diag(left) A diag(right); NULL: 1 */
     const int64_t *vertex;       /* [n_src] global vertices, which key random draws; NULL: v itself */
-    const uint8_t *kind;         /* [n_seen] for attention over ranks: destinations that gather from the halo have
+    const uint8_t *kind;         /* [n_seen] of a block with a halo: destinations that gather from the halo have
                                     GR_ROW_BOUNDARY, rows of the halo GR_ROW_HALO; else NULL */
-    graft_plan    *plan;         /* strategy `partition`: the product over ranks that takes the place of `a` */
+    void          *of_strategy;  /* what the strategy keeps of this block; NULL: nothing */
 };
+
+static inline int gr_block_has_halo(const struct gr_block *block)
+{
+    return block->kind != NULL;
+}
 
 /** Whether the counts and arrays fit one another, and all columns of the destinations are sources. For tests and debug
  *  builds: it reads all edges. */

@@ -153,8 +153,8 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     work = work_of(run, capacity);
     bytes[GR_USE_GRADIENTS] =
         (double)(2 * work.gradient + work.scratch) * sizeof(float) + (double)work.partial * sizeof(double);
-    if (gr_run_config(run)->kind->attends)
-        bytes[GR_USE_GRADIENTS] += (double)gr_gat_shared_count(run, capacity) * sizeof(float);
+    if (gr_run_config(run)->kind->shared_count != NULL)
+        bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
     if (gr_propagates(run)) {
         bytes[GR_USE_GRADIENTS] += gr_labels_bytes(run);
         bytes[GR_USE_MASKS] += (double)capacity->label_rows;
@@ -170,7 +170,7 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     const struct work_space work = work_of(run, capacity);
     int32_t                 rc = GRAFT_OK;
 
-    if (gr_run_config(run)->kind->attends) GR_TRY(gr_gat_share(run, budget, capacity, error));
+    if (gr_run_config(run)->kind->share != NULL) GR_TRY(gr_run_config(run)->kind->share(run, budget, capacity, error));
     for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(run, budget, which, error));
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++)
         if (run->layers[l].h == NULL) run->layers[l].h = run->layers[l].z;

@@ -17,7 +17,7 @@ static int64_t edges_of(const struct gr_activations *a)
     return gr_csr_entries(&a->block->a->csr);
 }
 
-int64_t gr_gat_shared_count(const struct gr_run *run, const struct gr_capacity *capacity)
+static int64_t gat_shared_count(const struct gr_run *run, const struct gr_capacity *capacity)
 {
     return (capacity->edges + GR_ENDS * capacity->seen) * gr_run_config(run)->heads;
 }
@@ -29,8 +29,8 @@ static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
 }
 
 /* These gradients live from one step of a layer's backward pass to the next, so one set serves all layers. */
-int32_t gr_gat_share(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
-                     graft_error *error)
+static int32_t gat_share(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                         graft_error *error)
 {
     const int64_t        heads = gr_run_config(run)->heads;
     struct gr_attention *gat = &run->layers[0].attention;
@@ -232,22 +232,27 @@ done:
     return rc;
 }
 
+static int32_t begin_boundary(struct gr_run *run, const struct gr_activations *a, enum gr_direction direction, float *x,
+                              double begin, graft_error *error)
+{
+    const struct gr_boundary rows = { a->block, direction, x, a->layer->wide, begin };
+
+    return run->strategy->ops->boundary_begin(run->strategy, run, &rows, error);
+}
+
 static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    const struct gr_strategy_ops *ops = run->strategy->ops;
-    const struct pass             pass = pass_of(run, a, NULL, NULL, 0);
-    double                        begin;
-    int32_t                       rc = GRAFT_OK;
+    const struct pass pass = pass_of(run, a, NULL, NULL, 0);
+    double            begin;
+    int32_t           rc = GRAFT_OK;
 
     GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, a->attention.projected, error));
     begin = gr_profile_begin(&run->profile);
-    if (ops->is_distributed)
-        GR_TRY(
-            ops->boundary_begin(run->strategy, run, GR_FORWARD, a->attention.projected, a->layer->wide, begin, error));
-    a->attention.awaits_halo = ops->is_distributed;
+    if (gr_block_has_halo(a->block)) GR_TRY(begin_boundary(run, a, GR_FORWARD, a->attention.projected, begin, error));
+    a->attention.awaits_halo = gr_block_has_halo(a->block);
     over_vertices(&pass, a->block->n_src, score_vertices);
     attend(&pass, rows_without(a, GR_ROW_BOUNDARY));
-    if (ops->is_distributed) gr_profile_part(&run->profile, "local", run->sent, 0, 0);
+    if (gr_block_has_halo(a->block)) gr_profile_part(&run->profile, "local", 0, 0, 0);
     end_attention(run, a, begin, 0, 2 * (double)a->block->n_src * (double)a->layer->wide * GR_ENDS);
 done:
     return rc;
@@ -274,7 +279,7 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
 
     (void)x;
     gather_some(run, a, rows_without(a, GR_ROW_BOUNDARY));
-    if (run->strategy->ops->is_distributed) {
+    if (gr_block_has_halo(a->block)) {
         GR_TRY(attend_to_halo(run, a, begin, error));
         gather_some(run, a, rows_with(a, GR_ROW_BOUNDARY));
     }
@@ -389,19 +394,18 @@ static void clear_other_targets(const struct gr_activations *a, int64_t heads)
 static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, const graft_dense *g, double begin,
                                   graft_error *error)
 {
-    const struct gr_strategy_ops *ops = run->strategy->ops;
-    const struct gr_block        *block = a->block;
-    const struct pass             own = pass_of(run, a, NULL, run->scratch, 0);
-    const struct pass             halo = pass_of(run, a, NULL, run->scratch, block->n_src);
-    const struct gr_edge_map     *map;
-    int32_t                       rc = GRAFT_OK;
+    const struct gr_block    *block = a->block;
+    const struct pass         own = pass_of(run, a, NULL, run->scratch, 0);
+    const struct pass         halo = pass_of(run, a, NULL, run->scratch, block->n_src);
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_edge_map(block->a, &map, error));
     clear_other_targets(a, own.heads);
-    if (ops->is_distributed) {
+    if (gr_block_has_halo(block)) {
         edge_gradients(&own, g, rows_with(a, GR_ROW_BOUNDARY));
         vertex_gradients(&halo, map, g, block->n_seen - block->n_src, rows_with(a, GR_ROW_HALO));
-        GR_TRY(ops->boundary_begin(run->strategy, run, GR_BACKWARD, run->scratch, own.wide, begin, error));
+        GR_TRY(begin_boundary(run, a, GR_BACKWARD, run->scratch, begin, error));
     }
     edge_gradients(&own, g, rows_without(a, GR_ROW_BOUNDARY));
     target_gradients(&own);
@@ -410,7 +414,7 @@ static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, 
     for (int end = 0; end < GR_ENDS; end++)
         gr_rows_sum_chunks(run->partial + end * own.wide, GR_ENDS * own.wide, block->n_seen, own.wide,
                            vector_of(a, end)->gradient);
-    if (ops->is_distributed) rc = ops->boundary_end(run->strategy, run, 0, error);
+    if (gr_block_has_halo(block)) rc = run->strategy->ops->boundary_end(run->strategy, run, 0, error);
 done:
     return rc;
 }
@@ -453,6 +457,8 @@ const struct gr_model_kind gr_kind_gat = { .name = "gat",
                                            .attends = 1,
                                            .self_loops = 1,
                                            .count = gat_count,
+                                           .shared_count = gat_shared_count,
+                                           .share = gat_share,
                                            .begin = gat_begin,
                                            .forward = gat_forward,
                                            .backward = gat_backward };

@@ -41,6 +41,7 @@ struct gr_parameter {
     int                 decayed; /* the weight decay applies */
     enum gr_first_value first;
     int64_t             rows, cols;
+    int64_t             inputs; /* rows of this matrix, or of the one that this vector follows */
     float              *value, *gradient, *best, *m, *v;
 };
 
@@ -83,7 +84,7 @@ struct gr_operand;
 struct gr_rows;
 struct gr_capacity;
 
-/** A kind of model: one file, and one row of the table in kind.c. */
+/** A kind of model: one file, and one word of GR_KIND_MAP (base/option.h). */
 struct gr_model_kind {
     const char                      *name;   /* as in option "model" */
     const struct gr_parameter_shape *shapes; /* of a layer, in the order of the state; the last has no name */
@@ -98,6 +99,10 @@ struct gr_model_kind {
 
     /** Count the elements of the activations that are not common to all kinds. */
     void (*count)(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity);
+    /** Float elements of what all layers of this kind share, and make it. NULL: nothing. */
+    int64_t (*shared_count)(const struct gr_run *run, const struct gr_capacity *capacity);
+    int32_t (*share)(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                     graft_error *error);
     /** GR_STEP_BEGIN: from x to what the backward pass needs beside x and Z. */
     int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
     /** GR_STEP_Z: from x and that to a->z, and through the pass over rows that follows. */

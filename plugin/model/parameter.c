@@ -44,6 +44,7 @@ static void add_parameter(struct gr_model *model, int32_t l, const struct gr_par
     p->decayed = weight && (l == 0 || !model->config.decay_first_only);
     p->rows = extent(&model->config, l, shape->rows);
     p->cols = extent(&model->config, l, shape->cols);
+    p->inputs = p->n_dims == 2 ? p->rows : p[-1].inputs; /* the first shape of every kind is a matrix */
     p->first = shape->first;
     memcpy((char *)&model->layers[l] + shape->slot, &p, sizeof p);
 }
@@ -94,9 +95,7 @@ done:
  * biases: He et al. 2015, section 2.2, for a slope of sqrt(5). tests/bench/learning.py measures the first epochs. */
 static double first_bound(const struct gr_parameter *p)
 {
-    const int64_t inputs = p->n_dims == 1 ? p[-1].rows : p->rows;
-
-    if (p->first == GR_FIRST_FAN_IN) return 1 / sqrt((double)inputs);
+    if (p->first == GR_FIRST_FAN_IN) return 1 / sqrt((double)p->inputs);
     return sqrt(6.0 / (double)(p->rows + p->cols)); /* Glorot and Bengio 2010, eq. 16 */
 }
 

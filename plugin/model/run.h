@@ -1,8 +1,9 @@
 /* A run: a model at work on blocks, with a strategy. Layers see nothing else.
  *
- * build.c  the arrays of the layers            layer.c    all layers, forward and backward
- * conv.c, gin.c, gat.c  kinds of layers        product.c  the products that layers are made of
- * labels.c  labels as input                    sparse.c   sparse features        loss.c  losses and metrics
+ * build.c  the arrays of the layers         layer.c    all layers, forward and backward
+ * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
+ * product.c  the products that layers are made of
+ * labels.c  labels as input                 sparse.c   sparse features        loss.c  losses and metrics
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_RUN_H
 #define GR_MODEL_RUN_H
@@ -164,7 +165,6 @@ struct gr_run {
     int32_t pass;  /* GRAFT_PASS_... */
     int32_t layer; /* -1: none */
     int64_t epoch; /* steps of training before it */
-    double  sent;  /* when the last boundary_begin() had sent its rows */
 };
 
 static inline const struct gr_config *gr_run_config(const struct gr_run *run)
@@ -182,15 +182,10 @@ static inline int gr_propagates(const struct gr_run *run)
 struct gr_team gr_run_team(const struct gr_run *run);
 
 /** Count the elements of all arrays for blocks of that capacity, and plan their bytes. */
-void    gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity);
+void         gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity);
 /** Make the arrays that were planned. */
-int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
-                    graft_error *error);
-/** Float elements of what all layers of gat share. */
-int64_t gr_gat_shared_count(const struct gr_run *run, const struct gr_capacity *capacity);
-int32_t gr_gat_share(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
-                     graft_error *error);
-
+int32_t      gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                         graft_error *error);
 /** Run all layers over blocks[n_layers], blocks[0] for the first layer. GRAFT_PASS_FORWARD: a step of training, with
  *  dropout; GRAFT_PASS_EVALUATION: without. The logits are then z of the last layer. */
 int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error);

@@ -29,10 +29,19 @@ struct gr_sum {
     float                 *out;
 };
 
-/** What is NULL, the strategy has no need of. */
+/** Rows x[n_seen x width] of a block with a halo. Forward, the rows of the halo are filled from their owners; backward,
+ *  they are added to their owners' rows. */
+struct gr_boundary {
+    const struct gr_block *block;
+    enum gr_direction      direction;
+    float                 *x;
+    int64_t                width;
+    double                 begin; /* of the current phase of the profile */
+};
+
+/** Functions may be NULL where the strategy has nothing to do. */
 struct gr_strategy_ops {
     const char *name;
-    int         is_distributed; /* 0: there are no other ranks */
 
     /** Begin and end a sum over neighbours. Between them x and out must not be touched. */
     int32_t (*aggregate_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -40,11 +49,10 @@ struct gr_strategy_ops {
     int32_t (*aggregate_end)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                              graft_error *error);
 
-    /** For attention, x[n_seen x width]: forward, fill the rows of the halo from their owners; backward, add them to
-     *  their owners' rows. Until end() the caller may use all rows but those of the halo. `begin` is when the current
-     *  phase of the profile began; `local` when work that needs no other rank began, 0: when the rows were sent. */
-    int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, enum gr_direction direction, float *x,
-                              int64_t width, double begin, graft_error *error);
+    /** For attention: begin and end an exchange of boundary rows. Until the end the caller may use all rows but those
+     *  of the halo. `local` is when work that needs no other rank began, 0: when the rows were sent. */
+    int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *rows,
+                              graft_error *error);
     int32_t (*boundary_end)(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error);
 
     /** Sum over all ranks, in place; the same bits on all of them. */

@@ -179,7 +179,8 @@ static void sent_parts(struct gr_run *run, const struct gr_exchange *pass, doubl
     gr_profile_part(&run->profile, "pack", pass->settled_at > 0 ? pass->settled_at : begin, pass->sent_at, 0);
 }
 
-/* The parts of a phase from there on: work without other ranks from `local` to `computed`, waiting, and the rest. */
+/* The parts of a phase from there on: work without other ranks from `local` (0: the sending) to `computed`, waiting,
+ * and the rest. */
 static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed)
 {
     gr_profile_part(&run->profile, "local", local, computed, 0);
@@ -191,7 +192,7 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                          graft_error *error)
 {
     struct gr_partition       *p = partition_of(strategy);
-    graft_plan *const          plan = sum->block->plan;
+    graft_plan *const          plan = sum->block->of_strategy;
     const int                  back = sum->direction == GR_BACKWARD, constant = sum->kind == GR_SUM_CONSTANT;
     const int32_t              exact = constant || is_exact(p, run); /* what is cached is computed once */
     const int                  apart = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
@@ -223,7 +224,7 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
                                        graft_error *error)
 {
     struct gr_partition      *p = partition_of(strategy);
-    graft_plan *const         plan = sum->block->plan;
+    graft_plan *const         plan = sum->block->of_strategy;
     const struct gr_exchange *pass = &plan->product.exchange;
     const graft_csr          *local = &plan->part->local;
     const double              edges = (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote));
@@ -240,26 +241,25 @@ done:
     return rc;
 }
 
-static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, enum gr_direction direction,
-                                        float *x, int64_t width, double begin, graft_error *error)
+static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
+                                        graft_error *error)
 {
     struct gr_partition      *p = partition_of(strategy);
     struct gr_halo_rows      *rows = &p->halo_rows;
-    const struct gr_halo_pass pass = { .direction = direction,
+    const struct gr_halo_pass pass = { .direction = b->direction,
                                        .layer = run->layer,
                                        .exact = is_exact(p, run),
                                        .apart = run->pass == GRAFT_PASS_EVALUATION,
                                        .waits = p->waits,
                                        .epoch = run->epoch,
-                                       .n_owned = p->part.local.n_rows,
-                                       .width = width,
-                                       .x = x };
+                                       .n_owned = b->block->n_src,
+                                       .width = b->width,
+                                       .x = b->x };
     int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
-    gr_traffic_count(p, run, &rows->exchange, rows->flow, direction);
-    sent_parts(run, &rows->exchange, begin);
-    run->sent = rows->exchange.sent_at;
+    gr_traffic_count(p, run, &rows->exchange, rows->flow, b->direction);
+    sent_parts(run, &rows->exchange, b->begin);
 done:
     return rc;
 }
@@ -272,7 +272,7 @@ static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_ru
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
-    received_parts(run, &rows->exchange, local > 0 ? local : run->sent, computed);
+    received_parts(run, &rows->exchange, local, computed);
 done:
     return rc;
 }
@@ -315,7 +315,6 @@ static void partition_poll(void *strategy)
 }
 
 const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
-                                                  .is_distributed = 1,
                                                   .aggregate_begin = partition_aggregate_begin,
                                                   .aggregate_end = partition_aggregate_end,
                                                   .boundary_begin = partition_boundary_begin,

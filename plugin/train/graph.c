@@ -178,7 +178,7 @@ static void make_blocks(graft_trainer *t)
                                   .right = t->right,
                                   .vertex = t->vertex,
                                   .kind = t->row_kind,
-                                  .plan = t->partition.plan };
+                                  .of_strategy = t->partition.plan };
     t->run.input.whole = &t->whole;
     for (int32_t l = 0; l < t->model.config.n_layers; l++) {
         struct gr_block *step = &t->step[l];
@@ -191,7 +191,7 @@ static void make_blocks(graft_trainer *t)
             step->a = t->masked_a[l];
             step->a_transpose = t->masked_transpose[l];
         }
-        step->plan = t->partition.step_plan[l];
+        step->of_strategy = t->partition.step_plan[l];
         t->whole_of[l] = &t->whole;
         t->step_of[l] = step;
     }
