@@ -230,6 +230,23 @@ void host_trainer_destroy(const struct host *host, struct host_trainer *t)
     host_slice_fini(&t->slice);
 }
 
+int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b)
+{
+    graft_state_item left = GRAFT_INIT(graft_state_item), right = GRAFT_INIT(graft_state_item);
+    int32_t          i;
+
+    for (i = 0; train->state_item(a, i, &left, NULL) == GRAFT_OK; i++) {
+        uint64_t bytes = left.dtype == GRAFT_F32 ? 4 : 8;
+
+        if (train->state_item(b, i, &right, NULL) != GRAFT_OK) return 0;
+        for (int32_t d = 0; d < left.n_dims; d++) bytes *= (uint64_t)left.shape[d];
+        if (strcmp(left.name, right.name) == 0 && memcmp(left.data, right.data, bytes) == 0) continue;
+        printf("# %s differs\n", left.name);
+        return 0;
+    }
+    return i > 8 && train->state_item(b, i, &right, NULL) != GRAFT_OK;
+}
+
 const char *hosts_fault(const struct hosts *hosts)
 {
     if (hosts->error.code != 0) return hosts->error.message;

@@ -76,6 +76,9 @@ struct host_trainer {
 int32_t host_trainer_create(struct host *host, const graft_dataset *whole, enum slices way, struct host_trainer *t);
 void    host_trainer_destroy(const struct host *host, struct host_trainer *t);
 
+/** Whether the states of two trainers have the same bits. */
+int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b);
+
 /** The first error of a rank or of the run, in words; NULL if there is none. */
 const char *hosts_fault(const struct hosts *hosts);
 

@@ -83,9 +83,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: train_threads DATASET N KEY=VALUE..., N from 1 to %d\n", HOSTS_MOST);
         return 2;
     }
-    if (!hosts_run(&hosts, n_ranks, (const char *const *)argv + 3, body, argv[1])) words = hosts.error.message;
-    for (int32_t p = 0; p < n_ranks && words == NULL; p++)
-        if (hosts.at[p].rc != GRAFT_OK) words = hosts.at[p].error.message;
+    hosts_run(&hosts, n_ranks, (const char *const *)argv + 3, body, argv[1]);
+    words = hosts_fault(&hosts);
     if (words != NULL) fprintf(stderr, "train_threads: %s\n", words);
     return words != NULL;
 }

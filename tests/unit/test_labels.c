@@ -21,22 +21,16 @@ static const graft_api   *api;
 static const graft_train *train;
 static graft_error        error = GRAFT_INIT(graft_error);
 
-static void set_all(const char *settings)
-{
-    char text[512], *rest = text;
-
-    snprintf(text, sizeof text,
-             "layers=2 hidden=12 heads=2 epochs=50 eval_every=0 threads=2 seed=7 order=given row_masks=yes norm=layer "
-             "dropout=0.3 input_dropout=0 label_rate=0.62 optimizer=adam lr=0.01 recompute=no %s",
-             settings);
-    for (char *pair; (pair = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, pair);
-}
+static const char *const usual =
+    "layers=2 hidden=12 heads=2 epochs=50 eval_every=0 threads=2 seed=7 order=given row_masks=yes norm=layer "
+    "dropout=0.3 input_dropout=0 label_rate=0.62 optimizer=adam lr=0.01 recompute=no";
 
 static graft_trainer *create(const graft_dataset *dataset, const char *settings)
 {
     graft_trainer *t = NULL;
 
-    set_all(settings);
+    host_set_all(api, usual);
+    host_set_all(api, settings);
     if (train->create(api->context, dataset, &t, &error) != GRAFT_OK) {
         printf("Bail out! %s\n", error.message);
         exit(2);
@@ -108,25 +102,17 @@ struct job {
 
 static int32_t body(struct host *host)
 {
-    struct job       *job = host->all->arg;
-    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
-    graft_graph      *graph = NULL;
-    graft_trainer    *t = NULL;
-    struct host_slice s;
-    int32_t           rc;
+    struct job         *job = host->all->arg;
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    struct host_trainer t;
+    int32_t             rc = host_trainer_create(host, &job->set.dataset, SLICES_ODD, &t);
 
-    host_slice_init(&s, &job->set.dataset, SLICES_ODD, host->rank, host->n_ranks);
-    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
-    s.dataset.over = graph;
-    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &t, &host->error);
     job->wrong[host->rank] = job->taken[host->rank] = 0;
     for (int e = 0; e < 2 && rc == GRAFT_OK; e++) {
-        rc = host->train->epoch(t, &epoch, &host->error);
-        job->wrong[host->rank] += count_wrong(t, &job->set, e, &job->taken[host->rank]);
+        rc = host->train->epoch(t.trainer, &epoch, &host->error);
+        job->wrong[host->rank] += count_wrong(t.trainer, &job->set, e, &job->taken[host->rank]);
     }
-    host->train->destroy(t);
-    host->graphs->destroy(graph);
-    host_slice_fini(&s);
+    host_trainer_destroy(host, &t);
     return rc;
 }
 
@@ -207,23 +193,6 @@ static void test_leak(const char *settings, int several)
 
 /* --- what a run comes to --- */
 
-static int same_state(graft_trainer *a, graft_trainer *b)
-{
-    graft_state_item left = GRAFT_INIT(graft_state_item), right = GRAFT_INIT(graft_state_item);
-    int32_t          i;
-
-    for (i = 0; train->state_item(a, i, &left, NULL) == GRAFT_OK; i++) {
-        uint64_t bytes = left.dtype == GRAFT_F32 ? 4 : 8;
-
-        if (train->state_item(b, i, &right, NULL) != GRAFT_OK) return 0;
-        for (int32_t d = 0; d < left.n_dims; d++) bytes *= (uint64_t)left.shape[d];
-        if (strcmp(left.name, right.name) == 0 && memcmp(left.data, right.data, bytes) == 0) continue;
-        diag("%s differs", left.name);
-        return 0;
-    }
-    return i > 8;
-}
-
 /* State of `from`, given to `to`. */
 static void move_state(graft_trainer *from, graft_trainer *to)
 {
@@ -242,9 +211,9 @@ static void test_resumed(const graft_dataset *dataset, const char *settings)
     for (int e = 0; e < 6; e++) epoch_loss(whole);
     for (int e = 0; e < 3; e++) epoch_loss(half);
     move_state(half, rest);
-    ok(same_state(half, rest), "%s: the state is all there is", settings);
+    ok(host_same_state(train, half, rest), "%s: the state is all there is", settings);
     for (int e = 0; e < 3; e++) epoch_loss(rest);
-    ok(same_state(whole, rest), "%s: training that was resumed has the same bits", settings);
+    ok(host_same_state(train, whole, rest), "%s: training that was resumed has the same bits", settings);
     train->destroy(whole);
     train->destroy(half);
     train->destroy(rest);
@@ -265,7 +234,8 @@ static void test_threads(const char *model)
         host_set(api, threads[i]);
         for (int e = 0; e < 2; e++) epoch_loss(t[i]);
     }
-    ok(same_state(t[0], t[1]) && same_state(t[0], t[2]), "%s: the same bits on 1, 2 and 5 threads", model);
+    ok(host_same_state(train, t[0], t[1]) && host_same_state(train, t[0], t[2]),
+       "%s: the same bits on 1, 2 and 5 threads", model);
     for (int i = 0; i < 3; i++) train->destroy(t[i]);
     sample_dataset_fini(&set);
 }
@@ -305,7 +275,7 @@ static void test_none_left(const graft_dataset *dataset, const char *settings)
 
     ok(t->run.targets.n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings, loss);
     fresh->progress.epoch = 1;
-    ok(same_state(t, fresh), "%s: nor does a weight change, or a moment", settings);
+    ok(host_same_state(train, t, fresh), "%s: nor does a weight change, or a moment", settings);
     train->destroy(t);
     train->destroy(fresh);
 }

@@ -1,6 +1,7 @@
 /* Option recompute changes what a trainer keeps and nothing that it computes: losses, weights with their moments, and
  * predictions are the same bits as without, which test_gradient compares with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -9,38 +10,22 @@
 
 #include <string.h>
 
-enum { N = 2500, FEATURES = 13, CLASSES = 4, TRAINED = 40, SETTINGS = 8 };
+enum { N = 2500, FEATURES = 13, CLASSES = 4, TRAINED = 40 };
 
 static const graft_api      *api;
 static const graft_train    *train;
 static struct sample_dataset set;
 static graft_error           error = GRAFT_INIT(graft_error);
 static const char *const     models[] = { "mlp", "sage", "gcn", "gin", "gat" };
-static const char *const growing = "20,28,36", *const shrinking = "36,28,20";
 
-/* Options of both trainers, up to a NULL; the others have what reset() gives them. */
-struct settings {
-    const char *pair[SETTINGS][2];
-};
+#define GROWING "20,28,36"
+#define SHRINKING "36,28,20"
 
-static int32_t set_all(const char *const pair[][2], int count)
+static void reset(void)
 {
-    int32_t rc = GRAFT_OK;
-
-    for (int i = 0; i < count && pair[i][0] != NULL && rc == GRAFT_OK; i++)
-        rc = api->set(api->context, pair[i][0], pair[i][1], &error);
-    return rc;
-}
-
-static int32_t reset(void)
-{
-    static const char *const pair[][2] = { { "layers", "4" },        { "epochs", "3" },      { "eval_every", "1" },
-                                           { "threads", "2" },       { "heads", "2" },       { "norm", "layer" },
-                                           { "dropout", "0" },       { "row_masks", "yes" }, { "reuse_input", "yes" },
-                                           { "input_dropout", "0" }, { "order", "given" },   { "hidden", growing },
-                                           { "memory.limit", "0" },  { "gin_eps", "0.25" },  { "label_rate", "0" } };
-
-    return set_all(pair, sizeof pair / sizeof pair[0]);
+    host_set_all(api, "layers=4 epochs=3 eval_every=1 threads=2 heads=2 norm=layer dropout=0 row_masks=yes "
+                      "reuse_input=yes input_dropout=0 order=given hidden=" GROWING " memory.limit=0 gin_eps=0.25 "
+                      "label_rate=0 optimizer=adam");
 }
 
 /* What a trainer comes to, epoch by epoch and at the end. */
@@ -80,43 +65,25 @@ static int same_epochs(const struct outcome *a, const struct outcome *b)
     return 1;
 }
 
-/* Every array of the state. */
-static int same_state(const struct outcome *a, const struct outcome *b)
-{
-    graft_state_item left = GRAFT_INIT(graft_state_item), right = GRAFT_INIT(graft_state_item);
-    int32_t          i;
-
-    for (i = 0; train->state_item(a->trainer, i, &left, NULL) == GRAFT_OK; i++) {
-        uint64_t bytes = left.dtype == GRAFT_F32 ? 4 : 8;
-
-        if (train->state_item(b->trainer, i, &right, NULL) != GRAFT_OK) return 0;
-        for (int32_t d = 0; d < left.n_dims; d++) bytes *= (uint64_t)left.shape[d];
-        if (strcmp(left.name, right.name) != 0 || memcmp(left.data, right.data, bytes) != 0) {
-            diag("%s differs", left.name);
-            return 0;
-        }
-    }
-    return i > 8;
-}
-
 /* `saves`: there must be less to keep. */
-static void check(const char *model, const struct settings *settings, int saves, const char *name)
+static void check_same(const char *model, const char *settings, int saves)
 {
     struct outcome *o = calloc(2, sizeof *o);
-    int32_t         rc = reset();
+    int32_t         rc;
 
-    if (rc == GRAFT_OK) rc = api->set(api->context, "model", model, &error);
-    if (rc == GRAFT_OK) rc = set_all(settings->pair, SETTINGS);
+    reset();
+    rc = api->set(api->context, "model", model, &error);
+    host_set_all(api, settings);
     if (rc == GRAFT_OK) rc = run(&o[0], "no");
     if (rc == GRAFT_OK) rc = run(&o[1], "yes");
-    if (!ok(rc == GRAFT_OK, "%s, %s: both train", model, name)) {
+    if (!ok(rc == GRAFT_OK, "%s, %s: both train", model, settings)) {
         diag("%s", error.message);
     } else {
-        ok(same_epochs(&o[0], &o[1]) && same_state(&o[0], &o[1]) &&
+        ok(same_epochs(&o[0], &o[1]) && host_same_state(train, o[0].trainer, o[1].trainer) &&
                memcmp(o[0].logits, o[1].logits, sizeof o[0].logits) == 0,
-           "%s, %s: losses, state and predictions have the same bits", model, name);
+           "%s, %s: losses, state and predictions have the same bits", model, settings);
         ok(saves ? o[1].activations < o[0].activations - 0.05 : o[1].activations <= o[0].activations,
-           "%s, %s: activations of %.1f MB are %.1f", model, name, o[0].activations, o[1].activations);
+           "%s, %s: activations of %.1f MB are %.1f", model, settings, o[0].activations, o[1].activations);
     }
     train->destroy(o[0].trainer);
     train->destroy(o[1].trainer);
@@ -125,32 +92,18 @@ static void check(const char *model, const struct settings *settings, int saves,
 
 static void test_bits(const char *model)
 {
-    const int             mlp = strcmp(model, "mlp") == 0, gat = strcmp(model, "gat") == 0;
-    const int             gin = strcmp(model, "gin") == 0;
-    const struct settings plain = { { { NULL } } };
-    const struct settings bare = { { { "norm", "none" } } };
-    const struct settings narrow = { { { "norm", "none" }, { "hidden", shrinking } } };
-    const struct settings narrow_norm = { { { "hidden", shrinking }, { "reuse_input", "no" } } };
-    const struct settings dropped = { { { "dropout", "0.4" }, { "input_dropout", "0.2" }, { "order", "degree" } } };
-    const struct settings bare_dropped = { { { "norm", "none" }, { "dropout", "0.4" }, { "order", "rcm" } } };
-    const struct settings all_rows = { { { "row_masks", "no" }, { "dropout", "0.4" }, { "reuse_input", "no" } } };
-    const struct settings labels = { { { "label_rate", "0.62" }, { "dropout", "0.4" } } };
-    const struct settings labels_anew = { { { "label_rate", "0.5" }, { "reuse_input", "no" }, { "order", "rcm" } } };
-    const struct settings sgd = {
-        { { "optimizer", "sgd" }, { "momentum", "0.5" }, { "layers", "2" }, { "hidden", "20" } }
-    };
+    const int mlp = strcmp(model, "mlp") == 0, gat = strcmp(model, "gat") == 0, gin = strcmp(model, "gin") == 0;
 
-    check(model, &plain, 1, "plain");
-    check(model, &bare, !mlp, "no norm");
-    check(model, &narrow, gat || gin, "no norm, shrinking");
-    check(model, &narrow_norm, 1, "shrinking, features aggregated anew");
-    check(model, &dropped, 1, "dropout, by degree");
-    check(model, &bare_dropped, !mlp, "no norm, dropout, rcm");
-    check(model, &all_rows, 1, "all rows, dropout, features aggregated anew");
-    check(model, &labels, 1, "labels as input");
-    check(model, &labels_anew, 1, "labels as input, features aggregated anew");
-    check(model, &sgd, 0, "two layers, sgd");
-    api->set(api->context, "optimizer", "adam", &error);
+    check_same(model, "", 1);
+    check_same(model, "norm=none", !mlp);
+    check_same(model, "norm=none hidden=" SHRINKING, gat || gin);
+    check_same(model, "hidden=" SHRINKING " reuse_input=no", 1);
+    check_same(model, "dropout=0.4 input_dropout=0.2 order=degree", 1);
+    check_same(model, "norm=none dropout=0.4 order=rcm", !mlp);
+    check_same(model, "row_masks=no dropout=0.4 reuse_input=no", 1);
+    check_same(model, "label_rate=0.62 dropout=0.4", 1);
+    check_same(model, "label_rate=0.5 reuse_input=no order=rcm", 1);
+    check_same(model, "optimizer=sgd momentum=0.5 layers=2 hidden=20", 0);
 }
 
 /* Masks of rows are on in what test_bits() does, or it would not try them. */
@@ -158,9 +111,9 @@ static void test_masked(void)
 {
     struct outcome *o = calloc(1, sizeof *o);
 
-    ok(reset() == GRAFT_OK && api->set(api->context, "model", "sage", &error) == GRAFT_OK &&
-           run(o, "yes") == GRAFT_OK && strstr(o->explained, "a step needs") != NULL &&
-           strstr(o->explained, "\nrecompute ") != NULL,
+    reset();
+    ok(api->set(api->context, "model", "sage", &error) == GRAFT_OK && run(o, "yes") == GRAFT_OK &&
+           strstr(o->explained, "a step needs") != NULL && strstr(o->explained, "\nrecompute ") != NULL,
        "masks of rows are on, and explain() tells of recompute");
     train->destroy(o->trainer);
     free(o);
@@ -186,9 +139,7 @@ static void test_limit(void)
     char limit[16];
 
     reset();
-    api->set(api->context, "model", "sage", &error);
-    api->set(api->context, "layers", "12", &error);
-    api->set(api->context, "hidden", "64", &error);
+    host_set_all(api, "model=sage layers=12 hidden=64");
     for (int megabytes = 1; megabytes < 40; megabytes++) {
         snprintf(limit, sizeof limit, "%d", megabytes);
         if (!refused(limit, "no")) continue;

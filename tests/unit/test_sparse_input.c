@@ -1,6 +1,7 @@
 /* Option sparse_input: what "auto" chooses, that dense features are left alone, and steps of the same bits for any
  * number of threads. That either choice gives the right gradients is for test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -16,27 +17,10 @@ static const char *const  models[] = { "sage", "gcn", "gat", "gin", "mlp" };
 
 enum { MODELS = 5, CLASSES = 2 };
 
-/** Set "key=value". */
-static void set(const char *setting)
-{
-    const char *value = strchr(setting, '=') + 1;
-    char        key[64];
-    graft_error error = GRAFT_INIT(graft_error);
-
-    snprintf(key, sizeof key, "%.*s", (int)(value - setting - 1), setting);
-    if (api->set(api->context, key, value, &error) != GRAFT_OK) {
-        printf("Bail out! %s\n", error.message);
-        exit(1);
-    }
-}
-
 static void set_model(const char *model)
 {
-    static const char *const settings[] = { "layers=2",          "hidden=16", "heads=2",       "input_dropout=0",
-                                            "sparse_input=auto", "threads=2", "memory.limit=0" };
-
     api->set(api->context, "model", model, NULL);
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) set(settings[i]);
+    host_set_all(api, "layers=2 hidden=16 heads=2 input_dropout=0 sparse_input=auto threads=2 memory.limit=0");
 }
 
 /** A data set of which all vertices are trained: each gathers from `degree` others, and has `filled` of d features. */
@@ -127,19 +111,19 @@ static void test_choice(const char *model)
     set_model(model);
     chain_init(&chain, 500, 400, 1, 2);
     expect(&chain.dataset, "multiplied as they are", model, "one feature of 400 is there");
-    set("sparse_input=no");
+    host_set(api, "sparse_input=no");
     expect(&chain.dataset, "made dense", model, "sparse_input is no");
     chain_fini(&chain);
-    set("sparse_input=auto");
+    host_set(api, "sparse_input=auto");
     chain_init(&chain, 500, 400, 200, 2);
     expect(&chain.dataset, "made dense", model, "half of the features are there");
-    set("sparse_input=yes");
+    host_set(api, "sparse_input=yes");
     expect(&chain.dataset, "multiplied as they are", model, "sparse_input is yes");
     chain_fini(&chain);
-    set("sparse_input=auto");
+    host_set(api, "sparse_input=auto");
     chain_init(&chain, 500, 400, 30, 200);
     expect(&chain.dataset, no_graph ? "multiplied as they are" : "made dense", model, "neighbours are many");
-    set("input_dropout=0.5");
+    host_set(api, "input_dropout=0.5");
     expect(&chain.dataset, "multiplied as they are", model, "neighbours are many and features change");
     chain_fini(&chain);
 }
@@ -153,8 +137,8 @@ static void test_memory(void)
     set_model("gcn");
     chain_init(&chain, 10000, 100, 20, 1);
     expect(&chain.dataset, "made dense", "gcn", "a fifth of the features is there");
-    set("memory.limit=8");
-    set("hidden=4");
+    host_set(api, "memory.limit=8");
+    host_set(api, "hidden=4");
     expect(&chain.dataset, "multiplied as they are", "gcn", "dense ones would not fit");
     chain_fini(&chain);
 }
@@ -167,28 +151,12 @@ static void test_dense(void)
     const char           *text;
 
     set_model("sage");
-    set("sparse_input=yes");
+    host_set(api, "sparse_input=yes");
     sample_dataset_init(&data, &sample, 23, 7, CLASSES, 0, 0);
     text = explained(&data.dataset);
     if (!ok(strstr(text, "model") != NULL && strstr(text, "sparse") == NULL, "dense features stay dense"))
         diag("%s", text);
     sample_dataset_fini(&data);
-}
-
-/** Whether the states of two trainers have the same bits. */
-static int same_state(graft_trainer *const trainer[2])
-{
-    graft_state_item item[2] = { GRAFT_INIT(graft_state_item), GRAFT_INIT(graft_state_item) };
-    int32_t          i = 0;
-
-    for (; train->state_item(trainer[0], i, &item[0], NULL) == GRAFT_OK; i++) {
-        size_t bytes = item[0].dtype == GRAFT_F32 ? 4 : 8;
-
-        if (train->state_item(trainer[1], i, &item[1], NULL) != GRAFT_OK) return 0;
-        for (int32_t d = 0; d < item[0].n_dims; d++) bytes *= (size_t)item[0].shape[d];
-        if (memcmp(item[0].data, item[1].data, bytes) != 0) return 0;
-    }
-    return i > 0;
 }
 
 /** Two steps of two trainers that take turns, one on a thread, one on three. There is work for three. */
@@ -202,15 +170,16 @@ static void test_threads(const char *model)
     int32_t               rc = GRAFT_OK;
 
     set_model(model);
-    set("sparse_input=yes");
-    set("input_dropout=0.3");
+    host_set(api, "sparse_input=yes");
+    host_set(api, "input_dropout=0.3");
     sample_dataset_init(&data, &sample, 600, 400, CLASSES, 0, 1);
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = train->create(api->context, &data.dataset, &trainer[i], &error);
     for (int i = 0; i < 4 && rc == GRAFT_OK; i++) {
-        set(i % 2 ? "threads=3" : "threads=1");
+        host_set(api, i % 2 ? "threads=3" : "threads=1");
         rc = train->epoch(trainer[i % 2], &epoch, &error);
     }
-    if (!ok(rc == GRAFT_OK && same_state(trainer), "%s: the same bits on one thread and on three", model))
+    if (!ok(rc == GRAFT_OK && host_same_state(train, trainer[0], trainer[1]),
+            "%s: the same bits on one thread and on three", model))
         diag("%s", error.message);
     for (int i = 0; i < 2; i++) train->destroy(trainer[i]);
     sample_dataset_fini(&data);

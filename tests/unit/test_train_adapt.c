@@ -67,21 +67,14 @@ static int32_t train(struct host *host, graft_trainer *trainer)
 
 static int32_t body(struct host *host)
 {
-    struct job       *job = host->all->arg;
-    graft_graph      *graph = NULL;
-    graft_trainer    *trainer = NULL;
-    struct host_slice s;
-    int32_t           rc;
+    struct job         *job = host->all->arg;
+    struct host_trainer t;
+    int32_t             rc;
 
     host->transport.send = counted_send;
-    host_slice_init(&s, job->set, job->way, host->rank, host->n_ranks);
-    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
-    s.dataset.over = graph;
-    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
-    if (rc == GRAFT_OK) rc = train(host, trainer);
-    host->train->destroy(trainer);
-    host->graphs->destroy(graph);
-    host_slice_fini(&s);
+    rc = host_trainer_create(host, job->set, job->way, &t);
+    if (rc == GRAFT_OK) rc = train(host, t.trainer);
+    host_trainer_destroy(host, &t);
     return rc;
 }
 

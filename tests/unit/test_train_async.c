@@ -92,14 +92,6 @@ static int same_state(const struct state *a, const struct state *b)
 
 /* --- the ranks --- */
 
-static void set_all(const struct host *host, const char *settings)
-{
-    char text[512], *rest = text;
-
-    snprintf(text, sizeof text, "%s", settings);
-    for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) host_set(host->api, word);
-}
-
 static int32_t look_around(struct host *host, graft_trainer *trainer)
 {
     static _Thread_local int32_t labels[N];
@@ -163,8 +155,8 @@ static int32_t body(struct host *host)
     for (int i = 0; i < job->n_runs && rc == GRAFT_OK; i++) {
         graft_trainer *trainer = NULL;
 
-        set_all(host, usual);
-        set_all(host, job->run[i].settings);
+        host_set_all(host->api, usual);
+        host_set_all(host->api, job->run[i].settings);
         rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
         if (rc == GRAFT_OK) rc = train(host, job, i, trainer);
         host->train->destroy(trainer);
@@ -188,9 +180,8 @@ static const char *play(struct job *job, int32_t n_ranks, const char *partition,
 
     snprintf(by, sizeof by, "partition=%s", partition);
     snprintf(with, sizeof with, "halo.cover=%s", cover);
-    if (!hosts_run(&hosts, n_ranks, settings, body, job)) return hosts.error.message;
-    for (int32_t r = 0; r < n_ranks; r++)
-        if (hosts.at[r].rc != GRAFT_OK) return hosts.at[r].error.message;
+    hosts_run(&hosts, n_ranks, settings, body, job);
+    if (hosts_fault(&hosts) != NULL) return hosts_fault(&hosts);
     for (int i = 0; i < job->n_runs; i++)
         for (int32_t r = 1; r < n_ranks; r++)
             if (!same_state(&job->at[i][r].last, &job->at[i][0].last)) return "ranks have other weights";

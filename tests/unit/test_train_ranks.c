@@ -312,9 +312,8 @@ static const char *run_case(struct job *job, int32_t n_ranks, const struct setti
     const char         *words = NULL;
 
     train_one(job, settings->at);
-    if (!hosts_run(&hosts, n_ranks, settings->at, body, job)) words = hosts.error.message;
-    for (int32_t i = 0; i < n_ranks && words == NULL; i++)
-        if (hosts.at[i].rc != GRAFT_OK) words = hosts.at[i].error.message;
+    hosts_run(&hosts, n_ranks, settings->at, body, job);
+    words = hosts_fault(&hosts);
     if (words == NULL) words = check_classes(job);
     if (words == NULL) words = check_bits(job, n_ranks);
     return words;
@@ -361,24 +360,16 @@ static int32_t check_traffic(struct host *host, graft_trainer *trainer)
 /* Two epochs of gat, whose weights on this rank go to job->at. */
 static int32_t attention_body(struct host *host)
 {
-    struct job       *job = host->all->arg;
-    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
-    graft_graph      *graph = NULL;
-    graft_trainer    *trainer = NULL;
-    struct host_slice s;
-    int32_t           rc;
+    struct job         *job = host->all->arg;
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    struct host_trainer t;
+    int32_t             rc = host_trainer_create(host, &job->set.dataset, job->way, &t);
 
-    host_slice_init(&s, &job->set.dataset, job->way, host->rank, host->n_ranks);
-    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
-    s.dataset.over = graph;
-    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
-    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = host->train->epoch(trainer, &epoch, &host->error);
-    if (rc == GRAFT_OK) rc = check_traffic(host, trainer);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = host->train->epoch(t.trainer, &epoch, &host->error);
+    if (rc == GRAFT_OK) rc = check_traffic(host, t.trainer);
     job->at[host->rank].n_weights = 0;
-    if (rc == GRAFT_OK) keep_weights(host->train, trainer, &job->at[host->rank]);
-    host->train->destroy(trainer);
-    host->graphs->destroy(graph);
-    host_slice_fini(&s);
+    if (rc == GRAFT_OK) keep_weights(host->train, t.trainer, &job->at[host->rank]);
+    host_trainer_destroy(host, &t);
     return rc;
 }
 
@@ -399,9 +390,8 @@ static void test_threads(const char *more)
         settings_init(&settings, "gat", "given", "hybrid", more);
         for (int k = 0; settings.at[k] != NULL; k++)
             if (strncmp(settings.at[k], "threads=", 8) == 0) settings.at[k] = threads[i];
-        if (!hosts_run(&hosts, 3, settings.at, attention_body, job)) words = hosts.error.message;
-        for (int32_t r = 0; r < 3 && words == NULL; r++)
-            if (hosts.at[r].rc != GRAFT_OK) words = hosts.at[r].error.message;
+        hosts_run(&hosts, 3, settings.at, attention_body, job);
+        words = hosts_fault(&hosts);
         if (i == 0) job->one = job->at[0];
         if (words == NULL && memcmp(job->one.weights, job->at[2].weights, sizeof job->one.weights) != 0)
             words = "weights are others with more threads";

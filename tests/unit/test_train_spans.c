@@ -54,22 +54,14 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
 
 static int32_t body(struct host *host)
 {
-    struct job       *job = host->all->arg;
-    graft_graph      *graph = NULL;
-    graft_trainer    *trainer = NULL;
-    graft_transport   transport = host->transport;
-    struct host_slice s;
-    int32_t           rc;
+    struct job         *job = host->all->arg;
+    struct host_trainer t;
+    int32_t             rc;
 
-    counting_wrap(&transport);
-    host_slice_init(&s, &job->set.dataset, SLICES_EVEN, host->rank, host->n_ranks);
-    rc = host->graphs->create(host->api->context, &transport, &s.slice, &graph, &host->error);
-    s.dataset.over = graph;
-    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
-    if (rc == GRAFT_OK) rc = train(host, job, trainer);
-    host->train->destroy(trainer);
-    host->graphs->destroy(graph);
-    host_slice_fini(&s);
+    counting_wrap(&host->transport);
+    rc = host_trainer_create(host, &job->set.dataset, SLICES_EVEN, &t);
+    if (rc == GRAFT_OK) rc = train(host, job, t.trainer);
+    host_trainer_destroy(host, &t);
     return rc;
 }
 
@@ -142,9 +134,8 @@ static struct job *run(int32_t n_ranks, const char *const *settings, const char 
     struct sample       sample = { 5 };
 
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
-    *words = hosts_run(&hosts, n_ranks, settings, body, job) ? NULL : hosts.error.message;
-    for (int32_t i = 0; i < n_ranks && *words == NULL; i++)
-        if (hosts.at[i].rc != GRAFT_OK) *words = hosts.at[i].error.message;
+    hosts_run(&hosts, n_ranks, settings, body, job);
+    *words = hosts_fault(&hosts);
     return job;
 }
 
