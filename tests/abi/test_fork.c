@@ -76,11 +76,6 @@ static const char *own_context(const void *arg)
     return watch.faults > 0 ? watch.fault : NULL;
 }
 
-static void check(const char *name, const char *fault)
-{
-    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
-}
-
 static int32_t open_all(void)
 {
     int32_t rc = subject_open(&s, &error);
@@ -108,13 +103,13 @@ int main(void)
     scene_init(&scene);
     strict_host_init(&host);
     watch_reset(&host);
-    check("a child of a process that has not used the library can", in_child(own_context, two_threads));
+    ok_fault("a child of a process that has not used the library can", in_child(own_context, two_threads));
     if (!ok(open_all() == GRAFT_OK, "objects are made")) return done();
-    check("every call in the child says that it was forked, and none hangs", in_child(all_calls, NULL));
+    ok_fault("every call in the child says that it was forked, and none hangs", in_child(all_calls, NULL));
     ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK, "the parent trains, on two threads");
-    check("after that, too", in_child(all_calls, NULL));
+    ok_fault("after that, too", in_child(all_calls, NULL));
     /* The threads of the OpenMP that was used before the fork are missing in the child: it must not wait for them. */
-    check("a context of the child's own trains, asked for two threads", in_child(own_context, two_threads));
+    ok_fault("a context of the child's own trains, asked for two threads", in_child(own_context, two_threads));
     ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK && epoch.epoch == 2, "the parent goes on");
     s.train->destroy(trainer);
     s.data->close(s.context, data);

@@ -216,21 +216,16 @@ static const char *play_all(double *losses)
     return NULL;
 }
 
-static void check(const char *name, const char *fault)
-{
-    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
-}
-
 static void test_floating_point(double *losses)
 {
     const unsigned mxcsr = _mm_getcsr();
 
     fesetround(FE_UPWARD);
-    check("in a host that rounds up", play_all(losses));
+    ok_fault("in a host that rounds up", play_all(losses));
     ok(fegetround() == FE_UPWARD, "which still does");
     fesetround(FE_TONEAREST);
     _mm_setcsr(mxcsr | MXCSR_FLUSH);
-    check("in a host that flushes denormals", play_all(losses));
+    ok_fault("in a host that flushes denormals", play_all(losses));
     ok((_mm_getcsr() & MXCSR_FLUSH) == MXCSR_FLUSH, "which still does");
     _mm_setcsr(mxcsr);
 }
@@ -241,7 +236,7 @@ static void test_comma(const double *expected, double *losses)
 
     folder_create(&folder);
     if (comma_locale_begin(&folder)) {
-        check("in a host whose decimal point is a comma", play_all(losses));
+        ok_fault("in a host whose decimal point is a comma", play_all(losses));
         ok(memcmp(expected, losses, (size_t)n_scenarios * sizeof *losses) == 0, "which gets the same losses");
     } else {
         skip(2, "no locale with a comma can be made here");
@@ -281,7 +276,7 @@ static void test_thread(const double *expected, double *losses)
     pthread_join(thread, &fault);
     /* Its OpenMP threads end a little later, and open a file on the way: the library for unwinding. */
     for (int i = 0; i < 1000 && count_threads() > threads; i++) usleep(1000);
-    check("in a thread other than the first", fault);
+    ok_fault("in a thread other than the first", fault);
     ok(memcmp(expected, losses, (size_t)n_scenarios * sizeof *losses) == 0, "with the same losses");
 }
 
@@ -296,7 +291,7 @@ static void test_settings(double *losses)
     omp_set_dynamic(1);
     signal(SIGSEGV, SIG_IGN);
     umask(027);
-    check("in a host with OpenMP settings, handlers and a umask of its own", play_all(losses));
+    ok_fault("in a host with OpenMP settings, handlers and a umask of its own", play_all(losses));
     omp_get_schedule(&schedule, &chunk);
     ok(omp_get_max_threads() == 2 && omp_get_dynamic() && schedule == omp_sched_guided && chunk == 17,
        "which it still has");
@@ -316,9 +311,9 @@ int main(void)
     watch.before = take_before;
     watch.after = compare;
     compare("dlopen");
-    check("to load it changes nothing", watch.faults > 0 ? watch.fault : NULL);
+    ok_fault("to load it changes nothing", watch.faults > 0 ? watch.fault : NULL);
     test_each();
-    check("a second time", play_all(expected));
+    ok_fault("a second time", play_all(expected));
     test_floating_point(losses);
     test_comma(expected, losses);
     test_thread(expected, losses);

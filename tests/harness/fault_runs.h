@@ -7,6 +7,7 @@
 
 #include "harness/faulty.h"
 #include "harness/ranks.h"
+#include "harness/tap.h"
 
 #define RUN_TIMEOUT 1.0 /* seconds that ranks wait for one another */
 
@@ -32,5 +33,27 @@ const char *run_well(int32_t (*body)(struct rank *rank), int32_t n_ranks, int32_
 /** The fault at every `every`-th of so many calls. Returns what is wrong, or NULL. */
 const char *run_series(int32_t (*body)(struct rank *rank), enum fault kind, int32_t n_ranks, int32_t bad_rank,
                        int32_t every, int64_t calls);
+
+/** Checks of a body: nothing goes wrong; and each kind of fault, but `omitted`, at every so many calls of one rank:
+ *  `every[0]` of those that a rank notices at once, and `every[1]` of those that it waits for. */
+__attribute__((unused)) static void run_faults(const char *what, int32_t (*body)(struct rank *rank), int32_t n_ranks,
+                                               int32_t bad_rank, const int every[2], enum fault omitted)
+{
+    int64_t     calls;
+    const char *fault = run_well(body, n_ranks, bad_rank, &calls);
+
+    if (!ok(fault == NULL && calls > 100, "%s: rank %d makes %lld calls when nothing goes wrong", what, bad_rank,
+            (long long)calls))
+        diag("%s", fault);
+    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
+        const int32_t each = every[kind >= FAULT_DROP];
+
+        if (kind == omitted) continue;
+        fault = run_series(body, kind, n_ranks, bad_rank, each, calls);
+        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank %d", what, fault_name[kind],
+                (long long)(calls / each), bad_rank))
+            diag("%s", fault);
+    }
+}
 
 #endif

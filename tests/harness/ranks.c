@@ -132,3 +132,10 @@ const char *ranks_fini(struct ranks *ranks)
         snprintf(fault, sizeof ranks->fault, "%lld bytes are left", (long long)atomic_load(&ranks->live_bytes));
     return fault[0] != '\0' ? fault : NULL;
 }
+
+const char *ranks_fini_well(struct ranks *ranks)
+{
+    for (int32_t i = 0; i < ranks->n_ranks; i++)
+        if (ranks->at[i].rc < 0) rank_blame(&ranks->at[i], "%s", ranks->at[i].error.message);
+    return ranks_fini(ranks);
+}

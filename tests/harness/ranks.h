@@ -50,6 +50,9 @@ void ranks_run(struct ranks *ranks);
 /** Close everything, and return the first fault, or NULL. Bytes that are left are one. */
 const char *ranks_fini(struct ranks *ranks);
 
+/** The same where all bodies must succeed: the error of one that fails is a fault too. */
+const char *ranks_fini_well(struct ranks *ranks);
+
 /** Note a fault of this rank. Returns 0. */
 int rank_blame(struct rank *rank, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

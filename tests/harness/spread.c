@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/spread.h"
 
+#include "oracle/oracle.h"
+
 #include "base/dtype.h"
 #include "base/option.h"
 #include "kernel/simd/simd.h"
@@ -271,4 +273,26 @@ int spread_starve(struct spread *s, int32_t n_ranks, int32_t rank, char fault[51
     words = ranks_fini(&ranks);
     if (words != NULL && fault[0] == '\0') snprintf(fault, 512, "%.500s", words);
     return fault[0] != '\0' ? -1 : failed > 0;
+}
+
+void spread_make_sums(uint64_t seed, int64_t n, int64_t width, struct sample_csr *graph, struct sample_csr *transposed,
+                      float *x, float *want)
+{
+    const struct sample_csr_shape shape = { n, n, GRAFT_I32, GRAFT_F32, 1, 1 };
+    const graft_dense             b = { sizeof b, GRAFT_F32, n, width, width, x };
+    const int64_t                 count = n * width;
+    double                       *exact = calloc((size_t)(2 * count), sizeof *exact);
+    struct sample                 sample = { seed };
+    graft_mxm_args                args = GRAFT_INIT(graft_mxm_args);
+
+    sample_csr_init_shape(graph, &sample, &shape);
+    sample_csr_transpose(transposed, graph);
+    for (int64_t i = 0; i < count; i++) x[i] = (float)sample_exact(&sample, 8, 4);
+    args.semiring = GRAFT_PLUS_TIMES;
+    args.b = args.c = &b;
+    for (int t = 0; t < 2; t++) {
+        oracle_mxm(t ? &transposed->csr : &graph->csr, &args, exact, NULL, exact + count);
+        for (int64_t i = 0; i < count; i++) want[t * count + i] = (float)exact[i];
+    }
+    free(exact);
 }

@@ -39,6 +39,13 @@ __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const
     return condition;
 }
 
+/** A check of what was found wrong, in words; NULL: nothing. */
+__attribute__((unused)) static int ok_fault(const char *name, const char *fault)
+{
+    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
+    return fault == NULL;
+}
+
 /** `count` checks that cannot be made here, and why. */
 __attribute__((format(printf, 2, 3), unused)) static void skip(int count, const char *format, ...)
 {

@@ -1,29 +1,19 @@
 /* Models of the oracle before the first pass: the graph as a full matrix of numbers, features, targets, and weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
+#include "sample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t column_at(const graft_csr *csr, int64_t at)
-{
-    return csr->index_type == GRAFT_I32 ? ((const int32_t *)csr->col_idx)[at] : ((const int64_t *)csr->col_idx)[at];
-}
-
-static double value_at(const graft_csr *csr, int64_t at)
-{
-    if (csr->values == NULL) return 1;
-    return csr->value_type == GRAFT_F32 ? (double)((const float *)csr->values)[at] : ((const double *)csr->values)[at];
-}
 
 /** Add the entries of csr to a full matrix, and count them per element if `count` is not NULL. */
 static void add_entries(const graft_csr *csr, double *full, int64_t *count)
 {
     for (int64_t i = 0; i < csr->n_rows; i++) {
         for (int64_t p = csr->row_ptr[i]; p < csr->row_ptr[i + 1]; p++) {
-            const int64_t at = i * csr->n_cols + column_at(csr, p);
-            full[at] += value_at(csr, p);
+            const int64_t at = i * csr->n_cols + (int64_t)sample_at(csr->col_idx, csr->index_type, p);
+            full[at] += csr->values != NULL ? sample_at(csr->values, csr->value_type, p) : 1;
             if (count != NULL) count[at]++;
         }
     }

@@ -36,11 +36,6 @@ void block_fini(struct block *block)
     free(block->before);
 }
 
-static uint64_t bytes_of(graft_dtype dtype)
-{
-    return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
-}
-
 static double draw(struct sample *sample, enum product_numbers numbers)
 {
     if (numbers == PRODUCT_ROUGH) return sample_real(sample, -3, 3);
@@ -61,7 +56,7 @@ static graft_dense init_dense(struct block *block, struct sample *sample, int64_
     dense.n_rows = rows;
     dense.n_cols = cols;
     dense.stride = cols + sample_below(sample, 4);
-    block_init(block, (uint64_t)(rows * dense.stride) * bytes_of(dtype));
+    block_init(block, (uint64_t)(rows * dense.stride) * sample_bytes(dtype));
     dense.data = block->data;
     for (int64_t at = 0; at < rows * cols; at++)
         sample_put(dense.data, dtype, at / cols * dense.stride + at % cols, draw(sample, shape->numbers));
@@ -83,13 +78,13 @@ static void init_scale_and_winner(struct product *product, struct sample *sample
     const graft_csr *a = &product->a.csr;
     const int64_t    stride = product->n + sample_below(sample, 3);
 
-    block_init(&product->scale, (uint64_t)a->n_rows * bytes_of(product->dtype));
+    block_init(&product->scale, (uint64_t)a->n_rows * sample_bytes(product->dtype));
     for (int64_t i = 0; i < a->n_rows; i++) {
         const double value = product->rough ? sample_real(sample, -1, 2) : sample_exact(sample, 8, 4);
         sample_put(product->scale.data, product->dtype, i, value);
     }
     block_keep(&product->scale);
-    block_init(&product->winner, (uint64_t)(a->n_rows * stride) * bytes_of(a->index_type));
+    block_init(&product->winner, (uint64_t)(a->n_rows * stride) * sample_bytes(a->index_type));
     for (int64_t at = 0; at < a->n_rows * product->n; at++)
         sample_put(product->winner.data, a->index_type, at / product->n * stride + at % product->n,
                    (double)(at + 1000));
@@ -212,7 +207,7 @@ const char *product_differs(struct product *product)
 {
     static char    text[256];
     const int64_t  m = product->a.csr.n_rows, n = product->n, stride = product->args.winner_stride;
-    const uint64_t index = bytes_of(product->a.csr.index_type);
+    const uint64_t index = sample_bytes(product->a.csr.index_type);
 
     for (int64_t at = 0; at < m * n; at++) {
         const int64_t place = at / n * product->c_view.stride + at % n;
@@ -233,7 +228,7 @@ const char *product_differs(struct product *product)
             return text;
         }
     }
-    if (!block_gaps_are_untouched(&product->c, m, n, product->c_view.stride, bytes_of(product->dtype)))
+    if (!block_gaps_are_untouched(&product->c, m, n, product->c_view.stride, sample_bytes(product->dtype)))
         return "bytes around or between the rows of C have changed";
     if (product->args.winner != NULL ? !block_gaps_are_untouched(&product->winner, m, n, stride, index)
                                      : !block_is_untouched(&product->winner))
@@ -266,12 +261,12 @@ static struct row row_of(int64_t row, int64_t n, int64_t stride, uint64_t elemen
 
 static struct row row_of_c(const struct product *p, int64_t row)
 {
-    return row_of(row, p->n, p->c_view.stride, bytes_of(p->dtype));
+    return row_of(row, p->n, p->c_view.stride, sample_bytes(p->dtype));
 }
 
 static struct row row_of_winner(const struct product *p, int64_t row)
 {
-    return row_of(row, p->n, p->args.winner_stride, bytes_of(p->a.csr.index_type));
+    return row_of(row, p->n, p->args.winner_stride, sample_bytes(p->a.csr.index_type));
 }
 
 static void note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)

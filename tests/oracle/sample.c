@@ -36,6 +36,21 @@ void sample_put(void *data, graft_dtype dtype, int64_t at, double value)
     }
 }
 
+double sample_at(const void *data, graft_dtype dtype, int64_t at)
+{
+    switch (dtype) {
+    case GRAFT_F32: return (double)((const float *)data)[at];
+    case GRAFT_F64: return ((const double *)data)[at];
+    case GRAFT_I32: return ((const int32_t *)data)[at];
+    default: return (double)((const int64_t *)data)[at];
+    }
+}
+
+uint64_t sample_bytes(graft_dtype dtype)
+{
+    return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
+}
+
 /** Fill csr from the arrays; a matrix without values has none, whatever the array holds. */
 static void describe(struct sample_csr *sparse, int64_t n_rows, int64_t n_cols, graft_dtype index_type,
                      graft_dtype value_type)
@@ -106,16 +121,6 @@ void sample_csr_fini(struct sample_csr *sparse)
     free(sparse->values);
 }
 
-static int64_t column_at(const graft_csr *csr, int64_t at)
-{
-    return csr->index_type == GRAFT_I32 ? ((const int32_t *)csr->col_idx)[at] : ((const int64_t *)csr->col_idx)[at];
-}
-
-static double value_at(const graft_csr *csr, int64_t at)
-{
-    return csr->value_type == GRAFT_F32 ? (double)((const float *)csr->values)[at] : ((const double *)csr->values)[at];
-}
-
 void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr *original)
 {
     const graft_csr *csr = &original->csr;
@@ -128,8 +133,9 @@ void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr 
     for (int64_t column = 0; column < csr->n_cols; column++) {
         for (int64_t i = 0; i < csr->n_rows; i++) {
             for (int64_t at = csr->row_ptr[i]; at < csr->row_ptr[i + 1]; at++) {
-                if (column_at(csr, at) != column) continue;
-                if (csr->values != NULL) sample_put(transpose->values, csr->value_type, to, value_at(csr, at));
+                if ((int64_t)sample_at(csr->col_idx, csr->index_type, at) != column) continue;
+                if (csr->values != NULL)
+                    sample_put(transpose->values, csr->value_type, to, sample_at(csr->values, csr->value_type, at));
                 sample_put(transpose->col_idx, csr->index_type, to++, (double)i);
             }
         }

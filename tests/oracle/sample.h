@@ -20,6 +20,12 @@ double sample_exact(struct sample *sample, int64_t limit, int64_t step);
 /** Store a number, or an index, in an array of this type. */
 void sample_put(void *data, graft_dtype dtype, int64_t at, double value);
 
+/** What stands in it. */
+double sample_at(const void *data, graft_dtype dtype, int64_t at);
+
+/** Bytes of an element. */
+uint64_t sample_bytes(graft_dtype dtype);
+
 /** A sparse matrix that owns its arrays. */
 struct sample_csr {
     graft_csr csr;

@@ -94,11 +94,6 @@ static struct spread spread_of(const struct world *w)
                             .reserved = w->width };
 }
 
-static double element(const struct world *w, const char *array, int64_t at)
-{
-    return w->dtype == GRAFT_F64 ? ((const double *)(const void *)array)[at] : ((const float *)(const void *)array)[at];
-}
-
 /* Largest error of a pass, in units of the magnitudes behind each element. */
 static double error_of(const struct world *w, const struct spread_pass *pass)
 {
@@ -119,7 +114,7 @@ static double error_of(const struct world *w, const struct spread_pass *pass)
     args.row_scale = pass->scaled ? w->scale : NULL;
     oracle_mxm(a, &args, want, NULL, bound);
     for (int64_t i = 0; i < w->n * pass->width; i++) {
-        const double found = element(w, pass->out, i), off = fabs(found - want[i]);
+        const double found = sample_at(pass->out, w->dtype, i), off = fabs(found - want[i]);
 
         if (off > 0 && !(off <= worst * bound[i])) worst = bound[i] > 0 ? off / bound[i] : INFINITY;
         if (isnan(found) != isnan(want[i])) worst = INFINITY;
@@ -200,20 +195,13 @@ static const char *check_rows(const struct world *w, const struct spread *s, int
 }
 
 /* Run a spread over ranks. Returns what is wrong, or NULL. */
-static const char *run(struct spread *s, int32_t n_ranks)
+static const char *run_spread(struct spread *s, int32_t n_ranks)
 {
-    static char         fault[700];
     static struct ranks ranks;
-    const char         *words;
 
     ranks_init(&ranks, n_ranks, 30, spread_body, s);
     ranks_run(&ranks);
-    fault[0] = '\0';
-    for (int32_t i = 0; i < n_ranks && fault[0] == '\0'; i++)
-        if (ranks.at[i].rc < 0) snprintf(fault, sizeof fault, "rank %d: %s", i, ranks.at[i].error.message);
-    words = ranks_fini(&ranks);
-    if (fault[0] == '\0' && words != NULL) snprintf(fault, sizeof fault, "%s", words);
-    return fault[0] != '\0' ? fault : NULL;
+    return ranks_fini_well(&ranks);
 }
 
 /* All semirings and flags, in widths that are drawn. */
@@ -260,7 +248,7 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
     snprintf(name, 256, "%d ranks, %lld vertices, %s, slices %s, partition %s, cover %s, %s", n_ranks, (long long)n,
              dtype == GRAFT_F64 ? "double" : "float", slicings[s.slicing], partitions[partition], s.cover,
              weighted ? "weighted" : "unweighted");
-    words = run(&s, n_ranks);
+    words = run_spread(&s, n_ranks);
     if (words == NULL) words = check_rows(&w, &s, n_ranks);
     for (int i = 0; i < s.n_passes && words == NULL; i++) {
         const double error = error_of(&w, &s.pass[i]);
@@ -316,7 +304,7 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
             add_pass(&s[t], &w, GRAFT_PLUS_SECOND, flags, 33, 1);
         }
         add_pass(&s[t], &w, GRAFT_MAX_TIMES, 0, 33, 0);
-        words = run(&s[t], n_ranks);
+        words = run_spread(&s[t], n_ranks);
         for (int i = 0; i < s[t].n_passes; i++) {
             const double error = error_of(&w, &s[t].pass[i]);
 
@@ -357,7 +345,7 @@ static void test_memory(int32_t n_ranks, int weighted, int thin)
         s.cover = covers[i];
         s.forward_only = s.weighs = 1;
         s.reserved = 0;
-        words = run(&s, n_ranks);
+        words = run_spread(&s, n_ranks);
         cut = s.plan_info[n_ranks].n_cut;
         limit = 64 * cut + 24 * w.n + n_ranks * (n_ranks * 512 + 8192);
         ok(words == NULL && s.plan_peak <= limit && s.plan_peak > s.plan_stays,

@@ -22,25 +22,6 @@ enum { N = 12, WIDTH = 3, WIDE = 40, RANKS = 3, EACH = N / RANKS };
 /* The graph of all tests, with right results. */
 static struct sample_csr graph, transposed;
 static float             x[N * WIDE], want[2][N * WIDE];
-static double            exact[N * WIDE], bound[N * WIDE];
-
-static void make_right_results(void)
-{
-    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 };
-    struct sample                 sample = { 3 };
-    const graft_dense             b = { sizeof b, GRAFT_F32, N, WIDE, WIDE, x };
-    graft_mxm_args                args = GRAFT_INIT(graft_mxm_args);
-
-    sample_csr_init_shape(&graph, &sample, &shape);
-    sample_csr_transpose(&transposed, &graph);
-    for (int i = 0; i < N * WIDE; i++) x[i] = (float)sample_exact(&sample, 8, 4);
-    args.semiring = GRAFT_PLUS_TIMES;
-    args.b = args.c = &b;
-    for (int t = 0; t < 2; t++) {
-        oracle_mxm(t ? &transposed.csr : &graph.csr, &args, exact, NULL, bound);
-        for (int i = 0; i < N * WIDE; i++) want[t][i] = (float)exact[i];
-    }
-}
 
 static struct spread spread_of_all(void)
 {
@@ -342,7 +323,7 @@ done:
     return rc;
 }
 
-static int32_t faulty_body(struct rank *r)
+static int32_t passes_body(struct rank *r)
 {
     graft_graph *made = NULL;
     graft_plan  *plan = NULL;
@@ -477,24 +458,6 @@ static void test_polling(void)
     if (!ok(good && fault == NULL, "messages move while products are made")) diag("%s", fault != NULL ? fault : "");
 }
 
-static void test_faults(const char *what, int32_t (*body)(struct rank *r))
-{
-    int64_t     calls;
-    const char *fault = run_well(body, RANKS, 1, &calls);
-
-    if (!ok(fault == NULL && calls > 100, "%s: rank 1 makes %lld calls when nothing goes wrong", what,
-            (long long)calls))
-        diag("%s", fault);
-    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
-        const int32_t every = kind >= FAULT_DROP ? 7 : 3;
-
-        fault = run_series(body, kind, RANKS, 1, every, calls);
-        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank 1", what, fault_name[kind],
-                (long long)(calls / every)))
-            diag("%s", fault);
-    }
-}
-
 /* One exchange of halo rows in each direction, as gat has them, and what came of it. `h` has the number of its vertex
  * in each owned row, and then the sum of those that came back. Old ones are as right as new ones, but in the last
  * epoch, behind which nothing is left that nobody looks at. */
@@ -573,7 +536,7 @@ static int32_t async_halo_body(struct rank *r)
 int main(void)
 {
     alarm(110);
-    make_right_results();
+    spread_make_sums(3, N, WIDE, &graph, &transposed, x, want[0]);
     test_disputes();
     test_memory(1, 0, "given", "hybrid", NULL);
     test_memory(2, 0, "given", "hybrid", NULL);
@@ -585,9 +548,9 @@ int main(void)
     test_frugal(NULL);
     test_frugal(asynchronous);
     test_polling();
-    test_faults("passes", faulty_body);
-    test_faults("halo rows", halo_body);
-    test_faults("asynchronous halo rows", async_halo_body);
+    run_faults("passes", passes_body, RANKS, 1, (const int[]){ 3, 7 }, FAULTS);
+    run_faults("halo rows", halo_body, RANKS, 1, (const int[]){ 3, 7 }, FAULTS);
+    run_faults("asynchronous halo rows", async_halo_body, RANKS, 1, (const int[]){ 3, 7 }, FAULTS);
     sample_csr_fini(&graph);
     sample_csr_fini(&transposed);
     return done();

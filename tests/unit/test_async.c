@@ -368,20 +368,13 @@ static void write_script(struct script *s, struct sample *sample, int64_t epochs
 }
 
 /* Run a script over ranks. Returns what is wrong, or NULL. */
-static const char *run(struct script *s, int32_t n_ranks)
+static const char *run_script(struct script *s, int32_t n_ranks)
 {
-    static char         fault[700];
     static struct ranks ranks;
-    const char         *words;
 
     ranks_init(&ranks, n_ranks, 60, body, s);
     ranks_run(&ranks);
-    fault[0] = '\0';
-    for (int32_t i = 0; i < n_ranks && fault[0] == '\0'; i++)
-        if (ranks.at[i].rc < 0) snprintf(fault, sizeof fault, "rank %d: %s", i, ranks.at[i].error.message);
-    words = ranks_fini(&ranks);
-    if (fault[0] == '\0' && words != NULL) snprintf(fault, sizeof fault, "%s", words);
-    return fault[0] != '\0' ? fault : NULL;
+    return ranks_fini_well(&ranks);
 }
 
 /* Some scripts. With few bits, what each entry brings from other ranks may be off by steps of the range of the row. */
@@ -410,7 +403,7 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
         s.spread.cover = covers[i % 3];
         s.spread.settings = settings;
         write_script(&s, &sample, s.smoothing > 0 ? 8 : 14);
-        words = run(&s, n_ranks);
+        words = run_script(&s, n_ranks);
         if (words == NULL) words = check(&s, n_ranks, is_few ? 2.0 * 2 / 255 * 1.1 : 0);
         if (words != NULL && failed++ == 0)
             snprintf(first, sizeof first, "script %d, %lld vertices, slices %s, %s, %s, %s: %.300s", i, (long long)s.n,
@@ -438,7 +431,7 @@ static void test_drift(const char *smoothing)
     s.spread.settings = settings;
     s.smoothing = strtod(smoothing, NULL);
     for (int t = 0; t < EPOCHS; t++) add(&s, (struct step){ .epoch = t, .width = WIDTH, .semiring = GRAFT_PLUS_TIMES });
-    words = run(&s, RANKS);
+    words = run_script(&s, RANKS);
     if (words == NULL) words = check(&s, RANKS, 1e-9);
     for (int64_t u = 0; u < s.n; u++)
         for (int p = 0; p < RANKS; p++) {

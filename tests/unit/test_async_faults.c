@@ -26,25 +26,6 @@ enum { N = 24, WIDTH = 5, RANKS = 3, EPOCHS = 4, LAYERS = 2 };
 static struct sample_csr graph, transposed;
 static float             x[N * WIDTH], want[2][N * WIDTH];
 
-static void make_right_results(void)
-{
-    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 };
-    const graft_dense             b = { sizeof b, GRAFT_F32, N, WIDTH, WIDTH, x };
-    static double                 exact[N * WIDTH], bound[N * WIDTH];
-    struct sample                 sample = { 13 };
-    graft_mxm_args                args = GRAFT_INIT(graft_mxm_args);
-
-    sample_csr_init_shape(&graph, &sample, &shape);
-    sample_csr_transpose(&transposed, &graph);
-    for (int i = 0; i < N * WIDTH; i++) x[i] = (float)sample_exact(&sample, 8, 4);
-    args.semiring = GRAFT_PLUS_TIMES;
-    args.b = args.c = &b;
-    for (int t = 0; t < 2; t++) {
-        oracle_mxm(t ? &transposed.csr : &graph.csr, &args, exact, NULL, bound);
-        for (int i = 0; i < N * WIDTH; i++) want[t][i] = (float)exact[i];
-    }
-}
-
 /* How passes are made. */
 struct way {
     const char *const *settings;
@@ -145,7 +126,7 @@ done:
 static const char *const asynchronous[] = { "halo.staleness", "1", "halo.smoothing", "0.5", NULL };
 static const char *const in_few_bits[] = { "halo.staleness", "1", "halo.codec", "q2", NULL };
 
-static int32_t faulty_body(struct rank *r, const struct way *way)
+static int32_t epochs_body(struct rank *r, const struct way *way)
 {
     graft_graph *made = NULL;
     graft_plan  *plan = NULL;
@@ -160,32 +141,13 @@ static int32_t faulty_body(struct rank *r, const struct way *way)
 /* All that goes is looked at: what is wrong with it must be found. */
 static int32_t whole_body(struct rank *r)
 {
-    return faulty_body(r, &(struct way){ asynchronous, 1, 0, 0 });
+    return epochs_body(r, &(struct way){ asynchronous, 1, 0, 0 });
 }
 
 /* What is on its way in the end is of no use to anybody, but that it arrives. */
 static int32_t leaving_body(struct rank *r)
 {
-    return faulty_body(r, &(struct way){ in_few_bits, 0, 1, 0 });
-}
-
-static void test_faults(const char *what, int32_t (*body)(struct rank *r), int may_flip)
-{
-    int64_t     calls;
-    const char *fault = run_well(body, RANKS, 1, &calls);
-
-    if (!ok(fault == NULL && calls > 100, "%s: rank 1 makes %lld calls when nothing goes wrong", what,
-            (long long)calls))
-        diag("%s", fault);
-    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
-        const int32_t every = kind >= FAULT_DROP ? 7 : 3;
-
-        if (kind == FAULT_FLIP && !may_flip) continue;
-        fault = run_series(body, kind, RANKS, 1, every, calls);
-        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank 1", what, fault_name[kind],
-                (long long)(calls / every)))
-            diag("%s", fault);
-    }
+    return epochs_body(r, &(struct way){ in_few_bits, 0, 1, 0 });
 }
 
 /* --- false messages --- */
@@ -247,9 +209,9 @@ static void test_falsehoods(void)
 int main(void)
 {
     alarm(300); /* under a sanitizer it is slow */
-    make_right_results();
-    test_faults("asynchronous passes", whole_body, 1);
-    test_faults("rows on their way at the end", leaving_body, 0);
+    spread_make_sums(13, N, WIDTH, &graph, &transposed, x, want[0]);
+    run_faults("asynchronous passes", whole_body, RANKS, 1, (const int[]){ 3, 7 }, FAULTS);
+    run_faults("rows on their way at the end", leaving_body, RANKS, 1, (const int[]){ 3, 7 }, FAULT_FLIP);
     test_falsehoods();
     sample_csr_fini(&graph);
     sample_csr_fini(&transposed);

@@ -2,16 +2,11 @@
  * is refused is refused by all, unit/test_data and unit/test_data_mtx check with every file they have.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
+#include "harness/lcg.h"
 
 #include "graft_train.h"
 
 static struct data_folder folder, other;
-
-static uint32_t next_random(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
 
 /** Open with what the ranks aim at, and expect one refusal of all. */
 static void all_refuse(const char *what, int n, int32_t status, const char *const *words)
@@ -168,9 +163,9 @@ static void write_large(int n_features)
 
     files_check(edges != NULL && features != NULL, "malloc");
     for (int i = 0; i < EDGES; i++) {
-        const uint32_t r = next_random(&state);
+        const uint32_t r = lcg_next(&state);
 
-        edges[i] = (int32_t)(next_random(&state) % LARGE);
+        edges[i] = (int32_t)(lcg_next(&state) % LARGE);
         edges[EDGES + i] = (int32_t)(r % 2 == 0 ? r % LARGE : r % (LARGE / 50)); /* half to the first 2 % */
     }
     for (int64_t i = 0; i < (int64_t)LARGE * n_features; i += 97) features[i] = (float)i;
@@ -239,7 +234,7 @@ static void check_lines(void)
     graft_data *out;
 
     for (int i = 0; i < ENTRIES; i++) {
-        const uint32_t r = next_random(&state);
+        const uint32_t r = lcg_next(&state);
 
         if (r % 5 == 0) {
             used += snprintf(text + used, sizeof text - (size_t)used, "%%%.*s\n", (int)(r % 50),
@@ -251,7 +246,7 @@ static void check_lines(void)
             lines++;
         }
         used += snprintf(text + used, sizeof text - (size_t)used, "%.*s%u %u %g\n", (int)(r % 4), "   ",
-                         next_random(&state) % N + 1, next_random(&state) % N + 1, (double)r * 1e-3 - 7000.0);
+                         lcg_next(&state) % N + 1, lcg_next(&state) % N + 1, (double)r * 1e-3 - 7000.0);
         lines++;
     }
     folder_clear(&folder);

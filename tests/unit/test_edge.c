@@ -45,11 +45,6 @@ struct scene {
     struct operand    out[OPS];
 };
 
-static uint64_t bytes_of(graft_dtype dtype)
-{
-    return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
-}
-
 static void operand_init(struct operand *operand, struct sample *sample, const struct shape *shape, int64_t n_rows,
                          int64_t n_cols)
 {
@@ -58,7 +53,7 @@ static void operand_init(struct operand *operand, struct sample *sample, const s
     operand->view.n_rows = n_rows;
     operand->view.n_cols = n_cols;
     operand->view.stride = n_cols + sample_below(sample, 4);
-    block_init(&operand->block, (uint64_t)(n_rows * operand->view.stride) * bytes_of(shape->dtype));
+    block_init(&operand->block, (uint64_t)(n_rows * operand->view.stride) * sample_bytes(shape->dtype));
     operand->view.data = operand->block.data;
     for (int64_t at = 0; at < n_rows * n_cols; at++) {
         const double value = shape->exact ? sample_exact(sample, 24, 8) : sample_real(sample, -3, 3);
@@ -72,7 +67,7 @@ static void index_init(struct scene *s, struct sample *sample)
     s->index = GRAFT_INIT(graft_index);
     s->index.index_type = s->shape.index_type;
     s->index.count = s->shape.m > 0 ? 2 * s->shape.m + 3 : 0;
-    block_init(&s->index_block, (uint64_t)s->index.count * bytes_of(s->shape.index_type));
+    block_init(&s->index_block, (uint64_t)s->index.count * sample_bytes(s->shape.index_type));
     s->index.data = s->index_block.data;
     for (int64_t i = 0; i < s->index.count; i++) {
         /* Every third number is 0, so that one row has many. */
@@ -189,7 +184,7 @@ static const char *differs(const struct scene *s, enum op op, const double *expe
                  (long long)(at % out->n_cols), found, expected[at]);
         return text;
     }
-    if (!block_gaps_are_untouched(&s->out[op].block, out->n_rows, out->n_cols, out->stride, bytes_of(out->dtype)))
+    if (!block_gaps_are_untouched(&s->out[op].block, out->n_rows, out->n_cols, out->stride, sample_bytes(out->dtype)))
         return "bytes around or between the rows of out have changed";
     return inputs_are_untouched(s) ? NULL : "an operand has changed";
 }
@@ -379,7 +374,7 @@ static void test_bytes(graft_dtype index_type)
     run(&s, MXM_TRANSPOSED, &s.out[MXM_TRANSPOSED].view, 1, NULL);
     once = mxm->matrix_bytes(s.matrix);
     run(&s, SUM_TRANSPOSED, &s.out[SUM_TRANSPOSED].view, 1, NULL);
-    ok(once - before == 8 * (shape.k + 1) + s.entries * (8 + (int64_t)bytes_of(index_type)) &&
+    ok(once - before == 8 * (shape.k + 1) + s.entries * (8 + (int64_t)sample_bytes(index_type)) &&
            mxm->matrix_bytes(s.matrix) == once,
        "one that is keeps %lld bytes, once", (long long)(once - before));
     scene_fini(&s);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/route.h"
+#include "harness/lcg.h"
 #include "harness/ranks.h"
 #include "harness/tap.h"
 
@@ -11,26 +12,20 @@
 
 enum { COUNTS = 7 };
 
-static uint32_t next_random(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
 /* What rank `r` puts in as element `i`: of magnitudes so different that the order of a sum shows. */
 static float element(int32_t r, int64_t i)
 {
     uint32_t    state = (uint32_t)(r * 7919 + i * 104729 + 1);
-    const float mantissa = (float)next_random(&state) / 16777216.0f - 0.5f;
+    const float mantissa = (float)lcg_next(&state) / 16777216.0f - 0.5f;
 
-    return mantissa * (float)(1 << (next_random(&state) % 24));
+    return mantissa * (float)(1 << (lcg_next(&state) % 24));
 }
 
 static int64_t integer(int32_t r, int64_t i)
 {
     uint32_t state = (uint32_t)(r * 31 + i * 17);
 
-    return ((int64_t)next_random(&state) - (1 << 23)) * 1000003;
+    return ((int64_t)lcg_next(&state) - (1 << 23)) * 1000003;
 }
 
 #define TRY(expression)                                                                                                \
@@ -226,7 +221,7 @@ static int32_t everything(struct rank *r)
 
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     for (int i = 0; i < COUNTS; i++) {
-        usleep((useconds_t)(next_random(&(uint32_t){ (uint32_t)(r->rank * 100 + i) }) % 2000));
+        usleep((useconds_t)(lcg_next(&(uint32_t){ (uint32_t)(r->rank * 100 + i) }) % 2000));
         TRY(check_sums(r, counts[i]));
     }
     TRY(check_gathers(r));
@@ -247,9 +242,7 @@ static void test_collectives(void)
 
         ranks_init(&ranks, n, 30, everything, NULL);
         ranks_run(&ranks);
-        for (int32_t i = 0; i < n; i++)
-            if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
-        fault = ranks_fini(&ranks);
+        fault = ranks_fini_well(&ranks);
         if (!ok(fault == NULL, "%d ranks: sums, gathers, exchanges, extrema, agreement, comparison", n))
             diag("%s", fault);
     }
@@ -309,9 +302,7 @@ static void test_share(void)
 
     ranks_init(&ranks, 3, 5, share, NULL);
     ranks_run(&ranks);
-    for (int32_t i = 0; i < 3; i++)
-        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
-    fault = ranks_fini(&ranks);
+    fault = ranks_fini_well(&ranks);
     ok(fault == NULL, "two objects share a comm, and none is made after a failure%s", fault != NULL ? fault : "");
 }
 

@@ -4,6 +4,7 @@
 #include "base/crc.h"
 #include "halo/exchange.h"
 #include "harness/faulty.h"
+#include "harness/lcg.h"
 #include "harness/ranks.h"
 #include "harness/tap.h"
 
@@ -12,12 +13,6 @@
 #include <unistd.h>
 
 enum { BUFFER = 200000 };
-
-static uint32_t next_random(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
 
 /* CRC32C bit by bit, from its definition. */
 static uint32_t crc_by_bits(const unsigned char *data, uint64_t bytes)
@@ -37,7 +32,7 @@ static void test_crc(void)
     static const int     lengths[] = { 0, 1, 7, 8, 9, 64, 511, 512, 1000, 24575, 24576, 24583, 99999, BUFFER };
     uint32_t             state = 1, wrong = 0;
 
-    for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)next_random(&state);
+    for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)lcg_next(&state);
     ok(gr_crc(0, "123456789", 9) == 0xE3069283u && gr_crc_plain(0, "123456789", 9) == 0xE3069283u,
        "the check value of CRC32C");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -159,9 +154,7 @@ static void test_large_rows(int threads)
 
     ranks_init(&ranks, 4, 20, large_rows, &threads);
     ranks_run(&ranks);
-    for (int32_t i = 0; i < 4; i++)
-        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
-    fault = ranks_fini(&ranks);
+    fault = ranks_fini_well(&ranks);
     ok(fault == NULL, "rows of megabytes, sealed by %d threads%s%s", threads, fault != NULL ? ": " : "",
        fault != NULL ? fault : "");
 }
@@ -262,9 +255,7 @@ static void test_late_rows(void)
         ranks.at[i].transport = faulty_wrap(&faulty[i]);
     }
     ranks_run(&ranks);
-    for (int32_t i = 0; i < 3; i++)
-        if (ranks.at[i].rc < 0) rank_blame(&ranks.at[i], "%s", ranks.at[i].error.message);
-    fault = ranks_fini(&ranks);
+    fault = ranks_fini_well(&ranks);
     ok(fault == NULL, "rows that are late are polled for, and waited for%s%s", fault != NULL ? ": " : "",
        fault != NULL ? fault : "");
 }

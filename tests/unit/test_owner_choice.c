@@ -2,6 +2,7 @@
  * whole graph, and what goes wrong on rank 0 is said by all: test_owner_choice PARTITIONER [GRAFT-METIS].
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
+#include "harness/files.h"
 #include "harness/graphs.h"
 #include "harness/spread.h"
 #include "harness/tap.h"
@@ -9,7 +10,6 @@
 #include "dgraph/owner.h"
 #include "partition/metis.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -365,16 +365,6 @@ static void test_local_order(void)
 
 /* -- files -------------------------------------------------------------------------------------------------------- */
 
-static int64_t files_in_folder(void)
-{
-    DIR    *list = opendir(folder);
-    int64_t count = -2;
-
-    while (readdir(list) != NULL) count++;
-    closedir(list);
-    return count;
-}
-
 /* A run that must end like this. Owners are left in s->found. */
 static void expect(struct spread *s, int32_t n_ranks, int32_t status, const char *words, const char *name)
 {
@@ -417,7 +407,7 @@ static void test_kept(const struct graph *graph, const char *partition)
         memset(s.found, 0x55, sizeof s.found);
         s.slicing = (enum slicing)way;
         expect(&s, 4, GRAFT_OK, "partition: from the file /tmp/graft-choice", "and read, though there is no program");
-        ok(memcmp(was, s.found, (size_t)graph->rows.n_rows * sizeof *was) == 0 && files_in_folder() == 1,
+        ok(memcmp(was, s.found, (size_t)graph->rows.n_rows * sizeof *was) == 0 && files_in(folder) == 1,
            "they are the same");
     }
     unlink(path);
@@ -459,7 +449,7 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     settings = a_folder;
     s = spread_of(graph, "hash");
     expect(&s, 3, GRAFT_ERR_FORMAT, "is a folder", "a folder in place of the file");
-    ok(files_in_folder() == 0, "nothing is left");
+    ok(files_in(folder) == 0, "nothing is left");
 }
 
 /* -- faults ------------------------------------------------------------------------------------------------------- */
@@ -468,7 +458,7 @@ static struct graph  small;
 static int32_t       expected[LARGEST];
 static struct spread fault_spread;
 
-static int32_t faulty_body(struct rank *r)
+static int32_t choosing_body(struct rank *r)
 {
     graft_graph   *made = NULL;
     const int64_t *vertex;
@@ -487,28 +477,17 @@ done:
 }
 
 /* Each message of a rank is lost, damaged, late: with a program that is still at work when some of them are sent. */
-static void test_faults(int32_t bad_rank, int32_t every)
+static void test_choice_faults(int32_t bad_rank, int32_t every)
 {
     const struct gr_partition_cost cost = { 0 };
     graft_error                    error = GRAFT_INIT(graft_error);
-    int64_t                        calls;
-    const char                    *fault;
     const char *const              more[] = { "partition.program", partitioner, NULL };
 
     use(partitioner, "good", more);
     fault_spread = spread_of(&small, "metis");
     if (gr_partition_choose(context, &small.slice, 3, GR_PARTITION_METIS, &cost, NULL, expected, NULL, &error) < 0)
         diag("%s", error.message);
-    fault = run_well(faulty_body, 3, bad_rank, &calls);
-    if (!ok(fault == NULL && calls > 80, "rank %d makes %lld calls when nothing goes wrong", bad_rank,
-            (long long)calls))
-        diag("%s", fault);
-    for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
-        fault = run_series(faulty_body, kind, 3, bad_rank, kind >= FAULT_DROP ? 2 * every : every, calls);
-        if (!ok(fault == NULL, "%s at each %d. call of rank %d", fault_name[kind],
-                kind >= FAULT_DROP ? 2 * every : every, bad_rank))
-            diag("%s", fault);
-    }
+    run_faults("the choice", choosing_body, 3, bad_rank, (const int[]){ every, 2 * every }, FAULTS);
 }
 
 static void test_memory(int32_t rank)
@@ -529,7 +508,7 @@ static void test_memory(int32_t rank)
     }
     if (!ok(found == 0 && k > 60, "each of %lld allocations of rank %d may fail", (long long)k - 1, rank))
         diag("allocation %lld: %s", (long long)k - 1, fault);
-    ok(files_in_folder() == 0, "no file is left beside");
+    ok(files_in(folder) == 0, "no file is left beside");
 }
 
 int main(int argc, char **argv)
@@ -568,8 +547,8 @@ int main(int argc, char **argv)
     graph_fini(&other);
     test_memory(0);
     test_memory(2);
-    test_faults(0, 7);
-    test_faults(2, 7);
+    test_choice_faults(0, 7);
+    test_choice_faults(2, 7);
     graph_fini(&small);
     api->close(context);
     ok(rmdir(folder) == 0, "the folder is empty again");

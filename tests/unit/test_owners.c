@@ -1,12 +1,12 @@
 /* Partitions in files: what is written is read, and every wrong file is refused with a sentence.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/files.h"
 #include "harness/strict_host.h"
 #include "harness/tap.h"
 
 #include "base/crc.h"
 #include "partition/owners.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -32,16 +32,6 @@ static void put(const void *bytes, size_t count)
     if (file == NULL || fwrite(bytes, 1, count, file) != count || fclose(file) != 0) abort();
 }
 
-static int files_in_folder(void)
-{
-    DIR *list = opendir(folder);
-    int  count = -2;
-
-    while (readdir(list) != NULL) count++;
-    closedir(list);
-    return count;
-}
-
 /* Whether reading fails with this status and these words, and nothing else happens. */
 static int is_refused(const struct gr_graph_identity *of, int32_t parts, int32_t status, const char *words)
 {
@@ -61,7 +51,7 @@ static void test_round_trip(void)
     uint32_t crc;
     FILE    *file;
 
-    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in_folder() == 1, "a file is written");
+    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1, "a file is written");
     ok(gr_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
            memcmp(owner, owners, sizeof owner) == 0,
        "and read");
@@ -75,7 +65,7 @@ static void test_round_trip(void)
     memset(good + 8, 0, 4);
     ok(crc == gr_crc_plain(0, good, WHOLE), "the CRC is that of the file with zeros in its place");
     memcpy(good + 8, &crc, 4);
-    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in_folder() == 1, "written again");
+    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1, "written again");
 }
 
 static void test_lengths(void)
@@ -189,13 +179,13 @@ static void test_places(void)
     ok(is_long_path_cut(), "a long one from behind, with dots before it");
     memcpy(path, keep, sizeof keep);
     ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&
-           gr_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in_folder() == 1,
+           gr_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in(folder) == 1,
        "there is a place beside other files, and in the folder of the process");
     ok(gr_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG &&
            strstr(error.message, "leave option partition.file out") != NULL,
        "there is none for more parts than vertices");
     ok(gr_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG, "more parts than vertices are not kept");
-    ok(files_in_folder() == 1, "nothing is left beside");
+    ok(files_in(folder) == 1, "nothing is left beside");
 }
 
 /* A process that may not write so much is not ended by it, and the old file stays. */
@@ -212,7 +202,7 @@ static void test_limit(void)
     setrlimit(RLIMIT_FSIZE, &small);
     rc = gr_owners_write(path, &graph, PARTS, other, &error);
     setrlimit(RLIMIT_FSIZE, &was);
-    ok(rc == GRAFT_ERR_IO && error.native_code == EFBIG && files_in_folder() == 1, "a file larger than allowed");
+    ok(rc == GRAFT_ERR_IO && error.native_code == EFBIG && files_in(folder) == 1, "a file larger than allowed");
     ok(gr_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
            memcmp(owner, owners, sizeof owner) == 0,
        "leaves the old one");

@@ -79,11 +79,9 @@ static void test_valid(const graft_csr *graph, int32_t n_ranks, enum slicing sli
 
     ranks_init(&ranks, n_ranks, 60, make_all, &s);
     ranks_run(&ranks);
-    for (int32_t p = 0; p < n_ranks && fault == NULL; p++)
-        if (ranks.at[p].rc != GRAFT_OK) fault = ranks.at[p].error.message;
+    fault = ranks_fini_well(&ranks);
     ok(fault == NULL, "%d ranks, %s: all parts are made%s%s", n_ranks, partition, fault != NULL ? ": " : "",
        fault != NULL ? fault : "");
-    fault = ranks_fini(&ranks);
     ok(fault == NULL, "%d ranks, %s: and valid%s%s", n_ranks, partition, fault != NULL ? ": " : "",
        fault != NULL ? fault : "");
 }

@@ -38,11 +38,6 @@ static void world_fini(struct world *w)
     free(w->scale);
 }
 
-static double element(const struct world *w, const char *array, int64_t at)
-{
-    return w->dtype == GRAFT_F64 ? ((const double *)(const void *)array)[at] : ((const float *)(const void *)array)[at];
-}
-
 /* What rank 0 said of the last pass. */
 static graft_plan_info info;
 
@@ -92,8 +87,8 @@ static double apart(const struct world *w, const char *a, const char *b)
     double off = 0, length = 0;
 
     for (int64_t i = 0; i < N * WIDTH; i++) {
-        off += pow(element(w, a, i) - element(w, b, i), 2);
-        length += pow(element(w, b, i), 2);
+        off += pow(sample_at(a, w->dtype, i) - sample_at(b, w->dtype, i), 2);
+        length += pow(sample_at(b, w->dtype, i), 2);
     }
     return sqrt(off / length);
 }
@@ -205,7 +200,7 @@ static void test_raw(struct world *w, const char *cover)
     if (words == NULL && info.bytes_raw != info.halo_rows_sent * WIDTH * (int64_t)w->element)
         words = "other bytes are said to go as they are";
     for (int64_t i = 0; i < N * WIDTH; i++) {
-        const double a = element(w, exact, i), b = element(w, few, i);
+        const double a = sample_at(exact, w->dtype, i), b = sample_at(few, w->dtype, i);
 
         differ += !(a == b || (isnan(a) && isnan(b)));
     }
@@ -223,7 +218,7 @@ static double differing(const struct world *w, const char *a, const char *b)
 {
     int64_t count = 0;
 
-    for (int64_t i = 0; i < N * WIDTH; i++) count += element(w, a, i) != element(w, b, i);
+    for (int64_t i = 0; i < N * WIDTH; i++) count += sample_at(a, w->dtype, i) != sample_at(b, w->dtype, i);
     return (double)count / (N * WIDTH);
 }
 

@@ -1,0 +1,15 @@
+/* A short stream of pseudo-random numbers, for tests that need no more than that.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef LCG_H
+#define LCG_H
+
+#include <stdint.h>
+
+/** The next number of 24 bits. */
+static inline uint32_t lcg_next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+#endif
