@@ -36,10 +36,10 @@ GRAFT_EXTERN_C_BEGIN
  * training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). Arithmetic is in float; with
  * dense.type bf16 the factors of dense products are rounded to bfloat16, and sums are in float.
  *
- * Initial weights are uniform within [-b, b]. In sage, gin, mlp, sgc and appnp b is 1/sqrt(in) for weights and biases,
- * where in is the number of rows of the weight (the rule of PyTorch's Linear); in gcn, gat and E it is
- * sqrt(6/(in + out)) for weights (Glorot and Bengio 2010, eq. 16), and biases are 0. Norm gains are 1 and shifts 0. The
- * draws depend on seed, parameter, row and column only; state_set() replaces the values.
+ * Initial weights are uniform within [-b, b]. In sage, mlp, sgc and appnp b is 1/sqrt(in) for weights and biases,
+ * where in is the number of rows of the weight (the rule of PyTorch's Linear); in gin it is so for weights; in gcn, gat
+ * and E it is sqrt(6/(in + out)) for weights (Glorot and Bengio 2010, eq. 16). All other biases are 0, norm gains 1 and
+ * shifts 0. The draws depend on seed, parameter, row and column only; state_set() replaces the values.
  *
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W, and to E below. Option strict is live:

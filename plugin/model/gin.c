@@ -120,9 +120,9 @@ done:
 }
 
 static const struct gr_parameter_shape gin_shapes[] = { { "weight_1", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN },
-                                                        { "bias_1", '1', 'o', GR_SLOT(inner_bias), GR_FIRST_FAN_IN },
+                                                        { "bias_1", '1', 'o', GR_SLOT(inner_bias), GR_FIRST_ZERO },
                                                         { "weight_2", 'o', 'o', GR_SLOT(outer), GR_FIRST_FAN_IN },
-                                                        { "bias_2", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
+                                                        { "bias_2", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_gin = { .name = "gin",

@@ -43,6 +43,14 @@ struct gr_boundary {
 struct gr_strategy_ops {
     const char *name;
 
+    /** Before a step, to decide how its rows are sent. After an error other than ERR_PEER nothing has changed. */
+    int32_t (*prepare_step)(struct gr_strategy *strategy, struct gr_run *run, graft_error *error);
+    /** A step begins; and it ends: *loss becomes the sum over all ranks. */
+    void (*begin_step)(struct gr_strategy *strategy, int64_t epoch);
+    int32_t (*end_step)(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error);
+    /** Weights were replaced, so what is kept of earlier steps is of no use. */
+    void (*forget)(struct gr_strategy *strategy);
+
     /** Begin and end a sum over neighbours. Between them x and out must not be touched. */
     int32_t (*aggregate_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                graft_error *error);
@@ -83,6 +91,27 @@ static inline int32_t gr_strategy_any(struct gr_strategy *strategy, int *here, g
 
     if (rc == GRAFT_OK) *here = count > 0;
     return rc;
+}
+
+static inline int32_t gr_strategy_prepare_step(struct gr_strategy *strategy, struct gr_run *run, graft_error *error)
+{
+    return strategy->ops->prepare_step != NULL ? strategy->ops->prepare_step(strategy, run, error) : GRAFT_OK;
+}
+
+static inline void gr_strategy_begin_step(struct gr_strategy *strategy, int64_t epoch)
+{
+    if (strategy->ops->begin_step != NULL) strategy->ops->begin_step(strategy, epoch);
+}
+
+static inline int32_t gr_strategy_end_step(struct gr_strategy *strategy, int64_t epoch, double *loss,
+                                           graft_error *error)
+{
+    return strategy->ops->end_step != NULL ? strategy->ops->end_step(strategy, epoch, loss, error) : GRAFT_OK;
+}
+
+static inline void gr_strategy_forget(struct gr_strategy *strategy)
+{
+    if (strategy->ops->forget != NULL) strategy->ops->forget(strategy);
 }
 
 static inline int32_t gr_strategy_sum_gradients(struct gr_strategy *strategy, float *values, int64_t count,

@@ -89,8 +89,18 @@ static struct gr_halo_layer *layer_at(const struct gr_partition *p, int32_t i)
     return gr_partition_layer(p, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
 }
 
-int32_t gr_partition_adapt(struct gr_partition *p, struct gr_run *run, int64_t besides, graft_error *error)
+/* -- the table of the strategy ------------------------------------------------------------------------------------ */
+
+static struct gr_partition *partition_of(struct gr_strategy *strategy)
 {
+    return (struct gr_partition *)strategy;
+}
+
+/* Adaptive widths are assigned by the last step, if it is time. The bytes of labels count for the limit of bytes, but
+ * have other bits. */
+static int32_t partition_prepare_step(struct gr_strategy *strategy, struct gr_run *run, graft_error *error)
+{
+    struct gr_partition *const   p = partition_of(strategy);
     const int32_t                slots = GR_DIRECTIONS * p->n_layers;
     const struct gr_halo_layers *layers;
     struct gr_halo_layer        *layer[GR_DIRECTIONS * GR_LAYERS_MAX];
@@ -102,7 +112,7 @@ int32_t gr_partition_adapt(struct gr_partition *p, struct gr_run *run, int64_t b
     layers = gr_partition_layers(p, p->gathers_from);
     if (!layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
     for (int32_t i = 0; i < slots; i++) layer[i] = layer_at(p, i);
-    GR_TRY(gr_adapt(layers, layer, slots, layers->adaptive[GR_FORWARD] ? besides : 0, error));
+    GR_TRY(gr_adapt(layers, layer, slots, layers->adaptive[GR_FORWARD] ? p->label_bytes : 0, error));
     p->is_adapted = 1;
     p->traced = 0;
     gr_profile_end_alone(&run->profile, "adapt", begin);
@@ -110,8 +120,10 @@ done:
     return rc;
 }
 
-void gr_partition_begin_step(struct gr_partition *p, int64_t epoch)
+static void partition_begin_step(struct gr_strategy *strategy, int64_t epoch)
 {
+    struct gr_partition *p = partition_of(strategy);
+
     gr_traffic_begin(p);
     p->traced++;
     p->waits = (p->sync_every > 0 && epoch % p->sync_every == 0) || (p->drift_limit > 0 && p->drift > p->drift_limit);
@@ -131,10 +143,11 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
     return fresh;
 }
 
-int32_t gr_partition_end_step(struct gr_partition *p, int64_t epoch, double *loss, graft_error *error)
+static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error)
 {
-    double  sums[3] = { *loss };
-    int32_t rc = GRAFT_OK;
+    struct gr_partition *p = partition_of(strategy);
+    double               sums[3] = { *loss };
+    int32_t              rc = GRAFT_OK;
 
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
@@ -150,20 +163,15 @@ done:
     return rc;
 }
 
-void gr_partition_forget(struct gr_partition *p)
+static void partition_forget(struct gr_strategy *strategy)
 {
+    struct gr_partition *p = partition_of(strategy);
+
     if (p->plan != NULL) gr_halo_layers_forget(&p->plan->layers);
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) gr_halo_layers_forget(&p->masked[l].plan->layers);
     gr_halo_layers_forget(&p->halo_rows.layers);
     p->drift = 0;
-}
-
-/* -- the table of the strategy ------------------------------------------------------------------------------------ */
-
-static struct gr_partition *partition_of(struct gr_strategy *strategy)
-{
-    return (struct gr_partition *)strategy;
 }
 
 /* Whether rows travel in full precision in the current pass. */
@@ -315,6 +323,10 @@ static void partition_poll(void *strategy)
 }
 
 const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
+                                                  .prepare_step = partition_prepare_step,
+                                                  .begin_step = partition_begin_step,
+                                                  .end_step = partition_end_step,
+                                                  .forget = partition_forget,
                                                   .aggregate_begin = partition_aggregate_begin,
                                                   .aggregate_end = partition_aggregate_end,
                                                   .boundary_begin = partition_boundary_begin,

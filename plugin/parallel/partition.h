@@ -53,6 +53,8 @@ struct gr_partition {
     struct gr_send_stats *pairs; /* [n_layers x GR_DIRECTIONS x n_ranks] from this rank to each other in the last step;
                                    quantization errors: since the trainer was made */
     int64_t               charged_messages, charged_graph; /* bytes in the budget */
+    double                begin;                           /* when the current sum began */
+    double                polled;                          /* when poll() last looked */
 
     /* Stale rows: */
     int     is_async;
@@ -63,13 +65,12 @@ struct gr_partition {
     double  drift;           /* of rows of the last step, |new - old| / |new| */
     int     has_waited;      /* the last step, a stale one, waited; and: */
     int64_t waited;          /* how many did since the trainer was made */
-    double  polled;          /* when poll() last looked */
 
     /* Adaptive bits: */
     int64_t adapt_every; /* 0: once */
     int64_t traced;      /* steps since they were assigned, and: */
     int     is_adapted;  /* whether they were */
-    double  begin;       /* when the current sum began */
+    int64_t label_bytes; /* of rows of labels in a step, on all ranks */
 };
 
 extern const struct gr_strategy_ops gr_partition_ops;
@@ -83,17 +84,6 @@ void gr_partition_fini(struct gr_partition *p);
 /** History and widths of a layer and direction in a step; NULL if no option asks for them. */
 struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer);
-
-/** Before a step: assign adaptive bits by the last one, if it is time. \param[in] besides  Bytes of rows that count for
- *  the limit of bytes but have other bits. \return as gr_adapt(), and nothing has changed; the comm lives on but for
- *  ERR_PEER. Collective. */
-int32_t gr_partition_adapt(struct gr_partition *p, struct gr_run *run, int64_t besides, graft_error *error);
-/** A step begins. */
-void    gr_partition_begin_step(struct gr_partition *p, int64_t epoch);
-/** A step ends: *loss becomes the sum over all ranks. Collective. */
-int32_t gr_partition_end_step(struct gr_partition *p, int64_t epoch, double *loss, graft_error *error);
-/** Weights were replaced, so rows of earlier epochs are of no use. */
-void    gr_partition_forget(struct gr_partition *p);
 
 /** Message buffers of one plan, `width` columns wide; and those of a layer, if `layer` is not -1. */
 int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,

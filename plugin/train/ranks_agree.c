@@ -35,7 +35,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, graft_error *error)
                            (const uint64_t[]){ (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
                                                t->state_is_set ? digest_of(t) : 0 },
                            3, error));
-    if (t->state_is_set) gr_partition_forget(&t->partition);
+    if (t->state_is_set) gr_strategy_forget(t->run.strategy);
     t->state_is_set = 0;
 done:
     return rc;

@@ -287,6 +287,7 @@ int32_t gr_ranks_reserve(graft_trainer *t, graft_error *error)
         if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &t->budget, r->step_plan[l], -1, width, error));
         GR_TRY(gr_partition_reserve(r, &t->budget, r->step_plan[l], l, columns, error));
     }
+    r->label_bytes = gr_traffic_label_bytes(t, -1);
 done:
     return rc;
 }

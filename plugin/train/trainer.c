@@ -319,12 +319,12 @@ static int32_t train_step(graft_trainer *t, double *loss, graft_error *error)
     double         begin;
 
     run->epoch = t->progress.epoch;
-    if (t->over != NULL) gr_partition_begin_step(&t->partition, run->epoch);
+    gr_strategy_begin_step(run->strategy, run->epoch);
     GR_TRY(gr_run_step(run, t->step_of, loss, error));
     begin = gr_profile_begin(&run->profile);
-    if (t->over != NULL) GR_TRY(gr_partition_end_step(&t->partition, run->epoch, loss, error));
+    GR_TRY(gr_strategy_end_step(run->strategy, run->epoch, loss, error));
     GR_TRY(gr_strategy_sum_gradients(run->strategy, t->model.gradients, t->model.n_weights, error));
-    if (t->over != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
+    if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
     begin = gr_profile_begin(&run->profile);
     t->progress.epoch++;
     gr_optimizer_step(&t->model, t->progress.epoch);
@@ -371,7 +371,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
         (double)NAN;
     set_threads(t);
     GR_TRY(gr_spans_reset(t, error));
-    if (t->over != NULL) rc = gr_partition_adapt(&t->partition, &t->run, gr_traffic_label_bytes(t, -1), error);
+    rc = gr_strategy_prepare_step(t->run.strategy, &t->run, error);
     if (rc < 0) return rc; /* as on all ranks */
     GR_TRY(train_step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;

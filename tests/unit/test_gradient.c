@@ -489,7 +489,7 @@ static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor
     const int fan_in = tensor->layer >= 0 && kind != ORACLE_GCN && kind != ORACLE_GAT;
     const int bias = strstr(tensor->name, "bias") != NULL, norm = strstr(tensor->name, "norm") != NULL;
 
-    if (bias || norm) return bias && fan_in ? 1 / sqrt((double)tensor[-1].rows) : 0;
+    if (bias || norm) return bias && fan_in && kind != ORACLE_GIN ? 1 / sqrt((double)tensor[-1].rows) : 0;
     return fan_in ? 1 / sqrt((double)tensor->rows) : sqrt(6.0 / (double)(tensor->rows + tensor->cols));
 }
 
