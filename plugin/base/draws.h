@@ -4,6 +4,7 @@
 #define GR_BASE_DRAWS_H
 
 #include "base/random.h"
+#include "base/shuffle.h"
 
 #include <string.h>
 
@@ -72,8 +73,8 @@ static __attribute__((noinline)) void gr_draw(uint64_t key, uint64_t vertex, uin
             gr_random_next_key(&k0, &k1);
         }
         for (int k = 0; k < 2; k++) c[2 * k] = (c[2 * k] & UINT32_MAX) | c[2 * k + 1] << 32;
-        c[1] = __builtin_shuffle(c[0], c[2], even);
-        c[3] = __builtin_shuffle(c[0], c[2], odd);
+        c[1] = GR_SHUFFLE_TWO(c[0], c[2], even);
+        c[3] = GR_SHUFFLE_TWO(c[0], c[2], odd);
         memcpy((char *)draws + 16 * at, &c[1], sizeof c[1]);
         memcpy((char *)draws + 16 * at + WIDE_BYTES, &c[3], sizeof c[3]);
     }

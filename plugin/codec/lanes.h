@@ -3,6 +3,8 @@
 #ifndef GR_CODEC_LANES_H
 #define GR_CODEC_LANES_H
 
+#include "base/shuffle.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -113,7 +115,7 @@ static inline words widen(octets b)
 #else
     const octets from = { 0, 16, 16, 16, 1, 16, 16, 16, 2, 16, 16, 16, 3, 16, 16, 16 };
 
-    return (words)__builtin_shuffle(b, (octets){ 0 }, from);
+    return (words)GR_SHUFFLE_TWO(b, (octets){ 0 }, from);
 #endif
 }
 
@@ -132,7 +134,7 @@ static inline octets narrow(words w)
 #else
     const octets from = { 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12 };
 
-    return __builtin_shuffle((octets)w, from);
+    return GR_SHUFFLE((octets)w, from);
 #endif
 }
 
@@ -200,9 +202,9 @@ static inline struct range range_of(const float *x, int64_t n)
         bad |= infinite(v);
     }
     for (int32_t h = LANES / 2; h > 0; h /= 2) {
-        low = least(__builtin_shuffle(low, lane ^ h), low);
-        minus_high = least(__builtin_shuffle(minus_high, lane ^ h), minus_high);
-        bad |= __builtin_shuffle(bad, lane ^ h);
+        low = least(GR_SHUFFLE(low, lane ^ h), low);
+        minus_high = least(GR_SHUFFLE(minus_high, lane ^ h), minus_high);
+        bad |= GR_SHUFFLE(bad, lane ^ h);
     }
     return (struct range){ low + 0.0f, -minus_high, bad[0] >= 0 };
 }

@@ -15,7 +15,8 @@ static void flip_signs(const float *x, uint64_t key, uint64_t row, uint64_t bloc
         words         bits;
 
         gr_random_block(key, row, block + (uint64_t)(at / 128), word);
-        bits = __builtin_shuffle((words){ word[0], word[1], word[2], word[3] }, lane & 3) << (lane >> 2);
+        bits = (words){ word[0], word[1], word[2], word[3] };
+        bits = GR_SHUFFLE(bits, lane & 3) << (lane >> 2);
         for (int64_t j = at; j < end; j += LANES) {
             const vector signed_factor = (vector)((words)((vector){ 0 } + factor) ^ (bits & SIGN_BIT));
 
@@ -30,7 +31,7 @@ static inline vector butterfly(vector v, lanes lane, int32_t h)
 {
     const words negated = (words)v ^ ((words)((lane & h) != 0) & SIGN_BIT);
 
-    return __builtin_shuffle(v, lane ^ h) + (vector)negated;
+    return GR_SHUFFLE(v, lane ^ h) + (vector)negated;
 }
 
 /* The transform of `count` registers: a power of two, and a compile-time constant in every call. */
@@ -137,8 +138,8 @@ static float scale_of(const float *y, int64_t n)
         sum += (vector)((words)v & ~SIGN_BIT);
     }
     for (int32_t h = LANES / 2; h > 0; h /= 2) {
-        squares += __builtin_shuffle(squares, lane ^ h);
-        sum += __builtin_shuffle(sum, lane ^ h);
+        squares += GR_SHUFFLE(squares, lane ^ h);
+        sum += GR_SHUFFLE(sum, lane ^ h);
     }
     return sum[0] == 0 ? 0 : squares[0] / sum[0];
 }

@@ -95,14 +95,18 @@ typedef __mmask8  f64_wide_truth;
 
 INLINE __mmask16 f32_wide_mask_wins(__m512 v, __m512 best, const int max)
 {
-    return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(best, best, _CMP_ORD_Q), v, best,
-                                   max ? _CMP_NLE_UQ : _CMP_NGE_UQ);
+    const __mmask16 ordered = _mm512_cmp_ps_mask(best, best, _CMP_ORD_Q);
+
+    return max ? _mm512_mask_cmp_ps_mask(ordered, v, best, _CMP_NLE_UQ)
+               : _mm512_mask_cmp_ps_mask(ordered, v, best, _CMP_NGE_UQ);
 }
 
 INLINE __mmask8 f64_wide_mask_wins(__m512d v, __m512d best, const int max)
 {
-    return _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(best, best, _CMP_ORD_Q), v, best,
-                                   max ? _CMP_NLE_UQ : _CMP_NGE_UQ);
+    const __mmask8 ordered = _mm512_cmp_pd_mask(best, best, _CMP_ORD_Q);
+
+    return max ? _mm512_mask_cmp_pd_mask(ordered, v, best, _CMP_NLE_UQ)
+               : _mm512_mask_cmp_pd_mask(ordered, v, best, _CMP_NGE_UQ);
 }
 
 #define f32_wide_mask_move _mm512_mask_mov_ps
