@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
 #include "adaptive/network.h"
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "comm/route.h"
@@ -180,6 +181,7 @@ static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l,
     struct gr_assign_channel   *channel = &a->channels[assign->n_channels];
     const double                signal = a->sums[l] > 0 ? a->sums[l] : 1;
 
+    GR_ASSERT(begin < end);
     *channel = (struct gr_assign_channel){ .width = layer->bits.width, .exchange = l };
     if (a->comm->network != NULL) {
         const struct gr_network *network =

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/assign.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -142,6 +143,7 @@ static int can_take(const struct choice *c, const struct upgrade *u)
 static void change_step(struct choice *c, const struct upgrade *u, int direction)
 {
     c->step[u->group] = (uint8_t)(c->step[u->group] + direction);
+    GR_ASSERT(c->step[u->group] <= STEPS);
     c->bytes[u->channel] += direction * u->bytes;
 }
 

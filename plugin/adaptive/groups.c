@@ -1,6 +1,7 @@
 /* Groups of rows of about the same variance.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/sort.h"
 
@@ -72,6 +73,7 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
         const int64_t row = first + (key[i] & INT32_MAX);
 
         while (i >= rows * (part + 1) / parts) part++;
+        GR_ASSERT(part < parts && part <= UINT8_MAX);
         number[row] = (uint8_t)part;
         groups[part].rows++;
         groups[part].variance += row_variance(layer, row) * (double)layer->bits.width;

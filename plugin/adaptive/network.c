@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/network.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "comm/collective.h"
@@ -56,6 +57,7 @@ static int32_t partner_in(const struct gr_comm *comm, int32_t round)
     int32_t       partner = rank == last ? (int32_t)((int64_t)round * (even / 2) % last) : (round - rank + last) % last;
 
     if (partner == rank) partner = last;
+    GR_ASSERT(partner >= 0 && partner != rank);
     return partner < comm->n_ranks ? partner : NO_RANK;
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/budget.h"
 
+#include "base/assert.h"
 #include "base/available.h"
 
 #include <stdio.h>
@@ -56,6 +57,7 @@ const char *gr_use_help(enum gr_use use)
 void gr_budget_charge(struct gr_budget *budget, enum gr_use use, int64_t bytes)
 {
     budget->charged[use] += bytes;
+    GR_ASSERT(budget->charged[use] >= 0);
 }
 
 static double larger_of_plan(const struct gr_budget *budget, int use)
@@ -136,6 +138,7 @@ int32_t gr_budget_borrow(struct gr_budget *budget, int64_t bytes, const char *na
 void gr_budget_return(struct gr_budget *budget, int64_t bytes)
 {
     budget->borrowed -= bytes;
+    GR_ASSERT(budget->borrowed >= 0);
 }
 
 void *gr_budget_new(struct gr_budget *budget, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <omp.h>
@@ -127,5 +128,6 @@ int gr_threads(const graft_context *context, int32_t asked)
         nobody != context->owner) {
         return 1;
     }
+    GR_ASSERT(asked > 0);
     return asked;
 }

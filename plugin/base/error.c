@@ -1,5 +1,6 @@
 /* Error messages, the begin and end of a public call, and the size rule for structs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/context.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 
 static void fill_error(graft_error *error, int32_t code, int32_t native, const char *format, va_list list)
 {
+    GR_ASSERT(error != NULL && code < 0);
     error->code = code;
     error->native_code = native;
     error->rank = 0;

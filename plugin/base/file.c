@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include "base/assert.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,6 +55,7 @@ int32_t gr_file_open(struct gr_file *file, int at, const char *path, const char 
 
 int32_t gr_file_read(const struct gr_file *file, int64_t offset, void *to, int64_t bytes, graft_error *error)
 {
+    GR_ASSERT(file->fd >= 0 && offset >= 0 && bytes >= 0);
     for (int64_t have = 0; have < bytes;) {
         const ssize_t more = pread(file->fd, (char *)to + have, (size_t)(bytes - have), offset + have);
 

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 enum { LINE = 64 };
@@ -50,6 +52,7 @@ int64_t gr_bytes(const void *memory)
 void gr_host_free(const graft_host *host, void *memory)
 {
     if (memory == NULL) return;
+    GR_ASSERT(header_of(memory)->bytes > 0 && header_of(memory)->bytes % LINE == 0);
     host->deallocate(host->self, header_of(memory), header_of(memory)->bytes, LINE);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/module.h"
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/memory.h"
 
@@ -17,6 +18,7 @@ static struct gr_module *append_module(graft_context *context, const char *kind,
     struct gr_modules *modules = &context->modules;
     struct gr_module  *module;
 
+    GR_ASSERT(modules->count >= 0 && modules->count <= GR_MODULE_MAX);
     if (modules->count == GR_MODULE_MAX) {
         gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, which is the maximum, so '%s' cannot be added",
                 GR_MODULE_MAX, name);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option.h"
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/option_row.h"
@@ -102,6 +103,7 @@ static int32_t put(graft_context *context, int32_t index, const char *source, co
     int64_t                     integer;
     int32_t                     rc = GRAFT_OK;
 
+    GR_ASSERT(index >= 0 && index < gr_option_count);
     if (!gr_option_parse(row, value, &parsed)) return refuse(row, source, value, error);
     /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
     if (row->type == GR_TYPE_INTEGER) {

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
+#include "base/assert.h"
 #include "graft_codec.h"
 
 #include <ctype.h>
@@ -134,6 +135,7 @@ uint64_t gr_option_bytes(const struct gr_option_row *row)
 
 int gr_option_parse(const struct gr_option_row *row, const char *value, struct gr_options *parsed)
 {
+    GR_ASSERT(row->at + gr_option_bytes(row) <= sizeof *parsed);
     union {
         int32_t               choice;
         int64_t               integer;

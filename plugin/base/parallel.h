@@ -4,6 +4,7 @@
 #ifndef GR_BASE_PARALLEL_H
 #define GR_BASE_PARALLEL_H
 
+#include "base/assert.h"
 #include "base/team.h"
 
 typedef void (*gr_chunk_fn)(void *arg, int64_t chunk, int64_t begin, int64_t end);
@@ -20,6 +21,7 @@ static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, i
     const int64_t count = gr_chunk_count(n, chunk_rows);
     const int     threads = gr_threads_worth(team.threads, operations);
 
+    GR_ASSERT(n >= 0 && chunk_rows > 0 && team.threads > 0);
 #pragma omp parallel num_threads(threads) if (threads > 1 && count > 1)
     {
         gr_team_begin(team.times);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/profile.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 void gr_profile_reset(struct gr_profile *p)
@@ -21,6 +23,7 @@ static void put_threads(struct gr_profile *p, const graft_span *phase)
 {
     graft_span span = *phase;
 
+    GR_ASSERT(p->team <= p->threads);
     span.bytes = span.flops = 0;
     for (int i = 0; i < p->team; i++) {
         double *times = p->times + i * GR_TIMES;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -24,6 +25,7 @@ int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most
     int64_t      *scratch = NULL, *from = keys, *to, kept = 0;
     int32_t       rc = GRAFT_OK;
 
+    GR_ASSERT(n == 0 || (n > 0 && most >= 0));
     GR_TRY(GR_NEW(context, scratch, n, error));
     to = scratch;
     for (int shift = 0; shift < 63 && most >> shift > 0; shift += DIGIT_BITS) {

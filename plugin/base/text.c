@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include "base/assert.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,6 +17,7 @@ void gr_text_add(struct gr_text *text, const char *format, ...)
     va_end(list);
     if (length < 0 || text->left == 0) return;
     if ((uint64_t)length >= text->left) length = (int)text->left - 1;
+    GR_ASSERT((uint64_t)length < text->left);
     text->at += length;
     text->left -= (uint64_t)length;
 }

@@ -1,5 +1,6 @@
 /* bfloat16: 16 bits an element, no parameters. Compiled once for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/draws.h"
 #include "codec/codec.h"
@@ -10,6 +11,7 @@ static enum gr_codec_result encode_bf16(const struct gr_codec *c, uint64_t row, 
 {
     const uint32_t infinite = 0x7F80;
 
+    GR_ASSERT(c->bits == 16 && c->width > 0);
     (void)work;
     for (int64_t at = 0; at < c->width; at += GR_DRAWS) {
         const int count = (int)(c->width - at < GR_DRAWS ? c->width - at : GR_DRAWS);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "codec/record.h"
@@ -94,6 +95,7 @@ enum gr_codec_result gr_codec_encode_row(const struct gr_codec *c, int64_t row, 
         if (!narrow_doubles(x, c->width, work) && c->bits < 16 && !c->narrows) return write_raw(c, record);
         floats = work;
     }
+    GR_ASSERT(find_code(c) != NULL);
     return find_code(c)->encode(c, (uint64_t)row, floats, work, record);
 }
 
@@ -108,6 +110,7 @@ enum gr_codec_result gr_codec_decode_row(const struct gr_codec *c, int64_t row, 
         memcpy(x, record, (size_t)gr_codec_row_bytes(c));
         return GR_CODEC_DONE;
     }
+    GR_ASSERT(find_code(c) != NULL);
     result = find_code(c)->decode(c, (uint64_t)row, record, floats);
     if (result == GR_CODEC_DONE && c->dtype == GRAFT_F64)
         for (int64_t j = 0; j < c->width; j++) ((double *)x)[j] = (double)work[j];

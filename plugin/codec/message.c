@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -88,6 +89,7 @@ static int32_t run_message(const graft_context *context, struct message_job *job
     const struct gr_team team = { .threads = gr_threads(context, job->args->threads) };
     int32_t              rc = GRAFT_OK;
 
+    GR_ASSERT(rows->n_cols == job->codec->width && rows->dtype == job->codec->dtype);
     job->row_bytes = gr_codec_row_bytes(job->codec);
     GR_TRY(GR_NEW(context, job->work, team.threads * gr_codec_work(job->codec), error));
     GR_TRY(GR_NEW(context, job->odd, rows->n_rows, error));

@@ -1,6 +1,7 @@
 /* MINMAX: 2^bits levels from the least to the greatest element of a row (Sylvie; SuperGCN, AdaQP). Compiled once for
  * each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "codec/levels.h"
 #include "codec/record.h"
 
@@ -35,6 +36,7 @@ static enum gr_codec_result encode_minmax(const struct gr_codec *c, uint64_t row
     uint8_t           *out = record + sizeof(struct params);
     struct params      params;
 
+    GR_ASSERT(c->width > 0);
     (void)work;
     if (!range.finite) return write_raw(c, record);
     if (range.low[0] == range.high[0]) return write_constant(c, range.low[0], record);

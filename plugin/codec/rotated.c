@@ -1,6 +1,7 @@
 /* ROTATED: 1 bit, the signs of a randomly rotated row, and one scale (DRIVE, Vargaftik et al., arXiv 2105.08339).
  * Compiled once for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "codec/levels.h"
 #include "codec/record.h"
 
@@ -151,6 +152,7 @@ static enum gr_codec_result encode_rotated(const struct gr_codec *c, uint64_t ro
     const struct range        range = range_of(x, c->width);
     float                     scale;
 
+    GR_ASSERT(c->bits == 1 && c->width > 0);
     if (!range.finite) return write_raw(c, record);
     if (range.low[0] == range.high[0]) return write_constant(c, range.low[0], record);
     rotate(c, row, x, work);

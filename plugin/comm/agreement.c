@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/agreement.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crc.h"
 #include "base/memory.h"
@@ -225,6 +226,7 @@ static int32_t rank_at_fault(const struct gr_comm *comm, int32_t reporter, int32
 {
     int32_t at = reporter;
 
+    GR_ASSERT(reason_of(comm, reporter) != NULL);
     *witness = reporter;
     for (int32_t steps = 0; steps < comm->n_ranks; steps++) {
         const struct notice *notice = reason_of(comm, at);
@@ -308,6 +310,7 @@ int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaite
 {
     struct gr_agreement *agreement = comm->agreement;
 
+    GR_ASSERT(agreement != NULL && !comm->dead);
     if (gr_agreement_has_notice(comm)) why = GR_STOP_NOTIFIED;
     if (why == GR_STOP_NOTIFIED) gr_fail(error, GRAFT_ERR_PEER, "another rank failed");
     gr_endpoint_cancel_all(comm);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 static const char *const call_name[GR_CALL_KINDS] = { "an agreement or a barrier",
@@ -122,6 +123,7 @@ int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t 
     struct gr_calls *c = comm->calls;
     int32_t          rc = GRAFT_OK;
 
+    GR_ASSERT(n_in < comm->n_ranks && n_out < comm->n_ranks);
     GR_TRY(post_messages(comm, kind, n_out, n_in, error));
     GR_TRY(gr_comm_wait(comm, c->requests, n_in, error));
     for (int32_t i = 0; i < n_in; i++) {
@@ -175,6 +177,7 @@ int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t ro
     int64_t          step = 1;
     int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
 
+    GR_ASSERT(root >= 0 && root < comm->n_ranks);
     while (step < n && !(mine & step)) step *= 2;
     if (mine > 0) {
         gr_calls_add(c->in, &n_in, (int32_t)((mine - step + root) % n), value, bytes);

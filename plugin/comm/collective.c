@@ -1,5 +1,6 @@
 /* Collective calls: agreement, gathers, exchanges, extrema, heartbeats.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/calls.h"
 
@@ -100,6 +101,7 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
     struct gr_calls *c = comm->calls;
     int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
 
+    GR_ASSERT(item_bytes >= 0 && out_start[0] == 0 && in_start[0] == 0);
     GR_TRY(gr_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++) {
         const char    *from = (const char *)out + out_start[p] * item_bytes;
@@ -120,6 +122,7 @@ int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64
 {
     int32_t rc = GRAFT_OK;
 
+    GR_ASSERT(root >= 0 && root < comm->n_ranks);
     GR_TRY(gr_calls_begin(comm, error));
     rc = gr_calls_spread(comm, GR_CALL_BROADCAST, root, data, bytes, error);
 done:
@@ -150,6 +153,7 @@ static int32_t extremum(struct gr_comm *comm, enum gr_call_kind kind, int64_t *v
     const uint64_t bytes = (uint64_t)count * sizeof *values;
     int32_t        rc = GRAFT_OK;
 
+    GR_ASSERT(count >= 0);
     GR_TRY(gr_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
     GR_TRY(gr_calls_scratch(comm, bytes, error));

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/comm.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/agreement.h"
 #include "comm/endpoint.h"
@@ -36,6 +37,7 @@ int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error)
 int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void *data, uint64_t bytes,
                      struct gr_request *request, graft_error *error)
 {
+    GR_ASSERT(peer >= 0 && peer < comm->n_ranks && peer != comm->rank);
     if (comm->dead) return return_cause(comm, error);
     if (gr_endpoint_send(comm, peer, tag, data, bytes, request, error) < 0) return gr_comm_fail(comm, error);
     return GRAFT_OK;
@@ -44,6 +46,7 @@ int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void
 int32_t gr_comm_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
                         struct gr_request *request, graft_error *error)
 {
+    GR_ASSERT(peer >= 0 && peer < comm->n_ranks && peer != comm->rank);
     if (comm->dead) return return_cause(comm, error);
     if (gr_endpoint_receive(comm, peer, tag, data, bytes, request, error) < 0) return gr_comm_fail(comm, error);
     return GRAFT_OK;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 
+#include "base/assert.h"
 #include "base/crc.h"
 
 #include <stdio.h>
@@ -124,6 +125,7 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     struct record *mine, *incoming;
     int32_t        rc = GRAFT_OK;
 
+    GR_ASSERT(count >= 0 && count <= GR_COMPARE_MAX);
     GR_TRY(gr_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
     mine = comm->calls->scratch;

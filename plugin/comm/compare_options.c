@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/compare_options.h"
 
+#include "base/assert.h"
 #include "base/context.h"
 #include "base/crc.h"
 #include "base/option_row.h"
@@ -34,6 +35,7 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
 {
     const char *text = gr_option_text(context, row);
 
+    GR_ASSERT(b->count < GR_COMPARE_MAX);
     snprintf(b->name[b->count], sizeof b->name[0], "option %s", row->key);
     b->names[b->count] = b->name[b->count];
     b->texts[b->count] = text[0] != '\0' ? text : "''";

@@ -1,5 +1,6 @@
 /* Making a comm, and sharing it between the objects of a context.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "comm/agreement.h"
 #include "comm/calls.h"
@@ -83,6 +84,7 @@ void gr_comm_destroy(struct gr_comm *comm)
 {
     struct gr_comm **link;
 
+    GR_ASSERT(comm == NULL || comm->uses > 0);
     if (comm == NULL || --comm->uses > 0) return;
     for (link = &comm->context->comms; *link != comm; link = &(*link)->next) continue;
     *link = comm->next;

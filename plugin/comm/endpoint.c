@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/endpoint.h"
 
+#include "base/assert.h"
+
 #include <sched.h>
 #include <time.h>
 
@@ -39,6 +41,7 @@ static int32_t enlist(struct gr_comm *comm, int32_t rc, int32_t peer, struct gr_
 
 static void delist(struct gr_request *request)
 {
+    GR_ASSERT(*request->link == request);
     *request->link = request->next;
     if (request->next != NULL) request->next->link = request->link;
     *request = (struct gr_request){ 0 };
@@ -49,6 +52,7 @@ int32_t gr_endpoint_send(struct gr_comm *comm, int32_t peer, int32_t tag, const 
 {
     const graft_transport *t = &comm->transport;
 
+    GR_ASSERT(request->handle == NULL);
     return enlist(comm, t->send(t->self, peer, tag, data, bytes, &request->handle, error), peer, request, error);
 }
 
@@ -57,6 +61,7 @@ int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, voi
 {
     const graft_transport *t = &comm->transport;
 
+    GR_ASSERT(request->handle == NULL);
     return enlist(comm, t->receive(t->self, peer, tag, data, bytes, &request->handle, error), peer, request, error);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/frame.h"
 
+#include "base/assert.h"
 #include "base/crc.h"
 #include "base/error.h"
 
@@ -22,6 +23,7 @@ static uint32_t payload_crc_of(const struct gr_frame *frame, const void *payload
 
 void gr_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc)
 {
+    GR_ASSERT(frame->rows >= 0 && frame->width >= 0);
     frame->magic = GR_FRAME_MAGIC;
     frame->abi = GRAFT_ABI_VERSION;
     frame->crc = frame_crc(frame, payload_crc);

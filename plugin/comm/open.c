@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/open.h"
 
+#include "base/assert.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -137,6 +139,7 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     /* The module may have loaded another build of the MPI. */
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
     ops = gr_module_transport(found->table);
+    GR_ASSERT(ops != NULL);
     rc = ops->open(&context->host, communicator, transport, error);
 done:
     return rc;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -42,6 +43,7 @@ done:
 /* All items of a rank have been taken, so its start stands where the next rank's did. */
 void gr_route_rewind(struct gr_route *route)
 {
+    GR_ASSERT(route->out[route->comm->n_ranks - 1] == route->out[route->comm->n_ranks]);
     memmove(route->out + 1, route->out, (size_t)route->comm->n_ranks * sizeof *route->out);
     route->out[0] = 0;
 }

@@ -1,5 +1,6 @@
 /* Sums over ranks that do not depend on the order of arrival.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "comm/calls.h"
 
 /* The first element that rank `p` adds up. */
@@ -53,6 +54,7 @@ static int32_t sum_elements(struct gr_comm *comm, char *values, int64_t count, u
     const int64_t    length = segment(comm, count, comm->rank + 1) - first;
     int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
 
+    GR_ASSERT(count >= 0);
     GR_TRY(gr_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
     GR_TRY(gr_calls_scratch(comm, (uint64_t)count * element, error));

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/threads.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -68,6 +69,7 @@ static void queue_unlink(struct queue *queue, graft_request **link)
 {
     graft_request *request = *link;
 
+    GR_ASSERT(request != NULL);
     *link = request->next;
     if (queue->end == &request->next) queue->end = link;
 }
@@ -126,6 +128,7 @@ static void deliver(graft_request *receive, const void *data, uint64_t bytes)
 {
     const int32_t state = bytes == receive->bytes ? DONE : WRONG_LENGTH;
 
+    GR_ASSERT(!receive->sends);
     receive->found = bytes;
     if (state == DONE && bytes > 0) memcpy(receive->to, data, bytes);
     atomic_store_explicit(&receive->state, state, memory_order_release);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/cover.h"
 
+#include "base/assert.h"
 #include "cover/matching.h"
 
 #include <string.h>
@@ -50,6 +51,15 @@ const char *gr_cover_name(int32_t kind)
     return kind >= GR_COVER_HYBRID && kind <= GR_COVER_POST ? names[kind] : "unknown";
 }
 
+/* Whether every cut edge has a source or a target in the cover. */
+static int covers_all(const struct gr_cut *cut, const uint8_t *source_in, const uint8_t *target_in)
+{
+    for (int64_t t = 0; t < cut->n_targets; t++)
+        for (int64_t e = cut->row_ptr[t]; e < cut->row_ptr[t + 1]; e++)
+            if (!target_in[t] && !source_in[cut->source[e]]) return 0;
+    return 1;
+}
+
 int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, enum gr_cover_kind kind,
                       uint8_t *source_in, uint8_t *target_in, int64_t *size, graft_error *error)
 {
@@ -64,6 +74,7 @@ int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, en
     case GR_COVER_POST: *size = cover_sources(cut, source_in); break;
     default: *size = cover_pairs(cut, &matching, source_in, target_in); break;
     }
+    GR_ASSERT(covers_all(cut, source_in, target_in));
 done:
     gr_matching_fini(context, &matching);
     return rc;

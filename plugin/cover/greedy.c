@@ -2,6 +2,7 @@
  * with it, which is always optimal; if there is no such vertex, a target is matched with its source of the fewest
  * possible partners.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "cover/matching.h"
 
 struct greedy {
@@ -38,6 +39,7 @@ static void decrement_targets(struct greedy *g, int32_t s)
 
 static void match_pair(struct greedy *g, int32_t t, int32_t s)
 {
+    GR_ASSERT(g->matching->of_target[t] < 0 && g->matching->of_source[s] < 0);
     g->matching->of_target[t] = s;
     g->matching->of_source[s] = t;
     g->matching->size++;

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/matching.h"
 
+#include "base/assert.h"
+
 /* The bound of 2 sqrt(T + S) phases holds for shortest paths only. So only the first phases use paths of any length. */
 enum { DEEP_PHASES = 64 };
 
@@ -69,6 +71,7 @@ static void augment_path(struct search *search, int64_t length)
 {
     struct gr_matching *matching = search->matching;
 
+    GR_ASSERT(length > 0);
     for (int64_t i = 0; i < length; i++) {
         const int32_t s = search->path[i], t = matching->target[search->cursor[s] - 1];
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 
+#include "base/assert.h"
 #include "base/team.h"
 
 #include <stdio.h>
@@ -103,6 +104,7 @@ static void plain_gemm_row(const graft_gemm *g, int64_t i)
 {
     float *c = g->c + i * g->ldc;
 
+    GR_ASSERT(i >= 0 && i < g->m);
     for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
     for (int64_t p = 0; p < g->k; p++) {
         const float   a = g->alpha * (g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);

@@ -1,6 +1,7 @@
 /* Passes over rows: bias, LayerNorm, ReLU and dropout in one pass, forward and backward. A row is a few cache lines, so
  * all steps on a row are done while it is in cache.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "dense/rows_loops.h"
 
@@ -40,6 +41,7 @@ void gr_rows_forward(const struct gr_rows *rows)
 {
     struct rows_pass pass = { rows, NULL, loops_for(rows->isa) };
 
+    GR_ASSERT(rows->h == NULL || rows->n == 0 || rows->bits != NULL);
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, &pass);
 }
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/rows_loops.h"
 
+#include "base/assert.h"
 #include "base/draws.h"
 #include "base/dropout.h"
 
@@ -30,6 +31,7 @@ static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begi
     uint16_t       draws[GR_DRAWS];
     uint8_t        through[GR_DRAWS] = { 0 };
 
+    GR_ASSERT(count > 0 && count <= GR_DRAWS && begin % 8 == 0);
     if (threshold > 0) gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (count + 7) / 8, draws);
     else memset(draws, 255, sizeof draws);
     for (int j = 0; j < count; j++) through[j] = !(h[j] <= 0) & (draws[j] >= threshold);

@@ -1,5 +1,6 @@
 /* The partition of a whole graph, on rank 0.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "dgraph/owner.h"
@@ -33,6 +34,7 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
     const int64_t entries = g->share[g->comm->rank].n_edges;
     int32_t       rc = GRAFT_OK;
 
+    GR_ASSERT(g->comm->n_ranks > 1);
     *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
     GR_TRY(gr_root_init(g, &s->root, error));
     GR_TRY(GR_NEW(g->context, s->end, g->n_slice, error));

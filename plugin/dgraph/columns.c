@@ -1,5 +1,6 @@
 /* From global to local columns: the rows of a rank, split into edges from its own vertices and edges from the halo.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/team.h"
 #include "dgraph/graph.h"
@@ -24,6 +25,7 @@ static int64_t map_index(const struct gr_column_map *map, int64_t vertex)
 static int32_t local_column(const struct gr_column_map *map, int64_t vertex)
 {
     if (vertex >= map->first && vertex < map->end) return (int32_t)(vertex - map->first);
+    GR_ASSERT(map->count > 0 && map->vertex[map_index(map, vertex)] == vertex);
     return map->local[map_index(map, vertex)];
 }
 

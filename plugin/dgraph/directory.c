@@ -1,5 +1,6 @@
 /* The owners of columns, from the ranks that had these vertices in their slices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/sort.h"
 #include "dgraph/graph.h"
@@ -71,6 +72,7 @@ static void answer_requests(const graft_graph *g, struct inquiry *q)
     for (int64_t i = 0; i < gr_route_n_in(&q->route); i++) {
         const int64_t row = q->request[i] - g->first[g->comm->rank];
         const int32_t owner = g->owner[row];
+        GR_ASSERT(row >= 0 && row < g->n_slice && owner >= 0 && owner < g->comm->n_ranks);
 
         q->reply[i] = (struct home){ owner, (int32_t)(q->base[owner] + g->packed[row] - g->rows.out[owner]) };
     }
@@ -120,6 +122,7 @@ static int32_t number_halo(const graft_graph *g, const struct home *home, struct
         halo->place[next[home[i].owner]] = home[i].place;
         map->local[i] = ~(int32_t)next[home[i].owner]++;
     }
+    GR_ASSERT(rc < 0 || gr_halo_is_valid(halo, g->comm->n_ranks, me));
 done:
     gr_free(g->context, next);
     return rc;

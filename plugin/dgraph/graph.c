@@ -1,6 +1,7 @@
 /* Making a graph over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/graph.h"
+#include "base/assert.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
 
@@ -286,6 +287,7 @@ int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const graf
     }
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(distribute(made, slice, error));
+    GR_ASSERT(gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
     *graph = made;
     made = NULL;
 done:

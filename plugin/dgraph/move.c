@@ -1,5 +1,6 @@
 /* Rows of bytes and edges from the slices to the owners, and rows back.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "dgraph/graph.h"
 
@@ -48,6 +49,7 @@ static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t 
     const int64_t rows_out = to_owners ? g->n_slice : g->n_owned, rows_in = to_owners ? g->n_owned : g->n_slice;
     int32_t       rc;
 
+    GR_ASSERT(bytes > 0 && bytes <= s->bytes);
     for (int64_t i = 0; i < rows_out; i++)
         memcpy(s->out + (to_owners ? g->packed[i] : i) * bytes, (const char *)move->from + i * move->from_stride + at,
                (uint64_t)bytes);

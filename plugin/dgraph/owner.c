@@ -1,6 +1,7 @@
 /* Which rank owns which vertex.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/owner.h"
+#include "base/assert.h"
 #include "partition/metis.h"
 
 #include <stdio.h>
@@ -36,6 +37,7 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
     static const graft_csr nothing = { .size = sizeof nothing, .index_type = GRAFT_I32, .row_ptr = no_rows };
 
     if (graph->n_slice == 0) return (struct gr_slice){ .rows = &nothing };
+    GR_ASSERT(slice->rows->n_rows == graph->n_slice);
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .trained = slice->trained };
 }
 

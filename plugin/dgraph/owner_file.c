@@ -1,5 +1,6 @@
 /* Owners in a file, which rank 0 reads and writes.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "dgraph/owner.h"
 
@@ -62,6 +63,7 @@ int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path
     struct all_owners all;
     int32_t           rc = all_owners_init(g, &all, error);
 
+    GR_ASSERT(path[0] != '\0');
     *found = 0;
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(identify_graph(g, slice, all.print, identity, error));

@@ -1,6 +1,7 @@
 /* Parts of a graph over ranks: reordered, and of the first rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/sort.h"
 #include "graph/order.h"
@@ -137,6 +138,7 @@ int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, cons
     rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, new_index, made, error);
     if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, new_index, made, error);
     rc = gr_comm_agree(comm, rc, error);
+    GR_ASSERT(rc < 0 || gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
 done:
     gr_free(context, place);
     gr_free(comm->context, packed);
@@ -174,6 +176,7 @@ int32_t gr_part_first(const graft_context *context, const struct gr_part *part, 
     graft_csr        like = *remote;
     int32_t         *new_index = NULL, *column, rc = GRAFT_OK;
 
+    GR_ASSERT(n_rows >= 0 && n_rows <= remote->n_rows && n_cols >= n_rows);
     like.values = NULL;
     GR_TRY(GR_NEW(context, new_index, part->halo.count, error));
     for (int64_t e = 0; e < entries; e++) new_index[gr_csr_column(remote, e)] = 1;
@@ -187,6 +190,7 @@ int32_t gr_part_first(const graft_context *context, const struct gr_part *part, 
     made->part.local = part->local;
     made->part.local.n_rows = n_rows;
     made->part.local.n_cols = n_cols;
+    GR_ASSERT(gr_csr_is_valid(&made->part.local) && gr_csr_is_valid(&made->part.remote));
 done:
     gr_free(context, new_index);
     return rc;

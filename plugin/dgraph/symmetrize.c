@@ -1,6 +1,7 @@
 /* Every edge of a graph over ranks in both directions: each rank sends its cut edges to the owners of their columns,
  * which merge the reversed edges with their own.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/sort.h"
@@ -115,6 +116,7 @@ static int64_t halo_index(const struct gr_halo *halo, int32_t q, int32_t place)
         if (halo->place[middle] <= place) low = middle;
         else high = middle;
     }
+    GR_ASSERT(low < halo->start[q + 1] && halo->place[low] == place);
     return low;
 }
 
@@ -219,6 +221,7 @@ int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, c
     reversed_fini(context, comm, &back);
     if (rc == GRAFT_OK) rc = unite_local(context, &part->local, made, error);
     rc = gr_comm_agree(comm, rc, error);
+    GR_ASSERT(rc < 0 || gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
 done:
     reversed_fini(context, comm, &back);
     return rc;

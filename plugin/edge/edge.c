@@ -1,6 +1,7 @@
 /* The edge operators: how threads share each of them. The loops are in loops.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge.h"
+#include "base/assert.h"
 #include "edge/rows.h"
 
 #include <math.h>
@@ -40,6 +41,7 @@ void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const g
 {
     const int single = x->dtype == GRAFT_F32;
 
+    GR_ASSERT(out->n_rows == index->count && out->n_cols == x->n_cols);
     if (x->n_cols == 0) return;
     threads = gr_threads_worth(threads, index->count * x->n_cols);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
@@ -59,6 +61,7 @@ void gr_edge_index_add(const graft_dense *x, const graft_index *index, const gra
     const int64_t width = out->n_cols, rows = out->n_rows;
     int64_t       column_parts = width / LEAST_COLUMNS, row_parts;
 
+    GR_ASSERT(x->n_rows == index->count && x->n_cols == width);
     if (width == 0) return;
     threads = gr_threads_worth(threads, index->count * width);
     if (column_parts > threads) column_parts = threads;
@@ -157,6 +160,7 @@ void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_
 {
     struct edge_operands o = { a, NULL, w, y, out, some };
 
+    GR_ASSERT(w->n_rows == gr_csr_entries(a) && w->n_cols > 0);
     if (out->n_cols == 0) return;
     if (map != NULL) {
         o.csr = &map->csr.view;

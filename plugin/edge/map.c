@@ -1,5 +1,6 @@
 /* The transpose of a matrix whose weights change from call to call.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "edge/edge.h"
@@ -51,6 +52,7 @@ int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error
         GR_TRY(GR_NEW(a->context, made->entry, entries, error));
         GR_TRY(gr_csr_transpose(a->context, &pattern, &made->csr, error));
         number_transposed_entries(&pattern, made);
+        GR_ASSERT(gr_csr_is_valid(&made->csr.view));
         a->edge_map = made;
         a->edge_map_free = destroy_edge_map;
         a->edge_map_bytes = 8 * (pattern.n_cols + 1) + entries * (8 + gr_dtype_bytes(pattern.index_type));

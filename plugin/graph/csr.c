@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 
@@ -155,6 +156,18 @@ int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int 
     return rc < 0 ? rc : gr_csr_check_entries(csr, name, 0, 0, threads, error);
 }
 
+int gr_csr_is_valid(const graft_csr *csr)
+{
+    if (csr->n_rows < 0 || csr->n_cols < 0 || csr->row_ptr == NULL || csr->row_ptr[0] != 0) return 0;
+    if (csr->index_type != GRAFT_I32 && csr->index_type != GRAFT_I64) return 0;
+    for (int64_t i = 0; i < csr->n_rows; i++)
+        if (csr->row_ptr[i + 1] < csr->row_ptr[i]) return 0;
+    if (gr_csr_entries(csr) > 0 && csr->col_idx == NULL) return 0;
+    for (int64_t e = 0; e < gr_csr_entries(csr); e++)
+        if (gr_csr_column(csr, e) < 0 || gr_csr_column(csr, e) >= csr->n_cols) return 0;
+    return 1;
+}
+
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error)
 {
@@ -181,6 +194,7 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
         }
     }
     next[0] = 0;
+    GR_ASSERT(gr_csr_is_valid(&transpose->view));
     return GRAFT_OK;
 }
 
@@ -243,11 +257,13 @@ int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const gra
     const int32_t rc = gr_csr_init(context, both, a, a->n_rows, a->n_cols, entries, error);
     int64_t       to = 0;
 
+    GR_ASSERT(a->n_rows == b->n_rows && a->n_cols == b->n_cols);
     if (rc < 0) return rc;
     for (int64_t row = 0; row < a->n_rows; row++) {
         to = merge_row(a, b, row, both, to);
         both->row_ptr[row + 1] = to;
     }
+    GR_ASSERT(to == entries && gr_csr_is_valid(&both->view));
     return GRAFT_OK;
 }
 
@@ -297,5 +313,6 @@ int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr
         if (missing) put_unit_loop(looped, to++, row);
         looped->row_ptr[row + 1] = to;
     }
+    GR_ASSERT(to == entries && gr_csr_is_valid(&looped->view));
     return GRAFT_OK;
 }

@@ -34,6 +34,10 @@ int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t fi
 int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
                              int threads, graft_error *error);
 
+/** Whether a matrix that Graft made has the shape that its users rely on: row pointers that rise from 0, and columns in
+ *  range. Values are not looked at. Returns 1 or 0. O(rows + entries), for tests and assertions. */
+int gr_csr_is_valid(const graft_csr *csr);
+
 /** Transpose. Entries of a row are sorted by column. \return OK; ERR_ARG (rows exceed 32-bit columns); ERR_NOMEM */
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error);

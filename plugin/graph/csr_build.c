@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr_build.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -194,6 +195,7 @@ int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const cha
     GR_TRY(sort_rows(context, &made, error));
     removed = merge_equal(&made);
     GR_TRY(check_sums(&made, first_row, name, error));
+    GR_ASSERT(removed >= 0 && gr_csr_is_valid(&made.view));
     *merged = removed;
     *csr = made;
     memset(&made, 0, sizeof made);

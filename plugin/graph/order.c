@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -163,6 +164,20 @@ int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *erro
     return gr_fail(error, GRAFT_ERR_OPTION, "there is no order '%.60s'; expected degree, rcm or community", name);
 }
 
+/* place[order[i]] = i. ERR_ARG if `order` is no permutation. */
+static int32_t invert_order(const int64_t *order, int64_t n, int64_t *place, graft_error *error)
+{
+    for (int64_t i = 0; i < n; i++) place[i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (order[i] < 0 || order[i] >= n || place[order[i]] >= 0) {
+            return gr_fail(error, GRAFT_ERR_ARG, "order[%lld] is %lld, which is %s", (long long)i, (long long)order[i],
+                           order[i] < 0 || order[i] >= n ? "no vertex" : "a vertex that occurs twice");
+        }
+        place[order[i]] = i;
+    }
+    return GRAFT_OK;
+}
+
 int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
                          graft_error *error)
 {
@@ -179,23 +194,10 @@ int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enu
         memcpy(order, w.by_degree, (uint64_t)w.n * sizeof *order);
         reverse(order, w.n);
     }
+    GR_ASSERT(invert_order(order, w.n, w.place, error) == GRAFT_OK);
 done:
     gr_pool_fini(context, &pool);
     return rc;
-}
-
-/* place[order[i]] = i. ERR_ARG if `order` is no permutation. */
-static int32_t invert_order(const int64_t *order, int64_t n, int64_t *place, graft_error *error)
-{
-    for (int64_t i = 0; i < n; i++) place[i] = -1;
-    for (int64_t i = 0; i < n; i++) {
-        if (order[i] < 0 || order[i] >= n || place[order[i]] >= 0) {
-            return gr_fail(error, GRAFT_ERR_ARG, "order[%lld] is %lld, which is %s", (long long)i, (long long)order[i],
-                           order[i] < 0 || order[i] >= n ? "no vertex" : "a vertex that occurs twice");
-        }
-        place[order[i]] = i;
-    }
-    return GRAFT_OK;
 }
 
 int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,

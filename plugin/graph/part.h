@@ -21,8 +21,12 @@ struct gr_part {
     struct gr_halo halo;
 };
 
-/** Whether the part has the shape that its users rely on: row pointers that rise from 0, columns in range, and a halo
- *  without vertices of this rank, sorted by owner and then by place. Returns 1 or 0. O(rows + edges), no messages. */
+/** Whether a halo has no vertices of this rank, and is sorted by owner and then by place, each vertex once. Returns 1
+ *  or 0. O(count), no messages. */
+int gr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank);
+
+/** Whether the part has the shape that its users rely on: valid matrices that fit each other, and a valid halo.
+ *  Returns 1 or 0. O(rows + edges), no messages. */
 int gr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank);
 
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/messages.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -72,6 +73,7 @@ void gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t row
 {
     struct gr_codec codec = { .width = width };
 
+    GR_ASSERT(width >= 0);
     for (int side = 0; side < GR_SIDES; side++) {
         int64_t at = 0;
 
@@ -178,6 +180,7 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
     float                  *work = m->work + thread * gr_codec_work(&m->codec);
     int32_t                 q = rank_of(m, GR_SEND, begin);
 
+    GR_ASSERT(begin >= 0 && end <= side->rows.start[m->comm->n_ranks]);
     for (int64_t row = begin; row < end; row++) {
         const struct gr_codec codec = row_codec(m, GR_SEND, row);
         uint8_t              *record = encoded_row(m, GR_SEND, row);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/exchange.h"
 
+#include "base/assert.h"
+
 /* The stale rows of the layer, or NULL if its exchanges are synchronous. */
 static struct gr_history *history_of(const struct gr_exchange *x)
 {
@@ -19,6 +21,7 @@ int32_t gr_exchange_begin(struct gr_exchange *x, struct gr_team team, graft_erro
     struct gr_history *history = history_of(x);
     int32_t            rc = GRAFT_OK;
 
+    GR_ASSERT(x->messages != NULL && x->args.width >= 0);
     x->is_repeat = 0;
     x->settled_at = 0;
     if (history != NULL) {
@@ -55,6 +58,7 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void *
     struct gr_history *history = history_of(x);
     int32_t            rc = GRAFT_OK;
 
+    GR_ASSERT(history == NULL || x->messages == &history->messages);
     if (history == NULL) {
         GR_TRY(gr_messages_wait(x->messages, team, error));
         GR_TRY(gr_messages_decode(x->messages, x->received.data, team, error));

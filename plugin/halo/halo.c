@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/halo.h"
 
+#include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -150,6 +151,7 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
     struct gr_exchange       *x = &r->exchange;
     int32_t                   rc = GRAFT_OK;
 
+    GR_ASSERT(pass->width <= r->widest);
     r->pass = *pass;
     *x = (struct gr_exchange){ .args = { .layer = pass->layer,
                                          .direction = pass->direction,

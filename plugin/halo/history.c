@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/history.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -158,6 +159,7 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
     struct store  store = { h, decoded, 0, follows ? smoothing : 0, follows };
     int32_t       rc = GRAFT_OK;
 
+    GR_ASSERT(h->in_flight);
     team.poll = NULL; /* nothing is in flight any more */
     GR_TRY(gr_messages_wait(&h->messages, team, error));
     GR_TRY(gr_messages_decode(&h->messages, decoded, team, error));
@@ -174,6 +176,7 @@ done:
 
 void gr_history_sent(struct gr_history *h, int64_t epoch)
 {
+    GR_ASSERT(!h->in_flight);
     h->in_flight = 1;
     h->sent_epoch = epoch;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/layers.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -38,6 +39,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
     const int32_t n_ranks = layers->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
+    GR_ASSERT(number >= 0 && number < layers->n_layers);
     /* Without memory for them, they take the channels that they have on the other ranks. */
     for (int d = 0; d < GR_DIRECTIONS && layers->layer == NULL && layers->is_async; d++) gr_comm_channel(layers->comm);
     if (layers->layer == NULL) return GRAFT_OK;

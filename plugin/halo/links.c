@@ -1,6 +1,7 @@
 /* Send lists: which owned vertices are in the halo of which rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/links.h"
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -30,9 +31,18 @@ int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const 
     for (int32_t q = 0; q < n_ranks; q++) l->send_start[q + 1] += l->send_start[q];
     GR_TRY(gr_comm_agree(comm, GR_NEW(context, l->place, l->send_start[n_ranks], error), error));
     rc = gr_links_tell(l, comm, halo->place, l->place, sizeof *l->place, error);
+    GR_ASSERT(rc < 0 || gr_links_are_valid(l, n_ranks, comm->rank));
 done:
     gr_free(comm->context, count);
     return rc;
+}
+
+int gr_links_are_valid(const struct gr_links *l, int32_t n_ranks, int32_t rank)
+{
+    /* What one rank has in its halo is what another one sends: the lists have the same form. */
+    const struct gr_halo sent = { l->send_start[n_ranks], l->send_start, l->place };
+
+    return gr_halo_is_valid(&sent, n_ranks, rank);
 }
 
 void gr_links_fini(const struct gr_comm *comm, struct gr_links *l)

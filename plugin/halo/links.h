@@ -29,6 +29,10 @@ int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const 
                       struct gr_links *links, graft_error *error);
 void    gr_links_fini(const struct gr_comm *comm, struct gr_links *links);
 
+/** Whether the lists have no rows for this rank, and those for each other one rise, each row once. Returns 1 or 0.
+ *  O(rows sent), no messages. */
+int gr_links_are_valid(const struct gr_links *links, int32_t n_ranks, int32_t rank);
+
 /** Fetch: halo[halo->count] = what the owners have in owned[], so many bytes for each vertex. packed[rows sent] is
  *  overwritten. Collective. \return OK; ERR_PEER. */
 int32_t gr_links_ask(struct gr_links *links, struct gr_comm *comm, const void *owned, void *packed, void *halo,

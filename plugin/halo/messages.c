@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/messages.h"
 
+#include "base/assert.h"
 #include "base/crc.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -138,6 +139,7 @@ int32_t gr_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES],
     int64_t           work = m->work_floats * (int64_t)sizeof *m->work, errors = error_bytes(m, m->row_errors);
     int32_t           rc = GRAFT_OK;
 
+    GR_ASSERT(rows[GR_SEND] >= 0 && rows[GR_RECEIVE] >= 0 && width >= 0);
     for (int s = 0; s < GR_SIDES; s++)
         GR_TRY(grow(m, (void **)&m->side[s].encoded, &m->side[s].capacity, need.encoded, error));
     GR_TRY(grow(m, (void **)&m->work, &work, need.work, error));
@@ -243,6 +245,7 @@ static void set_side(struct gr_messages *m, enum gr_side s, struct gr_rank_rows 
         if (rows.start[q] < rows.start[q + 1]) side->peer[side->n++] = q;
     }
     gr_messages_lay_out(m, s);
+    GR_ASSERT(!gr_messages_are_encoded(m) || side->encoded_at[m->comm->n_ranks] <= side->capacity);
 }
 
 static int32_t receive_part(struct gr_messages *m, int32_t q, struct part part, struct gr_request *request,

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/row_bits.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -98,6 +99,7 @@ void gr_row_bits_weigh_mean(struct gr_row_bits *b, const struct gr_part *part, c
 {
     float *const weight = b->weight[GR_RECEIVE];
 
+    GR_ASSERT(part == NULL || part->remote.n_cols == rows[GR_RECEIVE]);
     for (int64_t i = 0; i < rows[GR_RECEIVE] && part == NULL; i++) weight[i] = 1;
     for (int64_t row = 0; part != NULL && row < part->remote.n_rows; row++) {
         const int64_t begin = part->remote.row_ptr[row], end = part->remote.row_ptr[row + 1];

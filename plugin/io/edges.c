@@ -1,6 +1,7 @@
 /* The graph from edges.npy: two rows of vertices of 32 or 64 bits, read in chunks and stored in 32 bits. Each rank
  * reads an equal range of both rows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "io/contents.h"
 
 enum { CHUNK = 2048 };
@@ -67,6 +68,7 @@ int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_fil
     if (vertices->count < 0)
         GR_TRY(gr_comm_agree(reading->comm, gr_vertices_named(vertices, &part->file, largest + 1, error), error));
     made.n_rows = made.n_cols = vertices->count;
+    GR_ASSERT(vertices->count > largest);
     *coo = made;
     made = (struct gr_coo){ 0 };
 done:

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/mtx.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <float.h>
@@ -242,6 +243,7 @@ static int32_t take_value(struct stream *stream, locale_t locale, int whole, flo
 
 static void append_edge(struct gr_coo *coo, int64_t row, int64_t col, float value)
 {
+    GR_ASSERT(row > 0 && col > 0);
     coo->row[coo->count] = (int32_t)(row - 1);
     coo->col[coo->count] = (int32_t)(col - 1);
     if (coo->value != NULL) coo->value[coo->count] = value;

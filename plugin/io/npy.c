@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/npy.h"
 
+#include "base/assert.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -281,5 +283,6 @@ done:
 int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
                     graft_error *error)
 {
+    GR_ASSERT(first >= 0 && count >= 0 && first + count <= npy->count);
     return gr_file_read(file, npy->offset + first * npy->item_bytes, to, count * npy->item_bytes, error);
 }

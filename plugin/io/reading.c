@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/reading.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -107,6 +108,7 @@ static int32_t rank_of(const struct gr_reading *reading, int64_t vertex)
         if (reading->first[middle] <= vertex) low = middle;
         else high = middle;
     }
+    GR_ASSERT(reading->first[low] <= vertex && vertex < reading->first[low + 1]);
     return low;
 }
 

@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/vertices.h"
 
+#include "base/assert.h"
+
 enum { UNBACKED_MAX = 1 << 24, UNBACKED_PER_BYTE = 16 };
 
 int32_t gr_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error)
 {
+    GR_ASSERT(count >= 0);
     if (count > INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld vertices; more than %d are not supported", file->name,
                        (long long)count, INT32_MAX);

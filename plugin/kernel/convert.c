@@ -1,5 +1,6 @@
 /* Conversion between float and bfloat16.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"
@@ -8,6 +9,7 @@ int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int thr
 {
     const int to_half = from->dtype == GRAFT_F32 && to->dtype == GRAFT_BF16;
 
+    GR_ASSERT(threads > 0);
     if (!to_half && !(from->dtype == GRAFT_BF16 && to->dtype == GRAFT_F32)) {
         return gr_fail(
             error, GRAFT_ERR_ARG,

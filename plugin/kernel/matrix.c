@@ -1,5 +1,6 @@
 /* The matrix object: the host's CSR, and what each kernel prepared for it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "kernel/kernel.h"
 
@@ -18,6 +19,7 @@ void gr_matrix_adopt(graft_matrix *matrix)
 {
     const graft_csr *csr = &matrix->csr;
 
+    GR_ASSERT(matrix->owned[0] == NULL && matrix->owned[1] == NULL);
     matrix->owned[0] = (void *)(uintptr_t)csr->row_ptr;
     matrix->owned[1] = (void *)(uintptr_t)csr->col_idx;
     matrix->owned[2] = (void *)(uintptr_t)csr->values;
@@ -66,6 +68,7 @@ int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, gra
     struct gr_prepared     *made = NULL;
     int32_t                 rc = GRAFT_OK;
 
+    GR_ASSERT(module >= 0 && module < matrix->context->modules.count);
     for (struct gr_prepared *p = matrix->prepared; p != NULL; p = p->next) {
         if (p->module != module) continue;
         *data = p->data;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel.h"
 
+#include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/dropout.h"
 #include "base/parallel.h"
@@ -135,6 +136,7 @@ static int32_t reference_run(void *state, void *prepared, const graft_csr *a, co
     };
     struct reference_product job = { a, args };
 
+    GR_ASSERT(args->threads > 0 && args->b->n_rows == a->n_cols && args->c->n_rows == a->n_rows);
     (void)state, (void)prepared, (void)error;
     gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, ROWS_AT_ONCE,
                        reference_rows, &job);

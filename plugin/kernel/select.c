@@ -1,6 +1,7 @@
 /* The choice of a kernel: that of option mxm.kernel first, then the others by preference. Each is asked whether it
  * supports the product.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "kernel/kernel.h"
@@ -183,6 +184,7 @@ int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_err
     struct gr_verify *verify = NULL;
     int32_t           taken, rc = GRAFT_OK;
 
+    GR_ASSERT(gr_mxm_check(args, error) == GRAFT_OK);
     complete.threads = threads_for(context, args);
     GR_TRY(gr_verify_begin(context, &complete, &verify, error));
     GR_TRY(try_kernels(context, &complete, 0, &reasons, &taken, error));

@@ -3,6 +3,7 @@
  * A sampled row is a product of its own, whose A has one row. The elements of C that the product reads and overwrites
  * are saved before.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/dtype.h"
 #include "base/memory.h"
@@ -144,6 +145,7 @@ static void set_up_single(struct single *one, const struct gr_verify *v, int64_t
     const graft_csr      *a = &args->a->csr;
     const int64_t         row = v->rows[sample], e = element_bytes(args), width = args->c->n_cols;
 
+    GR_ASSERT(row >= 0 && row < a->n_rows);
     memset(one, 0, sizeof *one);
     one->a = *a;
     one->a.n_rows = 1;

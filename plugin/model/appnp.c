@@ -6,6 +6,7 @@
  * Backward, alpha times the gradient of each Z' is a part of that of H: it is summed on the way, and the first of these
  * layers adds it to what the chain of products leaves.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "model/run.h"
 
@@ -71,6 +72,7 @@ static void teleport_gradient(struct gr_run *run, const struct gr_activations *a
     const struct gr_activations *first = &run->layers[config->n_weighted];
     const int64_t                width = a->layer->out;
 
+    GR_ASSERT(a->index >= config->n_weighted);
     if (a->index + 1 == config->n_layers)
         memset(first->inner, 0, (uint64_t)(first->block->n_src * width) * sizeof *first->inner);
     mix(run, a->block->n_dst * width, teleport_of(run), g, 1, first->inner);

@@ -1,6 +1,7 @@
 /* The arrays of the layers: what the forward pass leaves for the backward pass. With option recompute, arrays that can
  * be recomputed from the layer's input are one set for all layers, as large as the largest.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "model/labels.h"
 
@@ -114,6 +115,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     int64_t                 widest = 4, scratch = 0; /* 4: the sums of a loss, see loss.c */
 
+    GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
         const struct gr_layer *layer = &run->model->layers[l];
         const int              scales = config->kind->normalization == GR_NORMALIZE_SYMMETRIC;

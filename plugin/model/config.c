@@ -1,5 +1,6 @@
 /* The options of a trainer, read once.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/context.h"
 #include "model/model.h"
 
@@ -7,6 +8,7 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 {
     const int averaged = config->kind->attends && l + 1 == config->n_layers;
 
+    GR_ASSERT(l >= 0 && l < config->n_layers);
     return config->width[l + 1] * (averaged ? config->heads : 1);
 }
 

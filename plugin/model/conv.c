@@ -3,6 +3,7 @@
  *
  * sage   Hamilton et al. 2017, algorithm 1, with means      gcn   Kipf and Welling 2017, eq. 2
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "model/run.h"
 
 static void conv_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
@@ -32,6 +33,7 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     struct gr_sum          sum;
     int32_t                rc = GRAFT_OK;
 
+    GR_ASSERT(layer->self != NULL || layer->neigh != NULL);
     if (layer->neigh == NULL) return gr_product_rows(run, own_rows(a, x), layer->self, 0, rows, error);
     if (add) GR_TRY(gr_product(run, own_rows(a, x), layer->self, 0, NULL, a->z, error));
     if (a->aggregate_first) return gr_product_rows(run, gr_layer_gathered(a), layer->neigh, (float)add, rows, error);

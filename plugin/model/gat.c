@@ -1,6 +1,7 @@
 /* Layers of gat (Velickovic et al. 2018): every entry (v, u) of A has in each head a weight alpha, the softmax over the
  * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/parallel.h"
 #include "edge/edge.h"
@@ -54,6 +55,7 @@ static void gat_count(struct gr_run *run, struct gr_activations *a, const struct
     const struct gr_layer *layer = a->layer;
     const int64_t          heads = gr_run_config(run)->heads;
 
+    GR_ASSERT(layer->wide % heads == 0);
     /* A rank without vertices has no arrays to share, but takes part in the exchanges of recomputed passes. */
     a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
     a->count[GR_ARRAY_PROJECTED] = capacity->seen * layer->wide;

@@ -1,12 +1,14 @@
 /* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. The inner brackets are
  * linear in H, so that H W_1 may take the place of H there.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "model/run.h"
 
 static void gin_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
     const struct gr_layer *layer = a->layer;
 
+    GR_ASSERT(layer->neigh != NULL && layer->outer != NULL);
     a->aggregate_first = gr_layer_aggregates_first(run, a->index);
     if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * layer->in;
     a->count[GR_ARRAY_INNER] = capacity->rows * layer->out;

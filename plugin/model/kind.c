@@ -1,5 +1,6 @@
 /* The kinds of models. To add one: a file with its row, and its word in GR_KIND_MAP of base/option.h.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "model/model.h"
 
 #define KIND(constant, word) &gr_kind_##word,
@@ -7,5 +8,6 @@ static const struct gr_model_kind *const kinds[GR_KINDS] = { GR_KIND_MAP(KIND) }
 
 const struct gr_model_kind *gr_model_kind(enum gr_kind kind)
 {
+    GR_ASSERT(kind < GR_KINDS);
     return kinds[kind];
 }

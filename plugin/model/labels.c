@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/labels.h"
 
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "base/random.h"
 
@@ -70,6 +71,7 @@ static int64_t choose_labels(struct gr_run *run, int training)
     const int               threads = gr_threads_worth(run->threads, 64 * rows);
     int64_t                 left = 0;
 
+    GR_ASSERT(rows <= run->targets.n);
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : left) if (threads > 1)
     for (int64_t v = 0; v < rows; v++) {
         const int trained = gr_is_trained(&run->targets, v);

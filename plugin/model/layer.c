@@ -1,5 +1,6 @@
 /* All layers, forward and backward: what the kind of model does, and the passes over rows that follow.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dropout.h"
 #include "model/labels.h"
 
@@ -302,6 +303,7 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     int32_t                 rc = GRAFT_OK;
 
     enter_pass(run, pass);
+    for (int32_t l = 1; l < config->n_layers; l++) GR_ASSERT(blocks[l]->n_src <= blocks[l - 1]->n_dst);
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
     if (is_training(run) && config->input_dropout > 0) drop_input(run, blocks[0]);
     GR_TRY(gr_labels_begin(run, is_training(run), error));

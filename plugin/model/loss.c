@@ -1,5 +1,6 @@
 /* Cross-entropy, its gradient, and accuracy. Sums are taken over chunks of rows, then over the chunks in order.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "model/labels.h"
 
@@ -10,6 +11,7 @@ int64_t gr_argmax(const float *row, int64_t n)
 {
     int64_t best = 0;
 
+    GR_ASSERT(n > 0);
     for (int64_t j = 1; j < n; j++) {
         if (row[j] > row[best]) best = j;
     }
@@ -90,6 +92,7 @@ double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *log
     const int64_t n_loss = run->targets.n_loss;
     double        loss = 0;
 
+    GR_ASSERT(rows <= run->targets.n);
     gr_parallel_chunks(gr_run_team(run), rows * run->targets.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += run->partial[c];
     return n_loss > 0 ? loss / (double)n_loss : 0;

@@ -1,6 +1,7 @@
 /* Adam (Kingma and Ba 2015, algorithm 1, with beta 0.9 and 0.999, eps 1e-8) and SGD with momentum. The L2 penalty is
  * added to the gradient, as in the models that are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -31,6 +32,7 @@ void gr_optimizer_step(struct gr_model *model, int64_t step)
     const struct gr_config *config = &model->config;
     const float             rate = (float)config->lr;
 
+    GR_ASSERT(step >= 1);
     for (int32_t i = 0; i < model->n_parameters; i++) {
         struct gr_parameter *p = &model->parameters[i];
         const float          decay = p->decayed ? (float)config->weight_decay : 0;

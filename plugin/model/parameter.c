@@ -1,5 +1,6 @@
 /* The weights by name, and their first values.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/random.h"
 #include "model/model.h"
 
@@ -34,6 +35,7 @@ static void name_parameter(struct gr_parameter *p, const char *text)
 
 static void add_parameter(struct gr_model *model, int32_t l, const struct gr_parameter_shape *shape)
 {
+    GR_ASSERT(model->n_parameters < model->config.n_layers * PARAMETERS_OF_LAYER + 1);
     struct gr_parameter *p = &model->parameters[model->n_parameters++];
     const int            weight = strncmp(shape->name, "weight", 6) == 0;
     char                 full[48];

@@ -1,5 +1,6 @@
 /* The products that layers are made of, each forward, and backward by one operand and the other.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "model/labels.h"
 
@@ -64,6 +65,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, const struct ep
 /* The part of sparse features that has as many rows as the operand. */
 static const struct gr_sparse_part *part_of(struct gr_operand x)
 {
+    GR_ASSERT(x.rows <= x.sparse->rows);
     return &x.sparse[x.rows != x.sparse->rows];
 }
 
@@ -92,6 +94,7 @@ int32_t gr_product_sparse(struct gr_run *run, const char *phase, graft_matrix *a
     const int            operations = a->csr.values != NULL ? 2 : 1; /* with each column of an entry */
     const int32_t        rc = gr_mxm_run(run->context, &args, error);
 
+    GR_ASSERT(a->csr.n_cols == x.rows && x.stride >= width);
     /* A row of x, a column and perhaps a value for each entry, and the result. */
     gr_profile_end(&run->profile, phase, begin,
                    4 * (entries * (double)width + entries * operations + (double)to.n_rows * (double)width),

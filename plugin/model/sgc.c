@@ -2,6 +2,7 @@
  * classes for each vertex; then K layers without weights compute Z' = diag(left) A diag(right) Z, the normalised sum
  * over neighbours. With one layer that has weights this is S^K X W.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "model/run.h"
 
 static void sgc_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
@@ -26,6 +27,7 @@ static int32_t sgc_forward(struct gr_run *run, struct gr_activations *a, struct 
     const struct gr_layer *layer = a->layer;
 
     if (layer->self != NULL) return gr_kind_mlp.forward(run, a, x, rows, error);
+    GR_ASSERT(layer->in == layer->out);
     return gr_aggregate_scaled(run, 0, gr_sum_of(a, GR_FORWARD, NULL, x.data, layer->out, 0, a->z), error);
 }
 

@@ -1,5 +1,6 @@
 /* Sparse features that stay sparse: dropout of their values, and those of their transpose.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dropout.h"
 #include "edge/rows.h"
 #include "graph/csr.h"
@@ -11,6 +12,7 @@ void gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_p
     const int64_t entries = gr_csr_entries(&part->x->csr);
     const int     threads = gr_threads_worth(run->threads, entries);
 
+    GR_ASSERT(part->transpose != NULL && part->entry != NULL);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t e = 0; e < entries; e++) part->transpose_values[e] = from[part->entry[e]];
 }

@@ -3,6 +3,7 @@
 #include "parallel/partition.h"
 
 #include "adaptive/adapt.h"
+#include "base/assert.h"
 #include "base/dense_view.h"
 
 #include <math.h>
@@ -75,6 +76,7 @@ void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
 
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer)
 {
+    GR_ASSERT(p->attends || p->step_plan[layer] != NULL);
     return p->attends ? &p->halo_rows.layers : &p->step_plan[layer]->layers;
 }
 
@@ -224,6 +226,7 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                         .row_scale = sum->scale,
                                         .times = run->profile.times };
 
+    GR_ASSERT(sum->width <= sum->stride);
     p->begin = gr_profile_begin(&run->profile);
     return gr_spmm_begin(plan, &args, error);
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/serial.h"
 
+#include "base/assert.h"
 #include "model/run.h"
 
 /* One product does it all, so nothing is left for the end. */
@@ -11,6 +12,7 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
     const struct gr_block *block = sum->block;
     const int              back = sum->direction == GR_BACKWARD;
 
+    GR_ASSERT(block->a != NULL && (!back || block->a_transpose != NULL));
     (void)strategy;
     return gr_product_sparse(run, "aggregate", back ? block->a_transpose : block->a, sum->scale,
                              gr_dense_operand(sum->x, sum->stride, back ? block->n_dst : block->n_src), sum->width,

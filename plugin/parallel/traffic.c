@@ -2,6 +2,7 @@
  * These rows have the same bytes everywhere, or the bytes that all ranks learned when adaptive bits were assigned, so
  * counting needs no message. What went to each other rank, with its quantization error, only the sender knows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "parallel/partition.h"
 
 /* Layers in both directions. */
@@ -25,6 +26,7 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
     const struct gr_codec *codec = &pass->messages->codec;
     struct gr_sent        *sent = &p->sent[at];
 
+    GR_ASSERT(run->layer >= 0 && run->layer < p->n_layers);
     if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
     for (int32_t q = 0; q < n_ranks; q++)
         gr_send_stats_add(&p->pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
@@ -90,6 +92,7 @@ static struct gr_flow flow_of(const struct gr_partition *p, int32_t slot, int32_
 {
     const struct gr_flow flow = gr_traffic_flow(p, p->sent[slot].flow, rank);
 
+    GR_ASSERT(slot >= 0 && slot <= slots_of(p));
     if (slot == slots_of(p) || slot % GR_DIRECTIONS == GRAFT_PASS_FORWARD) return flow;
     return (struct gr_flow){ .in = flow.out,
                              .out = flow.in,

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/child.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -240,6 +241,7 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     int32_t         rc = exchange_bytes(child, &out, output, bytes, &have, meanwhile, error);
     int             status = 0;
 
+    GR_ASSERT(child->pid >= 0 || child->both >= 0);
     if (rc < 0) return rc;
     close_end(&child->both);
     rc = reap_child(child, &status, meanwhile, error);

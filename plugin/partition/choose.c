@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/choose.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "partition/child.h"
@@ -30,6 +31,7 @@ int gr_partition_needs_whole(enum gr_partition_method method)
 int32_t gr_partition_run(enum gr_partition_method method, const struct gr_partition_input *input, int32_t *mine,
                          graft_error *error)
 {
+    GR_ASSERT(method < GR_PARTITION_METHODS);
     return methods[method].partition(input, mine, error);
 }
 

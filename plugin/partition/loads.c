@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -44,6 +45,7 @@ int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, cons
     int32_t rc;
     int64_t leaves = 1;
 
+    GR_ASSERT(parts > 0);
     memset(loads, 0, sizeof *loads);
     while (leaves < parts) leaves *= 2;
     loads->parts = parts;
@@ -90,6 +92,7 @@ void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_
     int64_t *has = loads->has + (int64_t)part * GR_SHARES;
     double   level = 0;
 
+    GR_ASSERT(part >= 0 && part < loads->parts);
     for (int k = 0; k < GR_SHARES; k++) {
         has[k] += sign * weight[k];
         level = fmax(level, load_share(loads, k, has[k]));

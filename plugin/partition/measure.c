@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/partition.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -50,6 +51,7 @@ static void count_row(struct gr_partition_measure *measure, struct cut_counter *
     struct gr_part_measure *mine = &measure->part[part];
     int64_t                 weight[GR_SHARES];
 
+    GR_ASSERT(part >= 0 && part < measure->parts);
     gr_slice_weigh(slice, row, weight);
     for (int k = 0; k < GR_SHARES; k++) mine->has[k] += weight[k];
     for (int64_t e = slice->rows->row_ptr[row]; e < slice->rows->row_ptr[row + 1]; e++) {

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/metis.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "draft/graft_partitioner.h"
 #include "partition/child.h"
@@ -166,6 +167,7 @@ int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owne
     int64_t                moved;
     int32_t                rc;
 
+    GR_ASSERT(slice->first == 0 && n == slice->rows->n_cols);
     GR_TRY(gr_metis_check_size(n, gr_csr_entries(slice->rows), error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;

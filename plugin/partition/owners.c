@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/owners.h"
 
+#include "base/assert.h"
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -120,6 +121,7 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
     char beside[PATH_MAX];
     int  code;
 
+    GR_ASSERT(parts > 0);
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
     head.crc = crc_of(head, owner);

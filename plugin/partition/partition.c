@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/partition.h"
 
+#include "base/assert.h"
 #include "base/random.h"
 
 void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES])
@@ -48,6 +49,7 @@ int32_t gr_partition_block(const struct gr_partition_input *input, int32_t *mine
         const int64_t  twice = 2 * before[GR_SHARE_ENTRIES] + ends[0] + ends[1];
         const double   share = entries > 0 ? 0.5 * (vertices + 0.5 * (double)twice / entries) : vertices;
         const int32_t  part = (int32_t)(share * input->parts);
+        GR_ASSERT(part >= 0);
 
         mine[row] = part < input->parts ? part : input->parts - 1;
     }

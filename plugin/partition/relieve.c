@@ -1,5 +1,6 @@
 /* Balance: vertices leave parts that have too much of a quantity.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "partition/loads.h"
 
 /* Each move reduces the excess, so the passes end by themselves. More than this many gain little. */
@@ -34,6 +35,7 @@ static int32_t cheapest_part(const struct gr_loads *loads, int32_t from, const i
     int32_t best = from;
     double  best_cost = 0;
 
+    GR_ASSERT(from >= 0 && from < loads->parts);
     for (int32_t part = 0; part < loads->parts; part++) {
         const double cost = cost_of_coming(loads, part, weight);
 

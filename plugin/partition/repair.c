@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -42,6 +43,7 @@ static void fill_empty(struct gr_loads *loads, const struct gr_slice *slice, int
     for (int64_t row = 0; mean > 0 && row < n_rows; row++) {
         while (empty < loads->parts && loads->has[(int64_t)empty * GR_SHARES + GR_SHARE_VERTICES] > 0) empty++;
         if (empty == loads->parts) return;
+        GR_ASSERT(is_part(mine[row], loads->parts));
         if (loads->has[(int64_t)mine[row] * GR_SHARES + GR_SHARE_VERTICES] <= mean) continue;
         gr_slice_weigh(slice, row, weight);
         gr_loads_move(loads, weight, &mine[row], empty);

@@ -1,5 +1,6 @@
 /* Method stream: vertices one after the other.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "partition/loads.h"
 
 /* The first pass does not know the neighbours that follow: alone it cuts 1.7 times as many edges of the Debian graph.
@@ -15,6 +16,7 @@ static void assign_vertex(struct gr_loads *loads, const struct gr_slice *slice, 
     gr_slice_weigh(slice, row, weight);
     part = gr_loads_nearest(loads, slice, row, weight, mine);
     if (part < 0) part = gr_loads_least(loads, weight);
+    GR_ASSERT(part >= 0 && part < loads->parts);
     gr_loads_add(loads, part, weight, 1);
     mine[row] = part;
 }

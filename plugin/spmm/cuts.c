@@ -1,5 +1,6 @@
 /* The cut edges of a rank, pair by pair, and their covers.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/team.h"
 #include "spmm/plan.h"
@@ -20,6 +21,7 @@ struct gr_cut_edge gr_cut_step(struct gr_cuts *c, int64_t row, int64_t entry)
     const int32_t q = c->owner[source];
     const int     is_new = c->last_row[q] != row;
 
+    GR_ASSERT(source < c->part->halo.count && c->last_row[q] <= row);
     c->last_row[q] = row;
     c->target[q] += is_new;
     return (struct gr_cut_edge){ row, entry, source, c->target[q], q, is_new };
@@ -76,6 +78,7 @@ static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
             const struct gr_cut_edge edge = gr_cut_step(c, row, e);
             const int32_t            q = edge.rank;
+            GR_ASSERT(next[q] < c->edge_start[q + 1] - c->edge_start[q]);
 
             c->source[c->edge_start[q] + next[q]++] = (int32_t)(edge.source - c->part->halo.start[q]);
             c->row_ptr[edge.target + q + 1] = next[q];

@@ -1,6 +1,7 @@
 /* The matrices S and R of a plan, from the covers. The receiver of rows decides on them, and notifies their senders of
  * the entries of S.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "spmm/plan.h"
@@ -200,6 +201,7 @@ static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr 
     fill_lists(l, receive);
     GR_TRY(gr_comm_alltoallv(comm, l->place, out, send->col_idx, in, sizeof *l->place, error));
     if (bytes > 0) GR_TRY(gr_comm_alltoallv(comm, l->value, out, send->values, in, bytes, error));
+    GR_ASSERT(gr_csr_is_valid(&send->view) && gr_csr_is_valid(&receive->view));
 done:
     return rc;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "spmm/plan.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
@@ -225,6 +226,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     if (graph != NULL) graph->references++;
     GR_TRY(compare_ranks(made, wish, error));
     GR_TRY(make_plan(made, wish, error));
+    GR_ASSERT(gr_plan_is_valid(made));
     *plan = made;
     made = NULL;
 done:

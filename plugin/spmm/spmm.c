@@ -1,6 +1,7 @@
 /* A distributed product: rows are computed, encoded and sent, the local part of the product is computed while they are
  * in flight, and the received rows are added to it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/parallel.h"
 #include "spmm/plan.h"
@@ -187,6 +188,7 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
     const struct gr_spmm     *p = &plan->product;
     struct gr_messages       *messages = p->exchange.messages;
     const struct gr_rank_rows rows = rows_of(plan, GR_SEND);
+    const int                 encodes = gr_messages_are_encoded(messages);
     const graft_dense         sent = matrix_of(plan, rows);
     const graft_mxm_args      args = { .size = sizeof args,
                                        .semiring = p->args.semiring,
@@ -195,9 +197,10 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
                                        .b = &p->x,
                                        .c = &sent,
                                        .times = p->args.times,
-                                       .rows_done = gr_messages_are_encoded(messages) ? gr_messages_encode : NULL,
-                                       .rows_arg = messages };
+                                       .rows_done = encodes ? gr_messages_encode : NULL,
+                                       .rows_arg = encodes ? messages : NULL };
 
+    GR_ASSERT(p->begun && plan->matrices[p->direction].sent->csr.n_rows == sent.n_rows);
     gr_messages_set_rows(messages, rows);
     return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
@@ -289,6 +292,7 @@ static int32_t add_received(graft_plan *plan, const void *rows, graft_error *err
                                        .row_scale = p->args.row_scale,
                                        .times = p->args.times };
 
+    GR_ASSERT(plan->matrices[p->direction].received->csr.n_cols == received.n_rows);
     return received.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
 

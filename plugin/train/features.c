@@ -1,6 +1,7 @@
 /* The features as the model wants them: in the order of the trainer, and each row divided by its sum if that is asked
  * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "graph/csr.h"
 #include "train/train.h"
 
@@ -101,6 +102,7 @@ static int32_t read_sparse(graft_trainer *t, struct gr_csr *x, graft_error *erro
     GR_TRY(GR_NEW(t->context, place, s->n_cols, error));
     GR_TRY(gr_csr_init(t->context, x, &like, s->n_rows, s->n_cols, gr_csr_entries(s), error));
     rc = fill_from_host(t, x, place, error);
+    GR_ASSERT(rc < 0 || gr_csr_is_valid(&x->view));
     gr_budget_return(&t->budget, place_bytes);
 done:
     gr_free(t->context, place);

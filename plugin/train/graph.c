@@ -1,6 +1,7 @@
 /* The graph as the model wants it: made symmetric, with self loops, transposed for the backward pass, and the factors
  * that turn sums over neighbours into means or into Kipf and Welling's normalisation.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
 #include "graph/order.h"
@@ -156,6 +157,7 @@ static int32_t mask_layer(graft_trainer *t, int32_t l, graft_error *error)
     graft_csr     part = t->a->csr;
     int32_t       rc = GRAFT_OK;
 
+    GR_ASSERT(t->reach[l + 1] <= t->reach[l] && t->reach[l] <= t->n);
     part.n_rows = t->reach[l + 1];
     part.n_cols = t->reach[l];
     GR_TRY(gr_matrix_create(t->context, &part, &t->masked_a[l], error));
@@ -194,6 +196,7 @@ static void make_blocks(graft_trainer *t)
         step->of_strategy = t->partition.step_plan[l];
         t->whole_of[l] = &t->whole;
         t->step_of[l] = step;
+        GR_ASSERT(gr_block_is_valid(step));
     }
 }
 

@@ -3,6 +3,7 @@
  * trainer->vertex[v] of the host; the host never sees the order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
+#include "base/assert.h"
 #include "train/train.h"
 
 #include <string.h>
@@ -45,6 +46,7 @@ static int32_t find_reach(graft_trainer *t, const graft_csr *graph, struct gr_se
         s->begin = s->end;
         s->end = s->found;
         t->reach[n_layers - h] = s->end;
+        GR_ASSERT(s->end <= t->n);
     }
 done:
     return rc;

@@ -1,6 +1,7 @@
 /* The memory budget of a trainer, planned before any of it is used, so that one refusal names all uses. What is not
  * known yet is left out, so that nothing is refused that would fit; it is checked when it is needed.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
@@ -62,6 +63,7 @@ static int64_t gradient_rows(const graft_trainer *t)
 
 struct gr_capacity gr_capacity_of(const graft_trainer *t)
 {
+    GR_ASSERT(t->n_seen >= t->n);
     return (struct gr_capacity){ .rows = t->n,
                                  .seen = t->n_seen,
                                  .edges = t->model.config.kind->attends ? edges_of(t) : 0,

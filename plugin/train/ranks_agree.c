@@ -1,5 +1,6 @@
 /* Over ranks: what must be the same on all of them, and failures of one of them.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/crc.h"
 #include "comm/compare_options.h"
 #include "train/train.h"
@@ -49,6 +50,7 @@ static int32_t compare_data(const graft_trainer *t, graft_error *error)
     const char *const        texts[] = { NULL, NULL, sigmoid ? "sigmoid" : "softmax" };
     const uint64_t values[] = { (uint64_t)t->data.n_features, (uint64_t)t->data.n_classes, (uint64_t)sigmoid };
 
+    GR_ASSERT(t->over != NULL);
     return gr_comm_compare_texts(t->over->comm, names, values, texts, 3, error);
 }
 

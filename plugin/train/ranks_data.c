@@ -1,5 +1,6 @@
 /* The data set of a trainer over ranks, from slices to owners, and what it says of vertices back to the slices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "train/train.h"
 
 #include <string.h>
@@ -156,6 +157,7 @@ static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to,
                               .to = to,
                               .to_stride = bytes };
 
+    GR_ASSERT(bytes >= 0);
     return gr_graph_move(t->over, &move, error);
 }
 
@@ -209,6 +211,7 @@ int32_t gr_ranks_give(graft_trainer *t, const float *logits, int32_t *labels, co
     struct prediction p = { 0 };
     int32_t           rc = GRAFT_OK;
 
+    GR_ASSERT(t->n == t->over->n_owned);
     GR_TRY(gr_strategy_any(t->run.strategy, &wants_labels, error));
     GR_TRY(gr_strategy_any(t->run.strategy, &wants_logits, error));
     GR_TRY(gr_strategy_agree(t->run.strategy, prediction_init(t, &p, wants_labels, wants_logits, error), error));

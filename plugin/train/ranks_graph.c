@@ -1,6 +1,7 @@
 /* The graph of a trainer over ranks: made symmetric, in the order of the trainer, with self loops; and the parts of it
  * that the layers need in a step.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "edge/edge.h"
 #include "train/train.h"
 
@@ -14,6 +15,7 @@ static void replace_part(graft_trainer *t, struct gr_made_part *next)
     gr_made_part_fini(t->context, &r->made);
     r->made = *next;
     r->part = next->part;
+    GR_ASSERT(gr_part_is_valid(&r->part, t->over->comm->n_ranks, t->over->comm->rank));
     *next = (struct gr_made_part){ 0 };
     gr_partition_charge(r, &t->budget);
 }
@@ -159,6 +161,7 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         }
         joined.row_ptr[row + 1] = at;
     }
+    GR_ASSERT(gr_csr_is_valid(&joined.view));
     GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
     GR_TRY(gr_edge_map(t->a, &map, error)); /* here, so that no epoch allocates */
     gr_budget_charge(&t->budget, GR_USE_GRAPH, gr_matrix_own_bytes(t->a));

@@ -1,5 +1,6 @@
 /* Memory and spans of a trainer, for graft.train/1.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "train/train.h"
 
 /* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. Over ranks no layer has more
@@ -44,6 +45,7 @@ int32_t gr_spans_reset(graft_trainer *t, graft_error *error)
 {
     struct gr_profile *p = &t->run.profile;
 
+    GR_ASSERT(p->spans == NULL || p->threads > 0);
     gr_profile_reset(p);
     return p->spans != NULL && t->run.threads > p->threads ? make_spans(t, error) : GRAFT_OK;
 }

@@ -1,6 +1,7 @@
 /* Sparse features that stay so: what the first layer makes of them are sparse products, X W forward and X^T G for the
  * gradient of W. They have no part in a product with A, so layers transform first: A (X W).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
 #include "train/train.h"
@@ -70,6 +71,7 @@ static int32_t init_part(graft_trainer *t, int64_t rows, struct gr_sparse_part *
     const struct gr_edge_map *map;
     int32_t                   rc = GRAFT_OK;
 
+    GR_ASSERT(rows >= 0 && rows <= t->run.input.sparse.whole.rows);
     csr.n_rows = part->rows = rows;
     if (t->run.input.sparse.dropped != NULL) csr.values = t->run.input.sparse.dropped;
     GR_TRY(

@@ -1,5 +1,6 @@
 /* A trainer from create to destroy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/option_row.h"
 #include "dense/dense.h"
 #include "graph/csr.h"
@@ -295,6 +296,7 @@ static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
 /* Keep the weights if they are the best so far. Without a validation split there is no best. */
 static int keep_best(graft_trainer *t, const graft_metrics *metrics)
 {
+    GR_ASSERT(t->progress.epoch > 0);
     if (isnan(metrics->validation_accuracy) || !is_better(&t->progress, metrics)) return 0;
     t->progress.best_epoch = t->progress.epoch;
     t->progress.best_accuracy = metrics->validation_accuracy;
@@ -318,6 +320,7 @@ static int32_t train_step(graft_trainer *t, double *loss, graft_error *error)
     int32_t        rc = GRAFT_OK;
     double         begin;
 
+    GR_ASSERT(t->progress.epoch < t->model.config.epochs);
     run->epoch = t->progress.epoch;
     gr_strategy_begin_step(run->strategy, run->epoch);
     GR_TRY(gr_run_step(run, t->step_of, loss, error));

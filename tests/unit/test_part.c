@@ -1,6 +1,8 @@
-/* The part of a graph on each rank is valid however it was made, and what is not valid is recognized.
+/* Matrices, parts, send lists and plans are valid however they were made, and what is not valid is recognized.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
+#include "graph/csr_build.h"
+#include "graph/order.h"
 #include "harness/spread.h"
 #include "harness/tap.h"
 
@@ -8,7 +10,8 @@
 
 static int expect_valid(struct rank *r, const struct gr_part *part, const char *name)
 {
-    const int valid = gr_part_is_valid(part, r->n_ranks, r->rank);
+    const int valid = gr_part_is_valid(part, r->n_ranks, r->rank) &&
+                      gr_halo_is_valid(&part->halo, r->n_ranks, r->rank) && gr_csr_is_valid(&part->local);
 
     if (!valid) rank_blame(r, "%s: the part is not valid", name);
     return valid;
@@ -36,6 +39,7 @@ static int32_t make_parts(struct rank *r, graft_graph *graph, int64_t *order)
         rank_blame(r, "symmetrizing has removed edges");
     shuffle(order, n);
     GR_TRY(gr_links_init(r->context, graph->comm, &both.part.halo, &links, &r->error));
+    if (!gr_links_are_valid(&links, r->n_ranks, r->rank)) rank_blame(r, "the send lists are not valid");
     GR_TRY(gr_part_reorder(r->context, graph->comm, &both.part, &links, order, &ordered, &r->error));
     if (expect_valid(r, &ordered.part, "reordered") && ordered.part.halo.count != both.part.halo.count)
         rank_blame(r, "reordering has changed the halo");
@@ -52,6 +56,36 @@ done:
     return rc;
 }
 
+/* Change one number of the plan, and change it back. */
+static void expect_refused(struct rank *r, const graft_plan *plan, int64_t *number, int64_t change, const char *name)
+{
+    *number += change;
+    if (gr_plan_is_valid(plan)) rank_blame(r, "a plan with %s counts as valid", name);
+    *number -= change;
+}
+
+static int32_t make_plan(struct rank *r, graft_graph *graph)
+{
+    const struct gr_plan_wish wish = { .transposed = 1, .width = 3, .dtype = GRAFT_F32, .layers = 1, .has_layers = 1 };
+    graft_plan               *plan = NULL;
+    int64_t                  *sent, *received;
+    int32_t                   rc;
+
+    GR_TRY(gr_plan_create(r->context, graph->comm, &graph->part, graph, &wish, &plan, &r->error));
+    if (!gr_plan_is_valid(plan)) rank_blame(r, "the plan is not valid");
+    sent = plan->rows[GR_SEND].start;
+    received = plan->rows[GR_RECEIVE].start;
+    expect_refused(r, plan, &sent[0], 1, "rows sent that do not begin with 0");
+    expect_refused(r, plan, &sent[r->n_ranks], 1, "more rows to send than S has");
+    expect_refused(r, plan, &received[r->n_ranks], 1, "more rows to receive than R has");
+    expect_refused(r, plan, &received[r->rank + 1], 1, "rows from this rank");
+    expect_refused(r, plan, &plan->matrices[GR_FORWARD].local->csr.n_rows, -1, "a matrix of too few rows");
+    expect_refused(r, plan, &plan->matrices[GR_BACKWARD].received->csr.n_cols, 1, "a transpose of too many columns");
+done:
+    gr_plan_destroy(plan);
+    return rc;
+}
+
 static int32_t make_all(struct rank *r)
 {
     const struct spread *s = r->all->arg;
@@ -61,6 +95,7 @@ static int32_t make_all(struct rank *r)
 
     if (rc == GRAFT_OK) rc = spread_graph(r, s, &graph);
     if (rc == GRAFT_OK) rc = make_parts(r, graph, order);
+    if (rc == GRAFT_OK) rc = make_plan(r, graph);
     gr_graph_destroy(graph);
     free(order);
     return rc;
@@ -143,12 +178,105 @@ static void test_invalid(void)
     expect_invalid(part.halo.count = 2, "a halo of another size than the remote matrix");
 }
 
+/* Send lists of rank 1 of 3: two rows for rank 0, one for rank 2. */
+static void test_invalid_links(void)
+{
+    int64_t         start[] = { 0, 2, 2, 3 };
+    int32_t         place[] = { 4, 6, 1 };
+    struct gr_links links = { .send_start = start, .place = place };
+
+    ok(gr_links_are_valid(&links, 3, 1), "small send lists are valid");
+    ok(!gr_links_are_valid(&links, 3, 0), "not valid: rows for this rank");
+    place[1] = 4;
+    ok(!gr_links_are_valid(&links, 3, 1), "not valid: a row that is sent twice to one rank");
+    place[1] = 6;
+    start[1] = 4;
+    ok(!gr_links_are_valid(&links, 3, 1), "not valid: send lists whose starts fall");
+}
+
+#define expect_invalid_csr(change, name)                                                                               \
+    do {                                                                                                               \
+        int64_t   row_ptr[] = { 0, 2, 2, 3 };                                                                          \
+        int64_t   col_idx[] = { 0, 1, 1 };                                                                             \
+        graft_csr csr = { sizeof csr, GRAFT_I64, 0, 0, 3, 2, row_ptr, col_idx, NULL };                                 \
+        ok(gr_csr_is_valid(&csr), "a small matrix is valid");                                                          \
+        change;                                                                                                        \
+        ok(!gr_csr_is_valid(&csr), "not valid: %s", name);                                                             \
+    } while (0)
+
+static void test_invalid_csr(void)
+{
+    expect_invalid_csr(row_ptr[0] = -1, "row pointers that do not begin with 0");
+    expect_invalid_csr(row_ptr[2] = 1, "row pointers that fall");
+    expect_invalid_csr(col_idx[2] = 2, "a column out of range");
+    expect_invalid_csr(col_idx[0] = -1, "a negative column");
+    expect_invalid_csr(csr.n_rows = -1, "a negative number of rows");
+    expect_invalid_csr(csr.index_type = GRAFT_F32, "columns that are no integers");
+    expect_invalid_csr(csr.row_ptr = NULL, "no row pointers");
+    expect_invalid_csr(csr.col_idx = NULL, "entries without columns");
+}
+
+/* Whether it is valid; frees it. */
+static int is_valid_once(const graft_context *context, int32_t rc, struct gr_csr *csr)
+{
+    const int valid = rc == GRAFT_OK && gr_csr_is_valid(&csr->view);
+
+    gr_csr_fini(context, csr);
+    return valid;
+}
+
+static int32_t fill_coo(const graft_context *context, const graft_csr *graph, struct gr_coo *coo, graft_error *error)
+{
+    int64_t put = 0;
+    int32_t rc;
+
+    GR_TRY(gr_coo_init(context, coo, 2 * gr_csr_entries(graph), 0, error));
+    coo->n_rows = coo->n_cols = graph->n_rows;
+    for (int times = 0; times < 2; times++)
+        for (int64_t row = 0; row < graph->n_rows; row++)
+            for (int64_t e = graph->row_ptr[row]; e < graph->row_ptr[row + 1]; e++) {
+                coo->row[put] = (int32_t)row;
+                coo->col[put++] = (int32_t)gr_csr_column(graph, e);
+            }
+done:
+    return rc;
+}
+
+/* Every function that makes a matrix. */
+static void test_made(graft_context *context, const graft_csr *graph)
+{
+    struct gr_csr turned = { 0 }, sorted = { 0 }, made = { 0 };
+    struct gr_coo coo = { 0 };
+    graft_error   error = GRAFT_INIT(graft_error);
+    int64_t      *order = calloc((size_t)graph->n_rows, sizeof *order), merged = 0;
+    int32_t       rc = gr_csr_transpose(context, graph, &turned, &error);
+
+    if (rc == GRAFT_OK) rc = gr_csr_transpose(context, &turned.view, &sorted, &error);
+    ok(rc == GRAFT_OK && gr_csr_is_valid(&turned.view) && gr_csr_is_valid(&sorted.view), "transposes are valid");
+    rc = gr_csr_union(context, &turned.view, &sorted.view, gr_csr_union_entries(&turned.view, &sorted.view), &made,
+                      &error);
+    ok(is_valid_once(context, rc, &made), "a union is valid");
+    rc = gr_csr_add_self_loops(context, &sorted.view, &made, &error);
+    ok(is_valid_once(context, rc, &made), "a matrix with self loops is valid");
+    shuffle(order, graph->n_rows);
+    rc = gr_order_apply(context, graph, order, &made, &error);
+    ok(is_valid_once(context, rc, &made), "a reordered matrix is valid");
+    rc = fill_coo(context, graph, &coo, &error);
+    if (rc == GRAFT_OK) rc = gr_csr_build(context, &coo, "the test", &made, &merged, &error);
+    ok(is_valid_once(context, rc, &made) && merged >= gr_csr_entries(graph), "a matrix built from edges is valid");
+    gr_csr_fini(context, &turned);
+    gr_csr_fini(context, &sorted);
+    free(order);
+}
+
 int main(void)
 {
     static const char *const      partitions[] = { "block", "hash", "stream", "given" };
     const struct sample_csr_shape shape = { 400, 400, GRAFT_I64, GRAFT_F32, 0, 1 };
     struct sample                 sample = { 11 };
     struct sample_csr             graph;
+    const graft_api              *api;
+    graft_error                   error = GRAFT_INIT(graft_error);
 
     sample_csr_init_shape(&graph, &sample, &shape);
     for (int i = 0; i < 4; i++) {
@@ -157,7 +285,12 @@ int main(void)
         test_valid(&graph.csr, 5, SLICE_ODD, partitions[i]);
         test_valid(&graph.csr, 8, SLICE_EVEN, partitions[i]);
     }
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
+    test_made(api->context, &graph.csr);
+    api->close(api->context);
     sample_csr_fini(&graph);
     test_invalid();
+    test_invalid_links();
+    test_invalid_csr();
     return done();
 }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/rows.h"
 
+#include "base/assert.h"
 #include "base/dropout.h"
 
 #include <string.h>
@@ -36,6 +37,7 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     const uint8_t flip = mask != NULL && (mask->flags & GRAFT_MASK_COMPLEMENT) != 0;
     const int     valued = mask != NULL && mask->values != NULL && !(mask->flags & GRAFT_MASK_STRUCTURE);
 
+    GR_ASSERT(strip.count > 0 && strip.count <= GR_SIMD_STRIP);
     if (mask == NULL) return NULL;
     if (mask->kind == GRAFT_MASK_ROWS) {
         memset(allowed, (mask->present[row >> 3] >> (row & 7) & 1) ^ flip, (size_t)strip.count);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/simd.h"
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/processor.h"
@@ -189,6 +190,7 @@ static void do_rows(const struct simd_run *r, int64_t begin, int64_t end, struct
     int32_t *const    winners = r->job.args->winner != NULL ? winner : NULL;
     const int         stays = !(r->job.args->flags & GRAFT_MXM_REPLACE) && r->job.args->epilogue == NULL;
 
+    GR_ASSERT(begin <= end && strip.count <= GR_SIMD_STRIP);
     for (int64_t row = begin; row < end; row++) {
         const int forbidden = is_forbidden(r->job.args->mask, row, strip);
         const int empty = forbidden || a->row_ptr[row] == a->row_ptr[row + 1];

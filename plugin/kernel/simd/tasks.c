@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/tasks.h"
 
+#include "base/assert.h"
+
 static void add_rows(struct gr_task_list *list, int64_t row, int64_t row_end)
 {
     if (row == row_end) return;
@@ -46,4 +48,5 @@ void gr_tasks_list(const graft_csr *a, struct gr_task_list *list)
         }
     }
     add_rows(list, begin, a->n_rows);
+    GR_ASSERT(list->n_tasks >= list->n_segments && list->n_segments >= 2 * list->n_hubs);
 }
