@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 
+#include "base/limits.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -118,16 +120,14 @@ static int has_instruction(void)
 #endif
 }
 
-/* Each step waits for the previous one, and the processor can have three in flight: long data is split in three. Below
- * this length joining the parts takes longer than it saves. */
-enum { THREE_FROM = 24 * 1024 };
-
-/* Shorter data is done before the processor's features are known. */
+/* Each step waits for the previous one, and the processor can have three in flight: data of GR_CRC_THREE_FROM bytes is
+ * split in three. Shorter data takes longer to join than that saves, and data shorter than this is done before the
+ * processor's features are known. */
 enum { ASK_FROM = 128 };
 
 WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const unsigned char *at, uint64_t bytes)
 {
-    if (bytes >= THREE_FROM) {
+    if (bytes >= GR_CRC_THREE_FROM) {
         const uint64_t part = bytes / 24 * 8;
         uint32_t       a = ~crc, b = ~0u, c = ~0u, shift;
 

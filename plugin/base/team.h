@@ -4,6 +4,7 @@
 #define GR_BASE_TEAM_H
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 #include <omp.h>
 #include <stdint.h>
@@ -46,7 +47,7 @@ static inline void gr_team_poll(struct gr_team team)
 /** How many of `threads` so many operations on elements justify: a team costs some microseconds. */
 static inline int gr_threads_worth(int threads, int64_t operations)
 {
-    const int64_t worth = 1 + operations / 65536;
+    const int64_t worth = 1 + operations / GR_OPERATIONS_OF_THREAD;
 
     return threads < worth ? threads : (int)worth;
 }

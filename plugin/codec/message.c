@@ -4,12 +4,11 @@
 
 #include "base/assert.h"
 #include "base/dtype.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
 /* Rows in a chunk of work. */
-enum { CHUNK = 64 };
-
 struct message_job {
     const struct gr_codec  *codec;
     const graft_codec_args *args;
@@ -93,7 +92,7 @@ static int32_t run_message(const graft_context *context, struct message_job *job
     job->row_bytes = gr_codec_row_bytes(job->codec);
     GR_TRY(GR_NEW(context, job->work, team.threads * gr_codec_work(job->codec), error));
     GR_TRY(GR_NEW(context, job->odd, rows->n_rows, error));
-    gr_parallel_chunks(team, rows->n_rows * rows->n_cols, rows->n_rows, CHUNK, body, job);
+    gr_parallel_chunks(team, rows->n_rows * rows->n_cols, rows->n_rows, GR_ROWS_AT_ONCE, body, job);
     rc = list_odd(job, error);
 done:
     gr_free(context, job->work);
@@ -106,7 +105,7 @@ int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *cod
 {
     struct message_job job = { .codec = codec, .args = args };
     graft_codec_error *sum = args->error;
-    const int64_t      chunks = gr_chunk_count(args->rows->n_rows, CHUNK);
+    const int64_t      chunks = gr_chunk_count(args->rows->n_rows, GR_ROWS_AT_ONCE);
     int32_t            rc = GRAFT_OK;
 
     if (sum != NULL) GR_TRY(GR_NEW(context, job.partial, chunks, error));

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -13,7 +14,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { EAGER_BYTES = 1024 };
 enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* TAKEN: the other rank is copying the bytes */
 
 /* A request; or the copy of a small message, which belongs to the receiver as soon as the receiver takes it. */
@@ -28,7 +28,7 @@ struct graft_request {
     uint64_t        found; /* bytes of the received message, if it has another length */
     const void     *from;
     void           *to;
-    char            copy[EAGER_BYTES];
+    char            copy[GR_EAGER_BYTES];
 };
 
 struct queue {
@@ -142,7 +142,7 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
     const int32_t   rc = new_message(me, to, tag, &mine, error);
 
     if (rc < 0) return rc;
-    if (bytes <= EAGER_BYTES && (message = take_spare(me, error)) == NULL) {
+    if (bytes <= GR_EAGER_BYTES && (message = take_spare(me, error)) == NULL) {
         recycle(me, mine);
         return GRAFT_ERR_NOMEM;
     }

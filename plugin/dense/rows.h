@@ -3,14 +3,15 @@
 #ifndef GR_DENSE_ROWS_H
 #define GR_DENSE_ROWS_H
 
+#include "base/limits.h"
 #include "base/processor.h"
 #include "base/team.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** Rows of a chunk, and how many partial sums of a row's width the backward pass makes for each chunk. */
-enum { GR_CHUNK_ROWS = 512, GR_PARTIALS = 3 };
+/** How many partial sums of a row's width the backward pass makes for each chunk of GR_CHUNK_ROWS. */
+enum { GR_PARTIALS = 3 };
 
 /** z += bias; h = dropout(ReLU(norm(z))). z, h: [n x width]; mean, rstd: [n]; bits: [n x ceil(width / 8)], set where an
  *  element passed ReLU and dropout. h NULL: only the bias. */

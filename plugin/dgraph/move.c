@@ -1,15 +1,14 @@
 /* Rows of bytes and edges from the slices to the owners, and rows back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "dgraph/graph.h"
 
 #include <string.h>
 
-enum { STRIP_LEAST = 32, BUFFER_MOST = 32 << 20 };
-
 /* Rows are sent in strips of columns, so that the buffers do not hold two more copies of all rows. The strip is as wide
- * as BUFFER_MOST allows on the rank with the most rows, which all ranks know. */
+ * as GR_MOVE_BUFFER allows on the rank with the most rows, which all ranks know. */
 static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
 {
     int64_t rows = 1, strip;
@@ -18,7 +17,7 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
         if (g->share[p].n_slice > rows) rows = g->share[p].n_slice;
         if (g->share[p].n_owned > rows) rows = g->share[p].n_owned;
     }
-    strip = BUFFER_MOST / rows < STRIP_LEAST ? STRIP_LEAST : BUFFER_MOST / rows;
+    strip = GR_MOVE_BUFFER / rows < GR_MOVE_STRIP_LEAST ? GR_MOVE_STRIP_LEAST : GR_MOVE_BUFFER / rows;
     return strip < row_bytes ? strip : row_bytes;
 }
 

@@ -2,13 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge.h"
 #include "base/assert.h"
+#include "base/limits.h"
 #include "edge/rows.h"
 
 #include <math.h>
 #include <string.h>
-
-/* The fewest columns that a thread owns: a cache line of floats, so that threads do not share lines. */
-enum { LEAST_COLUMNS = 16 };
 
 /* An operator on the entries of csr. x has one row for each row of csr, or for each entry. */
 struct edge_operands {
@@ -59,7 +57,7 @@ static int64_t part_begin(int64_t n, int64_t parts, int64_t i)
 void gr_edge_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads)
 {
     const int64_t width = out->n_cols, rows = out->n_rows;
-    int64_t       column_parts = width / LEAST_COLUMNS, row_parts;
+    int64_t       column_parts = width / GR_ADD_COLUMNS, row_parts;
 
     GR_ASSERT(x->n_rows == index->count && x->n_cols == width);
     if (width == 0) return;

@@ -4,11 +4,9 @@
 #ifndef GR_EDGE_ROWS_H
 #define GR_EDGE_ROWS_H
 
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "edge/edge.h"
-
-/** Entries plus rows of a chunk. */
-enum { GR_EDGE_PIECE = 4096 };
 
 typedef void (*gr_edge_rows_fn)(void *arg, int64_t row, int64_t row_end);
 

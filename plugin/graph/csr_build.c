@@ -4,6 +4,7 @@
 #include "graph/csr_build.h"
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -111,8 +112,6 @@ static void sort_by_digits(struct row_entries row, int64_t count, int64_t n_cols
     if (row.value != NULL) memcpy(home.value, row.value, (size_t)count * sizeof *row.value);
 }
 
-enum { INSERTION_SORT_LIMIT = 64 };
-
 /* Sort each row by column; entries of equal columns keep their order. */
 static int32_t sort_rows(const graft_context *context, const struct gr_csr *csr, graft_error *error)
 {
@@ -123,7 +122,7 @@ static int32_t sort_rows(const graft_context *context, const struct gr_csr *csr,
 
     for (int64_t i = 0; i < n_rows; i++)
         if (ptr[i + 1] - ptr[i] > longest) longest = ptr[i + 1] - ptr[i];
-    if (longest > INSERTION_SORT_LIMIT) {
+    if (longest > GR_SORT_BY_INSERTION) {
         GR_TRY(GR_NEW(context, spare.col, longest, error));
         if (csr->values != NULL) GR_TRY(GR_NEW(context, spare.value, longest, error));
     }
@@ -133,7 +132,7 @@ static int32_t sort_rows(const graft_context *context, const struct gr_csr *csr,
         const int64_t            count = ptr[i + 1] - ptr[i];
 
         if (row_is_sorted(row, count)) continue;
-        if (count <= INSERTION_SORT_LIMIT) sort_by_insertion(row, count);
+        if (count <= GR_SORT_BY_INSERTION) sort_by_insertion(row, count);
         else sort_by_digits(row, count, csr->view.n_cols, spare);
     }
 done:

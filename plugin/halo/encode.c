@@ -4,14 +4,15 @@
 
 #include "base/assert.h"
 #include "base/dtype.h"
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "base/random.h"
 
 #include <float.h>
 #include <math.h>
 
-/* Rows that a thread decodes at a time; and of so many rows the error of one is measured when it is sampled. */
-enum { CHUNK = 64, SAMPLE = 64 };
+/* Of so many rows the error of one is measured when it is sampled. */
+enum { SAMPLE = 64 };
 
 /* -- how rows are written, and where ------------------------------------------------------------------------------ */
 
@@ -277,7 +278,7 @@ int32_t gr_messages_decode(struct gr_messages *m, void *rows, struct gr_team tea
 
     if (!gr_messages_are_encoded(m)) return GRAFT_OK;
     m->side[GR_RECEIVE].rows.data = rows;
-    gr_parallel_chunks(gr_messages_team(m, team), n * m->codec.width, n, CHUNK, decode_rows, &job);
+    gr_parallel_chunks(gr_messages_team(m, team), n * m->codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     q = rank_of(m, GR_RECEIVE, job.wrong);
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",

@@ -4,14 +4,12 @@
 
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "edge/edge.h"
 
 #include <string.h>
-
-/* Rows that a thread gathers before it encodes them. */
-enum { CHUNK = 64 };
 
 /* All rows are raw. */
 static int32_t share_halo_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
@@ -139,7 +137,7 @@ static void gather_sent(struct gr_halo_rows *r, struct gr_rank_rows sent, struct
     gr_messages_set_rows(messages, sent);
     team.poll = NULL;
     if (r->pass.direction == GR_FORWARD || gr_messages_are_encoded(messages))
-        gr_parallel_chunks(gr_messages_team(messages, team), n * r->pass.width, n, CHUNK, gather_some, r);
+        gr_parallel_chunks(gr_messages_team(messages, team), n * r->pass.width, n, GR_ROWS_AT_ONCE, gather_some, r);
 }
 
 int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,

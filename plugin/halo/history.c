@@ -4,11 +4,9 @@
 
 #include "base/assert.h"
 #include "base/dtype.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-
-/* Rows that a thread stores at a time. */
-enum { CHUNK = 64 };
 
 int32_t gr_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
                         struct gr_history *h, graft_error *error)
@@ -39,7 +37,7 @@ static int64_t store_bytes(const struct gr_history *h, int64_t width, graft_dtyp
 
 static int64_t drift_count(const struct gr_history *h)
 {
-    return 2 * gr_chunk_count(h->n_rows[GR_RECEIVE], CHUNK);
+    return 2 * gr_chunk_count(h->n_rows[GR_RECEIVE], GR_ROWS_AT_ONCE);
 }
 
 int32_t gr_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtype, graft_error *error)
@@ -154,7 +152,7 @@ static void store_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
 int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing, struct gr_team team,
                            graft_error *error)
 {
-    const int64_t rows = h->n_rows[GR_RECEIVE], chunks = gr_chunk_count(rows, CHUNK);
+    const int64_t rows = h->n_rows[GR_RECEIVE], chunks = gr_chunk_count(rows, GR_ROWS_AT_ONCE);
     const int     follows = h->has_rows && is_next(h->sent_epoch, h->epoch);
     struct store  store = { h, decoded, 0, follows ? smoothing : 0, follows };
     int32_t       rc = GRAFT_OK;
@@ -165,7 +163,7 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
     GR_TRY(gr_messages_decode(&h->messages, decoded, team, error));
     h->in_flight = 0;
     store.width = h->messages.codec.width;
-    gr_parallel_chunks(team, rows * store.width, rows, CHUNK, store_rows, &store);
+    gr_parallel_chunks(team, rows * store.width, rows, GR_ROWS_AT_ONCE, store_rows, &store);
     for (int64_t c = 0; c < chunks && follows; c++)
         for (int i = 0; i < 2; i++) h->drift[i] += h->chunk_drift[2 * c + i];
     h->has_rows = 1;

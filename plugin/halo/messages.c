@@ -4,14 +4,12 @@
 
 #include "base/assert.h"
 #include "base/crc.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
 #include <stdatomic.h>
 #include <string.h>
-
-/* Bytes whose CRC one thread computes at a time: some tens of microseconds. */
-enum { CRC_PIECE = 1024 * 1024 };
 
 /* What frames say of rows that have widths of their own. */
 enum { MIXED_BITS = 0 };
@@ -305,7 +303,7 @@ static void compute_crcs(struct gr_messages *m, const struct gr_message_side *si
         atomic_store_explicit(&m->crc[i], 0, memory_order_relaxed);
         bytes += (int64_t)valid_part(m, side, side->peer[i]).bytes;
     }
-    gr_parallel_chunks(team, bytes / 8, bytes, CRC_PIECE, add_crcs, &job);
+    gr_parallel_chunks(team, bytes / 8, bytes, GR_CRC_PIECE, add_crcs, &job);
 }
 
 /* -- one exchange ------------------------------------------------------------------------------------------------- */

@@ -2,9 +2,8 @@
  * reads an equal range of both rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/limits.h"
 #include "io/contents.h"
-
-enum { CHUNK = 2048 };
 
 /* One end of the edges from `first` on. *largest becomes the largest vertex so far. */
 static int32_t read_edge_ends(const struct gr_part_file *part, int64_t row, int64_t first, int64_t count,
@@ -13,12 +12,12 @@ static int32_t read_edge_ends(const struct gr_part_file *part, int64_t row, int6
     const int64_t begin = row * part->npy.shape[1] + first, bytes = part->npy.item_bytes;
     const int64_t limit = vertices->count >= 0 ? vertices->count : INT32_MAX;
     union {
-        int32_t narrow[CHUNK];
-        int64_t wide[CHUNK];
+        int32_t narrow[GR_EDGES_AT_ONCE];
+        int64_t wide[GR_EDGES_AT_ONCE];
     } chunk;
 
-    for (int64_t done = 0; done < count; done += CHUNK) {
-        const int64_t n = count - done < CHUNK ? count - done : CHUNK;
+    for (int64_t done = 0; done < count; done += GR_EDGES_AT_ONCE) {
+        const int64_t n = count - done < GR_EDGES_AT_ONCE ? count - done : GR_EDGES_AT_ONCE;
         const int32_t rc =
             gr_file_read(&part->file, part->npy.offset + (begin + done) * bytes, &chunk, n * bytes, error);
 

@@ -4,6 +4,7 @@
 #include "io/mtx.h"
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 #include <float.h>
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 16, FIELD_MAX = 128, AT_END = -1 };
+enum { FIELD_MAX = 128, AT_END = -1 };
 
 /* The file, or the range of one rank, as a stream of characters. The first read error is stored in rc and ends the
  * stream. */
@@ -38,7 +39,7 @@ static int mtx_peek(struct stream *stream)
     if (stream->begin == stream->end) {
         int64_t bytes = stream->file->size - stream->offset;
 
-        if (bytes > BUFFER_BYTES) bytes = BUFFER_BYTES;
+        if (bytes > GR_TEXT_BUFFER) bytes = GR_TEXT_BUFFER;
         if (bytes == 0 || stream->rc < 0) return AT_END;
         stream->rc = gr_file_read(stream->file, stream->offset, stream->buffer, bytes, stream->error);
         if (stream->rc < 0) return AT_END;
@@ -306,7 +307,7 @@ static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, in
 {
     *lines = 0;
     for (int64_t at = begin, bytes; at < end && stream->rc == GRAFT_OK; at += bytes) {
-        bytes = end - at < BUFFER_BYTES ? end - at : BUFFER_BYTES;
+        bytes = end - at < GR_TEXT_BUFFER ? end - at : GR_TEXT_BUFFER;
         stream->rc = gr_file_read(stream->file, at, stream->buffer, bytes, stream->error);
         for (int64_t i = 0; i < bytes; i++) *lines += stream->buffer[i] == '\n';
     }
@@ -395,7 +396,7 @@ int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file
     struct stream            stream = { .file = file, .error = error, .stop = file->size, .line = 1 };
     struct header            header = { 0 };
     struct gr_coo            made = { 0 };
-    int32_t                  rc = GR_NEW(reading->context, stream.buffer, BUFFER_BYTES, error);
+    int32_t                  rc = GR_NEW(reading->context, stream.buffer, GR_TEXT_BUFFER, error);
 
     if (rc == GRAFT_OK) rc = read_header(&stream, &header);
     if (rc == GRAFT_OK) rc = gr_vertices_named(vertices, file, header.n, error);

@@ -6,10 +6,11 @@
 #include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/dropout.h"
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "kernel/mask.h"
 
-enum { STRIP = 64, ROWS_AT_ONCE = 64 };
+enum { STRIP = 64 };
 
 static int64_t column(const graft_csr *a, int64_t e)
 {
@@ -138,7 +139,7 @@ static int32_t reference_run(void *state, void *prepared, const graft_csr *a, co
 
     GR_ASSERT(args->threads > 0 && args->b->n_rows == a->n_cols && args->c->n_rows == a->n_rows);
     (void)state, (void)prepared, (void)error;
-    gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, ROWS_AT_ONCE,
+    gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, GR_ROWS_AT_ONCE,
                        reference_rows, &job);
     return GRAFT_OK;
 }

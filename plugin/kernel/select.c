@@ -2,6 +2,7 @@
  * supports the product.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "kernel/kernel.h"
@@ -9,9 +10,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Rows in one call of rows_done where the kernel made no calls. */
-enum { ROWS_AT_ONCE = 64 };
 
 /* Why kernels were passed over: for explain(), and for the error if no kernel is left. */
 struct reasons {
@@ -122,7 +120,7 @@ static int32_t check_row_count(const char *name, struct row_count *count, graft_
             (long long)reported, (long long)n, count->wrong ? ", and threads or rows that do not exist" : "");
     if (reported == 0)
         gr_parallel_chunks((struct gr_team){ .threads = args.threads, .poll = args.poll, .poll_arg = args.poll_arg },
-                           n * args.c->n_cols, n, ROWS_AT_ONCE, report_chunk, &args);
+                           n * args.c->n_cols, n, GR_ROWS_AT_ONCE, report_chunk, &args);
     return GRAFT_OK;
 }
 

@@ -7,13 +7,11 @@
 #include "model/labels.h"
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "base/random.h"
 
 #include <string.h>
-
-/* Columns of a chunk in sums over vertices: those of a line of a cache. */
-enum { CHUNK_COLUMNS = 16 };
 
 int32_t gr_labels_check(const struct gr_run *run, graft_error *error)
 {
@@ -180,7 +178,7 @@ static void own_sums(struct gr_run *run, const float *g, int64_t width, float *t
     const int64_t rows = run->labels.rows;
     struct pass   pass = { run, width, 0, g, to };
 
-    gr_parallel_chunks(gr_run_team(run), rows * width, width, CHUNK_COLUMNS, sum_chunk, &pass);
+    gr_parallel_chunks(gr_run_team(run), rows * width, width, GR_CHUNK_COLUMNS, sum_chunk, &pass);
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows * (double)width, 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 14, FIRST_FREE = 3, WAIT_MS = 2, MEANWHILE_MS = 20 };
+enum { FIRST_FREE = 3, WAIT_MS = 2, MEANWHILE_MS = 20 };
 
 static void close_end(int *end)
 {
@@ -134,7 +135,7 @@ static void read_error_text(struct gr_child *child)
 struct outgoing {
     gr_child_source source;
     void           *arg;
-    char            buffer[BUFFER];
+    char            buffer[GR_CHILD_BUFFER];
     int64_t         at, count;
     int             ended;
 };
@@ -146,7 +147,7 @@ static void send_input(struct gr_child *child, struct outgoing *out)
 
     if (out->at == out->count) {
         out->at = 0;
-        out->count = out->source(out->arg, out->buffer, BUFFER);
+        out->count = out->source(out->arg, out->buffer, GR_CHILD_BUFFER);
         out->ended = out->count == 0;
         if (out->ended) shutdown(child->both, SHUT_WR);
         if (out->ended) return;

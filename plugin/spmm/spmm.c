@@ -3,13 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/limits.h"
 #include "base/parallel.h"
 #include "spmm/plan.h"
 
 #include <math.h>
-
-/* Rows that a thread clears at a time. */
-enum { CHUNK = 64 };
 
 static int is_sum(graft_semiring semiring)
 {
@@ -272,7 +270,7 @@ static void clear_remote_only(graft_plan *plan)
     if (is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
     team.poll = gr_messages_poll;
     team.poll_arg = p->exchange.messages;
-    gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, CHUNK,
+    gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, GR_ROWS_AT_ONCE,
                        p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
 }
 

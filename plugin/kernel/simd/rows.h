@@ -5,8 +5,10 @@
 
 #include "graft_mxm.h"
 
-/** The most columns that one sweep over the entries of a row covers; bytes of a cache line. */
-enum { GR_SIMD_STRIP = 256, GR_CACHE_LINE = 64 };
+#include "base/limits.h"
+
+/** Bytes of a cache line. */
+enum { GR_CACHE_LINE = 64 };
 
 /** A product, as the loops receive it. */
 struct gr_simd_job {

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/dtype.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/processor.h"
 #include "base/team.h"
@@ -125,10 +126,6 @@ done:
     return rc;
 }
 
-/* About how many bytes of C one call of rows_done reports: a small share of the level 2 cache, and enough that
- * meanwhile the first rows of B for the next block are on their way. */
-enum { REPORT_BYTES = 65536 };
-
 /* One run; shared by the threads. */
 struct simd_run {
     struct gr_simd_job          job;
@@ -211,7 +208,7 @@ static void report_rows(const struct simd_run *r, int64_t begin, int64_t end)
 /* All columns of some rows, in blocks that are still in cache when rows_done is called. */
 static void do_blocks(const struct simd_run *r, int64_t begin, int64_t end)
 {
-    const int64_t width = r->job.args->c->n_cols, rows = 1 + REPORT_BYTES / (1 + width * r->element);
+    const int64_t width = r->job.args->c->n_cols, rows = 1 + GR_REPORT_BYTES / (1 + width * r->element);
 
     for (int64_t row = begin, next; row < end; row = next) {
         next = end - row > rows ? row + rows : end;

@@ -5,10 +5,9 @@
 
 #include "graft_module.h"
 
-/** Entries in a task, about. A row of more than twice as many is a hub. It is cut into segments of this many entries,
- *  whose results are combined in order. The number is fixed, so that the result of a hub does not depend on the
- *  threads. */
-enum { GR_TASK_ENTRIES = 8192, GR_TASK_ROWS = 1024 };
+#include "base/limits.h"
+
+/** A row of more than 2 GR_TASK_ENTRIES entries is a hub, which is cut into segments. */
 
 /** Rows row .. row_end-1; or, if segment >= 0, entries begin .. end-1 of hub `row`. */
 struct gr_task {

@@ -1,0 +1,42 @@
+/* Sizes of chunks, blocks and buffers: how much is worked on at a time. Any positive value gives right results, unless
+ * its line says more. In a build with meson option small_limits they are so small that tests of a few rows meet every
+ * boundary.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_LIMITS_H
+#define GR_BASE_LIMITS_H
+
+#ifdef GR_SMALL_LIMITS
+#define GR_LIMIT(usual, small) (small)
+#else
+#define GR_LIMIT(usual, small) (usual)
+#endif
+
+enum {
+    /* Loops over rows and edges. Sums are made chunk by chunk, so a size is part of the bits of a result. */
+    GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* that justify one more thread */
+    GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* of messages, and of kernels that report rows */
+    GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* of layers */
+    GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* of sums over labels */
+    GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
+    GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest that a thread of index_add takes */
+    GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row that are sorted so */
+
+    /* Kernel simd. Entries of a task, about: a row of more than twice as many is cut into segments of this many, whose
+     * results are combined in order, so that they do not depend on the threads. */
+    GR_TASK_ENTRIES = GR_LIMIT(8192, 4),
+    GR_TASK_ROWS = GR_LIMIT(1024, 2),
+    GR_SIMD_STRIP = GR_LIMIT(256, 64),     /* columns of one sweep over a row: a power of two, at least 64 */
+    GR_REPORT_BYTES = GR_LIMIT(65536, 64), /* of rows that are reported together */
+
+    /* Messages and files, in bytes. */
+    GR_CRC_PIECE = GR_LIMIT(1024 * 1024, 64), /* whose CRC one thread computes at a time: some tens of microseconds */
+    GR_CRC_THREE_FROM = GR_LIMIT(24576, 192), /* from here on three CRCs are computed side by side; at least 24 */
+    GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* of a message between threads that is copied; a notice of comm fits */
+    GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* of rows that are redistributed at a time, */
+    GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least so much of each row */
+    GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* of what a partitioner is sent: a multiple of 8 */
+    GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* of a Matrix Market file */
+    GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file */
+};
+
+#endif
