@@ -1,5 +1,6 @@
 /* Graphs over ranks and their passes against plain loops over the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/effort.h"
 #include "harness/spread.h"
 #include "harness/tap.h"
 #include "oracle/bipartite.h"
@@ -361,12 +362,12 @@ static void test_memory(int32_t n_ranks, int weighted, int thin)
 
 int main(void)
 {
-    alarm(110);
-    test_cases(1, 20);
-    test_cases(2, 60);
-    test_cases(3, 60);
-    test_cases(4, 60);
-    test_cases(7, 60);
+    alarm(600); /* under a sanitizer it is slow */
+    test_cases(1, repeats(20));
+    test_cases(2, repeats(60));
+    test_cases(3, repeats(60));
+    test_cases(4, repeats(60));
+    test_cases(7, repeats(60));
     test_real(1, GRAFT_F32);
     test_real(4, GRAFT_F32);
     test_real(3, GRAFT_F64);

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests once more in another build of the tree: lane.py LANE SOURCE-ROOT BUILD-ROOT MESON [PROGRAM...]. Prints TAP, one
+line per program; with PROGRAMs only those of the lane. Both lanes have assertions and small limits.
+
+  sanitize   gcc with the address and undefined-behaviour sanitizers: numbers, files, arguments, ranks
+  threads    clang with the thread sanitizer: ranks that are threads, and teams of OpenMP, which it knows by Archer"""
+import concurrent.futures
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import tap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# What both builds have in common. Foreign libraries are not sanitized, and no test of these needs them.
+OPTIONS = ["-Dsanitize_lane=false", "-Dsmall_limits=true", "-Db_lundef=false", "-Db_ndebug=false",
+           "-Dgraft-train=disabled", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Donednn=disabled",
+           "-Dmpi=disabled", "-Dmetis=disabled"]
+
+# Target, and the arguments it is run with.
+SANITIZED = {
+    "tests/unit/test_mxm": [],
+    "tests/unit/test_epilogue": ["tests/unit/graft_kernel_wrong.so"],
+    "tests/unit/test_gradient": [],
+    "tests/unit/test_blocks": [],
+    "tests/unit/test_edge": [],
+    "tests/unit/test_codec": [],
+    "tests/unit/test_cover": [],
+    "tests/unit/test_part": [],
+    "tests/unit/test_partition": [],
+    "tests/unit/test_owners": [],
+    "tests/unit/test_metis": ["tests/harness/partitioner"],
+    "tests/unit/test_data": [],
+    "tests/unit/test_data_mtx": [],
+    "tests/unit/test_data_slices": [],
+    "tests/unit/test_exchange": [],
+    "tests/unit/test_frames": [],
+    "tests/unit/test_faults": [],
+    "tests/unit/test_threads": [],
+    "tests/unit/test_wire": [],
+    "tests/unit/test_aggregate": [],
+    "tests/unit/test_aggregate_faults": [],
+    "tests/unit/test_async": [],
+    "tests/unit/test_async_faults": [],
+    "tests/unit/test_train_async": [],
+    "tests/unit/test_adapt": [],
+    "tests/unit/test_train_adapt": [],
+    "tests/abi/test_arguments_mxm": [],
+    "tests/abi/test_arguments_ranks": [],
+    "tests/abi/test_arguments_train": [],
+    "tests/abi/test_sizes": [],
+}
+THREADED = {
+    "tests/unit/test_threads": [],
+    "tests/unit/test_exchange": [],
+    "tests/unit/test_faults": [],
+    "tests/unit/test_part": [],
+    "tests/unit/test_aggregate": [],
+    "tests/unit/test_async": [],
+    "tests/unit/test_mxm": [],
+    "tests/unit/test_gradient": ["gcn"],
+}
+
+
+class Lane:
+    """A build, what is run in it, and in which environment. A finding ends a program, so that it is seen."""
+
+    def __init__(self, programs, sanitizers, compiler, environment, prefix=()):
+        self.programs, self.sanitizers, self.compiler = programs, sanitizers, compiler
+        self.environment, self.prefix = environment, list(prefix)
+
+    def lacks(self):
+        return [word for word in self.compiler if shutil.which(word) is None]
+
+
+def archer():
+    """How the thread sanitizer learns what OpenMP synchronizes; without it, teams have one thread."""
+    found = glob.glob("/usr/lib/llvm-19/lib/libarcher.so")
+    return {"OMP_TOOL_LIBRARIES": found[0], "ARCHER_OPTIONS": "verbose=0"} if found else {"GRAFT_THREADS": "1"}
+
+
+def lanes():
+    suppressions = os.path.join(HERE, "threads.supp")
+    # What the libraries behind the modules keep for the life of the process is theirs; leaks of our own are counted by
+    # the hosts of the other tests.
+    sanitize = Lane(SANITIZED, "address,undefined", [], {
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"})
+    # The thread sanitizer needs its addresses free, which a system with much randomization does not grant.
+    threads = Lane(THREADED, "thread", ["clang-19"], {
+        "TSAN_OPTIONS": f"halt_on_error=1:ignore_noninstrumented_modules=1:suppressions={suppressions}", **archer()},
+        ["setarch", "-R"] if shutil.which("setarch") else [])
+    return {"sanitize": sanitize, "threads": threads}
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          check=False, **options)
+
+
+def build(lane, source, folder, meson):
+    """None, or what went wrong."""
+    environment = dict(os.environ)
+    if lane.compiler:
+        ccache = ["ccache"] if shutil.which("ccache") else []
+        environment["CC"] = " ".join(ccache + lane.compiler)
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        shutil.rmtree(folder, ignore_errors=True)
+        done = run([*meson, "setup", folder, source, "-Dbuildtype=debugoptimized", "-Doptimization=1",
+                    f"-Db_sanitize={lane.sanitizers}", *OPTIONS], env=environment)
+        if done.returncode != 0:
+            return done.stdout
+    targets = {target for program, arguments in lane.programs.items() for target in [program, *arguments]
+               if target.startswith("tests/")}
+    targets = sorted(os.path.splitext(target)[0] for target in targets)
+    done = run([*meson, "compile", "-C", folder, "--jobs", "2", "graft", *targets], env=environment)
+    return done.stdout if done.returncode != 0 else None
+
+
+def test(lane, folder, program):
+    """What is wrong with one program, as lines; none if all is right."""
+    environment = {**os.environ, **lane.environment, "OMP_WAIT_POLICY": "passive", "GRAFT_TEST_FEWER": "10",
+                   "GRAFT_LIBRARY": os.path.join(folder, "libgraft.so")}
+    arguments = [os.path.join(folder, word) if word.startswith("tests/") else word for word in lane.programs[program]]
+    try:
+        done = run([*lane.prefix, os.path.join(folder, program), *arguments], env=environment, timeout=900)
+    except subprocess.TimeoutExpired:
+        return ["it ran for more than 900 seconds"]
+    lines = done.stdout.splitlines()
+    wrong = [line for line in lines if line.startswith("not ok") or "runtime error:" in line]
+    for number, line in enumerate(lines):
+        if re.search(r"(ERROR|WARNING): \w+Sanitizer|assertion failed", line):
+            wrong += lines[number:number + 30]
+            break
+    if not wrong and (done.returncode != 0 or not any(re.match(r"1\.\.[1-9]", line) for line in lines)):
+        wrong = [f"it ended with {done.returncode}", *lines[-10:]]
+    return wrong
+
+
+def main():
+    name, source, build_root, *meson = sys.argv[1:5]
+    lane = lanes()[name]
+    if sys.argv[5:]:
+        lane.programs = {path: words for path, words in lane.programs.items() if os.path.basename(path) in sys.argv[5:]}
+    if lane.lacks():
+        tap.skip(f"the build of lane '{name}'", f"{', '.join(lane.lacks())} is not installed")
+        return tap.done()
+    folder = os.path.join(build_root, name)
+    fault = build(lane, source, folder, meson)
+    tap.ok(not fault, f"the build of lane '{name}'", *(fault.splitlines()[-40:] if fault else []))
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = pool.map(lambda program: ["not built"] if fault else test(lane, folder, program), lane.programs)
+        for program, wrong in zip(lane.programs, found):
+            tap.ok(not wrong, os.path.basename(program), *wrong[:40])
+    return tap.done()
+
+
+main()
