@@ -61,6 +61,7 @@ THREADED = {
     "tests/unit/test_part": [],
     "tests/unit/test_aggregate": [],
     "tests/unit/test_async": [],
+    "tests/unit/test_train_ranks": [],
     "tests/unit/test_mxm": [],
     "tests/unit/test_gradient": ["gcn"],
 }
