@@ -97,7 +97,7 @@ static inline vector load_floats(const float *x, int64_t left, float rest)
     return *(const vector_at *)x;
 }
 
-static inline void store_floats(float *x, int64_t left, vector v)
+static inline void store_lane_floats(float *x, int64_t left, vector v)
 {
     if (left < LANES) store_few_floats(x, left, v);
     else *(vector_at *)x = v;
@@ -152,7 +152,7 @@ static inline words load_bytes(const uint8_t *in, int64_t left)
     return widen((octets)p);
 }
 
-static inline void store_bytes(uint8_t *out, int64_t left, words w)
+static inline void store_lane_bytes(uint8_t *out, int64_t left, words w)
 {
     const octets b = narrow(w);
 

@@ -62,7 +62,7 @@ static inline void write_range(const struct scale *s, enum rounding rounding, co
                 draw = *(const words_at *)(part.draws + i / 4 * part.next + at - part.begin);
             byte |= levels_of(s, rounding, v, rotate_bytes(draw, (part.first + i) % 4)) << i * bits;
         }
-        store_bytes(out + at, part.end - at, byte);
+        store_lane_bytes(out + at, part.end - at, byte);
     }
 }
 
@@ -106,7 +106,7 @@ static inline void read_levels(const uint8_t *in, int64_t width, int bits, float
             const words   level = byte >> i * bits & ((1 << bits) - 1);
             const int64_t j = i * m + at;
 
-            store_floats(x + j, width - j, zero + step * __builtin_convertvector((lanes)level, vector));
+            store_lane_floats(x + j, width - j, zero + step * __builtin_convertvector((lanes)level, vector));
         }
     }
 }

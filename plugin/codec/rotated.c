@@ -21,7 +21,7 @@ static void flip_signs(const float *x, uint64_t key, uint64_t row, uint64_t bloc
         for (int64_t j = at; j < end; j += LANES) {
             const vector signed_factor = (vector)((words)((vector){ 0 } + factor) ^ (bits & SIGN_BIT));
 
-            store_floats(y + j, n - j, load_floats(x + j, n - j, 0) * signed_factor);
+            store_lane_floats(y + j, n - j, load_floats(x + j, n - j, 0) * signed_factor);
             bits <<= LANES / 4;
         }
     }

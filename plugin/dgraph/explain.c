@@ -11,7 +11,7 @@ static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
     return total > 0 ? (double)number * n_ranks / (double)total : 1;
 }
 
-static graft_graph_info sum_shares(const graft_graph *g, const struct gr_share *share)
+static graft_graph_info info_of_all(const graft_graph *g, const struct gr_share *share)
 {
     graft_graph_info all = { .size = sizeof all, .rank = -1, .n_vertices = g->n_vertices };
     int64_t          most_owned = 0, most_edges = 0;
@@ -35,7 +35,7 @@ static graft_graph_info sum_shares(const graft_graph *g, const struct gr_share *
 int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_t rank, graft_graph_info *info,
                       graft_error *error)
 {
-    const graft_graph_info all = sum_shares(g, share);
+    const graft_graph_info all = info_of_all(g, share);
     const struct gr_share *s;
 
     if (rank < -1 || rank >= g->comm->n_ranks)

@@ -61,20 +61,20 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
 }
 
 /* How many there are, added or not. */
-static int32_t count_of(const struct gr_halo_layers *layers)
+static int32_t count_halo_layers(const struct gr_halo_layers *layers)
 {
     return layers->layer != NULL ? GR_DIRECTIONS * layers->n_layers : 0;
 }
 
 void gr_halo_layers_forget(struct gr_halo_layers *layers)
 {
-    for (int32_t i = 0; i < count_of(layers); i++) gr_history_forget(&layers->layer[i].history);
+    for (int32_t i = 0; i < count_halo_layers(layers); i++) gr_history_forget(&layers->layer[i].history);
 }
 
 void gr_halo_layers_fini(struct gr_halo_layers *layers)
 {
     gr_halo_layers_forget(layers);
-    for (int32_t i = 0; i < count_of(layers); i++) {
+    for (int32_t i = 0; i < count_halo_layers(layers); i++) {
         gr_history_fini(&layers->layer[i].history);
         gr_row_bits_fini(layers->context, &layers->layer[i].bits);
     }
@@ -128,7 +128,7 @@ int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers)
 {
     int64_t bytes = 0;
 
-    for (int32_t i = 0; i < count_of(layers); i++) {
+    for (int32_t i = 0; i < count_halo_layers(layers); i++) {
         const struct gr_halo_layer *layer = &layers->layer[i];
 
         bytes += (int64_t)sizeof *layer + gr_history_bytes(&layer->history);
@@ -139,6 +139,6 @@ int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers)
 
 void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange)
 {
-    for (int32_t i = 0; i < count_of(layers); i++)
+    for (int32_t i = 0; i < count_halo_layers(layers); i++)
         gr_messages_add_seconds(&layers->layer[i].history.messages, wait, exchange);
 }

@@ -135,7 +135,7 @@ static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_er
     return gr_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
 }
 
-static int32_t check_shapes(struct gr_folder *folder, graft_error *error)
+static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES];
     int32_t                    rc = GRAFT_OK;
@@ -159,12 +159,12 @@ static int32_t open_folder(struct gr_folder *folder, int fd, graft_error *error)
     GR_TRY(open_parts(folder, fd, error));
     GR_TRY(check_presence(folder, error));
     GR_TRY(read_headers(folder, error));
-    GR_TRY(check_shapes(folder, error));
+    GR_TRY(check_file_shapes(folder, error));
 done:
     return rc;
 }
 
-static int32_t open_file(struct gr_folder *folder, graft_error *error)
+static int32_t open_single_file(struct gr_folder *folder, graft_error *error)
 {
     char shown[GR_FILE_NAME];
 
@@ -183,7 +183,7 @@ int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *
     do {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
-    if (fd < 0 && errno == ENOTDIR) return open_file(folder, error);
+    if (fd < 0 && errno == ENOTDIR) return open_single_file(folder, error);
     if (fd < 0) {
         const int code = errno;
 

@@ -98,7 +98,7 @@ done:
 }
 
 /* The last rank whose slice begins at this vertex or before. */
-static int32_t rank_of(const struct gr_reading *reading, int64_t vertex)
+static int32_t rank_of_vertex(const struct gr_reading *reading, int64_t vertex)
 {
     int32_t low = 0, high = reading->comm->n_ranks;
 
@@ -124,7 +124,7 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
     if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_route_n_in(route), error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++)
-        memcpy(packed + gr_route_take(route, rank_of(reading, coo->row[i]), 1), (const char *)*array + 4 * i, 4);
+        memcpy(packed + gr_route_take(route, rank_of_vertex(reading, coo->row[i]), 1), (const char *)*array + 4 * i, 4);
     gr_route_rewind(route);
     if (*array != coo->row) { /* the rows give the destination of each edge until the last array is packed */
         gr_free(reading->context, *array);
@@ -153,7 +153,7 @@ int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_er
     if (comm->n_ranks == 1) return GRAFT_OK;
     rc = gr_route_init(&route, comm, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    for (int64_t i = 0; i < coo->count; i++) route.out[rank_of(reading, coo->row[i]) + 1]++;
+    for (int64_t i = 0; i < coo->count; i++) route.out[rank_of_vertex(reading, coo->row[i]) + 1]++;
     GR_TRY(gr_route_plan(&route, error));
     if (value != NULL) GR_TRY(send_array(reading, coo, &route, &value, error));
     GR_TRY(send_array(reading, coo, &route, &col, error));

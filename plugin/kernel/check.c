@@ -106,7 +106,7 @@ static int32_t check_winner(const graft_mxm_args *args, struct byte_span b, stru
     struct byte_span winner;
 
     if (args->winner == NULL) return GRAFT_OK;
-    if (args->semiring == GRAFT_PLUS_TIMES || args->semiring == GRAFT_PLUS_SECOND) {
+    if (gr_semiring_is_sum(args->semiring)) {
         return gr_fail(error, GRAFT_ERR_ARG, "winner is not null, but a sum has no winner; only max and min have");
     }
     if (args->winner_stride < args->c->n_cols || !addressable(args->c->n_rows, args->winner_stride, 8)) {

@@ -76,4 +76,14 @@ void    gr_verify_end(struct gr_verify *verify);
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error);
 
+static inline int gr_semiring_is_sum(graft_semiring semiring)
+{
+    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
+}
+
+static inline int gr_semiring_is_max(graft_semiring semiring)
+{
+    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
+}
+
 #endif

@@ -36,16 +36,6 @@ static void put_bit(const graft_epilogue *epilogue, int64_t row, int64_t j, int 
     *byte |= (uint8_t)(bit << (j & 7));
 }
 
-static int is_sum(graft_semiring semiring)
-{
-    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
-}
-
-static int is_max(graft_semiring semiring)
-{
-    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
-}
-
 /* One element of B, which may be bfloat16 where C is float. */
 static float f32_element(const graft_dense *b, int64_t at)
 {

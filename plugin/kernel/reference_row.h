@@ -27,7 +27,7 @@ static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, in
                               struct NAME(strip) * strip)
 {
     const int  times = (args->semiring == GRAFT_MAX_TIMES || args->semiring == GRAFT_MIN_TIMES) && a->values != NULL;
-    const REAL sign = is_max(args->semiring) ? 1 : -1;
+    const REAL sign = gr_semiring_is_max(args->semiring) ? 1 : -1;
 
     for (int64_t e = a->row_ptr[row]; e < a->row_ptr[row + 1]; e++) {
         const int64_t k = column(a, e);
@@ -64,7 +64,7 @@ static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t 
     REAL      *c = (REAL *)args->c->data + row * args->c->stride + j;
     const int  allowed = gr_mask_allows(args->mask, row, j);
     const int  empty = a->row_ptr[row] == a->row_ptr[row + 1] && args->epilogue == NULL;
-    const REAL sign = is_max(args->semiring) ? 1 : -1;
+    const REAL sign = gr_semiring_is_max(args->semiring) ? 1 : -1;
 
     if (args->epilogue != NULL) {
         int through;
@@ -81,7 +81,7 @@ static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t 
         if (empty) winner = -1;
     } else if (empty) {
         return;
-    } else if (is_sum(args->semiring)) {
+    } else if (gr_semiring_is_sum(args->semiring)) {
         *c += z;
     } else if (NAME(wins)(z, *c, sign)) {
         *c = z;
@@ -93,7 +93,7 @@ static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t 
 
 static void NAME(row)(const graft_csr *a, const graft_mxm_args *args, int64_t row)
 {
-    const int  has = a->row_ptr[row] < a->row_ptr[row + 1], sum = is_sum(args->semiring);
+    const int  has = a->row_ptr[row] < a->row_ptr[row + 1], sum = gr_semiring_is_sum(args->semiring);
     const REAL scale = args->row_scale != NULL ? ((const REAL *)args->row_scale)[row] : 1;
     struct NAME(strip) strip;
 

@@ -41,12 +41,12 @@ static int64_t element_bytes(const graft_mxm_args *args)
     return gr_dtype_bytes(args->c->dtype);
 }
 
-static int64_t index_bytes(const graft_mxm_args *args)
+static int64_t column_bytes(const graft_mxm_args *args)
 {
     return gr_dtype_bytes(args->a->csr.index_type);
 }
 
-static const char *row_of(const graft_dense *dense, int64_t row, int64_t element)
+static const char *dense_row(const graft_dense *dense, int64_t row, int64_t element)
 {
     return (const char *)dense->data + row * dense->stride * element;
 }
@@ -56,14 +56,14 @@ static void save_row(const struct gr_verify *v, int64_t sample)
     const graft_mxm_args *args = v->args;
     const int64_t         width = args->c->n_cols, e = element_bytes(args), row = v->rows[sample];
 
-    memcpy(v->c + sample * width * e, row_of(args->c, row, e), (uint64_t)(width * e));
+    memcpy(v->c + sample * width * e, dense_row(args->c, row, e), (uint64_t)(width * e));
     if (args->winner != NULL) {
-        const int64_t i = index_bytes(args);
+        const int64_t i = column_bytes(args);
         memcpy(v->winner + sample * width * i, (const char *)args->winner + row * args->winner_stride * i,
                (uint64_t)(width * i));
     }
     if (v->residual != NULL) {
-        memcpy(v->residual + sample * width * e, row_of(args->epilogue->residual, row, e), (uint64_t)(width * e));
+        memcpy(v->residual + sample * width * e, dense_row(args->epilogue->residual, row, e), (uint64_t)(width * e));
     }
 }
 
@@ -83,7 +83,7 @@ int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, stru
     v->n_samples = asked < m ? asked : m;
     GR_TRY(GR_NEW(context, v->rows, v->n_samples, error));
     GR_TRY(GR_NEW(context, v->c, v->n_samples * width * element_bytes(args), error));
-    if (args->winner != NULL) GR_TRY(GR_NEW(context, v->winner, v->n_samples * width * index_bytes(args), error));
+    if (args->winner != NULL) GR_TRY(GR_NEW(context, v->winner, v->n_samples * width * column_bytes(args), error));
     if (args->epilogue != NULL && args->epilogue->residual != NULL) {
         GR_TRY(GR_NEW(context, v->residual, v->n_samples * width * element_bytes(args), error));
     }
@@ -151,7 +151,7 @@ static void set_up_single(struct single *one, const struct gr_verify *v, int64_t
     one->a.n_rows = 1;
     one->a.row_ptr = one->row_ptr;
     one->row_ptr[1] = a->row_ptr[row + 1] - a->row_ptr[row];
-    one->a.col_idx = (const char *)a->col_idx + a->row_ptr[row] * index_bytes(args);
+    one->a.col_idx = (const char *)a->col_idx + a->row_ptr[row] * column_bytes(args);
     if (a->values != NULL) one->a.values = (const char *)a->values + a->row_ptr[row] * e;
     one->c = *args->c;
     one->c.n_rows = 1;
@@ -165,7 +165,7 @@ static void set_up_single(struct single *one, const struct gr_verify *v, int64_t
     one->args.rows_done = NULL;
     if (args->mask != NULL) single_mask(one, args->mask, row);
     if (args->row_scale != NULL) one->args.row_scale = (const char *)args->row_scale + row * e;
-    if (args->winner != NULL) one->args.winner = v->winner + sample * width * index_bytes(args);
+    if (args->winner != NULL) one->args.winner = v->winner + sample * width * column_bytes(args);
     if (args->epilogue != NULL) single_epilogue(one, v, sample, row);
 }
 
@@ -204,7 +204,7 @@ static double tolerance(const struct single *one, int64_t j, double expected)
     const double          eps = dtype == GRAFT_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
     double                sum;
 
-    if (one->args.semiring != GRAFT_PLUS_TIMES && one->args.semiring != GRAFT_PLUS_SECOND) return 0;
+    if (!gr_semiring_is_sum(one->args.semiring)) return 0;
     sum = magnitude(one, j);
     if (one->args.row_scale != NULL) sum *= fabs(value_at(one->args.row_scale, dtype, 0));
     if (epilogue != NULL && epilogue->bias != NULL) sum += fabs(value_at(epilogue->bias, dtype, j));
@@ -215,7 +215,7 @@ static double tolerance(const struct single *one, int64_t j, double expected)
 
 static int64_t winner_at(const graft_mxm_args *args, const void *winner, int64_t at)
 {
-    return index_bytes(args) == 4 ? ((const int32_t *)winner)[at] : ((const int64_t *)winner)[at];
+    return column_bytes(args) == 4 ? ((const int32_t *)winner)[at] : ((const int64_t *)winner)[at];
 }
 
 static int32_t compare_winners(const struct gr_verify *v, const struct single *one, int64_t row, graft_error *error)

@@ -56,7 +56,7 @@ static int64_t shared_count(const struct gr_run *run, int which)
 }
 
 /* Elements of one array in all layers. */
-static double count_of(const struct gr_run *run, int which)
+static double count_elements(const struct gr_run *run, int which)
 {
     double count = (double)shared_count(run, which);
 
@@ -151,7 +151,7 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
 
     count_layers(run, capacity);
     for (int which = 0; which < GR_ARRAYS; which++)
-        bytes[arrays[which].use] += count_of(run, which) * (double)arrays[which].element_bytes;
+        bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
     bytes[GR_USE_GRADIENTS] =
         (double)(2 * work.gradient + work.scratch) * sizeof(float) + (double)work.partial * sizeof(double);

@@ -33,7 +33,7 @@ static int32_t check_sizes(const graft_dataset *data, const struct gr_config *co
                    (long long)data->n_vertices, (long long)widest);
 }
 
-static int32_t check_heads(const struct gr_config *config, graft_error *error)
+static int32_t check_hidden_heads(const struct gr_config *config, graft_error *error)
 {
     for (int32_t l = 1; l < config->n_layers && config->kind->attends; l++) {
         if (config->width[l] % config->heads == 0) continue;
@@ -113,7 +113,7 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
                                   .sparse_input = resource->sparse_input };
     GR_TRY(read_layers(context, data, config, error));
     GR_TRY(check_sizes(data, config, error));
-    GR_TRY(check_heads(config, error));
+    GR_TRY(check_hidden_heads(config, error));
     rc = read_loss(context, data, config, error);
 done:
     return rc;

@@ -76,8 +76,8 @@ done:
 }
 
 /* Backward where the input was transformed first. g is overwritten, so the part of the vertex itself comes before. */
-static int32_t backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
-                                    float *dx, graft_error *error)
+static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
+                                         float *dx, graft_error *error)
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
@@ -108,7 +108,7 @@ static int32_t conv_backward(struct gr_run *run, struct gr_activations *a, struc
     } else if (a->aggregate_first) {
         rc = backward_gathered(run, a, g, dx, error);
     } else {
-        rc = backward_transformed(run, a, x, g, dx, error);
+        rc = conv_backward_transformed(run, a, x, g, dx, error);
     }
 done:
     return rc;

@@ -13,7 +13,7 @@
 /* Of LeakyReLU below 0. */
 static const float SLOPE = 0.2f;
 
-static int64_t edges_of(const struct gr_activations *a)
+static int64_t gat_edges(const struct gr_activations *a)
 {
     return gr_csr_entries(&a->block->a->csr);
 }
@@ -88,7 +88,7 @@ static void over_vertices(const struct pass *pass, int64_t n, gr_chunk_fn body)
 
 static void over_edges(const struct pass *pass, const struct gr_edge_some *some, gr_edge_rows_fn body)
 {
-    gr_edge_parallel_rows(gr_run_team(pass->run), edges_of(pass->a) * pass->heads, &pass->a->block->a->csr, some, body,
+    gr_edge_parallel_rows(gr_run_team(pass->run), gat_edges(pass->a) * pass->heads, &pass->a->block->a->csr, some, body,
                           (void *)(uintptr_t)pass);
 }
 
@@ -206,14 +206,14 @@ static void end_attention(struct gr_run *run, const struct gr_activations *a, do
 {
     const double heads = (double)gr_run_config(run)->heads, wide = (double)a->layer->wide;
 
-    gr_profile_end(&run->profile, "attention", begin, 4 * (double)edges_of(a) * (gathered * wide + 3 * heads), flops);
+    gr_profile_end(&run->profile, "attention", begin, 4 * (double)gat_edges(a) * (gathered * wide + 3 * heads), flops);
 }
 
 /* From scores of vertices to alpha. */
 static void attend(const struct pass *pass, struct gr_edge_some some)
 {
     const struct gr_activations *a = pass->a;
-    const graft_dense            alpha = dense(a->attention.alpha, edges_of(a), pass->heads);
+    const graft_dense            alpha = dense(a->attention.alpha, gat_edges(a), pass->heads);
 
     over_edges(pass, &some, score_entries);
     gr_edge_softmax(&a->block->a->csr, &alpha, &alpha, &some, gr_run_team(pass->run));
@@ -261,11 +261,11 @@ done:
 }
 
 /* The sums of some destinations, weighted by alpha. */
-static void gather_some(const struct gr_run *run, const struct gr_activations *a, struct gr_edge_some some)
+static void gat_gather_some(const struct gr_run *run, const struct gr_activations *a, struct gr_edge_some some)
 {
     const struct gr_attention *gat = &a->attention;
     const struct gr_block     *block = a->block;
-    const graft_dense          alpha = dense(gat->alpha, edges_of(a), gr_run_config(run)->heads);
+    const graft_dense          alpha = dense(gat->alpha, gat_edges(a), gr_run_config(run)->heads);
     const graft_dense          z = dense(gat->projected, block->n_seen, a->layer->wide);
     const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : a->z, block->n_dst, a->layer->wide);
 
@@ -280,13 +280,13 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
     int32_t           rc = GRAFT_OK;
 
     (void)x;
-    gather_some(run, a, rows_without(a, GR_ROW_BOUNDARY));
+    gat_gather_some(run, a, rows_without(a, GR_ROW_BOUNDARY));
     if (gr_block_has_halo(a->block)) {
         GR_TRY(attend_to_halo(run, a, begin, error));
-        gather_some(run, a, rows_with(a, GR_ROW_BOUNDARY));
+        gat_gather_some(run, a, rows_with(a, GR_ROW_BOUNDARY));
     }
     if (pass.from != NULL) over_vertices(&pass, a->block->n_dst, average_heads);
-    end_attention(run, a, begin, 1, 2 * (double)edges_of(a) * (double)a->layer->wide);
+    end_attention(run, a, begin, 1, 2 * (double)gat_edges(a) * (double)a->layer->wide);
     gr_layer_rows_forward(run, rows);
 done:
     return rc;
@@ -343,8 +343,8 @@ static void edge_gradients(const struct pass *pass, const graft_dense *g, struct
     const struct gr_activations *a = pass->a;
     const struct gr_attention   *gat = &a->attention;
     const graft_csr             *csr = &a->block->a->csr;
-    const graft_dense            alpha = dense(gat->alpha, edges_of(a), pass->heads);
-    const graft_dense            d_alpha = dense(gat->alpha_gradient, edges_of(a), pass->heads);
+    const graft_dense            alpha = dense(gat->alpha, gat_edges(a), pass->heads);
+    const graft_dense            d_alpha = dense(gat->alpha_gradient, gat_edges(a), pass->heads);
     const graft_dense            z = dense(gat->projected, a->block->n_seen, pass->wide);
     const struct gr_team         team = gr_run_team(pass->run);
 
@@ -360,8 +360,8 @@ static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *
     const struct gr_activations *a = pass->a;
     const struct gr_attention   *gat = &a->attention;
     const graft_csr             *csr = &a->block->a->csr;
-    const graft_dense            alpha = dense(gat->alpha, edges_of(a), pass->heads);
-    const graft_dense            d_alpha = dense(gat->alpha_gradient, edges_of(a), pass->heads);
+    const graft_dense            alpha = dense(gat->alpha, gat_edges(a), pass->heads);
+    const graft_dense            d_alpha = dense(gat->alpha_gradient, gat_edges(a), pass->heads);
     const graft_dense            d_source = dense(gat->score_gradient[GR_SOURCE], a->block->n_seen, pass->heads);
     const graft_dense            dz = dense(pass->to, a->block->n_seen, pass->wide);
     const struct gr_team         team = gr_run_team(pass->run);
@@ -377,7 +377,7 @@ static void target_gradients(const struct pass *pass)
     const struct gr_activations *a = pass->a;
     const struct gr_block       *block = a->block;
     float *const                 to = a->attention.score_gradient[GR_TARGET];
-    const graft_dense            d_alpha = dense(a->attention.alpha_gradient, edges_of(a), pass->heads);
+    const graft_dense            d_alpha = dense(a->attention.alpha_gradient, gat_edges(a), pass->heads);
     const graft_dense            d_target = dense(to, block->n_dst, pass->heads);
 
     gr_edge_mxm(&block->a->csr, NULL, &d_alpha, NULL, &d_target, NULL, gr_run_team(pass->run));
@@ -437,7 +437,7 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     }
     if (per_head != NULL) over_vertices(&pass, a->block->n_dst, average_heads_backward);
     GR_TRY(attention_backward(run, a, &gradient, begin, error));
-    end_attention(run, a, begin, 2, 4 * (double)edges_of(a) * (double)a->layer->wide);
+    end_attention(run, a, begin, 2, 4 * (double)gat_edges(a) * (double)a->layer->wide);
     GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, a->layer->neigh, error));
     if (dx != NULL)
         rc = gr_product_input_gradient(run, run->scratch, a->block->n_src, a->layer->neigh, 0, NULL, dx, error);

@@ -85,8 +85,8 @@ static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations 
 }
 
 /* From run->scratch, the gradient of a->inner before its bias. What g held is no longer needed. */
-static int32_t backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
-                                    float *dx, graft_error *error)
+static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
+                                        float *dx, graft_error *error)
 {
     struct gr_parameter *const w = a->layer->neigh;
     int32_t                    rc = GRAFT_OK;
@@ -112,7 +112,7 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
     GR_TRY(gr_product_weight_gradient(run, gr_dense_operand(a->inner, layer->out, n_dst), g, 0, layer->outer, error));
     GR_TRY(gr_product_input_gradient(run, g, n_dst, layer->outer, 0, NULL, run->scratch, error));
     gr_layer_rows_backward(run, &rows, &inner);
-    if (!a->aggregate_first) return backward_transformed(run, a, x, g, dx, error);
+    if (!a->aggregate_first) return gin_backward_transformed(run, a, x, g, dx, error);
     GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), run->scratch, 0, layer->neigh, error));
     if (dx == NULL) return rc;
     GR_TRY(gr_product_input_gradient(run, run->scratch, n_dst, layer->neigh, 0, NULL, g, error));

@@ -63,7 +63,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, const struct ep
 }
 
 /* The part of sparse features that has as many rows as the operand. */
-static const struct gr_sparse_part *part_of(struct gr_operand x)
+static const struct gr_sparse_part *sparse_part_of(struct gr_operand x)
 {
     GR_ASSERT(x.rows <= x.sparse->rows);
     return &x.sparse[x.rows != x.sparse->rows];
@@ -127,7 +127,7 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
                                    .ldc = w->cols },
                     epilogue, error);
     }
-    rc = gr_product_sparse(run, "update", part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
+    rc = gr_product_sparse(run, "update", sparse_part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
     if (rc == GRAFT_OK && epilogue->all != NULL) epilogue->all(run, epilogue->arg);
 done:
     return rc;
@@ -155,8 +155,8 @@ static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const fl
     if (x.sparse != NULL) {
         const struct gr_operand gradient = gr_dense_operand(g, w->cols, x.rows);
 
-        return gr_product_sparse(run, "update", part_of(x)->transpose, NULL, gradient, w->cols, beta != 0, w->gradient,
-                                 error);
+        return gr_product_sparse(run, "update", sparse_part_of(x)->transpose, NULL, gradient, w->cols, beta != 0,
+                                 w->gradient, error);
     }
     return gemm(run,
                 &(graft_gemm){ .transpose_a = 1,

@@ -147,7 +147,7 @@ int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *
 }
 
 /* gr_file_close() is due always. */
-static int32_t open_file(struct gr_file *file, const char *path, struct head *head, graft_error *error)
+static int32_t open_owners(struct gr_file *file, const char *path, struct head *head, graft_error *error)
 {
     char    shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];
     int32_t rc = GRAFT_OK;
@@ -191,8 +191,8 @@ static int32_t read_owners(const struct gr_file *file, const struct head *head, 
                    head->crc);
 }
 
-static int32_t check_graph(const struct gr_file *file, const struct head *head, const struct gr_graph_identity *graph,
-                           int32_t parts, graft_error *error)
+static int32_t check_same_graph(const struct gr_file *file, const struct head *head,
+                                const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
 {
     if (head->n_vertices != graph->n_vertices || head->n_edges != graph->n_edges ||
         head->fingerprint != graph->fingerprint)
@@ -229,11 +229,11 @@ int32_t gr_owners_read(const graft_context *context, const char *path, const str
     struct head    head;
     int32_t       *read = NULL, rc;
 
-    GR_TRY(open_file(&file, path, &head, error));
+    GR_TRY(open_owners(&file, path, &head, error));
     GR_TRY(check_head(&file, &head, error));
     GR_TRY(GR_NEW(context, read, head.n_vertices, error));
     GR_TRY(read_owners(&file, &head, read, error));
-    GR_TRY(check_graph(&file, &head, graph, parts, error));
+    GR_TRY(check_same_graph(&file, &head, graph, parts, error));
     GR_TRY(check_owners(&file, &head, read, error));
     memcpy(owner, read, (size_t)head.n_vertices * sizeof *owner);
 done:

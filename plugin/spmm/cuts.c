@@ -103,7 +103,8 @@ static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32
 }
 
 /* The covers of all pairs, each found by one thread. They can fail only for lack of memory. */
-static int32_t cover_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind, graft_error *error)
+static int32_t cover_all_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind,
+                               graft_error *error)
 {
     const int threads = gr_threads_worth(gr_threads(context, 0), c->edge_start[c->n_ranks]);
     int32_t   failed = c->n_ranks;
@@ -147,7 +148,7 @@ int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, stru
     GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
     GR_TRY(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
     GR_TRY(fill_edges(context, c, error));
-    GR_TRY(cover_pairs(context, c, kind, error));
+    GR_TRY(cover_all_pairs(context, c, kind, error));
 done:
     free_cover_work(context, c);
     return rc;

@@ -17,7 +17,7 @@ static void add_flow(graft_plan_info *info, const struct gr_flow *flow)
     info->bytes += flow->bytes;
 }
 
-static void add_layers(graft_plan_info *info, const struct gr_halo_layers *layers)
+static void explain_layers(graft_plan_info *info, const struct gr_halo_layers *layers)
 {
     for (int32_t i = 0; layers->layer != NULL && i < GR_DIRECTIONS * layers->n_layers; i++) {
         const struct gr_halo_layer *layer = &layers->layer[i];
@@ -44,7 +44,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     info->sampled_rows = plan->sent.sampled_rows;
     info->nmse = plan->sent.nmse;
     info->expected = plan->sent.expected;
-    add_layers(info, &plan->layers);
+    explain_layers(info, &plan->layers);
     gr_messages_add_seconds(&plan->messages, &info->wait_seconds, &info->exchange_seconds);
     gr_halo_layers_add_seconds(&plan->layers, &info->wait_seconds, &info->exchange_seconds);
     if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;

@@ -75,7 +75,7 @@ int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error)
 }
 
 /* All layers, or none so far; and memory for them. */
-static int32_t init_layers(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
+static int32_t init_plan_layers(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     int32_t rc = gr_halo_layers_init(plan->context, plan->comm, wish->layers, &plan->layers, error);
 
@@ -201,7 +201,7 @@ static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graf
     GR_TRY(gr_lists_make(plan, &cuts, error));
     rc = complete_plan(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(gr_comm_agree(plan->comm, init_layers(plan, wish, error), error));
+    GR_TRY(gr_comm_agree(plan->comm, init_plan_layers(plan, wish, error), error));
     rc = share_plan_flow(plan, &cuts, error);
 done:
     gr_cuts_fini(plan->context, &cuts);

@@ -9,15 +9,6 @@
 
 #include <math.h>
 
-static int is_sum(graft_semiring semiring)
-{
-    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
-}
-
-static int is_max(graft_semiring semiring)
-{
-    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
-}
 
 static enum gr_direction direction_of(const graft_aggregate_args *a)
 {
@@ -41,7 +32,7 @@ static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a
             error, GRAFT_ERR_ARG,
             "layer is %d; with halo.staleness=1, or halo.codec=adaptive, expected 0 to %d, by graft_plan_args.layers",
             a->layer, layers->n_layers - 1);
-    if (layers->is_async && !is_sum(a->semiring))
+    if (layers->is_async && !gr_semiring_is_sum(a->semiring))
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "halo.staleness is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
@@ -60,13 +51,13 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
     if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
-    if (a->row_scale != NULL && !is_sum(a->semiring))
+    if (a->row_scale != NULL && !gr_semiring_is_sum(a->semiring))
         return gr_fail(error, GRAFT_ERR_ARG, "row_scale is for sums, and semiring %d is a maximum or minimum",
                        a->semiring);
     if (a->times != NULL && a->threads < 1)
         return gr_fail(error, GRAFT_ERR_ARG, "times are asked for, and threads is %d; it should say for how many",
                        a->threads);
-    if (direction == GR_BACKWARD && !is_sum(a->semiring))
+    if (direction == GR_BACKWARD && !gr_semiring_is_sum(a->semiring))
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "only sums have a transposed pass, and semiring %d is none",
                        a->semiring);
     if (plan->matrices[direction].local == NULL)
@@ -113,7 +104,7 @@ done:
     return rc;
 }
 
-static struct gr_team team_of(const graft_plan *plan)
+static struct gr_team plan_team(const graft_plan *plan)
 {
     return (struct gr_team){ .threads = gr_threads(plan->context, plan->product.args.threads),
                              .times = plan->product.args.times };
@@ -190,7 +181,7 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
     const graft_dense         sent = matrix_of(plan, rows);
     const graft_mxm_args      args = { .size = sizeof args,
                                        .semiring = p->args.semiring,
-                                       .threads = gr_messages_team(messages, team_of(plan)).threads,
+                                       .threads = gr_messages_team(messages, plan_team(plan)).threads,
                                        .a = plan->matrices[p->direction].sent,
                                        .b = &p->x,
                                        .c = &sent,
@@ -264,10 +255,10 @@ static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
 static void clear_remote_only(graft_plan *plan)
 {
     const struct gr_spmm *p = &plan->product;
-    struct clear          clear = { plan->remote_only, &p->out, is_max(p->args.semiring) ? -INFINITY : INFINITY };
-    struct gr_team        team = team_of(plan);
+    struct clear   clear = { plan->remote_only, &p->out, gr_semiring_is_max(p->args.semiring) ? -INFINITY : INFINITY };
+    struct gr_team team = plan_team(plan);
 
-    if (is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
+    if (gr_semiring_is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
     team.poll = gr_messages_poll;
     team.poll_arg = p->exchange.messages;
     gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, GR_ROWS_AT_ONCE,
@@ -314,9 +305,9 @@ int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     set_product(plan, args);
     GR_TRY(reserve_product(plan, error));
     weigh_received(plan);
-    GR_TRY(gr_exchange_begin(x, team_of(plan), error));
+    GR_TRY(gr_exchange_begin(x, plan_team(plan), error));
     if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));
-    GR_TRY(gr_exchange_send(x, team_of(plan), error));
+    GR_TRY(gr_exchange_send(x, plan_team(plan), error));
     if (!x->is_repeat) count_sent(plan);
     GR_TRY(multiply_local(plan, error));
     clear_remote_only(plan);
@@ -333,7 +324,7 @@ int32_t gr_spmm_end(graft_plan *plan, graft_error *error)
 
     if (!p->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     p->begun = 0;
-    rc = gr_exchange_end(&p->exchange, team_of(plan), &rows, error);
+    rc = gr_exchange_end(&p->exchange, plan_team(plan), &rows, error);
     if (rc < 0) return rc;
     GR_TRY(add_received(plan, rows, error));
     plan->passes++;

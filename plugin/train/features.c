@@ -57,7 +57,7 @@ static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int6
 }
 
 /* `v` is what the host calls the row. */
-static int32_t check_sums(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
+static int32_t check_merged_values(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
 {
     for (int64_t e = x->row_ptr[row]; e < x->row_ptr[row + 1]; e++) {
         if (isfinite(((const float *)x->values)[e])) continue;
@@ -76,7 +76,7 @@ static int32_t fill_from_host(const graft_trainer *t, struct gr_csr *x, int64_t 
         const int64_t begin = x->row_ptr[row];
 
         x->row_ptr[row + 1] = copy_row(&t->sparse_features, gr_vertex(t->row, row), x, begin, place);
-        GR_TRY(check_sums(x, row, gr_vertex(t->vertex, row), error));
+        GR_TRY(check_merged_values(x, row, gr_vertex(t->vertex, row), error));
         if (t->model.config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
@@ -84,7 +84,7 @@ done:
 }
 
 /* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
-static int32_t read_sparse(graft_trainer *t, struct gr_csr *x, graft_error *error)
+static int32_t read_host_sparse(graft_trainer *t, struct gr_csr *x, graft_error *error)
 {
     const graft_csr *s = &t->sparse_features;
     const float      one = 1;
@@ -145,7 +145,7 @@ static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
     int32_t       rc = GRAFT_OK;
     int           stays;
 
-    GR_TRY(gr_strategy_agree(t->run.strategy, read_sparse(t, &sparse, error), error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, read_host_sparse(t, &sparse, error), error));
     gr_input_expect(t, 0); /* The plan assumed it; now it is decided. */
     stays = gr_sparse_is_better(t, &sparse.view);
     GR_TRY(gr_strategy_any(t->run.strategy, &stays, error));

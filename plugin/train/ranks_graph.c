@@ -21,7 +21,7 @@ static void replace_part(graft_trainer *t, struct gr_made_part *next)
 }
 
 /* Every edge in both directions. What the ranks then have is told to all. */
-static int32_t make_symmetric(graft_trainer *t, graft_error *error)
+static int32_t make_part_symmetric(graft_trainer *t, graft_error *error)
 {
     struct gr_partition *r = &t->partition;
     const int64_t        bytes = gr_part_symmetrize_bytes(&r->part);
@@ -42,7 +42,7 @@ done:
 }
 
 /* A loop at each vertex, which takes the place of the local matrix alone. */
-static int32_t add_loops(graft_trainer *t, graft_error *error)
+static int32_t add_part_loops(graft_trainer *t, graft_error *error)
 {
     struct gr_partition *r = &t->partition;
     const graft_csr     *local = &r->part.local;
@@ -62,7 +62,7 @@ done:
     return rc;
 }
 
-static int32_t put_in_order(graft_trainer *t, graft_error *error)
+static int32_t put_part_in_order(graft_trainer *t, graft_error *error)
 {
     struct gr_partition *r = &t->partition;
     const int64_t        bytes = gr_part_reorder_bytes(&r->part);
@@ -86,13 +86,13 @@ static int32_t make_part(graft_trainer *t, graft_error *error)
     const int            moves = gr_masks_rows(t) || t->model.config.order != GR_ORDER_GIVEN;
     int32_t              rc = GRAFT_OK;
 
-    if (t->model.config.symmetrize) GR_TRY(make_symmetric(t, error));
+    if (t->model.config.symmetrize) GR_TRY(make_part_symmetric(t, error));
     if (moves) GR_TRY(gr_links_init(t->context, t->over->comm, &r->part.halo, &r->links, error));
     gr_partition_charge(r, &t->budget);
     GR_TRY(gr_model_order_init(t, &r->part.local, error));
-    if (t->model.config.self_loops) rc = add_loops(t, error);
+    if (t->model.config.self_loops) rc = add_part_loops(t, error);
     GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
-    if (t->row != NULL) GR_TRY(put_in_order(t, error));
+    if (t->row != NULL) GR_TRY(put_part_in_order(t, error));
     gr_links_fini(t->over->comm, &r->links);
     gr_partition_charge(r, &t->budget);
     rc = gr_strategy_agree(t->run.strategy, gr_model_scales(t, &r->part.local, &r->part.remote, error), error);
@@ -187,7 +187,7 @@ done:
     return rc;
 }
 
-static int32_t make_plan(graft_trainer *t, const struct gr_part *part, graft_plan **plan, graft_error *error)
+static int32_t make_part_plan(graft_trainer *t, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
     const struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .layers = t->model.config.n_layers };
     int32_t                   rc = GRAFT_OK;
@@ -214,7 +214,7 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
     if (!t->model.config.kind->gathers) return gr_model_order_init(t, NULL, error);
     GR_TRY(make_part(t, error));
     if (t->model.config.kind->attends) return init_attention(t, error);
-    rc = make_plan(t, &r->part, &r->plan, error);
+    rc = make_part_plan(t, &r->part, &r->plan, error);
 done:
     return rc;
 }
@@ -236,14 +236,14 @@ static int32_t mask_rows(graft_trainer *t, int32_t l, graft_error *error)
                                &m->part, error);
 
     GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
-    GR_TRY(make_plan(t, &m->part.part, &m->plan, error));
+    GR_TRY(make_part_plan(t, &m->part.part, &m->plan, error));
     t->partition.step_plan[l] = m->plan;
 done:
     return rc;
 }
 
 /* What each layer sends in a step goes by the plan that it has there. */
-static int32_t add_layers(graft_trainer *t, graft_error *error)
+static int32_t add_step_plans(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -268,7 +268,7 @@ int32_t gr_ranks_graph_mask(graft_trainer *t, graft_error *error)
         if (repeats_rows(t, l)) r->step_plan[l] = r->step_plan[l - 1];
         else GR_TRY(mask_rows(t, l, error));
     }
-    rc = add_layers(t, error);
+    rc = add_step_plans(t, error);
 done:
     return rc;
 }

@@ -14,7 +14,7 @@ static const double SPARSE_COST = 8;
 
 /* Entries of A that the first layer gathers along in a step. Those of gat are no matter, for it always transforms
  * first. */
-static double edges_of(const graft_trainer *t)
+static double gathered_edges(const graft_trainer *t)
 {
     if (t->model.config.gathers_from > 0 || t->model.config.kind->attends) return 0;
     if (t->over != NULL)
@@ -29,7 +29,7 @@ static double sparse_cost(const graft_trainer *t, const graft_csr *x)
     const double wide = (double)gr_config_wide(&t->model.config, 0);
     const double self = t->model.config.kind->own_rows ? (double)x->row_ptr[t->reach[1]] : 0;
 
-    return SPARSE_COST * 2 * wide * ((double)x->row_ptr[t->reach[0]] + self + edges_of(t));
+    return SPARSE_COST * 2 * wide * ((double)x->row_ptr[t->reach[0]] + self + gathered_edges(t));
 }
 
 /* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing where it is kept.
@@ -41,8 +41,8 @@ static double dense_cost(const graft_trainer *t)
     const double self = t->model.config.kind->own_rows ? 2 * rows_out * in * wide : 0;
     const double columns =
         (t->run.input.is_constant ? 0 : in) + (gr_propagates(&t->run) ? (double)t->data.n_classes : 0);
-    const double aggregated = 2 * rows_out * in * wide + SPARSE_COST * columns * edges_of(t);
-    const double transformed = 2 * rows_in * in * wide + SPARSE_COST * 2 * wide * edges_of(t);
+    const double aggregated = 2 * rows_out * in * wide + SPARSE_COST * columns * gathered_edges(t);
+    const double transformed = 2 * rows_in * in * wide + SPARSE_COST * 2 * wide * gathered_edges(t);
 
     return self + fmin(aggregated, transformed);
 }
@@ -50,7 +50,7 @@ static double dense_cost(const graft_trainer *t)
 /* X, the same with dropout, and what is gathered of it once. */
 static double dense_bytes(const graft_trainer *t)
 {
-    const int copies = 1 + (t->model.config.input_dropout > 0) + (edges_of(t) > 0 && t->run.input.is_constant);
+    const int copies = 1 + (t->model.config.input_dropout > 0) + (gathered_edges(t) > 0 && t->run.input.is_constant);
 
     return 4.0 * (double)t->n * (double)t->model.config.width[0] * copies;
 }

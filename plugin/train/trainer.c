@@ -60,7 +60,7 @@ done:
     return rc;
 }
 
-static int32_t check_graph(const graft_trainer *t, graft_error *error)
+static int32_t check_dataset_graph(const graft_trainer *t, graft_error *error)
 {
     if (t->over != NULL) {
         if (t->over->context != t->context)
@@ -83,7 +83,7 @@ static int32_t check_graph(const graft_trainer *t, graft_error *error)
     return gr_csr_check(&t->graph, "graph", 0, t->run.threads, error);
 }
 
-static int32_t check_shapes(const graft_trainer *t, graft_error *error)
+static int32_t check_dataset_shapes(const graft_trainer *t, graft_error *error)
 {
     const graft_dataset *d = &t->data;
     const int64_t        rows = d->features != NULL ? t->features.n_rows : t->sparse_features.n_rows;
@@ -134,7 +134,7 @@ static int32_t check_flags(const graft_trainer *t, graft_error *error)
 }
 
 /* What the run learns, as the host gives it; arrays of no rows are as if they were not given. */
-static void read_targets(graft_trainer *t)
+static void read_run_targets(graft_trainer *t)
 {
     struct gr_targets *targets = &t->run.targets;
 
@@ -153,7 +153,7 @@ static int32_t read_dataset(graft_trainer *t, graft_error *error)
     GR_TRY(check_flags(t, error));
     t->n = t->over != NULL ? t->over->n_slice : t->data.n_vertices;
     t->first = t->over != NULL ? t->over->first[t->over->comm->rank] : 0;
-    read_targets(t);
+    read_run_targets(t);
     if (t->over == NULL) GR_TRY(gr_struct_read(&t->graph, sizeof t->graph, t->data.graph, "dataset.graph", error));
     if (t->data.features != NULL) {
         GR_TRY(gr_struct_read(&t->features, sizeof t->features, t->data.features, "dataset.features", error));
@@ -162,8 +162,8 @@ static int32_t read_dataset(graft_trainer *t, graft_error *error)
         GR_TRY(gr_struct_read(&t->sparse_features, sizeof t->sparse_features, t->data.sparse_features,
                               "dataset.sparse_features", error));
     }
-    GR_TRY(check_shapes(t, error));
-    GR_TRY(check_graph(t, error));
+    GR_TRY(check_dataset_shapes(t, error));
+    GR_TRY(check_dataset_graph(t, error));
     if (t->data.features != NULL) GR_TRY(gr_model_features_check(t, error));
     else GR_TRY(gr_csr_check(&t->sparse_features, "sparse_features", 0, t->run.threads, error));
     GR_TRY(check_labels(t, error));

@@ -20,9 +20,9 @@ static graft_error           error = { .size = sizeof error };
 static char                 *doing; /* the call in progress, which the parent sees when the child dies */
 
 /* The call must return `status`. */
-#define REFUSED(status, call) (snprintf(doing, DOING, "%s", #call), judge((status), (call)))
+#define REFUSED(status, call) (snprintf(doing, DOING, "%s", #call), arguments_judge((status), (call)))
 
-static void judge(int32_t expected, int32_t rc)
+static void arguments_judge(int32_t expected, int32_t rc)
 {
     if (rc != expected)
         watch_blame("%s returned %d, expected %d: %s", doing, rc, expected, rc < 0 ? error.message : "");

@@ -129,7 +129,7 @@ static void operands_init(struct operands *o, graft_matrix *matrix)
     o->args.c = &o->dense_c;
 }
 
-static void count_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+static void scenario_count_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
     (void)thread;
     *(_Atomic int64_t *)arg += end - begin;
@@ -155,7 +155,7 @@ static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error
     o.args.flags = GRAFT_MXM_REPLACE;
     o.args.winner = o.winner;
     o.args.winner_stride = WIDTH;
-    o.args.rows_done = count_rows;
+    o.args.rows_done = scenario_count_rows;
     o.args.rows_arg = &rows;
     TRY(s->mxm->run(s->context, &o.args, error));
     if (rows != ROWS) watch_blame("rows_done is told of %lld rows, not %d", (long long)rows, ROWS);
@@ -291,7 +291,7 @@ done:
     return rc;
 }
 
-static int32_t open_and_close(struct subject *s, const char *path, int slice, float weight, graft_error *error)
+static int32_t scenario_open_and_close(struct subject *s, const char *path, int slice, float weight, graft_error *error)
 {
     graft_data          *data = NULL;
     const graft_dataset *set;
@@ -314,10 +314,10 @@ static int32_t play_data(const struct scenario *scenario, struct scene *scene, s
 
     (void)scenario;
     snprintf(file, sizeof file, "%s", folder_path(&scene->market, "graph.mtx"));
-    TRY(open_and_close(s, scene->dense.path, 0, 0, error));
-    TRY(open_and_close(s, scene->sparse.path, 1, 0, error));
-    TRY(open_and_close(s, scene->market.path, 0, 0.5f, error));
-    TRY(open_and_close(s, file, 1, 0.5f, error));
+    TRY(scenario_open_and_close(s, scene->dense.path, 0, 0, error));
+    TRY(scenario_open_and_close(s, scene->sparse.path, 1, 0, error));
+    TRY(scenario_open_and_close(s, scene->market.path, 0, 0.5f, error));
+    TRY(scenario_open_and_close(s, file, 1, 0.5f, error));
 done:
     return rc;
 }

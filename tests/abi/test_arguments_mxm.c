@@ -89,7 +89,7 @@ static struct product {
     graft_mxm_args args;
 } p;
 
-static void product_init(graft_matrix *matrix)
+static void arguments_mxm_product_init(graft_matrix *matrix)
 {
     p = (struct product){ .mask = GRAFT_INIT(graft_mask), .args = GRAFT_INIT(graft_mxm_args) };
     p.dense_b = (graft_dense){ sizeof p.dense_b, GRAFT_F32, N, WIDTH, WIDTH, p.b };
@@ -109,11 +109,11 @@ static void product_init(graft_matrix *matrix)
 /* With one field of the product changed, run() and explain() give the same status. */
 #define BAD(field, value)                                                                                              \
     do {                                                                                                               \
-        product_init(matrix);                                                                                          \
+        arguments_mxm_product_init(matrix);                                                                            \
         p.field = (value);                                                                                             \
         snprintf(doing, DOING, "run with %s = %s", #field, #value);                                                    \
-        judge(GRAFT_ERR_ARG, s.mxm->run(s.context, &p.args, &error));                                                  \
-        judge(GRAFT_ERR_ARG, s.mxm->explain(s.context, &p.args, text, 64, &error));                                    \
+        arguments_judge(GRAFT_ERR_ARG, s.mxm->run(s.context, &p.args, &error));                                        \
+        arguments_judge(GRAFT_ERR_ARG, s.mxm->explain(s.context, &p.args, text, 64, &error));                          \
     } while (0)
 
 static void bad_products(graft_matrix *matrix, char text[64])
@@ -176,7 +176,7 @@ static const char *product_calls(const void *arg)
     char          text[64];
 
     if (s.mxm->matrix_create(s.context, &set.graph.csr, 0, &matrix, &error) < 0) return error.message;
-    product_init(matrix);
+    arguments_mxm_product_init(matrix);
     REFUSED(GRAFT_OK, s.mxm->run(s.context, &p.args, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->run(NULL, &p.args, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->run(s.context, NULL, &error));
@@ -206,7 +206,7 @@ static const char *epilogue_calls(const void *arg)
     (void)arg;
     if (s.mxm->matrix_create(s.context, &set.graph.csr, 0, &matrix, &error) < 0) return error.message;
 #define GOOD                                                                                                           \
-    product_init(matrix);                                                                                              \
+    arguments_mxm_product_init(matrix);                                                                                \
     p.args.semiring = GRAFT_PLUS_SECOND;                                                                               \
     p.args.winner = NULL;                                                                                              \
     residual = p.dense_c;                                                                                              \
@@ -218,7 +218,7 @@ static const char *epilogue_calls(const void *arg)
     GOOD;                                                                                                              \
     field = (value);                                                                                                   \
     snprintf(doing, DOING, "run with %s = %s", #field, #value);                                                        \
-    judge(GRAFT_ERR_ARG, s.mxm->run(s.context, &p.args, &error))
+    arguments_judge(GRAFT_ERR_ARG, s.mxm->run(s.context, &p.args, &error))
     GOOD;
     REFUSED(GRAFT_OK, s.mxm->run(s.context, &p.args, &error));
     BAD(epilogue.size, 0);
@@ -339,7 +339,7 @@ static void edge_with(graft_matrix *matrix, const graft_dense *bad, const char *
 #define TRIED(uses, call)                                                                                              \
     snprintf(doing, DOING, "%s with %s", #call, what);                                                                 \
     rc = (call);                                                                                                       \
-    judge(bad != NULL && (uses) ? GRAFT_ERR_ARG : GRAFT_OK, rc)
+    arguments_judge(bad != NULL && (uses) ? GRAFT_ERR_ARG : GRAFT_OK, rc)
     TRIED(bad != &e.dense_w, s.edge->sddmm(s.context, matrix, &e.dense_x, &e.dense_y, &e.dense_s, 0, &error));
     TRIED(bad == &e.dense_s || bad == &e.dense_w,
           s.edge->softmax(s.context, matrix, &e.dense_s, &e.dense_w, 0, &error));
@@ -429,7 +429,7 @@ static const char *another_context(const void *arg)
     (void)arg;
     if (subject_open(&other, &error) < 0) return error.message;
     if (other.mxm->matrix_create(other.context, &set.graph.csr, 0, &matrix, &error) < 0) return error.message;
-    product_init(matrix);
+    arguments_mxm_product_init(matrix);
     REFUSED(GRAFT_ERR_ARG, s.mxm->run(s.context, &p.args, &error));
     other.mxm->matrix_destroy(other.context, matrix);
     subject_close(&other);
@@ -443,7 +443,7 @@ static const char *many_threads(const void *arg)
 
     p.args.threads = *(const int32_t *)arg;
     if (s.mxm->matrix_create(s.context, &set.graph.csr, 0, &matrix, &error) < 0) return error.message;
-    product_init(matrix);
+    arguments_mxm_product_init(matrix);
     p.args.threads = *(const int32_t *)arg;
     REFUSED(GRAFT_OK, s.mxm->run(s.context, &p.args, &error));
     s.mxm->matrix_destroy(s.context, matrix);

@@ -14,7 +14,7 @@ static graft_slice whole_graph(void)
     return slice;
 }
 
-static const char *graph_create(const void *arg)
+static const char *arguments_ranks_graph_create(const void *arg)
 {
     const graft_slice whole = whole_graph();
     graft_transport   ranks[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) }, bad;
@@ -33,7 +33,7 @@ static const char *graph_create(const void *arg)
         memset(owner, 0, sizeof owner);                                                                                \
         change;                                                                                                        \
         snprintf(doing, DOING, "create with %s", #change);                                                             \
-        judge(status, s.graph->create(s.context, NULL, &slice, &graph, &error));                                       \
+        arguments_judge(status, s.graph->create(s.context, NULL, &slice, &graph, &error));                             \
         s.graph->destroy(graph);                                                                                       \
         graph = NULL;                                                                                                  \
     } while (0)
@@ -81,7 +81,7 @@ static void graph_moves(graft_graph *graph)
         move = good;                                                                                                   \
         change;                                                                                                        \
         snprintf(doing, DOING, "move with %s", #change);                                                               \
-        judge(status, s.graph->move(graph, &move, &error));                                                            \
+        arguments_judge(status, s.graph->move(graph, &move, &error));                                                  \
     } while (0)
     BAD(GRAFT_OK, (void)move);
     BAD(GRAFT_OK, move.direction = GRAFT_TO_SLICES);
@@ -149,7 +149,7 @@ static void passes(graft_plan *plan, graft_plan *forward)
         change;                                                                                                        \
         snprintf(doing, DOING, "begin with %s", #change);                                                              \
         rc = s.aggregate->begin(plan, &a, &error);                                                                     \
-        judge(status, rc);                                                                                             \
+        arguments_judge(status, rc);                                                                                   \
         if (rc == GRAFT_OK) REFUSED(GRAFT_ERR_STATE, s.aggregate->begin(plan, &a, &error));                            \
         REFUSED(rc == GRAFT_OK ? GRAFT_OK : GRAFT_ERR_STATE, s.aggregate->end(plan, &error));                          \
     } while (0)
@@ -245,7 +245,7 @@ static const char *plans(const void *arg)
 int main(void)
 {
     static const struct group groups[] = {
-        { "create of a graph", graph_create, NULL },
+        { "create of a graph", arguments_ranks_graph_create, NULL },
         { "a graph", graph_calls, NULL },
         { "plans and passes", plans, NULL },
     };

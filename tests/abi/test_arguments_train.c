@@ -46,7 +46,7 @@ static void bad_dataset_arrays(graft_trainer **trainer)
         f.data = features, d.labels = labels, d.split = split, d.features = &f, d.graph = &g;                          \
         change;                                                                                                        \
         snprintf(doing, DOING, "create with %s", #change);                                                             \
-        judge(status, s.train->create(s.context, &d, trainer, &error));                                                \
+        arguments_judge(status, s.train->create(s.context, &d, trainer, &error));                                      \
         undo;                                                                                                          \
     } while (0)
     BAD(GRAFT_OK, (void)d, s.train->destroy(*trainer); *trainer = NULL);
@@ -104,7 +104,7 @@ static void bad_sparse_features(graft_trainer **trainer)
         x.index_type = GRAFT_I32, x.value_type = GRAFT_F32;                                                            \
         change;                                                                                                        \
         snprintf(doing, DOING, "create with sparse features and %s", #change);                                         \
-        judge(status, s.train->create(s.context, &d, trainer, &error));                                                \
+        arguments_judge(status, s.train->create(s.context, &d, trainer, &error));                                      \
         undo;                                                                                                          \
     } while (0)
     BAD(GRAFT_OK, (void)x, s.train->destroy(*trainer); *trainer = NULL);

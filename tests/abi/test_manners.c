@@ -106,7 +106,7 @@ static void take_before(void)
     take(&before);
 }
 
-static void compare(const char *call)
+static void manners_compare(const char *call)
 {
     take(&after);
 #define SAME(what, field)                                                                                              \
@@ -309,8 +309,8 @@ int main(void)
     if (!ok(subject_open(&subject, NULL) == GRAFT_OK, "the library opens")) return done();
     subject_close(&subject);
     watch.before = take_before;
-    watch.after = compare;
-    compare("dlopen");
+    watch.after = manners_compare;
+    manners_compare("dlopen");
     ok_fault("to load it changes nothing", watch.faults > 0 ? watch.fault : NULL);
     test_each();
     ok_fault("a second time", play_all(expected));

@@ -80,7 +80,7 @@ static const char *path_of(const struct module *module)
     return folder_path(&folder, file);
 }
 
-static void count_poll(void *arg)
+static void modules_count_poll(void *arg)
 {
     ++*(int *)arg;
 }
@@ -90,7 +90,7 @@ struct told {
     int times[MAX_ROWS];
 };
 
-static void note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+static void modules_note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
     struct told *told = arg;
 
@@ -102,7 +102,7 @@ static void note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
 }
 
 /* A product that any kernel can do; its result in c. */
-static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
+static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
 {
     float             b[MAX_ROWS][WIDTH];
     const int64_t     n = set.dataset.n_vertices;
@@ -125,9 +125,9 @@ static int32_t multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     args.c = &dense_c;
     args.threads = 1; /* one that knows nothing of times, polls and rows that are done can do without */
     args.times = times;
-    args.poll = count_poll;
+    args.poll = modules_count_poll;
     args.poll_arg = &polls;
-    args.rows_done = note_rows;
+    args.rows_done = modules_note_rows;
     args.rows_arg = &told;
     rc = s->mxm->run(s->context, &args, &error);
     for (int64_t i = 0; i < MAX_ROWS && rc == GRAFT_OK; i++)
@@ -145,17 +145,17 @@ static void check_product(struct subject *s, const char *kernel, int32_t expecte
     int32_t      rc;
 
     s->api.set(s->context, "mxm.kernel", "reference", &error);
-    if (multiply(s, right) != GRAFT_OK) watch_blame("the plain loops fail: %s", error.message);
+    if (modules_multiply(s, right) != GRAFT_OK) watch_blame("the plain loops fail: %s", error.message);
     s->mxm->explain(s->context, NULL, text, sizeof text, &error);
     if (strncmp(text, "reference ran", 13) != 0) watch_blame("the plain loops are gone: %s", text);
     s->api.set(s->context, "mxm.kernel", kernel, &error);
-    rc = multiply(s, c);
+    rc = modules_multiply(s, c);
     if (rc != expected) watch_blame("mxm.kernel %s gives %d, expected %d: %s", kernel, rc, expected, error.message);
     else if (rc == GRAFT_OK && memcmp(c, right, sizeof c) != 0)
         watch_blame("mxm.kernel %s gives a wrong product", kernel);
 }
 
-static int find(struct subject *s, const char *kind, const char *name, graft_module_entry *entry)
+static int modules_find(struct subject *s, const char *kind, const char *name, graft_module_entry *entry)
 {
     *entry = GRAFT_INIT(graft_module_entry);
     for (int32_t i = 0; s->api.module_info(s->context, i, entry, NULL) == GRAFT_OK; i++) {
@@ -174,14 +174,15 @@ static void try_found(const struct module *module, char story[1024])
         watch_blame("%s", error.message);
         return;
     }
-    if (!find(&s, module->kind, module->name, &entry)) watch_blame("it is not listed");
+    if (!modules_find(&s, module->kind, module->name, &entry)) watch_blame("it is not listed");
     else if (entry.state != 0 || strcmp(entry.path, path_of(module)) != 0) {
         watch_blame("before its first use it has state %d and path %s", entry.state, entry.path);
     }
     check_product(&s, "auto", GRAFT_OK);
-    if (find(&s, module->kind, module->name, &entry) && entry.state != 0) watch_blame("it was loaded without need");
+    if (modules_find(&s, module->kind, module->name, &entry) && entry.state != 0)
+        watch_blame("it was loaded without need");
     check_product(&s, module->name, module->run);
-    if (find(&s, module->kind, module->name, &entry) && entry.state != module->state) {
+    if (modules_find(&s, module->kind, module->name, &entry) && entry.state != module->state) {
         watch_blame("its state is %d, expected %d: %s", entry.state, module->state, entry.detail);
     } else if (strstr(entry.detail, module->words) == NULL) {
         watch_blame("its detail is: %s", entry.detail);
@@ -284,10 +285,11 @@ static const char *clash(const void *arg)
     if (fault != NULL) return fault;
     snprintf(path, sizeof path, "%.3000s/graft_kernel_%s.so", getenv("GRAFT_TEST_MODULES"), (const char *)arg);
     if (s.api.load_module(s.context, path, &error) == GRAFT_OK) watch_blame("it is taken");
-    if (!find(&s, "kernel", name, &entry) || entry.state < 0) watch_blame("%s has state %d", name, entry.state);
+    if (!modules_find(&s, "kernel", name, &entry) || entry.state < 0) watch_blame("%s has state %d", name, entry.state);
     else if (strstr(entry.path, twin ? folder.path : "") == NULL) watch_blame("%s has path %s", name, entry.path);
     check_product(&s, name, GRAFT_OK);
-    if (!find(&s, "kernel", name, &entry) || entry.state != 1) watch_blame("%s has state %d", name, entry.state);
+    if (!modules_find(&s, "kernel", name, &entry) || entry.state != 1)
+        watch_blame("%s has state %d", name, entry.state);
     return closed(&s);
 }
 
@@ -341,11 +343,11 @@ static const char *many_folders(const void *arg)
     if (s.api.set(s.context, "module.path", path, &error) != GRAFT_OK) watch_blame("%s", error.message);
     check_product(&s, "auto", GRAFT_OK);
     check_product(&s, "good", GRAFT_OK);
-    if (find(&s, "transport", "good", &entry)) watch_blame("a module of an unknown kind is listed");
+    if (modules_find(&s, "transport", "good", &entry)) watch_blame("a module of an unknown kind is listed");
     return closed(&s);
 }
 
-static void report(const char *name, const char *fault)
+static void modules_report(const char *name, const char *fault)
 {
     if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
 }
@@ -364,18 +366,18 @@ int main(void)
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
         char name[64];
         snprintf(name, sizeof name, "module %s %s", modules[i].kind, modules[i].name);
-        report(name, in_child(try_module, &modules[i]));
+        modules_report(name, in_child(try_module, &modules[i]));
     }
-    report("a kernel that was asked for runs", in_child(choice, "good"));
-    report("also if it knows fewer arguments than there are", in_child(choice, "oldargs"));
-    report("explain says why one that cannot prepare was passed over", in_child(choice, "preparefails"));
-    report("explain says why one that declined was passed over", in_child(choice, "rundeclines"));
-    report("a bad module with the name of the plain loops", in_child(clash, "usurper"));
-    report("a bad module with the name of a good one", in_child(clash, "twin"));
-    report("a dense module that cannot multiply", in_child(dense_modules, "broken"));
-    report("one that was built before times is not asked for them", in_child(dense_modules, "oldgemm"));
-    report("a dense module that is no library", in_child(dense_modules, "text"));
-    report("many folders with many files", in_child(many_folders, NULL));
+    modules_report("a kernel that was asked for runs", in_child(choice, "good"));
+    modules_report("also if it knows fewer arguments than there are", in_child(choice, "oldargs"));
+    modules_report("explain says why one that cannot prepare was passed over", in_child(choice, "preparefails"));
+    modules_report("explain says why one that declined was passed over", in_child(choice, "rundeclines"));
+    modules_report("a bad module with the name of the plain loops", in_child(clash, "usurper"));
+    modules_report("a bad module with the name of a good one", in_child(clash, "twin"));
+    modules_report("a dense module that cannot multiply", in_child(dense_modules, "broken"));
+    modules_report("one that was built before times is not asked for them", in_child(dense_modules, "oldgemm"));
+    modules_report("a dense module that is no library", in_child(dense_modules, "text"));
+    modules_report("many folders with many files", in_child(many_folders, NULL));
     sample_dataset_fini(&set);
     folder_destroy(&folder);
     return done();

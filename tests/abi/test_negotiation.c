@@ -56,7 +56,7 @@ static void test_ranges(void)
     ok(faults == 0, "every range of versions is taken, or refused with both ranges in the message");
 }
 
-static int32_t open_and_close(const graft_host *theirs, graft_error *error)
+static int32_t negotiation_open_and_close(const graft_host *theirs, graft_error *error)
 {
     const graft_api *api = NULL;
     const int32_t    rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, theirs, &api, error);
@@ -75,32 +75,34 @@ static void test_host_sizes(void)
     const int64_t calls = host.calls;
 
     grown.host.size = 0;
-    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "GRAFT_INIT"), "a host of size 0");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "GRAFT_INIT"),
+       "a host of size 0");
     grown.host.size = 4;
-    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of size 4");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of size 4");
     grown.host.size = 8;
-    ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls, "a host of size 8 lends nothing");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls,
+       "a host of size 8 lends nothing");
     grown.host.size = offsetof(graft_host, allocate);
-    ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls, "a host with a log alone");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls, "a host with a log alone");
     grown.host.size = sizeof(graft_host) - 8;
-    ok(open_and_close(&grown.host, &error) == GRAFT_OK && host.calls > calls, "a host without extensions");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_OK && host.calls > calls, "a host without extensions");
     grown.host.size = sizeof grown;
-    ok(open_and_close(&grown.host, &error) == GRAFT_OK, "a host that is newer than the library");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_OK, "a host that is newer than the library");
     grown.tail[5] = 1;
-    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_UNSUPPORTED, "a newer one that lends what is not known: %s",
-       error.message);
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_UNSUPPORTED,
+       "a newer one that lends what is not known: %s", error.message);
     grown.host.size = UINT32_MAX;
-    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of no sensible size");
-    ok(open_and_close(NULL, &error) == GRAFT_OK, "no host");
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of no sensible size");
+    ok(negotiation_open_and_close(NULL, &error) == GRAFT_OK, "no host");
     grown.host.size = sizeof(graft_host);
     grown.host.deallocate = NULL;
-    ok(open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "deallocate"),
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_ARG && strstr(error.message, "deallocate"),
        "half an allocator");
     ok(host.live_bytes == 0 && host.fault == NULL, "no memory is left");
 }
 
 /* An error of `size` bytes: that many may be written, and no more. */
-static int error_of(uint32_t size)
+static int negotiation_error_of(uint32_t size)
 {
     union {
         unsigned char bytes[sizeof(graft_error) + 64];
@@ -125,7 +127,7 @@ static void test_error_sizes(void)
     int faults = 0;
 
     for (uint32_t size = 0; size <= sizeof(graft_error) + 64; size++) {
-        if (!error_of(size) && faults++ == 0) diag("size %u", size);
+        if (!negotiation_error_of(size) && faults++ == 0) diag("size %u", size);
     }
     ok(faults == 0, "errors of every size are filled as far as they go, and texts have an end");
     ok(entry(7, 9, NULL, (const graft_api **)&(const graft_api *){ NULL }, NULL) == GRAFT_ERR_VERSION,

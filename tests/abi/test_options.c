@@ -11,7 +11,7 @@ static struct subject     s;
 static graft_error        error = { .size = sizeof error };
 
 /* The value of an option, or NULL. */
-static const char *value_of(const char *key)
+static const char *options_value_of(const char *key)
 {
     graft_option option = GRAFT_INIT(graft_option);
 
@@ -44,7 +44,7 @@ static const char *row_fault(const graft_option *option)
         strstr(error.message, "~odd~") == NULL) {
         return fault;
     }
-    return strcmp(value_of(option->key), option->initial) == 0 ? NULL : "the refused value stuck";
+    return strcmp(options_value_of(option->key), option->initial) == 0 ? NULL : "the refused value stuck";
 }
 
 static void test_list(void)
@@ -65,14 +65,14 @@ static void test_list(void)
            s.api.option_info(s.context, INT32_MIN, &option, &error) == GRAFT_ERR_NOT_FOUND,
        "the list ends after %d", i);
     for (size_t k = 0; k < sizeof lasting / sizeof *lasting; k++) {
-        if (value_of(lasting[k]) == NULL) ok(0, "there is an option '%s'", lasting[k]);
+        if (options_value_of(lasting[k]) == NULL) ok(0, "there is an option '%s'", lasting[k]);
     }
 }
 
 static void takes(const char *key, const char *value, int32_t status)
 {
     const int32_t rc = s.api.set(s.context, key, value, &error);
-    const int     good = rc == status && (rc != GRAFT_OK || strcmp(value_of(key), value) == 0);
+    const int     good = rc == status && (rc != GRAFT_OK || strcmp(options_value_of(key), value) == 0);
 
     if (!ok(good, "%s = '%s' is %s", key, value, status == GRAFT_OK ? "taken" : "refused"))
         diag("%d: %s", rc, error.message);
@@ -83,7 +83,7 @@ static void keeps(const char *key, const char *value, const char *kept)
 {
     const int32_t rc = s.api.set(s.context, key, value, &error);
 
-    ok(rc == GRAFT_OK && strcmp(value_of(key), kept) == 0, "%s = '%s' is kept as %s", key, value, kept);
+    ok(rc == GRAFT_OK && strcmp(options_value_of(key), kept) == 0, "%s = '%s' is kept as %s", key, value, kept);
 }
 
 static void test_values(void)
@@ -221,7 +221,7 @@ static void test_environment(void)
     }
     setenv("GRAFT_MXM_KERNEL", "from-the-environment", 1);
     subject_close(&s);
-    ok(subject_open(&s, &error) == GRAFT_OK && strcmp(value_of("mxm.kernel"), "from-the-environment") == 0,
+    ok(subject_open(&s, &error) == GRAFT_OK && strcmp(options_value_of("mxm.kernel"), "from-the-environment") == 0,
        "a value from the environment is the first value");
     unsetenv("GRAFT_MXM_KERNEL");
     ok(open_with("GRAFT_NO_SUCH_OPTION", "1") == GRAFT_OK, "variables of other names are not looked at");

@@ -133,7 +133,7 @@ static void test_rounds(void)
     ok(dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD) != NULL, "the library stays, for its threads");
 }
 
-static const char *value_of(const graft_api *api, const char *key)
+static const char *reload_value_of(const graft_api *api, const char *key)
 {
     graft_option option = GRAFT_INIT(graft_option);
 
@@ -163,8 +163,8 @@ static void test_two_contexts(void)
     }
     if (!ok(rc == GRAFT_OK && api[0] != api[1] && api[0]->context != api[1]->context, "two contexts at a time")) return;
     rc = api[0]->set(api[0]->context, "model", "gcn", &error);
-    ok(rc == GRAFT_OK && strcmp(value_of(api[0], "model"), "gcn") == 0 &&
-           strcmp(value_of(api[1], "model"), "sage") == 0,
+    ok(rc == GRAFT_OK && strcmp(reload_value_of(api[0], "model"), "gcn") == 0 &&
+           strcmp(reload_value_of(api[1], "model"), "sage") == 0,
        "an option of one is not an option of the other");
     rc = api[0]->set(api[0]->context, "model", "sage", &error);
     if (rc == GRAFT_OK) rc = train_in_turns(2, api, seed, together);

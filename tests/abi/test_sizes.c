@@ -58,7 +58,7 @@ struct product {
     graft_mxm_args args;
 };
 
-static void product_init(struct product *p, graft_matrix *matrix)
+static void sizes_product_init(struct product *p, graft_matrix *matrix)
 {
     *p = (struct product){ .mask = GRAFT_INIT(graft_mask), .args = GRAFT_INIT(graft_mxm_args) };
     for (int i = 0; i < INNER * WIDTH; i++) p->b[i / WIDTH][i % WIDTH] = (float)(i * 7 % 11) / 8;
@@ -85,8 +85,8 @@ static void test_products(const graft_csr *csr)
            s.mxm->matrix_create(s.context, stretch(&room[0], csr, sizeof *csr, sizeof *csr + TAIL), 0, &grown,
                                 &error) == GRAFT_OK,
        "a longer graft_csr is taken");
-    product_init(&expected, matrix);
-    product_init(&p, grown);
+    sizes_product_init(&expected, matrix);
+    sizes_product_init(&p, grown);
     p.args.b = stretch(&room[1], &p.dense_b, sizeof p.dense_b, sizeof p.dense_b + TAIL);
     p.args.c = stretch(&room[2], &p.dense_c, sizeof p.dense_c, sizeof p.dense_c + TAIL);
     p.args.mask = stretch(&room[3], &p.mask, sizeof p.mask, sizeof p.mask + TAIL);
@@ -97,7 +97,7 @@ static void test_products(const graft_csr *csr)
     for (int i = 0; i < 5; i++) ok(untouched(&room[i], room[i].used), "struct %d of 5 is not written to", i + 1);
     s.mxm->matrix_destroy(s.context, grown);
 
-    product_init(&p, matrix);
+    sizes_product_init(&p, matrix);
     stretch(&room[4], &p.args, sizeof p.args, sizeof p.args + TAIL);
     room[4].bytes[sizeof p.args + 3] = 1;
     ok(s.mxm->run(s.context, (graft_mxm_args *)room[4].bytes, &error) == GRAFT_ERR_UNSUPPORTED &&
@@ -125,8 +125,8 @@ static void test_short_csr(const graft_csr *csr)
     ok(s.mxm->matrix_create(s.context, stretch(&room, csr, sizeof *csr, offsetof(graft_csr, values)), 0, &shorter,
                             &error) == GRAFT_OK,
        "a graft_csr that ends before its values is taken");
-    product_init(&expected, without);
-    product_init(&p, shorter);
+    sizes_product_init(&expected, without);
+    sizes_product_init(&p, shorter);
     ok(s.mxm->run(s.context, &expected.args, &error) == GRAFT_OK &&
            s.mxm->run(s.context, &p.args, &error) == GRAFT_OK && memcmp(p.c, expected.c, sizeof p.c) == 0,
        "and has none");
@@ -147,10 +147,10 @@ static void test_asking(const graft_csr *csr, const graft_dataset *set)
 #define REFUSED(what, call) ok((call) == GRAFT_ERR_UNSUPPORTED, "what a newer %s asks for is refused", what)
     s.mxm->matrix_create(s.context, csr, 0, &matrix, &error);
     REFUSED("graft_csr", s.mxm->matrix_create(s.context, ASKING(csr), 0, &none, &error));
-    product_init(&p, matrix);
+    sizes_product_init(&p, matrix);
     p.args.b = ASKING(&p.dense_b);
     REFUSED("graft_dense", s.mxm->run(s.context, &p.args, &error));
-    product_init(&p, matrix);
+    sizes_product_init(&p, matrix);
     p.args.mask = ASKING(&p.mask);
     REFUSED("graft_mask", s.mxm->run(s.context, &p.args, &error));
     REFUSED("graft_dataset", s.train->create(s.context, ASKING(set), &trainer, &error));

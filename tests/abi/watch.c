@@ -222,7 +222,7 @@ static void *copy_dense(const graft_dense *dense, size_t *bytes)
     return copy;
 }
 
-static int32_t run(graft_context *context, const graft_mxm_args *args, graft_error *error)
+static int32_t watch_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
 {
     const graft_dense *c = args != NULL && args->size >= sizeof *args ? args->c : NULL;
     size_t             bytes;
@@ -269,7 +269,7 @@ static const graft_mxm watched_mxm = {
     .matrix_permute = matrix_permute,
     .matrix_bytes = matrix_bytes,
     .matrix_destroy = matrix_destroy,
-    .run = run,
+    .run = watch_run,
     .explain = mxm_explain,
     .convert = convert,
 };

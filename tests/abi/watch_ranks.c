@@ -35,8 +35,8 @@ static const graft_transports watched_transport = {
     .open = transport_open,
 };
 
-static int32_t graph_create(graft_context *context, const graft_transport *ranks, const graft_slice *slice,
-                            graft_graph **out, graft_error *error)
+static int32_t watch_ranks_graph_create(graft_context *context, const graft_transport *ranks, const graft_slice *slice,
+                                        graft_graph **out, graft_error *error)
 {
     graft_graph *const copy = out != NULL ? *out : NULL;
     int32_t            rc;
@@ -90,7 +90,7 @@ static void graph_destroy(graft_graph *of)
 
 static const graft_graphs watched_graph = {
     .size = sizeof watched_graph,
-    .create = graph_create,
+    .create = watch_ranks_graph_create,
     .info = graph_info,
     .owned = graph_owned,
     .move = graph_move,

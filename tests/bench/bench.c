@@ -65,7 +65,7 @@ double bench_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int compare(const void *left, const void *right)
+static int bench_compare(const void *left, const void *right)
 {
     const double x = *(const double *)left, y = *(const double *)right;
 
@@ -74,6 +74,6 @@ static int compare(const void *left, const void *right)
 
 double bench_median(double *numbers, int count)
 {
-    qsort(numbers, (size_t)count, sizeof *numbers, compare);
+    qsort(numbers, (size_t)count, sizeof *numbers, bench_compare);
     return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
 }

@@ -45,7 +45,7 @@ struct bench {
 };
 
 /* Approximately normal: the sum of four uniform numbers. */
-static float number(uint64_t i)
+static float bench_codec_number(uint64_t i)
 {
     const uint64_t bits = bench_mix(i);
 
@@ -63,10 +63,10 @@ static void bench_init(struct bench *b, int64_t width, int64_t rows)
     b->x = (graft_dense){ sizeof b->x, GRAFT_F32, rows, width, width, bench_new(count, sizeof(float), 1) };
     b->back = (graft_dense){ sizeof b->back, GRAFT_F32, rows, width, width, bench_new(count, sizeof(float), 1) };
     b->message = bench_new(count + 4 * (size_t)rows, 2, 1);
-    for (size_t i = 0; i < count; i++) ((float *)b->x.data)[i] = number(i);
+    for (size_t i = 0; i < count; i++) ((float *)b->x.data)[i] = bench_codec_number(i);
 }
 
-static void bench_fini(struct bench *b)
+static void codec_bench_fini(struct bench *b)
 {
     free(b->x.data);
     free(b->back.data);
@@ -91,7 +91,7 @@ static void prepare(struct bench *b, const struct code *c)
     b->args.message_bytes = (uint64_t)(b->x.n_rows * row_bytes);
 }
 
-static double encode(struct bench *b)
+static double bench_codec_encode(struct bench *b)
 {
     graft_error  error = GRAFT_INIT(graft_error);
     const double begin = bench_seconds();
@@ -101,7 +101,7 @@ static double encode(struct bench *b)
     return bench_seconds() - begin;
 }
 
-static double decode(struct bench *b)
+static double bench_codec_decode(struct bench *b)
 {
     graft_error  error = GRAFT_INIT(graft_error);
     const double begin = bench_seconds();
@@ -150,8 +150,8 @@ static int is_right(struct bench *b, const struct code *c)
 
     prepare(b, c);
     b->args.error = &told;
-    encode(b);
-    decode(b);
+    bench_codec_encode(b);
+    bench_codec_decode(b);
     b->args.error = NULL;
     for (int64_t i = 0; i < b->x.n_rows; i++) {
         const double lost = lost_of(b, c, i);
@@ -165,7 +165,7 @@ static int is_right(struct bench *b, const struct code *c)
     return nmse <= told.expected * 1.05;
 }
 
-static void measure(struct bench *b)
+static void bench_codec_measure(struct bench *b)
 {
     const size_t bytes = (size_t)(b->x.n_rows * b->x.n_cols) * sizeof(float);
 
@@ -176,13 +176,13 @@ static void measure(struct bench *b)
         b->copy[round] = bench_seconds() - begin;
         for (int k = 0; k < CODES; k++) {
             prepare(b, &codes[k]);
-            b->encode[k][round] = encode(b);
-            b->decode[k][round] = decode(b);
+            b->encode[k][round] = bench_codec_encode(b);
+            b->decode[k][round] = bench_codec_decode(b);
         }
     }
 }
 
-static void print(struct bench *b)
+static void bench_codec_print(struct bench *b)
 {
     const double bytes = (double)b->x.n_rows * (double)b->x.n_cols * 4, copy = bench_median(b->copy, ROUNDS);
 
@@ -213,9 +213,9 @@ int main(int argc, char **argv)
         wrong = 1;
     }
     if (!wrong) {
-        measure(&bench);
-        print(&bench);
+        bench_codec_measure(&bench);
+        bench_codec_print(&bench);
     }
-    bench_fini(&bench);
+    codec_bench_fini(&bench);
     return wrong;
 }

@@ -157,7 +157,7 @@ static void check_lane(struct bench_lane *lane, struct bench_output *output, con
 }
 
 /** Compute a form with kernel reference. It may not support bfloat16, but its sums of the same floats are exact. */
-static void expect(struct bench_output *expected, enum bench_form form, struct bench_graft *graft)
+static void expect_time(struct bench_output *expected, enum bench_form form, struct bench_graft *graft)
 {
     struct bench_lane lane = { .kernel = "reference", .form = form, .self = graft };
 
@@ -181,7 +181,7 @@ static int check_lanes(struct bench_lanes *lanes, struct bench_graft *graft, str
             struct bench_lane *lane = &lanes->at[i];
 
             if (lane->form != (enum bench_form)form) continue;
-            if (!known++) expect(&expected, lane->form, graft);
+            if (!known++) expect_time(&expected, lane->form, graft);
             check_lane(lane, output, graft->inputs);
             if (lane->state != BENCH_READY) continue;
             if (!bench_output_compare(graft->inputs, lane->form, output, &expected, lane->note, sizeof lane->note)) {
@@ -239,7 +239,7 @@ static void print_memory(const struct bench_graft *graft)
 }
 
 /** Check and measure everything on one graph. Returns how many lanes are wrong. */
-static int measure(const struct options *options, const struct bench_graph *graph, const graft_api *api)
+static int bench_mxm_measure(const struct options *options, const struct bench_graph *graph, const graft_api *api)
 {
     struct bench_inputs inputs;
     struct bench_output output;
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
         bench_graph_export(&graph, options.export);
         api->close(api->context);
     } else {
-        wrong = measure(&options, &graph, api);
+        wrong = bench_mxm_measure(&options, &graph, api);
     }
     bench_graph_fini(&graph);
     return wrong > 0;

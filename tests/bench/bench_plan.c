@@ -23,7 +23,7 @@ struct bench {
     double        graph_seconds, plan_seconds;
 };
 
-static int32_t body(struct rank *r)
+static int32_t plan_body(struct rank *r)
 {
     struct bench   *bench = r->all->arg;
     graft_plan_args args = GRAFT_INIT(graft_plan_args);
@@ -68,7 +68,7 @@ static void take_settings(struct spread *spread, char **words, int count)
 }
 
 /* Whether the plan stays within the documented memory per cut edge and vertex. */
-static int print(const struct bench *bench, int64_t n, int32_t n_ranks)
+static int bench_plan_print(const struct bench *bench, int64_t n, int32_t n_ranks)
 {
     const struct spread    *s = &bench->spread;
     const graft_graph_info *graph = &s->graph_info[0];
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     bench.spread.graph = &rows;
     bench.spread.partition = argc > 3 ? argv[3] : "hash";
     take_settings(&bench.spread, argv + 4, argc > 4 ? argc - 4 : 0);
-    ranks_init(&ranks, n_ranks, 600, body, &bench);
+    ranks_init(&ranks, n_ranks, 600, plan_body, &bench);
     ranks_run(&ranks);
     for (int32_t i = 0; i < n_ranks; i++)
         if (ranks.at[i].rc < 0) bench_die("%s", ranks.at[i].error.message);
@@ -114,5 +114,5 @@ int main(int argc, char **argv)
     if (fault != NULL) bench_die("%s", fault);
     bench_graph_fini(&graph);
     api->close(api->context);
-    return print(&bench, graph.n, n_ranks) ? 0 : 1;
+    return bench_plan_print(&bench, graph.n, n_ranks) ? 0 : 1;
 }

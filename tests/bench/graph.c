@@ -105,7 +105,7 @@ static void drop_repeated(struct bench_graph *graph)
     }
 }
 
-static void build(struct bench_graph *graph, struct pairs *pairs, int threads)
+static void graph_build(struct bench_graph *graph, struct pairs *pairs, int threads)
 {
     int64_t *end = bench_new((size_t)pairs->n + 1, sizeof *end, threads);
     int32_t *placed = bench_new(2 * (size_t)pairs->count, sizeof *placed, threads);
@@ -132,7 +132,7 @@ static void generate(struct bench_graph *graph, int64_t n, int64_t edges, int sc
         else draw_uniform(i, n, &pairs.u[i], &pairs.v[i]);
     }
     if (scale > 0) shuffle_names(&pairs, threads);
-    build(graph, &pairs, threads);
+    graph_build(graph, &pairs, threads);
     free(pairs.u);
     free(pairs.v);
 }

@@ -23,7 +23,7 @@ void bench_lanes_fini(struct bench_lanes *lanes)
     free(lanes->at);
 }
 
-static graft_matrix *make_matrix(const struct bench_graft *graft, const float *weights)
+static graft_matrix *lane_graft_make_matrix(const struct bench_graft *graft, const float *weights)
 {
     const struct bench_graph *graph = graft->inputs->graph;
     graft_error               error = GRAFT_INIT(graft_error);
@@ -45,8 +45,8 @@ void bench_graft_init(struct bench_graft *graft, const graft_api *api, const str
     *graft = (struct bench_graft){ .api = api, .inputs = inputs };
     graft->mxm = api->get_interface(api->context, GRAFT_MXM_ID);
     if (graft->mxm == NULL) bench_die("this library has no %s", GRAFT_MXM_ID);
-    graft->matrix = make_matrix(graft, NULL);
-    graft->weighted = make_matrix(graft, inputs->weights);
+    graft->matrix = lane_graft_make_matrix(graft, NULL);
+    graft->weighted = lane_graft_make_matrix(graft, inputs->weights);
 }
 
 void bench_graft_fini(struct bench_graft *graft)
@@ -62,7 +62,7 @@ struct call {
     graft_mask     mask;
 };
 
-static void set_mask(struct call *call, const struct bench_inputs *inputs, graft_mask_kind kind)
+static void lane_graft_set_mask(struct call *call, const struct bench_inputs *inputs, graft_mask_kind kind)
 {
     call->mask = GRAFT_INIT(graft_mask);
     call->mask.kind = kind;
@@ -77,8 +77,8 @@ static void set_form(struct call *call, const struct bench_graft *graft, enum be
     const struct bench_inputs *inputs = graft->inputs;
 
     switch (form) {
-    case BENCH_MASK_BITS: set_mask(call, inputs, GRAFT_MASK_BITS); break;
-    case BENCH_MASK_ROWS: set_mask(call, inputs, GRAFT_MASK_ROWS); break;
+    case BENCH_MASK_BITS: lane_graft_set_mask(call, inputs, GRAFT_MASK_BITS); break;
+    case BENCH_MASK_ROWS: lane_graft_set_mask(call, inputs, GRAFT_MASK_ROWS); break;
     case BENCH_MEAN: call->args.row_scale = inputs->one_over_degree; break;
     case BENCH_MAX: call->args.semiring = GRAFT_MAX_SECOND; break;
     case BENCH_MAX_WINNER:

@@ -18,7 +18,7 @@ static double rate(const struct bench_lane *lane, const struct bench_inputs *inp
     return bytes / lane->median * 1e-9;
 }
 
-static const struct bench_lane *find(const struct bench_lanes *lanes, const char *kernel, const char *label)
+static const struct bench_lane *report_find(const struct bench_lanes *lanes, const char *kernel, const char *label)
 {
     for (int i = 0; i < lanes->count; i++) {
         const struct bench_lane *lane = &lanes->at[i];
@@ -30,10 +30,10 @@ static const struct bench_lane *find(const struct bench_lanes *lanes, const char
 /** The faster of GraphBLAS's two unmasked ways; without them, its kernel in Graft; or NULL. */
 static const struct bench_lane *best_graphblas(const struct bench_lanes *lanes)
 {
-    const struct bench_lane *adds = find(lanes, BENCH_GRB_NAME, "plain_accum");
-    const struct bench_lane *assigns = find(lanes, BENCH_GRB_NAME, "plain");
+    const struct bench_lane *adds = report_find(lanes, BENCH_GRB_NAME, "plain_accum");
+    const struct bench_lane *assigns = report_find(lanes, BENCH_GRB_NAME, "plain");
 
-    if (adds == NULL && assigns == NULL) return find(lanes, "graphblas", "plain");
+    if (adds == NULL && assigns == NULL) return report_find(lanes, "graphblas", "plain");
     if (adds == NULL || assigns == NULL) return adds != NULL ? adds : assigns;
     return adds->median < assigns->median ? adds : assigns;
 }
@@ -53,9 +53,10 @@ static double median_of(const struct bench_lane *lane)
 static void print_lane(const struct bench_lane *lane, const struct bench_lanes *lanes,
                        const struct bench_inputs *inputs)
 {
-    const struct bench_lane *copy = find(lanes, "copy", "copy");
-    const struct bench_lane *masked = lane->form == BENCH_MASK_BITS ? find(lanes, BENCH_GRB_NAME, lane->label) : NULL;
-    const int                product = lane->form < BENCH_FORMS;
+    const struct bench_lane *copy = report_find(lanes, "copy", "copy");
+    const struct bench_lane *masked =
+        lane->form == BENCH_MASK_BITS ? report_find(lanes, BENCH_GRB_NAME, lane->label) : NULL;
+    const int product = lane->form < BENCH_FORMS;
 
     printf("%-12s  %-12s", lane->kernel, lane->label);
     if (lane->runs == 0) {
@@ -64,7 +65,7 @@ static void print_lane(const struct bench_lane *lane, const struct bench_lanes *
     }
     printf("  %4d  %9.4f  %7.2f", lane->runs, lane->median, rate(lane, inputs));
     print_ratio(rate(lane, inputs), copy != NULL ? rate(copy, inputs) : 0);
-    print_ratio(product ? lane->median : 0, median_of(find(lanes, lane->kernel, "plain")));
+    print_ratio(product ? lane->median : 0, median_of(report_find(lanes, lane->kernel, "plain")));
     print_ratio(product ? median_of(best_graphblas(lanes)) : 0, lane->median);
     print_ratio(median_of(masked), lane->median);
     printf("\n");

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void test_explain(const graft_api *api, const graft_mxm *mxm)
+static void test_neon_explain(const graft_api *api, const graft_mxm *mxm)
 {
     const struct product_shape shape = { 3, 4, 5, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT };
     struct sample              sample = { 1 };
@@ -30,7 +30,7 @@ static void test_explain(const graft_api *api, const graft_mxm *mxm)
     product_fini(&product);
 }
 
-/** After test_explain(), for a kernel describes itself once it was needed. */
+/** After test_neon_explain(), for a kernel describes itself once it was needed. */
 static void test_module_info(const graft_api *api)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -54,7 +54,7 @@ int main(void)
     }
     mxm = api->get_interface(api->context, GRAFT_MXM_ID);
     if (ok(mxm != NULL, "it has " GRAFT_MXM_ID)) {
-        test_explain(api, mxm);
+        test_neon_explain(api, mxm);
         test_module_info(api);
     }
     api->close(api->context);

@@ -75,7 +75,7 @@ static const char *refusal_by_ranks(const char *path, int32_t status, const char
 }
 
 /** Whether ranks read this from `path`: NULL, or what is wrong. */
-static const char *slices_fault(const char *path, const graft_dataset *whole)
+static const char *data_host_slices_fault(const char *path, const graft_dataset *whole)
 {
     const char *fault = NULL;
 
@@ -110,7 +110,7 @@ UNUSED static graft_data *opened(const char *path)
         diag("%s", error.message);
         return NULL;
     }
-    fault = slices_fault(path, data->view(out));
+    fault = data_host_slices_fault(path, data->view(out));
     if (fault == NULL) return out;
     diag("%s", fault);
     data->close(context, out);
@@ -220,8 +220,8 @@ static int host_begin(void)
 
     host.self = &memory;
     host.log = keep_log;
-    host.allocate = allocate;
-    host.deallocate = deallocate;
+    host.allocate = data_allocate;
+    host.deallocate = data_deallocate;
     if (graft_load(getenv("GRAFT_LIBRARY"), &host, &api, &error) < 0) {
         printf("Bail out! %s\n", error.message);
         return 0;

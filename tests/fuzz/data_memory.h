@@ -17,7 +17,7 @@ struct memory {
 #define UNUSED __attribute__((unused))
 #define MEMORY_INIT { .act_at = -1, .too_large = (uint64_t)1 << 30 }
 
-static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+static void *data_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct memory *m = self;
     int64_t        live;
@@ -34,7 +34,7 @@ static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
     return block;
 }
 
-static void deallocate(void *self, void *block, uint64_t bytes, uint64_t alignment)
+static void data_deallocate(void *self, void *block, uint64_t bytes, uint64_t alignment)
 {
     (void)alignment;
     ((struct memory *)self)->live_bytes -= (int64_t)bytes;

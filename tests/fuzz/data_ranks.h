@@ -44,8 +44,8 @@ static void crew_begin(void)
 
         crew[i].memory = (struct memory)MEMORY_INIT;
         host.self = &crew[i].memory;
-        host.allocate = allocate;
-        host.deallocate = deallocate;
+        host.allocate = data_allocate;
+        host.deallocate = data_deallocate;
         files_check(graft_load(getenv("GRAFT_LIBRARY"), &host, &opened, &error) == GRAFT_OK, error.message);
         crew[i].context = opened->context;
         crew[i].interface = opened->get_interface(opened->context, GRAFT_DATA_ID);

@@ -91,7 +91,7 @@ static const char *open_fault(const char *path)
     if (rc == GRAFT_OK) fault = set_fault(data->view(out));
     else if (rc != GRAFT_ERR_FORMAT && rc != GRAFT_ERR_NOMEM) fault = "another status than FORMAT or NOMEM";
     else if (rc == GRAFT_ERR_FORMAT && strstr(error.message, "graft-data-") == NULL) fault = "no file in the message";
-    if (fault == NULL && rc == GRAFT_OK) fault = slices_fault(path, data->view(out));
+    if (fault == NULL && rc == GRAFT_OK) fault = data_host_slices_fault(path, data->view(out));
     else if (fault == NULL) fault = refusal_by_ranks(path, rc == GRAFT_ERR_NOMEM ? 0 : rc, NULL); /* parts may fit */
     data->close(context, out);
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;

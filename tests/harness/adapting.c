@@ -289,7 +289,7 @@ done:
     return rc;
 }
 
-static int32_t body(struct rank *r)
+static int32_t adapting_body(struct rank *r)
 {
     struct owned         o = { .job = r->all->arg };
     struct adapting_job *job = o.job;
@@ -332,7 +332,7 @@ const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc)
     static char         kept[700];
     const char         *left;
 
-    ranks_init(&ranks, n_ranks, 20, body, job);
+    ranks_init(&ranks, n_ranks, 20, adapting_body, job);
     ranks.fail_rank = job->starved_rank;
     inner_send = ranks.at[0].transport.send;
     ranks_run(&ranks);

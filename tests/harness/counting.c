@@ -35,8 +35,8 @@ static void count(int32_t to, const void *data, uint64_t bytes)
     (counts->parts == 1 ? counts->bytes : counts->spare)[counts->item][to] += (int64_t)bytes;
 }
 
-static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
-                            graft_request **request, graft_error *error)
+static int32_t counting_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                             graft_request **request, graft_error *error)
 {
     if (counts != NULL && tag >= GR_TAG_FIRST) count(to, data, bytes);
     return inner_send(self, to, tag, data, bytes, request, error);
@@ -55,5 +55,5 @@ void counting_tire(int milliseconds)
 void counting_wrap(graft_transport *transport)
 {
     inner_send = transport->send;
-    transport->send = counted_send;
+    transport->send = counting_send;
 }

@@ -12,7 +12,7 @@
 
 const char *const slices_name[SLICES] = { "even", "all on rank 0", "all on the last rank", "on every other rank" };
 
-static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+static void *host_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct host *host = self;
 
@@ -24,7 +24,7 @@ static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
     return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 
-static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+static void host_deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
 {
     struct host *host = self;
 
@@ -73,7 +73,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void *run_body(void *arg)
+static void *run_host(void *arg)
 {
     struct host *host = arg;
     const double begin = seconds();
@@ -89,8 +89,8 @@ static void open_host(struct host *host, const char *const *settings)
 
     ours.self = host;
     ours.log = keep_warning;
-    ours.allocate = allocate;
-    ours.deallocate = deallocate;
+    ours.allocate = host_allocate;
+    ours.deallocate = host_deallocate;
     host->error = GRAFT_INIT(graft_error);
     atomic_store(&host->fail_at, -1);
     if (graft_load(getenv("GRAFT_LIBRARY"), &ours, &host->api, &host->error) < 0) bail_out(host->error.message);
@@ -105,7 +105,7 @@ static void run_bodies(struct hosts *hosts)
     pthread_t thread[HOSTS_MOST];
 
     for (int32_t i = 0; i < hosts->n_ranks; i++)
-        if (pthread_create(&thread[i], NULL, run_body, &hosts->at[i]) != 0) bail_out("no thread");
+        if (pthread_create(&thread[i], NULL, run_host, &hosts->at[i]) != 0) bail_out("no thread");
     for (int32_t i = 0; i < hosts->n_ranks; i++) pthread_join(thread[i], NULL);
 }
 

@@ -13,7 +13,7 @@
 
 static _Thread_local int32_t this_rank = -1;
 
-static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+static void *rank_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct ranks *ranks = self;
     const int     is_mine = ranks->fail_rank < 0 || ranks->fail_rank == this_rank;
@@ -32,10 +32,10 @@ static void *allocate_message(void *self, uint64_t bytes, uint64_t alignment)
     struct ranks *ranks = self;
 
     atomic_fetch_sub(&ranks->allocations, 1);
-    return allocate(self, bytes, alignment);
+    return rank_allocate(self, bytes, alignment);
 }
 
-static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+static void rank_deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
 {
     struct ranks *ranks = self;
 
@@ -55,7 +55,7 @@ int rank_blame(struct rank *rank, const char *format, ...)
     return 0;
 }
 
-static void must(int32_t rc, const graft_error *error)
+static void must_succeed(int32_t rc, const graft_error *error)
 {
     if (rc == GRAFT_OK) return;
     printf("Bail out! %s\n", error->message);
@@ -77,13 +77,13 @@ void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*
     atomic_store(&ranks->fail_at, -1);
     host.self = ranks;
     host.allocate = allocate_message;
-    host.deallocate = deallocate;
-    must(gr_rank_threads_create(&host, n_ranks, transports, &error), &error);
-    host.allocate = allocate;
+    host.deallocate = rank_deallocate;
+    must_succeed(gr_rank_threads_create(&host, n_ranks, transports, &error), &error);
+    host.allocate = rank_allocate;
     for (int32_t i = 0; i < n_ranks; i++) {
         struct rank *rank = &ranks->at[i];
 
-        must(gr_context_create(&host, &rank->context, &error), &error);
+        must_succeed(gr_context_create(&host, &rank->context, &error), &error);
         rank->all = ranks;
         rank->rank = i;
         rank->n_ranks = n_ranks;
@@ -92,7 +92,7 @@ void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*
     }
 }
 
-static void *run_body(void *arg)
+static void *run_rank(void *arg)
 {
     struct rank *rank = arg;
     const double begin = gr_seconds();
@@ -108,7 +108,7 @@ void ranks_run(struct ranks *ranks)
     pthread_t thread[RANKS_MOST];
 
     for (int32_t i = 0; i < ranks->n_ranks; i++) {
-        if (pthread_create(&thread[i], NULL, run_body, &ranks->at[i]) == 0) continue;
+        if (pthread_create(&thread[i], NULL, run_rank, &ranks->at[i]) == 0) continue;
         printf("Bail out! no thread\n");
         exit(2);
     }

@@ -67,8 +67,8 @@ int32_t spread_body(struct rank *rank);
  *  more; -1: something is wrong. */
 int spread_starve(struct spread *spread, int32_t n_ranks, int32_t rank, char fault[512]);
 
-/** Make a graph of n vertices, its transpose, x [n x width], and `want` [2 x n x width]: the sums over neighbours, forward
- *  and transposed, without rounding errors. */
+/** Make a graph of n vertices, its transpose, x [n x width], and `want` [2 x n x width]: the sums over neighbours,
+ *  forward and transposed, without rounding errors. */
 void spread_make_sums(uint64_t seed, int64_t n, int64_t width, struct sample_csr *graph, struct sample_csr *transposed,
                       float *x, float *want);
 

@@ -147,7 +147,7 @@ static int32_t talk_over(MPI_Comm mpi, graft_context *context, graft_error *erro
     return rc;
 }
 
-static int32_t pass(graft_transport *t, uint64_t bytes, uint64_t expected, graft_error *error)
+static int32_t mpi_pass(graft_transport *t, uint64_t bytes, uint64_t expected, graft_error *error)
 {
     static char    out[LARGE], in[LARGE];
     graft_request *request[2];
@@ -171,7 +171,7 @@ static int32_t pass(graft_transport *t, uint64_t bytes, uint64_t expected, graft
 }
 
 /* Messages of lengths around the chunk, right and wrong, between two ranks. */
-static void test_lengths(graft_error *error)
+static void test_mpi_lengths(graft_error *error)
 {
     static const uint64_t length[] = { 0, 1, 999, 1000, 1001, 1999, 2000, 5000, LARGE };
     graft_transport       t = GRAFT_INIT(graft_transport);
@@ -183,12 +183,12 @@ static void test_lengths(graft_error *error)
         int32_t rc = open_transport(pair, &t, error);
 
         for (size_t i = 0; i < sizeof length / sizeof *length && rc == GRAFT_OK; i++)
-            if (pass(&t, length[i], length[i], error) != GRAFT_OK) good = 0;
+            if (mpi_pass(&t, length[i], length[i], error) != GRAFT_OK) good = 0;
         if (rc == GRAFT_OK) t.close(t.self);
         for (size_t i = 1; i + 1 < sizeof length / sizeof *length && rc == GRAFT_OK; i++) {
             for (int shift = -1; shift <= 1; shift += 2) {
                 rc = open_transport(pair, &t, error); /* what does not fit stays in the old one */
-                if (rc == GRAFT_OK && pass(&t, length[i], length[i + (size_t)shift], error) != GRAFT_ERR_FORMAT)
+                if (rc == GRAFT_OK && mpi_pass(&t, length[i], length[i + (size_t)shift], error) != GRAFT_ERR_FORMAT)
                     noticed = 0;
                 if (rc == GRAFT_OK) t.close(t.self);
             }
@@ -269,7 +269,7 @@ static void test_slices(graft_context *context, graft_error *error)
     if (world_rank() == 0) folder_destroy(&folder);
 }
 
-static void test_refusals(graft_error *error)
+static void test_mpi_refusals(graft_error *error)
 {
     graft_transport    t = GRAFT_INIT(graft_transport), copy = t;
     graft_communicator c = GRAFT_INIT(graft_communicator);
@@ -340,9 +340,9 @@ int main(int count, char **arguments)
     PMPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &own);
     test_communicators(context, &error);
     test_slices(context, &error);
-    test_refusals(&error);
+    test_mpi_refusals(&error);
     PMPI_Comm_size(MPI_COMM_WORLD, &wrong);
-    if (wrong > 1) test_lengths(&error);
+    if (wrong > 1) test_mpi_lengths(&error);
     if (wrong > 1) test_stop(context, &error);
     PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &found);
     given = 4711;

@@ -19,7 +19,7 @@ static int32_t open_by(const char *module, int32_t start, graft_transport *t)
     return transports->open(api->context, module, &communicator, t, &error);
 }
 
-static int refused(int32_t expected, const char *words, int32_t rc)
+static int start_refused(int32_t expected, const char *words, int32_t rc)
 {
     return rc == expected && strstr(error.message, words) != NULL;
 }
@@ -45,21 +45,22 @@ static void test_none(void)
 {
     graft_transport t = GRAFT_INIT(graft_transport);
 
-    ok(refused(GRAFT_ERR_NOT_FOUND, "no launcher", open_by("auto", 1, &t)), "without a launcher: %s", error.message);
+    ok(start_refused(GRAFT_ERR_NOT_FOUND, "no launcher", open_by("auto", 1, &t)), "without a launcher: %s",
+       error.message);
     if (dlopen("libmpi.so.40", RTLD_NOW | RTLD_LOCAL) == NULL ||
         dlopen("libmpich.so.12", RTLD_NOW | RTLD_LOCAL) == NULL) {
         skip(2, "this needs the libraries of Open MPI and of MPICH");
         return;
     }
-    ok(refused(GRAFT_ERR_STATE, "two MPIs", open_by("auto", 0, &t)), "with two MPIs: %s", error.message);
-    ok(refused(GRAFT_ERR_STATE, "two MPIs", open_by("openmpi", 1, &t)), "also for a module that has a name");
+    ok(start_refused(GRAFT_ERR_STATE, "two MPIs", open_by("auto", 0, &t)), "with two MPIs: %s", error.message);
+    ok(start_refused(GRAFT_ERR_STATE, "two MPIs", open_by("openmpi", 1, &t)), "also for a module that has a name");
 }
 
 static void test_launched(const char *launcher, int32_t n)
 {
     const char *const other = strcmp(launcher, "mpich") == 0 ? "openmpi" : "mpich";
     graft_transport   t = GRAFT_INIT(graft_transport), again = t;
-    const int         wrong = refused(GRAFT_ERR_STATE, "launcher", open_by(other, 1, &t));
+    const int         wrong = start_refused(GRAFT_ERR_STATE, "launcher", open_by(other, 1, &t));
     const int32_t     rc = open_by("auto", 1, &t);
     int               is_first, passed;
 
@@ -74,7 +75,7 @@ static void test_launched(const char *launcher, int32_t n)
     if (!is_first) return;
     ok(wrong, "the module of the other MPI is refused under this launcher");
     ok(passed, "%d ranks are started, and a message goes round", n);
-    ok(refused(GRAFT_ERR_STATE, "finalised", open_by("auto", 1, &again)), "MPI cannot be started twice: %s",
+    ok(start_refused(GRAFT_ERR_STATE, "finalised", open_by("auto", 1, &again)), "MPI cannot be started twice: %s",
        error.message);
 }
 
@@ -88,8 +89,9 @@ int main(int count, char **arguments)
     transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
     is_none = strcmp(arguments[1], "none") == 0;
     if (is_none) {
-        ok(refused(GRAFT_ERR_NOT_FOUND, "has no MPI", open_by("auto", 0, &t)), "without an MPI: %s", error.message);
-        ok(refused(GRAFT_ERR_STATE, "was not asked to start", open_by("mpich", 0, &t)), "nor by a name: %s",
+        ok(start_refused(GRAFT_ERR_NOT_FOUND, "has no MPI", open_by("auto", 0, &t)), "without an MPI: %s",
+           error.message);
+        ok(start_refused(GRAFT_ERR_STATE, "was not asked to start", open_by("mpich", 0, &t)), "nor by a name: %s",
            error.message);
         test_none();
     } else {

@@ -27,7 +27,7 @@ static void print_weights(const graft_train *train, graft_trainer *trainer)
     }
 }
 
-static int32_t train_all(struct host *host, const graft_dataset *dataset)
+static int32_t train_and_print(struct host *host, const graft_dataset *dataset)
 {
     graft_trainer *trainer = NULL;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
@@ -47,7 +47,7 @@ static int32_t train_all(struct host *host, const graft_dataset *dataset)
     return rc;
 }
 
-static int32_t body(struct host *host)
+static int32_t open_and_train(struct host *host)
 {
     const graft_data_interface *files = graft_interface(host->api, GRAFT_DATA_ID, sizeof *files);
     graft_slice                 slice = GRAFT_INIT(graft_slice);
@@ -66,7 +66,7 @@ static int32_t body(struct host *host)
     }
     if (rc == GRAFT_OK) {
         dataset.over = graph;
-        rc = train_all(host, &dataset);
+        rc = train_and_print(host, &dataset);
     }
     host->graphs->destroy(graph);
     files->close(host->api->context, data);
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: train_threads DATASET N KEY=VALUE..., N from 1 to %d\n", HOSTS_MOST);
         return 2;
     }
-    hosts_run(&hosts, n_ranks, (const char *const *)argv + 3, body, argv[1]);
+    hosts_run(&hosts, n_ranks, (const char *const *)argv + 3, open_and_train, argv[1]);
     words = hosts_fault(&hosts);
     if (words != NULL) fprintf(stderr, "train_threads: %s\n", words);
     return words != NULL;

@@ -11,7 +11,7 @@ static struct strict_host host;
 static struct scene       scene;
 
 /* Play with the k-th allocation failing. Returns whether one did fail. */
-static int play(const struct scenario *scenario, int64_t k, int on)
+static int oom_play(const struct scenario *scenario, int64_t k, int on)
 {
     graft_error   error = GRAFT_INIT(graft_error);
     const int64_t blocks = host.live_blocks;
@@ -35,7 +35,7 @@ static void sweep(const struct scenario *scenario, int on)
     int64_t k = 0;
 
     watch_reset(&host);
-    while (k < MOST && play(scenario, k, on) && watch.faults == 0) k++;
+    while (k < MOST && oom_play(scenario, k, on) && watch.faults == 0) k++;
     if (!ok(watch.faults == 0 && k > 3 && k < MOST, "%s: %s of %lld allocations may fail%s", scenario->name,
             on ? "any" : "each", (long long)k, on ? ", and all after it" : "")) {
         diag("allocation %lld: %s", (long long)k, watch.fault);

@@ -73,7 +73,7 @@ int64_t oracle_cover(const struct oracle_bipartite *graph, uint8_t *source_in, u
 }
 
 /* Sources of choice number `choice`. */
-static int64_t choose(const struct oracle_bipartite *graph, int64_t choice, uint8_t *source_in)
+static int64_t oracle_cover_choose(const struct oracle_bipartite *graph, int64_t choice, uint8_t *source_in)
 {
     int64_t sources = 0;
 
@@ -90,7 +90,7 @@ int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *sou
     int64_t best = 0, smallest = INT64_MAX, most = -1;
 
     for (int64_t choice = 0; choice < (int64_t)1 << graph->n_sources; choice++) {
-        const int64_t sources = choose(graph, choice, source_in);
+        const int64_t sources = oracle_cover_choose(graph, choice, source_in);
         const int64_t size = sources + add_targets(graph, source_in, target_in);
 
         if (size == smallest && sources == most) *several = 1;
@@ -100,7 +100,7 @@ int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *sou
         best = choice;
         *several = 0;
     }
-    choose(graph, best, source_in);
+    oracle_cover_choose(graph, best, source_in);
     add_targets(graph, source_in, target_in);
     return smallest;
 }

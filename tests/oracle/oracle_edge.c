@@ -12,7 +12,7 @@ double oracle_element(const graft_dense *dense, int64_t row, int64_t column)
     return dense->dtype == GRAFT_F32 ? (double)((const float *)dense->data)[at] : ((const double *)dense->data)[at];
 }
 
-static int64_t number(graft_dtype index_type, const void *data, int64_t at)
+static int64_t oracle_edge_number(graft_dtype index_type, const void *data, int64_t at)
 {
     return index_type == GRAFT_I32 ? ((const int32_t *)data)[at] : ((const int64_t *)data)[at];
 }
@@ -21,7 +21,7 @@ void oracle_gather_rows(const graft_dense *x, const graft_index *index, double *
 {
     for (int64_t i = 0; i < index->count; i++)
         for (int64_t c = 0; c < x->n_cols; c++)
-            out[i * x->n_cols + c] = oracle_element(x, number(index->index_type, index->data, i), c);
+            out[i * x->n_cols + c] = oracle_element(x, oracle_edge_number(index->index_type, index->data, i), c);
 }
 
 void oracle_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, double *sum)
@@ -30,14 +30,14 @@ void oracle_index_add(const graft_dense *x, const graft_index *index, const graf
         sum[at] = oracle_element(out, at / out->n_cols, at % out->n_cols);
     for (int64_t i = 0; i < index->count; i++)
         for (int64_t c = 0; c < x->n_cols; c++)
-            sum[number(index->index_type, index->data, i) * out->n_cols + c] += oracle_element(x, i, c);
+            sum[oracle_edge_number(index->index_type, index->data, i) * out->n_cols + c] += oracle_element(x, i, c);
 }
 
 void oracle_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, int64_t heads, double *out)
 {
     for (int64_t i = 0; i < a->n_rows; i++) {
         for (int64_t e = a->row_ptr[i]; e < a->row_ptr[i + 1]; e++) {
-            const int64_t j = number(a->index_type, a->col_idx, e);
+            const int64_t j = oracle_edge_number(a->index_type, a->col_idx, e);
 
             memset(&out[e * heads], 0, (size_t)heads * sizeof *out);
             for (int64_t c = 0; c < x->n_cols; c++)
@@ -80,7 +80,8 @@ void oracle_edge_mxm(const graft_csr *a, int transposed, const graft_dense *w, c
     memset(out, 0, (size_t)((transposed ? a->n_cols : a->n_rows) * width) * sizeof *out);
     for (int64_t i = 0; i < a->n_rows; i++) {
         for (int64_t e = a->row_ptr[i]; e < a->row_ptr[i + 1]; e++) {
-            const int64_t j = number(a->index_type, a->col_idx, e), to = transposed ? j : i, from = transposed ? i : j;
+            const int64_t j = oracle_edge_number(a->index_type, a->col_idx, e), to = transposed ? j : i,
+                          from = transposed ? i : j;
 
             for (int64_t c = 0; c < width; c++)
                 out[to * width + c] +=

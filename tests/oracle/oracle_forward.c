@@ -36,7 +36,7 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     }
 }
 
-static void gather(const struct oracle_model *model, int64_t width, const double *h, double *out)
+static void oracle_forward_gather(const struct oracle_model *model, int64_t width, const double *h, double *out)
 {
     memset(out, 0, (size_t)(model->n * width) * sizeof *out);
     for (int64_t v = 0; v < model->n; v++) {
@@ -47,7 +47,7 @@ static void gather(const struct oracle_model *model, int64_t width, const double
     }
 }
 
-static const double *weight_of(const struct oracle_model *model, int32_t layer, const char *name)
+static const double *oracle_forward_weight_of(const struct oracle_model *model, int32_t layer, const char *name)
 {
     const size_t length = strlen(name);
 
@@ -131,11 +131,11 @@ static void attend_all(const struct oracle_model *model, int32_t l, const double
     const int64_t columns = last ? out : out / heads, wide = heads * columns;
     double       *u = oracle_new(n * wide, sizeof *u);
 
-    add_product(n, model->width[l], wide, h, weight_of(model, l, ".weight"), u);
+    add_product(n, model->width[l], wide, h, oracle_forward_weight_of(model, l, ".weight"), u);
     for (int64_t v = 0; v < n; v++) {
         for (int64_t k = 0; k < heads; k++) {
-            const double *target = weight_of(model, l, ".attention_target") + k * columns;
-            const double *source = weight_of(model, l, ".attention_source") + k * columns;
+            const double *target = oracle_forward_weight_of(model, l, ".attention_target") + k * columns;
+            const double *source = oracle_forward_weight_of(model, l, ".attention_source") + k * columns;
 
             attend(model, v, columns, wide, &u[k * columns], target, source, last ? 1.0 / (double)heads : 1,
                    &z[v * out + (last ? 0 : k * columns)], kinks);
@@ -151,29 +151,29 @@ static void transform(const struct oracle_model *model, int32_t l, const double 
     const int64_t n = model->n, in = model->width[l], out = model->width[l + 1];
     double       *inner = NULL;
 
-    if (model->options.kind != ORACLE_GAT) gather(model, in, h, scratch);
+    if (model->options.kind != ORACLE_GAT) oracle_forward_gather(model, in, h, scratch);
     switch (model->options.kind) {
     case ORACLE_SAGE:
-        add_product(n, in, out, h, weight_of(model, l, ".weight_self"), z);
-        add_product(n, in, out, scratch, weight_of(model, l, ".weight_neigh"), z);
-        add_bias(n, out, weight_of(model, l, ".bias"), z);
+        add_product(n, in, out, h, oracle_forward_weight_of(model, l, ".weight_self"), z);
+        add_product(n, in, out, scratch, oracle_forward_weight_of(model, l, ".weight_neigh"), z);
+        add_bias(n, out, oracle_forward_weight_of(model, l, ".bias"), z);
         break;
     case ORACLE_GIN:
         inner = oracle_new(n * out, sizeof *inner);
-        add_product(n, in, out, scratch, weight_of(model, l, ".weight_1"), inner);
-        add_bias(n, out, weight_of(model, l, ".bias_1"), inner);
+        add_product(n, in, out, scratch, oracle_forward_weight_of(model, l, ".weight_1"), inner);
+        add_bias(n, out, oracle_forward_weight_of(model, l, ".bias_1"), inner);
         relu(n * out, inner, kinks);
-        add_product(n, out, out, inner, weight_of(model, l, ".weight_2"), z);
-        add_bias(n, out, weight_of(model, l, ".bias_2"), z);
+        add_product(n, out, out, inner, oracle_forward_weight_of(model, l, ".weight_2"), z);
+        add_bias(n, out, oracle_forward_weight_of(model, l, ".bias_2"), z);
         free(inner);
         break;
     case ORACLE_GAT:
         attend_all(model, l, h, z, kinks);
-        add_bias(n, out, weight_of(model, l, ".bias"), z);
+        add_bias(n, out, oracle_forward_weight_of(model, l, ".bias"), z);
         break;
     default:
-        add_product(n, in, out, scratch, weight_of(model, l, ".weight"), z);
-        add_bias(n, out, weight_of(model, l, ".bias"), z);
+        add_product(n, in, out, scratch, oracle_forward_weight_of(model, l, ".weight"), z);
+        add_bias(n, out, oracle_forward_weight_of(model, l, ".bias"), z);
     }
 }
 
@@ -187,7 +187,7 @@ static void apply_dropout(const struct oracle_model *model, int32_t l, double *h
 static void add_labels(const struct oracle_model *model, int training, double *h)
 {
     const int64_t in = model->width[0], c = model->classes;
-    const double *embedding = weight_of(model, -1, "label_embedding");
+    const double *embedding = oracle_forward_weight_of(model, -1, "label_embedding");
 
     for (int64_t v = 0; v < model->n; v++) {
         const int trains = model->labelled[v] && model->split[v] == GRAFT_SPLIT_TRAIN;
@@ -236,8 +236,8 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
         transform(model, l, h, z, scratch, met);
         if (l + 1 < model->options.layers) {
             if (model->options.norm)
-                layer_norm(model->n, model->width[l + 1], weight_of(model, l, ".norm.gain"),
-                           weight_of(model, l, ".norm.shift"), z);
+                layer_norm(model->n, model->width[l + 1], oracle_forward_weight_of(model, l, ".norm.gain"),
+                           oracle_forward_weight_of(model, l, ".norm.shift"), z);
             relu(count, z, met);
         }
         memcpy(h, z, (size_t)count * sizeof *h);

@@ -17,7 +17,7 @@ void *oracle_new(int64_t count, size_t element_bytes)
     return memory;
 }
 
-static double number_at(const void *data, graft_dtype dtype, int64_t at)
+static double oracle_mxm_number_at(const void *data, graft_dtype dtype, int64_t at)
 {
     return dtype == GRAFT_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
@@ -43,7 +43,7 @@ static int mask_allows(const graft_mask *mask, int64_t i, int64_t j)
     return (mask->flags & GRAFT_MASK_COMPLEMENT) ? !allows : allows;
 }
 
-static int is_sum(graft_semiring semiring)
+static int oracle_mxm_is_sum(graft_semiring semiring)
 {
     return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
 }
@@ -75,17 +75,17 @@ static struct reduced reduce(const graft_csr *a, const graft_mxm_args *args, int
 
     for (int64_t p = a->row_ptr[i]; p < a->row_ptr[i + 1]; p++) {
         const int64_t k = index_at(a->col_idx, a->index_type, p);
-        const double  weight = second || a->values == NULL ? 1 : number_at(a->values, a->value_type, p);
-        const double  term = weight * number_at(args->b->data, args->b->dtype, k * args->b->stride + j);
+        const double  weight = second || a->values == NULL ? 1 : oracle_mxm_number_at(a->values, a->value_type, p);
+        const double  term = weight * oracle_mxm_number_at(args->b->data, args->b->dtype, k * args->b->stride + j);
 
-        if (is_sum(args->semiring)) {
+        if (oracle_mxm_is_sum(args->semiring)) {
             z = (struct reduced){ z.value + term, z.bound + fabs(term), k };
         } else if (z.winner < 0 || wins(args->semiring, term, z.value)) {
             z = (struct reduced){ term, fabs(term), k };
         }
     }
     if (args->row_scale != NULL) {
-        const double scale = number_at(args->row_scale, args->c->dtype, i);
+        const double scale = oracle_mxm_number_at(args->row_scale, args->c->dtype, i);
         z.value *= scale;
         z.bound *= fabs(scale);
     }
@@ -102,7 +102,7 @@ static void update(const graft_mxm_args *args, struct reduced z, double *c, int6
         if (accumulate) return;
         *c = 0;
         if (winner != NULL) *winner = -1;
-    } else if (accumulate && is_sum(args->semiring)) {
+    } else if (accumulate && oracle_mxm_is_sum(args->semiring)) {
         *c += z.value;
     } else if (!accumulate || wins(args->semiring, z.value, *c)) {
         *c = z.value;
@@ -119,7 +119,7 @@ void oracle_mxm(const graft_csr *a, const graft_mxm_args *args, double *c, int64
             const int64_t at = i * n + j;
             int64_t      *where = args->winner != NULL ? &winner[at] : NULL;
 
-            c[at] = number_at(args->c->data, args->c->dtype, i * args->c->stride + j);
+            c[at] = oracle_mxm_number_at(args->c->data, args->c->dtype, i * args->c->stride + j);
             bound[at] = 0;
             if (where != NULL) *where = index_at(args->winner, a->index_type, i * args->winner_stride + j);
             if (mask_allows(args->mask, i, j)) {

@@ -50,7 +50,7 @@ static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t o
 }
 
 /** The 16 bits of one element: of block column/8, the halves of the four words are those of its eight columns. */
-static uint32_t draw(uint64_t key, uint64_t vertex, uint64_t column)
+static uint32_t oracle_random_draw(uint64_t key, uint64_t vertex, uint64_t column)
 {
     uint32_t out[4];
 
@@ -65,7 +65,8 @@ void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64
 
     for (int64_t v = 0; v < n; v++)
         for (int64_t j = 0; j < width; j++)
-            factor[v * width + j] = draw(key, (uint64_t)v, (uint64_t)j) >= threshold ? 65536 / (65536 - threshold) : 0;
+            factor[v * width + j] =
+                oracle_random_draw(key, (uint64_t)v, (uint64_t)j) >= threshold ? 65536 / (65536 - threshold) : 0;
 }
 
 int oracle_gives_label(double rate, uint64_t seed, int64_t epoch, int64_t v)

@@ -36,7 +36,7 @@ void block_fini(struct block *block)
     free(block->before);
 }
 
-static double draw(struct sample *sample, enum product_numbers numbers)
+static double product_draw(struct sample *sample, enum product_numbers numbers)
 {
     if (numbers == PRODUCT_ROUGH) return sample_real(sample, -3, 3);
     if (numbers != PRODUCT_EXACT && sample_below(sample, 12) == 0) {
@@ -59,7 +59,7 @@ static graft_dense init_dense(struct block *block, struct sample *sample, int64_
     block_init(block, (uint64_t)(rows * dense.stride) * sample_bytes(dtype));
     dense.data = block->data;
     for (int64_t at = 0; at < rows * cols; at++)
-        sample_put(dense.data, dtype, at / cols * dense.stride + at % cols, draw(sample, shape->numbers));
+        sample_put(dense.data, dtype, at / cols * dense.stride + at % cols, product_draw(sample, shape->numbers));
     block_keep(block);
     return dense;
 }
@@ -176,7 +176,7 @@ int product_is_untouched(const struct product *product)
 }
 
 /** Whether a number is the expected one; of rough ones, but for the rounding errors of so many additions. */
-static int agrees(const struct product *product, double found, int64_t at)
+static int product_agrees(const struct product *product, double found, int64_t at)
 {
     const graft_csr *a = &product->a.csr;
     const int64_t    row = at / product->n;
@@ -217,7 +217,7 @@ const char *product_differs(struct product *product)
         const int64_t winner =
             index == 4 ? ((int32_t *)product->winner.data)[place_w] : ((int64_t *)product->winner.data)[place_w];
 
-        if (!agrees(product, found, at)) {
+        if (!product_agrees(product, found, at)) {
             snprintf(text, sizeof text, "C(%lld,%lld) is %.17g, expected %.17g", (long long)(at / n),
                      (long long)(at % n), found, product->expect_c[at]);
             return text;
@@ -269,7 +269,7 @@ static struct row row_of_winner(const struct product *p, int64_t row)
     return row_of(row, p->n, p->args.winner_stride, sample_bytes(p->a.csr.index_type));
 }
 
-static void note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+static void product_note_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
     struct told          *told = arg;
     const struct product *p = told->product;
@@ -318,7 +318,7 @@ static const char *run_told(struct product *product, const graft_mxm *mxm, graft
     told.c = oracle_new((int64_t)product->c.bytes, 1);
     told.winner = oracle_new((int64_t)product->winner.bytes, 1);
     product->args.threads = threads;
-    product->args.rows_done = note_rows;
+    product->args.rows_done = product_note_rows;
     product->args.rows_arg = &told;
     fault = mxm->run(context, &product->args, NULL) == GRAFT_OK ? fault_of_told(&told) : "refused with rows_done";
     product->args.rows_done = NULL;
@@ -373,7 +373,7 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
 }
 
 /** What args are, in one line. */
-static void describe(const struct product *product, char *text, size_t capacity)
+static void product_describe(const struct product *product, char *text, size_t capacity)
 {
     const graft_mxm_args *args = &product->args;
     const graft_csr      *a = &product->a.csr;
@@ -403,7 +403,7 @@ void product_tally(struct product *product, const graft_mxm *mxm, graft_context 
     tally->runs++;
     tally->by_kernel += product_ran_by(mxm, context, kernel);
     if (fault != NULL && tally->faults++ == 0) {
-        describe(product, tally->first, sizeof tally->first);
+        product_describe(product, tally->first, sizeof tally->first);
         snprintf(tally->first + strlen(tally->first), sizeof tally->first - strlen(tally->first), ": %s", fault);
     }
 }

@@ -52,8 +52,8 @@ uint64_t sample_bytes(graft_dtype dtype)
 }
 
 /** Fill csr from the arrays; a matrix without values has none, whatever the array holds. */
-static void describe(struct sample_csr *sparse, int64_t n_rows, int64_t n_cols, graft_dtype index_type,
-                     graft_dtype value_type)
+static void sample_describe(struct sample_csr *sparse, int64_t n_rows, int64_t n_cols, graft_dtype index_type,
+                            graft_dtype value_type)
 {
     sparse->csr = GRAFT_INIT(graft_csr);
     sparse->csr.index_type = index_type;
@@ -103,7 +103,7 @@ void sample_csr_init_shape(struct sample_csr *sparse, struct sample *sample, con
         const double value = shape->exact ? sample_exact(sample, 16, 4) : sample_real(sample, -2, 2);
         sample_put(sparse->values, shape->value_type, p, value);
     }
-    describe(sparse, shape->n_rows, k, shape->index_type, shape->value_type);
+    sample_describe(sparse, shape->n_rows, k, shape->index_type, shape->value_type);
 }
 
 void sample_csr_init(struct sample_csr *sparse, struct sample *sample, int64_t n_rows, int64_t n_cols,
@@ -141,11 +141,11 @@ void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr 
         }
         transpose->row_ptr[column + 1] = to;
     }
-    describe(transpose, csr->n_cols, csr->n_rows, csr->index_type, csr->value_type);
+    sample_describe(transpose, csr->n_cols, csr->n_rows, csr->index_type, csr->value_type);
 }
 
 /** Whether vertex v of the sample graph gathers from u. */
-static int is_edge(struct sample *sample, int64_t n, int64_t v, int64_t u)
+static int sample_is_edge(struct sample *sample, int64_t n, int64_t v, int64_t u)
 {
     const int random = sample_below(sample, n) < 3;
 
@@ -163,10 +163,10 @@ static void init_graph(struct sample_csr *graph, struct sample *sample, int64_t 
     graph->values = NULL;
     for (int64_t v = 0; v < n; v++) {
         for (int64_t u = 0; u < n; u++)
-            if (is_edge(sample, n, v, u)) sample_put(graph->col_idx, GRAFT_I32, entries++, (double)u);
+            if (sample_is_edge(sample, n, v, u)) sample_put(graph->col_idx, GRAFT_I32, entries++, (double)u);
         graph->row_ptr[v + 1] = entries;
     }
-    describe(graph, n, n, GRAFT_I32, 0);
+    sample_describe(graph, n, n, GRAFT_I32, 0);
 }
 
 /** Each column is in a row once at most; every seventh row is empty. */
@@ -185,7 +185,7 @@ static void init_sparse_features(struct sample_csr *sparse, struct sample *sampl
         }
         sparse->row_ptr[v + 1] = entries;
     }
-    describe(sparse, n, d, GRAFT_I32, GRAFT_F32);
+    sample_describe(sparse, n, d, GRAFT_I32, GRAFT_F32);
 }
 
 static void init_dense_features(struct sample_dataset *set, struct sample *sample, int64_t n, int64_t d)

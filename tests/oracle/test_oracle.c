@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static int near(double a, double b, double tolerance)
+static int oracle_near(double a, double b, double tolerance)
 {
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
@@ -42,7 +42,8 @@ static void test_dropout(void)
         kept += factor[i] != 0;
         worst = fmax(worst, factor[i] == 0 ? 0 : fabs(factor[i] - 4.0 / 3));
     }
-    ok(near(kept / (ROWS * COLUMNS), 0.75, 0.03) && worst < 1e-15, "dropout 0.25 keeps three quarters, times 4/3");
+    ok(oracle_near(kept / (ROWS * COLUMNS), 0.75, 0.03) && worst < 1e-15,
+       "dropout 0.25 keeps three quarters, times 4/3");
     oracle_dropout(0.25, 7, 4, 1, ROWS, COLUMNS, other);
     ok(memcmp(factor, other, ROWS * COLUMNS * sizeof *factor) != 0, "another epoch drops others");
     oracle_dropout(0, 7, 4, 1, ROWS, COLUMNS, other);
@@ -153,8 +154,8 @@ static int logits_are(struct oracle_model *model, double a, double b, double c, 
     double logits[4];
 
     oracle_model_forward(model, 0, logits, NULL);
-    if (near(logits[0], a, 1e-14) && near(logits[1], b, 1e-14) && near(logits[2], c, 1e-14) &&
-        near(logits[3], d, 1e-14))
+    if (oracle_near(logits[0], a, 1e-14) && oracle_near(logits[1], b, 1e-14) && oracle_near(logits[2], c, 1e-14) &&
+        oracle_near(logits[3], d, 1e-14))
         return 1;
     diag("logits %g %g %g %g, expected %g %g %g %g", logits[0], logits[1], logits[2], logits[3], a, b, c, d);
     return 0;
@@ -204,7 +205,7 @@ static void test_edge(void)
     oracle_sddmm(&a, &rows, &rows, 1, out);
     ok(out[0] == 26 && out[1] == 37 && out[2] == 53, "sddmm by hand");
     oracle_edge_softmax(&a, &weights, out);
-    ok(near(out[0], 1 / (1 + exp(1)), 1e-15) && near(out[1], 1 / (1 + exp(-1)), 1e-15) && out[2] == 1,
+    ok(oracle_near(out[0], 1 / (1 + exp(1)), 1e-15) && oracle_near(out[1], 1 / (1 + exp(-1)), 1e-15) && out[2] == 1,
        "softmax by hand");
     oracle_edge_softmax_backward(&a, &weights, &weights, out);
     ok(out[0] == 1 - 5 && out[1] == 2 * (2 - 5) && out[2] == 4 * (4 - 16), "softmax_backward by hand");
@@ -302,7 +303,7 @@ static void test_gradient(int sigmoid)
         delta[at] = (p - y) / 2;
         if (sigmoid || y == 1) loss -= log(y == 1 ? p : 1 - p) / 2;
     }
-    ok(near(oracle_model_loss(&model, logits, GRAFT_SPLIT_TRAIN), loss, 1e-14), "%s loss by hand",
+    ok(oracle_near(oracle_model_loss(&model, logits, GRAFT_SPLIT_TRAIN), loss, 1e-14), "%s loss by hand",
        sigmoid ? "sigmoid" : "softmax");
     ok(oracle_model_gradient(&model, 1e-5, 0, gradient), "no kink in one layer");
     for (int j = 0; j < 2; j++) {
@@ -342,10 +343,10 @@ static void test_optimizer(void)
     struct oracle_tensor    tensor = { .name = "layers.0.weight_self", .rows = 1, .cols = 1, .value = &w };
 
     oracle_optimizer_step(&optimizer, 1, &tensor, &g, &m, &v);
-    ok(near(w, 1.5, 1e-7), "the first step of Adam is lr against the sign");
+    ok(oracle_near(w, 1.5, 1e-7), "the first step of Adam is lr against the sign");
     g = 0.25;
     oracle_optimizer_step(&optimizer, 2, &tensor, &g, &m, &v);
-    ok(near(w, 1.5 - 0.5 * (0.1 - 0.9 * 0.1) / (1 - 0.81), 1e-7), "the second step by hand");
+    ok(oracle_near(w, 1.5 - 0.5 * (0.1 - 0.9 * 0.1) / (1 - 0.81), 1e-7), "the second step by hand");
     optimizer = (struct oracle_optimizer){ .lr = 0.5, .momentum = 0.5, .weight_decay = 2, .decay_first_only = 1 };
     w = 1;
     m = 0;

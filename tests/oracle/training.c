@@ -125,7 +125,7 @@ static void train_few(struct sample_dataset *set, int64_t n)
         set->split[v] = v > 0 && v < 8 && v % 5 != 3 && v % 6 != 4 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
 }
 
-static void begin(struct training *training, const struct training_case *what, uint64_t seed)
+static void training_begin(struct training *training, const struct training_case *what, uint64_t seed)
 {
     const struct oracle_options options = options_of(what, seed);
     struct sample               sample = { seed };
@@ -186,7 +186,7 @@ static int is_telling(struct training *training, int epoch)
 void training_init(struct training *training, const struct training_case *what, uint64_t seed)
 {
     for (const uint64_t end = seed + 200; seed < end; seed++) {
-        begin(training, what, seed);
+        training_begin(training, what, seed);
         if (is_telling(training, 0) && (!training_is_drawn(what) || is_telling(training, 1))) return;
         training_fini(training);
     }

@@ -29,7 +29,7 @@ static void make_world(void)
     }
 }
 
-static void job_init(struct adapting_job *job, const char *cover, const char *const *settings)
+static void adapt_job_init(struct adapting_job *job, const char *cover, const char *const *settings)
 {
     memset(job, 0, sizeof *job);
     job->n = N;
@@ -58,7 +58,7 @@ static void test_weights(const char *cover, int32_t n_ranks, enum slicing slicin
     const char                *words;
     int32_t                    rc;
 
-    job_init(&job, cover, settings);
+    adapt_job_init(&job, cover, settings);
     job.probes = 1;
     job.spread.slicing = slicing;
     words = adapting_run(&job, n_ranks, &rc);
@@ -76,7 +76,7 @@ static void test_weights(const char *cover, int32_t n_ranks, enum slicing slicin
     adapting_fini(&job);
 }
 
-static void test_bytes(int32_t n_ranks, const char *staleness)
+static void test_adapt_bytes(int32_t n_ranks, const char *staleness)
 {
     static struct adapting_job job;
     char                       limit[32];
@@ -86,13 +86,13 @@ static void test_bytes(int32_t n_ranks, const char *staleness)
     const char                *words;
     int32_t                    rc;
 
-    job_init(&job, "hybrid", plain);
+    adapt_job_init(&job, "hybrid", plain);
     job.adapts = 0;
     words = adapting_run(&job, n_ranks, &rc);
     many = job.sent;
     adapting_fini(&job);
     snprintf(limit, sizeof limit, "bytes:%lld", (long long)(many * 6 / 10));
-    job_init(&job, "hybrid", settings);
+    adapt_job_init(&job, "hybrid", settings);
     job.adapts = 3;
     if (words == NULL) words = adapting_run(&job, n_ranks, &rc);
     if (words == NULL) words = adapting_check(&job, n_ranks, &bytes);
@@ -103,7 +103,7 @@ static void test_bytes(int32_t n_ranks, const char *staleness)
     adapting_fini(&job);
 }
 
-static void test_error(const char *limit, const char *rounding)
+static void test_adapt_error(const char *limit, const char *rounding)
 {
     char                       budget[32];
     const char *const          settings[] = { ADAPTIVE, "halo.budget", budget, "halo.rounding", rounding, NULL };
@@ -114,7 +114,7 @@ static void test_error(const char *limit, const char *rounding)
     int32_t                    rc;
 
     snprintf(budget, sizeof budget, "error:%s", limit);
-    job_init(&job, "hybrid", settings);
+    adapt_job_init(&job, "hybrid", settings);
     words = adapting_run(&job, 4, &rc);
     if (words == NULL) words = adapting_check(&job, 4, &bytes);
     if (words == NULL) lost = adapting_lost(&job, 4);
@@ -130,7 +130,7 @@ static void test_error(const char *limit, const char *rounding)
 }
 
 /* The same bits for any number of threads. */
-static void test_threads(void)
+static void test_adapt_threads(void)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.02", NULL };
     static struct adapting_job job[2];
@@ -139,7 +139,7 @@ static void test_threads(void)
     int32_t                    rc;
 
     for (int i = 0; i < 2; i++) {
-        job_init(&job[i], "hybrid", settings);
+        adapt_job_init(&job[i], "hybrid", settings);
         job[i].spread.pass_threads = 1 + 4 * i;
         if (words == NULL) words = adapting_run(&job[i], 3, &rc);
     }
@@ -164,7 +164,7 @@ static void test_halo(int32_t n_ranks)
     int                        odd = 0;
     int32_t                    rc;
 
-    job_init(&job, "hybrid", settings);
+    adapt_job_init(&job, "hybrid", settings);
     job.halo = 1;
     words = adapting_run(&job, n_ranks, &rc);
     if (words == NULL) words = adapting_check(&job, n_ranks, &bytes);
@@ -220,7 +220,7 @@ static void terms(const struct few *f, const int bits[FEW], double *variance, do
     }
 }
 
-static double objective(const struct few *f, const int bits[FEW])
+static double adapt_objective(const struct few *f, const int bits[FEW])
 {
     double variance, seconds;
 
@@ -232,7 +232,7 @@ static double least(const struct few *f, int bits[FEW], int at)
 {
     double best = INFINITY;
 
-    if (at == FEW) return objective(f, bits);
+    if (at == FEW) return adapt_objective(f, bits);
     for (int b = 2; b <= 8; b *= 2) {
         bits[at] = b;
         best = fmin(best, least(f, bits, at + 1));
@@ -278,7 +278,7 @@ static void few_job_init(struct adapting_job *job, const char *const *settings)
     static const int32_t   owner[] = { 0, 0, 1, 1 };
     static const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, 4, 4, row_ptr, column, NULL };
 
-    job_init(job, "post", settings);
+    adapt_job_init(job, "post", settings);
     job->n = 4;
     job->spread.graph = &rows;
     job->spread.owner = owner;
@@ -286,7 +286,7 @@ static void few_job_init(struct adapting_job *job, const char *const *settings)
     job->network = (struct gr_network){ 1e-5, 1e-6 };
 }
 
-static void test_balance(const char *lambda)
+static void test_adapt_balance(const char *lambda)
 {
     char                       budget[32];
     const char *const          settings[] = { ADAPTIVE, "halo.budget", budget, NULL };
@@ -305,7 +305,7 @@ static void test_balance(const char *lambda)
     if (words == NULL) {
         few_init(&f, &job, atof(lambda));
         for (int i = 0; i < FEW; i++) bits[i] = job.seen[i % 2][i / 2].bits[0][0];
-        ours = objective(&f, bits);
+        ours = adapt_objective(&f, bits);
         best = least(&f, any, 0);
         for (int i = 0; i < FEW; i++) diag("lane %d, rank %d: %d bits", i / 2, i % 2, bits[i]);
     }
@@ -323,7 +323,7 @@ static double lane_loss(const struct few *f, int lane, int first, int second)
 
 /* A limit just above what the two rows of a lane lose with 4 bits lets them have no more bits in all, and one just
  * below does not. What they lose depends on how they are rounded: forward to the nearest level, backward by chance. */
-static void test_limit(int lane, double share)
+static void test_adapt_limit(int lane, double share)
 {
     char                       limit[32] = "error:1000";
     const char *const          settings[] = { ADAPTIVE, "halo.budget", limit, NULL };
@@ -355,7 +355,7 @@ static void test_limit(int lane, double share)
 
 /* -- what goes wrong ---------------------------------------------------------------------------------------------- */
 
-static void test_refused(void)
+static void test_adapt_refused(void)
 {
     static const struct {
         const char *settings[8], *odd[2];
@@ -376,7 +376,7 @@ static void test_refused(void)
         const char                *words;
         int32_t                    rc;
 
-        job_init(&job, "hybrid", cases[i].settings);
+        adapt_job_init(&job, "hybrid", cases[i].settings);
         job.odd[0] = cases[i].odd[0];
         job.odd[1] = cases[i].odd[1];
         words = adapting_run(&job, 3, &rc);
@@ -395,12 +395,12 @@ static void test_later(void)
     const char                *words;
     int32_t                    rc;
 
-    job_init(&job, "post", settings);
+    adapt_job_init(&job, "post", settings);
     job.flat_epochs = 2;
     words = adapting_run(&job, 3, &rc);
     few = adapting_count(&job, 3, 2);
     adapting_fini(&job);
-    job_init(&job, "post", settings);
+    adapt_job_init(&job, "post", settings);
     job.flat_epochs = 1;
     job.adapts = 2;
     if (words == NULL) words = adapting_run(&job, 3, &rc);
@@ -426,7 +426,7 @@ static void test_starved(void)
             int32_t rc;
 
             adapting_fini(&job);
-            job_init(&job, "hybrid", settings);
+            adapt_job_init(&job, "hybrid", settings);
             job.starves = ++k;
             job.starved_rank = rank;
             words = adapting_run(&job, 3, &rc);
@@ -447,19 +447,19 @@ static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, g
 enum { SLOW_MICROSECONDS = 20000 };
 
 /* From rank 1 to rank 2 twenty milliseconds, and a hundred more for a megabyte. */
-static int32_t slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
-                         graft_error *error)
+static int32_t adapt_slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                               graft_request **request, graft_error *error)
 {
     if (to == 2 && bytes != 64) usleep((useconds_t)(SLOW_MICROSECONDS + bytes / 10));
     return quick_send(self, to, tag, data, bytes, request, error);
 }
 
-static int32_t measure(struct rank *r)
+static int32_t adapt_measure(struct rank *r)
 {
     struct gr_network(*found)[5][5] = r->all->arg;
     int32_t rc;
 
-    if (r->rank == 1) r->transport.send = slow_send;
+    if (r->rank == 1) r->transport.send = adapt_slow_send;
     rc = gr_comm_create(r->context, &r->transport, 20, &r->comm, &r->error);
     if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error);
     if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error); /* it is there */
@@ -479,7 +479,7 @@ static void test_pace(int32_t n_ranks)
     int                      failed = 0, odd = 0;
 
     memset(found, 0, sizeof found);
-    ranks_init(&ranks, n_ranks, 20, measure, found);
+    ranks_init(&ranks, n_ranks, 20, adapt_measure, found);
     quick_send = ranks.at[0].transport.send;
     ranks_run(&ranks);
     for (int32_t i = 0; i < n_ranks; i++) failed += ranks.at[i].rc < 0;
@@ -504,22 +504,22 @@ int main(void)
         test_weights("pre", ranks[i], SLICE_LAST);
         test_halo(ranks[i]);
     }
-    test_bytes(2, "0");
-    test_bytes(4, "0");
-    test_bytes(4, "1");
-    test_bytes(7, "1");
-    test_error("0.02", "auto");
-    test_error("0.001", "auto");
-    test_error("0.02", "stochastic");
-    test_threads();
-    test_balance("0.5");
-    test_balance("0.99");
-    test_balance("0.01");
+    test_adapt_bytes(2, "0");
+    test_adapt_bytes(4, "0");
+    test_adapt_bytes(4, "1");
+    test_adapt_bytes(7, "1");
+    test_adapt_error("0.02", "auto");
+    test_adapt_error("0.001", "auto");
+    test_adapt_error("0.02", "stochastic");
+    test_adapt_threads();
+    test_adapt_balance("0.5");
+    test_adapt_balance("0.99");
+    test_adapt_balance("0.01");
     for (int lane = 0; lane < LANES; lane++) {
-        test_limit(lane, 1.1);
-        test_limit(lane, 0.9);
+        test_adapt_limit(lane, 1.1);
+        test_adapt_limit(lane, 0.9);
     }
-    test_refused();
+    test_adapt_refused();
     test_later();
     test_starved();
     for (int32_t n = 3; n <= 5; n++) test_pace(n);

@@ -35,7 +35,8 @@ static char *random_array(struct sample *sample, const struct world *w, int64_t 
     return array;
 }
 
-static void world_init(struct world *w, struct sample *sample, int64_t n, graft_dtype dtype, int weighted, int exact)
+static void aggregate_world_init(struct world *w, struct sample *sample, int64_t n, graft_dtype dtype, int weighted,
+                                 int exact)
 {
     const struct sample_csr_shape shape = {
         n, n, sample_below(sample, 2) ? GRAFT_I32 : GRAFT_I64, weighted ? dtype : 0, 1, exact
@@ -57,7 +58,7 @@ static void world_init(struct world *w, struct sample *sample, int64_t n, graft_
     w->owner = oracle_new(n + 1, sizeof *w->owner);
 }
 
-static void world_fini(struct world *w)
+static void aggregate_world_fini(struct world *w)
 {
     sample_csr_fini(&w->graph);
     sample_csr_fini(&w->transpose);
@@ -82,7 +83,7 @@ static void spread_fini(struct spread *s)
     for (int i = 0; i < s->n_passes; i++) free(s->pass[i].out);
 }
 
-static struct spread spread_of(const struct world *w)
+static struct spread aggregate_spread_of(const struct world *w)
 {
     return (struct spread){ .graph = &w->graph.csr,
                             .dtype = w->dtype,
@@ -96,7 +97,7 @@ static struct spread spread_of(const struct world *w)
 }
 
 /* Largest error of a pass, in units of the magnitudes behind each element. */
-static double error_of(const struct world *w, const struct spread_pass *pass)
+static double aggregate_error_of(const struct world *w, const struct spread_pass *pass)
 {
     const int         transposed = (pass->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
     const graft_csr  *a = transposed ? &w->transpose.csr : &w->graph.csr;
@@ -223,7 +224,7 @@ static void add_passes(struct spread *s, const struct world *w, struct sample *s
 }
 
 /* One graph over some ranks, with numbers that are exact: every result is the only right one. */
-static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n, char name[256])
+static const char *aggregate_check_case(struct sample *sample, int32_t n_ranks, int64_t n, char name[256])
 {
     const graft_dtype dtype = sample_below(sample, 3) == 0 ? GRAFT_F64 : GRAFT_F32;
     const int         weighted = (int)sample_below(sample, 2), partition = (int)sample_below(sample, 5);
@@ -234,12 +235,12 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
     struct spread     s;
     const char       *words;
 
-    world_init(&w, sample, n, dtype, weighted, 1);
+    aggregate_world_init(&w, sample, n, dtype, weighted, 1);
     for (int64_t v = 0; v < n; v++) {
         w.owner[v] = (int32_t)sample_below(sample, n_ranks);
         if (w.owner[v] == spared) w.owner[v] = 0;
     }
-    s = spread_of(&w);
+    s = aggregate_spread_of(&w);
     s.slicing = (enum slicing)sample_below(sample, SLICINGS);
     s.partition = partition < 4 ? partitions[partition] : "given";
     s.owner = partition == 4 ? w.owner : NULL;
@@ -252,7 +253,7 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
     words = run_spread(&s, n_ranks);
     if (words == NULL) words = check_rows(&w, &s, n_ranks);
     for (int i = 0; i < s.n_passes && words == NULL; i++) {
-        const double error = error_of(&w, &s.pass[i]);
+        const double error = aggregate_error_of(&w, &s.pass[i]);
 
         if (error == 0) continue;
         snprintf(fault, sizeof fault, "semiring %d, flags %u, width %lld: error %g", s.pass[i].semiring,
@@ -260,7 +261,7 @@ static const char *check_case(struct sample *sample, int32_t n_ranks, int64_t n,
         words = fault;
     }
     spread_fini(&s);
-    world_fini(&w);
+    aggregate_world_fini(&w);
     return words;
 }
 
@@ -273,7 +274,7 @@ static void test_cases(int32_t n_ranks, int count)
 
     for (int i = 0; i < count; i++) {
         const int64_t n = sizes[sample_below(&sample, sizeof sizes / sizeof *sizes)];
-        const char   *words = check_case(&sample, n_ranks, n, name);
+        const char   *words = aggregate_check_case(&sample, n_ranks, n, name);
 
         if (words == NULL || failed++ > 0) continue;
         snprintf(first, sizeof first, "%s", name);
@@ -295,9 +296,9 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
     double                   worst = 0;
     int                      differ = 0;
 
-    world_init(&w, &sample, 700, dtype, 1, 0);
+    aggregate_world_init(&w, &sample, 700, dtype, 1, 0);
     for (int t = 0; t < 3 && words == NULL; t++) {
-        s[t] = spread_of(&w);
+        s[t] = aggregate_spread_of(&w);
         s[t].partition = "hash";
         s[t].threads = threads[t];
         for (uint32_t flags = 0; flags < 4; flags++) {
@@ -307,7 +308,7 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
         add_pass(&s[t], &w, GRAFT_MAX_TIMES, 0, 33, 0);
         words = run_spread(&s[t], n_ranks);
         for (int i = 0; i < s[t].n_passes; i++) {
-            const double error = error_of(&w, &s[t].pass[i]);
+            const double error = aggregate_error_of(&w, &s[t].pass[i]);
 
             if (!(error <= worst)) worst = error;
             differ += memcmp(s[t].pass[i].out, s[0].pass[i].out, (size_t)(w.n * s[t].pass[i].width * w.element)) != 0;
@@ -317,7 +318,7 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
        dtype == GRAFT_F64 ? "double" : "float", worst, words != NULL ? words : "");
     ok(differ == 0, "the same bits by 1, 2 and 3 threads");
     for (int t = 0; t < 3; t++) spread_fini(&s[t]);
-    world_fini(&w);
+    aggregate_world_fini(&w);
 }
 
 /* One entry in each row, in a column of its own: as many ends of cut entries as there can be. */
@@ -330,15 +331,15 @@ static void make_thin(struct world *w)
 }
 
 /* Memory while a plan is made, of all ranks together: what is promised for each cut entry and each vertex. */
-static void test_memory(int32_t n_ranks, int weighted, int thin)
+static void test_aggregate_memory(int32_t n_ranks, int weighted, int thin)
 {
     struct sample sample = { 9 };
     struct world  w;
 
-    world_init(&w, &sample, 4000, GRAFT_F32, weighted, 1);
+    aggregate_world_init(&w, &sample, 4000, GRAFT_F32, weighted, 1);
     if (thin) make_thin(&w);
     for (int i = 0; i < COVERS; i++) {
-        struct spread s = spread_of(&w);
+        struct spread s = aggregate_spread_of(&w);
         const char   *words;
         int64_t       limit, cut;
 
@@ -357,7 +358,7 @@ static void test_memory(int32_t n_ranks, int weighted, int thin)
         ok(s.plan_stays >= s.plan_info[n_ranks].bytes && s.plan_stays < s.plan_info[n_ranks].bytes * 11 / 10 + 65536,
            "info says %lld of %lld bytes that stay", (long long)s.plan_info[n_ranks].bytes, (long long)s.plan_stays);
     }
-    world_fini(&w);
+    aggregate_world_fini(&w);
 }
 
 int main(void)
@@ -371,8 +372,8 @@ int main(void)
     test_real(1, GRAFT_F32);
     test_real(4, GRAFT_F32);
     test_real(3, GRAFT_F64);
-    test_memory(2, 0, 0);
-    test_memory(2, 1, 1);
-    test_memory(8, 0, 0);
+    test_aggregate_memory(2, 0, 0);
+    test_aggregate_memory(2, 1, 1);
+    test_aggregate_memory(8, 0, 0);
     return done();
 }

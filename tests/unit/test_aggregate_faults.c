@@ -100,7 +100,7 @@ done:
     return rc;
 }
 
-static int32_t pass(struct rank *r, graft_plan *plan, struct input *in, graft_error *error)
+static int32_t aggregate_faults_pass(struct rank *r, graft_plan *plan, struct input *in, graft_error *error)
 {
     float             out[N * WIDE];
     const graft_dense dense_x = { sizeof dense_x, GRAFT_F32, EACH, in->width, WIDE, x + r->rank * EACH * WIDE };
@@ -156,11 +156,12 @@ static int32_t dispute_body(struct rank *r)
         gr_option_set(r->context, "halo.refresh", "0", &second);
         gr_option_set(r->context, "halo.drift_limit", "0", &second);
         if (gr_interface_aggregate.create(made, NULL, &plan, &second) < 0) rank_blame(r, "again: %s", second.message);
-        else if (pass(r, plan, &good, &second) < 0) rank_blame(r, "the pass behind it: %s", second.message);
+        else if (aggregate_faults_pass(r, plan, &good, &second) < 0)
+            rank_blame(r, "the pass behind it: %s", second.message);
         goto done;
     }
     if (in.leaves) TRY(leave(r, made, &plan, &in));
-    if (!in.stays_away) TRY(pass(r, plan, &in, &r->error));
+    if (!in.stays_away) TRY(aggregate_faults_pass(r, plan, &in, &r->error));
     rc = gr_comm_barrier(made->comm, &r->error);
 done:
     gr_interface_aggregate.destroy(plan);
@@ -274,8 +275,8 @@ static void test_disputes(void)
 
 static const char *const asynchronous[] = { "halo.staleness", "1", "halo.smoothing", "0.5", NULL };
 
-static void test_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover,
-                        const char *const *settings)
+static void test_aggregate_faults_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover,
+                                         const char *const *settings)
 {
     float   out[3][N * WIDE];
     char    fault[512] = "";
@@ -314,10 +315,10 @@ static int32_t all_of_it(struct rank *r, graft_graph **made, graft_plan **plan)
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, made, &r->error));
     TRY(gr_interface_aggregate.create(*made, &in.plan, plan, &r->error));
     in.width = WIDE;
-    TRY(pass(r, *plan, &in, &r->error));
+    TRY(aggregate_faults_pass(r, *plan, &in, &r->error));
     in.args.flags = GRAFT_AGGREGATE_TRANSPOSE;
     in.args.layer = 1;
-    TRY(pass(r, *plan, &in, &r->error));
+    TRY(aggregate_faults_pass(r, *plan, &in, &r->error));
     TRY(gr_comm_agree((*made)->comm, GRAFT_OK, &r->error));
 done:
     return rc;
@@ -384,7 +385,7 @@ static int32_t frugal_body(struct rank *r)
         in.args.flags = round % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0;
         in.args.epoch = round / 2;
         in.width = round < 2 ? WIDE : WIDTH + round;
-        TRY(pass(r, plan, &in, &r->error));
+        TRY(aggregate_faults_pass(r, plan, &in, &r->error));
         TRY(gr_comm_barrier(made->comm, &r->error));
     }
     if (atomic_load(&r->all->allocations) != before) rank_blame(r, "passes took memory");
@@ -538,13 +539,13 @@ int main(void)
     alarm(600); /* under a sanitizer it is slow */
     spread_make_sums(3, N, WIDE, &graph, &transposed, x, want[0]);
     test_disputes();
-    test_memory(1, 0, "given", "hybrid", NULL);
-    test_memory(2, 0, "given", "hybrid", NULL);
-    test_memory(2, 1, "hash", "pre", NULL);
-    test_memory(3, 2, "block", "post", NULL);
-    test_memory(2, 0, "stream", "hybrid", NULL);
-    test_memory(3, 1, "hash", "hybrid", asynchronous);
-    test_memory(2, 0, "given", "post", asynchronous);
+    test_aggregate_faults_memory(1, 0, "given", "hybrid", NULL);
+    test_aggregate_faults_memory(2, 0, "given", "hybrid", NULL);
+    test_aggregate_faults_memory(2, 1, "hash", "pre", NULL);
+    test_aggregate_faults_memory(3, 2, "block", "post", NULL);
+    test_aggregate_faults_memory(2, 0, "stream", "hybrid", NULL);
+    test_aggregate_faults_memory(3, 1, "hash", "hybrid", asynchronous);
+    test_aggregate_faults_memory(2, 0, "given", "post", asynchronous);
     test_frugal(NULL);
     test_frugal(asynchronous);
     test_polling();

@@ -46,7 +46,7 @@ struct terms {
     int64_t bytes;
 };
 
-static double lost(const struct gr_assign_group *g, int bits)
+static double assign_lost(const struct gr_assign_group *g, int bits)
 {
     return g->variance / pow(pow(2, bits) - 1, 2);
 }
@@ -64,7 +64,7 @@ static struct terms terms_of(const struct problem *p, int bits)
     for (int64_t i = 0; i < p->assign.n_groups; i++) {
         const int b = bits > 0 ? bits : p->groups[i].bits;
 
-        t.variance += lost(&p->groups[i], b);
+        t.variance += assign_lost(&p->groups[i], b);
         t.bytes += sent(p, &p->groups[i], b);
     }
     for (int32_t x = 0; x < p->assign.n_exchanges; x++) {
@@ -91,7 +91,7 @@ static void weights_of(const struct problem *p, double lambda, double *variance,
     *seconds = many.seconds > few.seconds ? (1 - lambda) / (many.seconds - few.seconds) : 0;
 }
 
-static double objective(const struct problem *p, double lambda)
+static double assign_objective(const struct problem *p, double lambda)
 {
     const struct terms t = terms_of(p, 0);
     double             variance, seconds;
@@ -105,7 +105,7 @@ static double enumerate(struct problem *p, double lambda, int64_t at)
 {
     double best = INFINITY;
 
-    if (at == p->assign.n_groups) return objective(p, lambda);
+    if (at == p->assign.n_groups) return assign_objective(p, lambda);
     for (int k = 0; k < 3; k++) {
         p->groups[at].bits = widths[k];
         best = fmin(best, enumerate(p, lambda, at + 1));
@@ -121,7 +121,8 @@ static void write_program(FILE *file, const struct problem *p, double lambda)
     fprintf(file, "Minimize\n obj: 0 one");
     for (int64_t i = 0; i < p->assign.n_groups; i++)
         for (int k = 0; k < 3; k++)
-            fprintf(file, "\n + %.15g x%lld_%d", variance * lost(&p->groups[i], widths[k]), (long long)i, widths[k]);
+            fprintf(file, "\n + %.15g x%lld_%d", variance * assign_lost(&p->groups[i], widths[k]), (long long)i,
+                    widths[k]);
     for (int32_t x = 0; x < p->assign.n_exchanges; x++) fprintf(file, "\n + %.15g z%d", seconds, x);
     fprintf(file, "\nSubject To\n");
     for (int64_t i = 0; i < p->assign.n_groups; i++)
@@ -182,7 +183,7 @@ static void test_enumerated(void)
 
         problem_init(&p, &sample, 1 + turn % 7, 1 + (int32_t)sample_below(&sample, 4), 1 + turn % 2);
         gr_assign_balance(api->context, &p.assign, lambda, &error);
-        ours = objective(&p, lambda);
+        ours = assign_objective(&p, lambda);
         worst = fmax(worst, ours / enumerate(&p, lambda, 0) - 1);
     }
     ok(worst <= 0.01, "of 40 problems of 1 to 7 groups all are within 1 %% of the best of all choices: %.3g %%",
@@ -209,9 +210,9 @@ static void test_solver(void)
         best = solve(&p, lambda);
         if (best < 0) continue;
         solved++;
-        worst = fmax(worst, objective(&p, lambda) / best - 1);
+        worst = fmax(worst, assign_objective(&p, lambda) / best - 1);
         diag("%lld groups, %d channels, %d exchanges, lambda %.2f: %.5f, glpsol %.5f", (long long)p.assign.n_groups,
-             p.assign.n_channels, p.assign.n_exchanges, lambda, objective(&p, lambda), best);
+             p.assign.n_channels, p.assign.n_exchanges, lambda, assign_objective(&p, lambda), best);
     }
     ok(solved >= 6 && worst <= 0.01, "%d problems are within 1 %% of what glpsol finds: %.3g %%", solved, 100 * worst);
 }

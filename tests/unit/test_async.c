@@ -44,7 +44,7 @@ struct script {
 /* A number for each element of the rows of a step; `what`: x, what was in out, or the scale. */
 enum { X, BEFORE, SCALE };
 
-static double number(const struct script *s, int step, int what, int64_t v, int64_t j)
+static double async_number(const struct script *s, int step, int what, int64_t v, int64_t j)
 {
     struct sample sample = { (uint64_t)((step * 3 + what) * 1000003 + v * 31 + j + 1) };
 
@@ -55,7 +55,7 @@ static double number(const struct script *s, int step, int what, int64_t v, int6
 
 /* --- the ranks --- */
 
-static graft_dense rows_of(const struct script *s, void *data, int64_t n, int64_t width)
+static graft_dense async_rows_of(const struct script *s, void *data, int64_t n, int64_t width)
 {
     return (graft_dense){ sizeof(graft_dense), s->spread.dtype, n, width, width, data };
 }
@@ -67,15 +67,15 @@ static int32_t do_step(struct rank *r, struct script *s, const graft_graph *grap
     const int64_t       *vertex = gr_interface_graph.owned(graph), n = graph->n_owned, width = step->width;
     char                *at = calloc((size_t)(n * (2 * width + 1)) + 1, sizeof(double));
     char                *out = at + n * width * 8, *scale = out + n * width * 8;
-    const graft_dense    x = rows_of(s, at, n, width), c = rows_of(s, out, n, width);
+    const graft_dense    x = async_rows_of(s, at, n, width), c = async_rows_of(s, out, n, width);
     graft_aggregate_args args = GRAFT_INIT(graft_aggregate_args);
     int32_t              rc;
 
     for (int64_t i = 0; i < n * width; i++) {
-        sample_put(at, dtype, i, number(s, number_of, X, vertex[i / width], i % width));
-        sample_put(out, dtype, i, number(s, number_of, BEFORE, vertex[i / width], i % width));
+        sample_put(at, dtype, i, async_number(s, number_of, X, vertex[i / width], i % width));
+        sample_put(out, dtype, i, async_number(s, number_of, BEFORE, vertex[i / width], i % width));
     }
-    for (int64_t i = 0; i < n; i++) sample_put(scale, dtype, i, number(s, number_of, SCALE, vertex[i], 0));
+    for (int64_t i = 0; i < n; i++) sample_put(scale, dtype, i, async_number(s, number_of, SCALE, vertex[i], 0));
     args.semiring = step->semiring;
     args.flags = step->flags;
     args.layer = step->layer;
@@ -105,8 +105,8 @@ static void be_refused(struct rank *r, const struct script *s, const graft_graph
                   { GRAFT_PLUS_TIMES, LAYERS, GRAFT_ERR_ARG, "expected 0 to 1" },
                   { GRAFT_PLUS_TIMES, -1, GRAFT_ERR_ARG, "layer is -1; with halo.staleness=1" } };
     char                *rows = calloc((size_t)graph->n_owned * 2 + 1, sizeof(double));
-    const graft_dense    x = rows_of(s, rows, graph->n_owned, 1);
-    const graft_dense    out = rows_of(s, rows + graph->n_owned * 8, graph->n_owned, 1);
+    const graft_dense    x = async_rows_of(s, rows, graph->n_owned, 1);
+    const graft_dense    out = async_rows_of(s, rows + graph->n_owned * 8, graph->n_owned, 1);
     graft_aggregate_args args = GRAFT_INIT(graft_aggregate_args);
 
     args.x = &x;
@@ -124,7 +124,7 @@ static void be_refused(struct rank *r, const struct script *s, const graft_graph
     free(rows);
 }
 
-static int32_t make(struct rank *r, const struct script *s, graft_graph *graph, graft_plan **plan)
+static int32_t async_make(struct rank *r, const struct script *s, graft_graph *graph, graft_plan **plan)
 {
     graft_plan_args args = GRAFT_INIT(graft_plan_args);
 
@@ -137,7 +137,7 @@ static int32_t make(struct rank *r, const struct script *s, graft_graph *graph, 
 
 /* All steps but the last by one plan, which is destroyed with messages on their way while another one goes on; one that
  * nobody used; and the last step by a fourth. */
-static int32_t body(struct rank *r)
+static int32_t script_body(struct rank *r)
 {
     struct script *s = r->all->arg;
     graft_graph   *graph = NULL;
@@ -147,7 +147,7 @@ static int32_t body(struct rank *r)
     TRY(spread_setup(r, &s->spread));
     TRY(spread_graph(r, &s->spread, &graph));
     for (int64_t i = 0; i < graph->n_owned; i++) s->spread.found[gr_interface_graph.owned(graph)[i]] = r->rank;
-    for (int i = 0; i < 3; i++) TRY(make(r, s, graph, &plan[i]));
+    for (int i = 0; i < 3; i++) TRY(async_make(r, s, graph, &plan[i]));
     be_refused(r, s, graph, plan[0]);
     for (int i = 0; i < s->n_steps - 1; i++) {
         TRY(do_step(r, s, graph, plan[i % 2 == 0 && s->step[i].flags & GRAFT_AGGREGATE_EXACT], i));
@@ -161,7 +161,7 @@ static int32_t body(struct rank *r)
     gr_history_take_drift(&gr_halo_layers_find(&plan[0]->layers, 0, GR_FORWARD)->history, s->drift[r->rank]);
     gr_interface_aggregate.destroy(plan[0]);
     plan[0] = NULL;
-    TRY(make(r, s, graph, &plan[3]));
+    TRY(async_make(r, s, graph, &plan[3]));
     TRY(do_step(r, s, graph, plan[3], s->n_steps - 1));
 done:
     for (int i = 0; i < 4; i++) gr_interface_aggregate.destroy(plan[i]);
@@ -246,19 +246,19 @@ static void sum_up(const struct script *s, const struct step *step, const double
 }
 
 /* How far a step is from what it should be, beyond `tolerance` of the magnitudes behind each element. */
-static double error_of(const struct script *s, int number_of, const double *used, double tolerance)
+static double async_error_of(const struct script *s, int number_of, const double *used, double tolerance)
 {
     const struct step *step = &s->step[number_of];
     const int64_t      count = s->n * step->width;
     double            *x = oracle_new(count + 1, sizeof *x), *want = oracle_new(count + 1, sizeof *want);
     double            *slack = oracle_new(count + 1, sizeof *slack), worst = 0;
 
-    for (int64_t i = 0; i < count; i++) x[i] = number(s, number_of, X, i / step->width, i % step->width);
+    for (int64_t i = 0; i < count; i++) x[i] = async_number(s, number_of, X, i / step->width, i % step->width);
     sum_up(s, step, x, used, want, slack);
     for (int64_t i = 0; i < count; i++) {
-        const double scale = step->scaled ? number(s, number_of, SCALE, i / step->width, 0) : 1;
+        const double scale = step->scaled ? async_number(s, number_of, SCALE, i / step->width, 0) : 1;
         const double before = step->flags & GRAFT_AGGREGATE_ACCUMULATE
-                                  ? number(s, number_of, BEFORE, i / step->width, i % step->width)
+                                  ? async_number(s, number_of, BEFORE, i / step->width, i % step->width)
                                   : 0;
         const double off = fabs(step->out[i] - (before + scale * want[i])) - tolerance * scale * slack[i];
 
@@ -271,7 +271,7 @@ static double error_of(const struct script *s, int number_of, const double *used
 }
 
 /* Compare all steps. Returns what is wrong, or NULL. */
-static const char *check(const struct script *s, int32_t n_ranks, double tolerance)
+static const char *async_check(const struct script *s, int32_t n_ranks, double tolerance)
 {
     static struct memory memory[LAYERS][DIRECTIONS];
     static char          fault[300];
@@ -286,10 +286,10 @@ static const char *check(const struct script *s, int32_t n_ranks, double toleran
         double             error;
 
         if (i == s->n_steps - 1) m->has = 0; /* another plan */
-        for (int64_t k = 0; k < s->n * step->width; k++) x[k] = number(s, i, X, k / step->width, k % step->width);
+        for (int64_t k = 0; k < s->n * step->width; k++) x[k] = async_number(s, i, X, k / step->width, k % step->width);
         remember(s, m, step, x, used);
         if (i < s->n_steps - 1 && m->has && !m->own) oldest[step->layer][direction] = 1;
-        error = error_of(s, i, used, tolerance);
+        error = async_error_of(s, i, used, tolerance);
         if (error <= (tolerance > 0 ? 1e-4 : 0)) continue;
         snprintf(fault, sizeof fault, "step %d, epoch %lld, layer %d, flags %u, width %lld, semiring %d: %g off", i,
                  (long long)step->epoch, step->layer, step->flags, (long long)step->width, step->semiring, error);
@@ -306,7 +306,7 @@ static const char *const partitions[] = { "given", "block", "hash", "stream" };
 static const char *const covers[] = { "hybrid", "post", "pre" };
 static const char *const slicings[] = { "even", "all on rank 0", "all on the last rank", "on odd ranks" };
 
-static void add(struct script *s, struct step step)
+static void async_add(struct script *s, struct step step)
 {
     if (s->n_steps == STEPS) return;
     step.out = oracle_new(s->n * step.width + 1, sizeof *step.out);
@@ -355,14 +355,14 @@ static void write_script(struct script *s, struct sample *sample, int64_t epochs
             step.scaled = chance(sample, 2);
             step.flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) | (chance(sample, 3) ? GRAFT_AGGREGATE_ACCUMULATE : 0);
             if (chance(sample, 10)) step.flags |= GRAFT_AGGREGATE_SYNCHRONOUS;
-            if (!chance(sample, 12)) add(s, step);
-            if (chance(sample, 8)) add(s, step); /* the same epoch again */
+            if (!chance(sample, 12)) async_add(s, step);
+            if (chance(sample, 8)) async_add(s, step); /* the same epoch again */
             if (chance(sample, 8)) {
                 step.width = 1 + sample_below(sample, WIDEST);
                 step.flags |= chance(sample, 2) ? GRAFT_AGGREGATE_STATELESS : GRAFT_AGGREGATE_EXACT;
                 if (!back && chance(sample, 2)) step.semiring = GRAFT_MAX_SECOND, step.scaled = 0;
                 if (step.semiring == GRAFT_MAX_SECOND) step.flags &= ~(uint32_t)GRAFT_AGGREGATE_ACCUMULATE;
-                add(s, step);
+                async_add(s, step);
             }
         }
 }
@@ -372,7 +372,7 @@ static const char *run_script(struct script *s, int32_t n_ranks)
 {
     static struct ranks ranks;
 
-    ranks_init(&ranks, n_ranks, 60, body, s);
+    ranks_init(&ranks, n_ranks, 60, script_body, s);
     ranks_run(&ranks);
     return ranks_fini_well(&ranks);
 }
@@ -404,7 +404,7 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
         s.spread.settings = settings;
         write_script(&s, &sample, s.smoothing > 0 ? 8 : 14);
         words = run_script(&s, n_ranks);
-        if (words == NULL) words = check(&s, n_ranks, is_few ? 2.0 * 2 / 255 * 1.1 : 0);
+        if (words == NULL) words = async_check(&s, n_ranks, is_few ? 2.0 * 2 / 255 * 1.1 : 0);
         if (words != NULL && failed++ == 0)
             snprintf(first, sizeof first, "script %d, %lld vertices, slices %s, %s, %s, %s: %.300s", i, (long long)s.n,
                      slicings[s.spread.slicing], s.spread.partition, s.spread.cover,
@@ -417,7 +417,7 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
 }
 
 /* What rows have drifted, of a layer whose rows go as they are: each once to each rank that gathers it. */
-static void test_drift(const char *smoothing)
+static void test_async_drift(const char *smoothing)
 {
     enum { RANKS = 3, EPOCHS = 6, WIDTH = 4 };
     const char *const    settings[] = { "halo.staleness", "1", "halo.smoothing", smoothing, NULL };
@@ -430,9 +430,10 @@ static void test_drift(const char *smoothing)
     s.spread.cover = "post";
     s.spread.settings = settings;
     s.smoothing = strtod(smoothing, NULL);
-    for (int t = 0; t < EPOCHS; t++) add(&s, (struct step){ .epoch = t, .width = WIDTH, .semiring = GRAFT_PLUS_TIMES });
+    for (int t = 0; t < EPOCHS; t++)
+        async_add(&s, (struct step){ .epoch = t, .width = WIDTH, .semiring = GRAFT_PLUS_TIMES });
     words = run_script(&s, RANKS);
-    if (words == NULL) words = check(&s, RANKS, 1e-9);
+    if (words == NULL) words = async_check(&s, RANKS, 1e-9);
     for (int64_t u = 0; u < s.n; u++)
         for (int p = 0; p < RANKS; p++) {
             int gathers = 0;
@@ -441,10 +442,10 @@ static void test_drift(const char *smoothing)
                 for (int64_t e = s.graph.row_ptr[v]; e < s.graph.row_ptr[v + 1]; e++)
                     gathers |= s.spread.found[v] == p && gr_csr_column(&s.graph.csr, e) == u && s.spread.found[u] != p;
             for (int64_t j = 0; gathers && j < WIDTH; j++) {
-                used[0] = number(&s, 0, X, u, j);
+                used[0] = async_number(&s, 0, X, u, j);
                 /* Of rows that are on their way nothing is known, and the last step is by another plan. */
                 for (int t = 1; t < EPOCHS - 2; t++) {
-                    const double x = number(&s, t, X, u, j);
+                    const double x = async_number(&s, t, X, u, j);
 
                     want[0] += (x - used[t - 1]) * (x - used[t - 1]);
                     want[1] += x * x;
@@ -471,7 +472,7 @@ int main(void)
         test_scripts(ranks[i], i == 0 ? 4 : 12, "0.5", "f32");
         test_scripts(ranks[i], i == 0 ? 4 : 12, "0.25", "q8");
     }
-    test_drift("0");
-    test_drift("0.5");
+    test_async_drift("0");
+    test_async_drift("0.5");
     return done();
 }

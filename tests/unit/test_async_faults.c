@@ -61,8 +61,8 @@ static int32_t false_send(void *self, int32_t to, int32_t tag, const void *data,
     return inner_send(self, to, tag, data, bytes, request, error);
 }
 
-static int32_t pass(struct rank *r, const struct way *way, const graft_graph *made, graft_plan *plan,
-                    graft_aggregate_args args)
+static int32_t async_faults_pass(struct rank *r, const struct way *way, const graft_graph *made, graft_plan *plan,
+                                 graft_aggregate_args args)
 {
     const int64_t        *vertex = gr_interface_graph.owned(made), n = made->n_owned;
     const int             back = (args.flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
@@ -112,7 +112,7 @@ static int32_t epochs(struct rank *r, const struct way *way, graft_graph **made,
         args.layer = i % LAYERS;
         args.flags = i % LAYERS ? GRAFT_AGGREGATE_TRANSPOSE : 0;
         if (i / LAYERS == EPOCHS - 1 && !way->leaves) args.flags |= GRAFT_AGGREGATE_SYNCHRONOUS;
-        TRY(pass(r, way, *made, *plan, args));
+        TRY(async_faults_pass(r, way, *made, *plan, args));
     }
     gr_interface_aggregate.destroy(*plan);
     *plan = NULL;

@@ -267,7 +267,7 @@ static void push_weights(struct bench *b, const struct training *training)
 }
 
 /* The largest difference of a gradient from that of the oracle, as a part of its largest element. */
-static double gradient_distance(const struct bench *b, const struct training *training)
+static double distance_of_gradients(const struct bench *b, const struct training *training)
 {
     double far = 0;
 
@@ -321,12 +321,13 @@ static void run_step(struct bench *b, struct training *training, const char *nam
     if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-5 * fabs(expected), "%s: loss %.6f of %lld of %lld vertices",
             name, loss, (long long)b->run.targets.n, (long long)training->model.n))
         diag("expected %.6f; %s", expected, error.message);
-    if (!ok(gradient_distance(b, training) < 1e-4 && b->toy.begun == 0, "%s: gradients, in %d sums", name, b->toy.sums))
-        diag("%g away", gradient_distance(b, training));
+    if (!ok(distance_of_gradients(b, training) < 1e-4 && b->toy.begun == 0, "%s: gradients, in %d sums", name,
+            b->toy.sums))
+        diag("%g away", distance_of_gradients(b, training));
     free(logits);
 }
 
-static void bench_fini(struct bench *b)
+static void blocks_bench_fini(struct bench *b)
 {
     for (int32_t l = 0; l < b->model.config.n_layers; l++) free_block(&b->made[l]);
     gr_budget_fini(&b->budget);
@@ -335,7 +336,7 @@ static void bench_fini(struct bench *b)
     free(b->split);
 }
 
-static void check_case(const struct training_case *what)
+static void blocks_check_case(const struct training_case *what)
 {
     struct training training;
     struct sample   sample = { 7 };
@@ -358,7 +359,7 @@ static void check_case(const struct training_case *what)
         diag("%s", error.message);
     push_weights(&b, &training);
     run_step(&b, &training, training_name(what));
-    bench_fini(&b);
+    blocks_bench_fini(&b);
     training_fini(&training);
 }
 
@@ -383,7 +384,7 @@ int main(void)
                                                 .dense = "reference",
                                                 .optimizer = { .lr = 1 } };
 
-            check_case(&what);
+            blocks_check_case(&what);
         }
     }
     api->close(api->context);

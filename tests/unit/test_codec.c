@@ -81,7 +81,7 @@ static double at(const graft_dense *m, int64_t i, int64_t j)
     return m->dtype == GRAFT_F64 ? ((double *)m->data)[place] : (double)((float *)m->data)[place];
 }
 
-static void fill(struct trip *t, struct sample *sample, double (*draw)(struct sample *sample))
+static void codec_fill(struct trip *t, struct sample *sample, double (*draw)(struct sample *sample))
 {
     for (int64_t i = 0; i < t->n; i++)
         for (int64_t j = 0; j < t->width; j++) sample_put(t->x.data, t->dtype, i * t->x.stride + j, draw(sample));
@@ -99,7 +99,7 @@ static double uneven(struct sample *sample)
     return exp(3 * normal(sample)) * (sample_below(sample, 3) == 0 ? -1 : 1);
 }
 
-static void encode(struct trip *t, const struct code *c, int32_t threads, int64_t epoch)
+static void encode_rows(struct trip *t, const struct code *c, int32_t threads, int64_t epoch)
 {
     codec->row_bytes(api->context, c->bits, t->width, t->dtype, &t->row_bytes, &t->error);
     t->lost = GRAFT_INIT(graft_codec_error);
@@ -121,7 +121,7 @@ static void encode(struct trip *t, const struct code *c, int32_t threads, int64_
     t->rc = codec->encode(api->context, &t->args, &t->error);
 }
 
-static void decode(struct trip *t)
+static void decode_rows(struct trip *t)
 {
     t->args.rows = &t->back;
     if (t->rc == GRAFT_OK) t->rc = codec->decode(api->context, &t->args, &t->error);
@@ -177,9 +177,9 @@ static void test_levels(void)
                 struct trip t;
 
                 trip_init(&t, 70, widths[w], d ? GRAFT_F64 : GRAFT_F32);
-                fill(&t, &sample, w % 2 ? uneven : normal);
-                encode(&t, &codes[k], 2, 3);
-                decode(&t);
+                codec_fill(&t, &sample, w % 2 ? uneven : normal);
+                encode_rows(&t, &codes[k], 2, 3);
+                decode_rows(&t);
                 words = t.rc != GRAFT_OK ? t.error.message : t.n_raw > 0 && d == 0 ? "rows are raw" : NULL;
                 if (words == NULL && widths[w] > 1) words = check_minmax(&t, &codes[k]);
                 if (words != NULL) diag("width %lld, %s", (long long)widths[w], d ? "double" : "float");
@@ -203,13 +203,13 @@ static void test_short(void)
 
         if (codes[k].bits != 16) continue;
         trip_init(&t, 100, 77, GRAFT_F32);
-        fill(&t, &sample, uneven);
+        codec_fill(&t, &sample, uneven);
         ((float *)t.x.data)[0] = FLT_MAX;
         ((float *)t.x.data)[1] = INFINITY;
         ((float *)t.x.data)[2] = -NAN;
         ((float *)t.x.data)[3] = -FLT_MAX;
-        encode(&t, &codes[k], 1, 0);
-        decode(&t);
+        encode_rows(&t, &codes[k], 1, 0);
+        decode_rows(&t);
         for (int64_t i = 1; i < t.n; i++)
             for (int64_t j = 0; j < t.width; j++)
                 far += !(fabs(at(&t.back, i, j) - at(&t.x, i, j)) <= most * fabs(at(&t.x, i, j)));
@@ -237,8 +237,8 @@ static void test_bias(void)
 
             for (int64_t i = 0; i < TIMES; i++) ((float *)t.x.data)[i * t.x.stride + j] = x;
         }
-        encode(&t, &codes[k], 2, 1);
-        decode(&t);
+        encode_rows(&t, &codes[k], 2, 1);
+        decode_rows(&t);
         for (int64_t i = 0; i < TIMES; i++) {
             double all = 0;
 
@@ -267,7 +267,7 @@ static void test_bias(void)
 }
 
 /* The error of rows of normal numbers. */
-static void test_error(void)
+static void test_codec_error(void)
 {
     static const double most[CODES] = { 0, 1e-5, 1e-4, 0.012, 0.26, 4, 2e-5, 2e-4, 0.024, 0.52, 6, 0.60 };
     struct sample       sample = { 9 };
@@ -277,9 +277,9 @@ static void test_error(void)
         double      nmse = 0, expected;
 
         trip_init(&t, 2000, 128, GRAFT_F32);
-        fill(&t, &sample, normal);
-        encode(&t, &codes[k], 2, 4);
-        decode(&t);
+        codec_fill(&t, &sample, normal);
+        encode_rows(&t, &codes[k], 2, 4);
+        decode_rows(&t);
         for (int64_t i = 0; i < t.n; i++) {
             double lost = 0, squares = 0;
 
@@ -310,9 +310,9 @@ static void test_rotation(void)
         struct trip t;
 
         trip_init(&t, 400, width, GRAFT_F32);
-        fill(&t, &sample, uneven);
-        encode(&t, &codes[ROTATED], 1, 2);
-        decode(&t);
+        codec_fill(&t, &sample, uneven);
+        encode_rows(&t, &codes[ROTATED], 1, 2);
+        decode_rows(&t);
         if (t.rc != GRAFT_OK) words = "it failed";
         else if (t.lost.nmse / (double)t.n > 0.62) words = "too much is lost";
         if (words != NULL) diag("width %lld: %.3g", (long long)width, t.lost.nmse / (double)t.n);
@@ -340,8 +340,8 @@ static void test_constant(void)
 
                 for (int64_t j = 0; j < width; j++) sample_put(t.x.data, t.dtype, i * t.x.stride + j, x);
             }
-            encode(&t, &codes[k], 1, 0);
-            decode(&t);
+            encode_rows(&t, &codes[k], 1, 0);
+            decode_rows(&t);
             if (t.rc != GRAFT_OK || t.n_raw > 0) words = "it failed";
             for (int64_t i = 0; i < t.n; i++)
                 for (int64_t j = 0; j < width; j++)
@@ -354,7 +354,7 @@ static void test_constant(void)
 }
 
 /* Rows 1, 3 and 4 fit no code. */
-static void test_raw(void)
+static void test_codec_raw(void)
 {
     struct sample sample = { 4 };
 
@@ -363,19 +363,19 @@ static void test_raw(void)
 
         if (codes[k].bits == 16) continue;
         trip_init(&t, 6, 50, GRAFT_F32);
-        fill(&t, &sample, normal);
+        codec_fill(&t, &sample, normal);
         ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
         ((float *)t.x.data)[t.x.stride * 3 + 49] = -INFINITY;
         ((float *)t.x.data)[t.x.stride * 4 + 7] = FLT_MAX;
         ((float *)t.x.data)[t.x.stride * 4 + 8] = -FLT_MAX;
         ((float *)t.back.data)[t.back.stride * 3 + 2] = 77;
         ((float *)t.back.data)[t.back.stride * 2 + 1] = 77;
-        encode(&t, &codes[k], 2, 0);
+        encode_rows(&t, &codes[k], 2, 0);
         ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 1 && t.raw[1] == 3 && t.raw[2] == 4 && t.lost.rows == 3,
            "%s: rows that fit no code are told", codes[k].name);
         t.n_raw = 0;
         memset(t.raw, 0, 6 * sizeof *t.raw);
-        decode(&t);
+        decode_rows(&t);
         ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[2] == 4 && at(&t.back, 3, 2) == 77 && at(&t.back, 2, 1) != 77,
            "%s: and left alone", codes[k].name);
         t.args.raw = NULL;
@@ -398,11 +398,11 @@ static void test_double(void)
         ((double *)t.x.data)[t.x.stride + j] = j == 2 ? 1e300 : 0;
         ((double *)t.x.data)[t.x.stride * 2 + j] = 1e-300 * j;
     }
-    encode(&t, &codes[3], 1, 0);
-    decode(&t);
+    encode_rows(&t, &codes[3], 1, 0);
+    decode_rows(&t);
     ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 0 && t.raw[1] == 1, "doubles that no float holds are raw");
-    encode(&t, &codes[0], 1, 0);
-    decode(&t);
+    encode_rows(&t, &codes[0], 1, 0);
+    decode_rows(&t);
     ok(t.rc == GRAFT_OK && t.n_raw == 0 && at(&t.back, 0, 1) == 1.0 / 3 && at(&t.back, 1, 2) == 1e300,
        "with 32 bits doubles go as they are");
     trip_fini(&t);
@@ -419,11 +419,11 @@ static void test_noise(void)
 
         if (codes[k].bits == 16) continue;
         trip_init(&t, 1, 33, GRAFT_F32);
-        encode(&t, &codes[k], 1, 0);
+        encode_rows(&t, &codes[k], 1, 0);
         for (int turn = 0; turn < 3000; turn++) {
             for (int64_t i = 0; i < t.row_bytes; i++) t.message[i] = (uint8_t)sample_bits(&sample);
             t.rc = GRAFT_OK;
-            decode(&t);
+            decode_rows(&t);
             wrong += t.rc != GRAFT_OK;
             for (int64_t j = 0; t.rc == GRAFT_OK && j < t.width; j++) infinite += !isfinite(at(&t.back, 0, j));
         }
@@ -432,7 +432,7 @@ static void test_noise(void)
     ok(wrong > 0 && infinite == 0, "of random messages %d are refused, and the others are numbers", wrong);
 }
 
-static void test_threads(void)
+static void test_codec_threads(void)
 {
     struct sample sample = { 13 };
     const char   *words = NULL;
@@ -442,13 +442,13 @@ static void test_threads(void)
 
         trip_init(&a, 3000, 130, GRAFT_F32);
         trip_init(&b, 3000, 130, GRAFT_F32);
-        fill(&a, &sample, uneven);
+        codec_fill(&a, &sample, uneven);
         memcpy(b.x.data, a.x.data, (size_t)(a.n * a.x.stride) * sizeof(float));
-        encode(&a, &codes[k], 1, 5);
-        encode(&b, &codes[k], 7, 5);
+        encode_rows(&a, &codes[k], 1, 5);
+        encode_rows(&b, &codes[k], 7, 5);
         if (memcmp(a.message, b.message, (size_t)(a.n * a.row_bytes)) != 0) words = codes[k].name;
         if (a.lost.nmse != b.lost.nmse) words = "the error";
-        encode(&b, &codes[k], 7, 6);
+        encode_rows(&b, &codes[k], 7, 6);
         if (codes[k].rounding == GRAFT_ROUND_STOCHASTIC &&
             memcmp(a.message, b.message, (size_t)(a.n * a.row_bytes)) == 0)
             words = "another epoch, the same bits";
@@ -517,7 +517,7 @@ static void test_instruction_sets(void)
     }
 }
 
-static void refused(struct trip *t, const char *words, const char *name)
+static void codec_refused(struct trip *t, const char *words, const char *name)
 {
     const int32_t rc = codec->encode(api->context, &t->args, &t->error);
 
@@ -530,28 +530,28 @@ static void test_arguments(void)
     int64_t     bytes = 7;
 
     trip_init(&t, 4, 10, GRAFT_F32);
-    encode(&t, &codes[4], 1, 0);
+    encode_rows(&t, &codes[4], 1, 0);
     t.args.bits = 3;
-    refused(&t, "bits are 3", "a width that is not in the set");
+    codec_refused(&t, "bits are 3", "a width that is not in the set");
     t.args.bits = 2;
     t.args.code = GRAFT_CODEC_ROTATED;
-    refused(&t, "rotated", "rotated in two bits");
+    codec_refused(&t, "rotated", "rotated in two bits");
     t.args.code = 9;
-    refused(&t, "code is 9", "an unknown code");
+    codec_refused(&t, "code is 9", "an unknown code");
     t.args.code = GRAFT_CODEC_MINMAX;
     t.args.rounding = 0;
-    refused(&t, "rounding is 0", "no rounding");
+    codec_refused(&t, "rounding is 0", "no rounding");
     t.args.rounding = GRAFT_ROUND_NEAREST;
     t.args.message_bytes -= 1;
-    refused(&t, "message_bytes", "a message that is too short");
+    codec_refused(&t, "message_bytes", "a message that is too short");
     t.args.message_bytes += 1;
     t.args.message = t.x.data;
-    refused(&t, "overlaps", "a message in the rows");
+    codec_refused(&t, "overlaps", "a message in the rows");
     t.args.message = NULL;
-    refused(&t, "message is null", "no message");
+    codec_refused(&t, "message is null", "no message");
     t.args.message = t.message;
     t.args.n_raw = NULL;
-    refused(&t, "n_raw", "no place for the number of raw rows");
+    codec_refused(&t, "n_raw", "no place for the number of raw rows");
     ok(codec->row_bytes(api->context, 4, -1, GRAFT_F32, &bytes, &t.error) == GRAFT_ERR_ARG && bytes == 7,
        "a negative width: %s", t.error.message);
     ok(codec->row_bytes(api->context, 2, 101, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 30 &&
@@ -573,13 +573,13 @@ int main(void)
     test_levels();
     test_short();
     test_bias();
-    test_error();
+    test_codec_error();
     test_rotation();
     test_constant();
-    test_raw();
+    test_codec_raw();
     test_double();
     test_noise();
-    test_threads();
+    test_codec_threads();
     test_instruction_sets();
     test_arguments();
     api->close(api->context);

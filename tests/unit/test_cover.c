@@ -131,7 +131,7 @@ static int is_minimum(const struct oracle_bipartite *cut, int64_t expected)
 /* -- tests -------------------------------------------------------------------------------------------------------- */
 
 /* The oracle's cover, by trial for at most 12 sources. */
-static void expect(struct cover *cover, const struct oracle_bipartite *cut)
+static void cover_expect(struct cover *cover, const struct oracle_bipartite *cut)
 {
     int several = 0;
 
@@ -148,7 +148,7 @@ static int is_as_expected(const struct oracle_bipartite *cut)
     int          equal;
 
     cover_init(&cover, cut, GR_COVER_HYBRID);
-    expect(&expected, cut);
+    cover_expect(&expected, cut);
     fault = fault_of_cover(cut, &cover);
     equal = is_equal(cut, &cover, &expected);
     if (fault != NULL || !equal) {
@@ -293,7 +293,7 @@ static void check_shape(const char *name, struct bipartite *graph, int64_t expec
     bipartite_fini(graph);
 }
 
-static void test_shapes(void)
+static void test_cover_shapes(void)
 {
     struct bipartite graph = { 0 };
     struct sample    sample = { 3 };
@@ -341,7 +341,7 @@ static void *peak_allocate(void *self, uint64_t bytes, uint64_t alignment)
 }
 
 /* Bytes at the peak of a call, and those of the cut and the outputs. */
-static int64_t measure(const struct oracle_bipartite *cut, int64_t *around)
+static int64_t cover_measure(const struct oracle_bipartite *cut, int64_t *around)
 {
     struct cover cover;
 
@@ -354,7 +354,7 @@ static int64_t measure(const struct oracle_bipartite *cut, int64_t *around)
     return peak_bytes;
 }
 
-static void test_memory(void)
+static void test_cover_memory(void)
 {
     struct sample    sample = { 23 };
     int              bounded = 1;
@@ -363,7 +363,7 @@ static void test_memory(void)
 
     for (int64_t i = 0; i < 100000; i++) bipartite_add(&graph, i, i);
     bipartite_finish(&graph);
-    peak = measure(&graph.view, &around);
+    peak = cover_measure(&graph.view, &around);
     ok(peak > 0 && peak + around <= 54 * graph.count + 2048,
        "edges apart: %.1f bytes per edge with the cut and the outputs", (double)(peak + around) / (double)graph.count);
     bipartite_fini(&graph);
@@ -372,14 +372,14 @@ static void test_memory(void)
         const int64_t greedy = 8 * nt + 8 * ns, search = 20 * ns;
 
         bipartite_random(&graph, &sample, nt, ns, sample_below(&sample, 4000), i % 3);
-        peak = measure(&graph.view, &around);
+        peak = cover_measure(&graph.view, &around);
         bounded = bounded && peak <= 4 * graph.count + 4 * nt + 12 * ns + (greedy > search ? greedy : search) + 2048;
         bipartite_fini(&graph);
     }
     ok(bounded, "memory is within the formula of the header");
 }
 
-static void test_no_memory(void)
+static void test_cover_no_memory(void)
 {
     struct sample    sample = { 29 };
     struct bipartite graph;
@@ -404,7 +404,7 @@ static void test_no_memory(void)
     bipartite_fini(&graph);
 }
 
-static void test_threads(void)
+static void test_cover_threads(void)
 {
     enum { PAIRS = 64 };
     struct sample    sample = { 31 };
@@ -469,10 +469,10 @@ int main(void)
     test_by_oracle("all that were tried", 1500, 12);
     test_by_oracle("the oracle", 300, 45);
     test_shuffled();
-    test_shapes();
-    test_memory();
-    test_no_memory();
-    test_threads();
+    test_cover_shapes();
+    test_cover_memory();
+    test_cover_no_memory();
+    test_cover_threads();
     test_stack();
     ok(host.fault == NULL && host.live_blocks == 0 && host.log_lines == 0, "all memory comes home (%s)",
        host.fault != NULL ? host.fault : "nothing amiss");

@@ -88,7 +88,7 @@ static void check_variants(void)
 }
 
 /** Edges at random, many of them more than once, more than are read in one go; vertices without any. */
-static void check_random(void)
+static void data_check_random(void)
 {
     enum { N = 80, EDGES = 6000 };
     static int32_t narrow[2][EDGES];
@@ -442,7 +442,7 @@ int main(void)
     check_sample(0);
     check_sample(1);
     check_variants();
-    check_random();
+    data_check_random();
     check_npy_refusals();
     check_content_refusals();
     check_large_vertices();

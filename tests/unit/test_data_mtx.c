@@ -52,7 +52,7 @@ static void check_mtx(void)
 }
 
 /** Entries at random, many of them more than once; more bytes than are read in one go. */
-static void check_random(void)
+static void data_mtx_check_random(void)
 {
     enum { N = 70, ENTRIES = 9000 };
     static float general[N * N], symmetric[N * N];
@@ -226,7 +226,7 @@ int main(void)
     if (!host_begin()) return done();
     folder_create(&folder);
     check_mtx();
-    check_random();
+    data_mtx_check_random();
     check_order_of_sums();
     check_mtx_refusals();
     check_long_lines();

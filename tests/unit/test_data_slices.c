@@ -207,7 +207,7 @@ static void check_bytes(int n)
 }
 
 /** A graph of which the arrays alone are 12.8 MB of columns and 1.6 MB of rows. */
-static void check_large(void)
+static void data_slices_check_large(void)
 {
     graft_data *out;
 
@@ -353,7 +353,7 @@ int main(void)
     check_memory_failures();
     check_lines();
     check_last_lines();
-    check_large();
+    data_slices_check_large();
     check_again();
     check_training();
     folder_destroy(&folder);

@@ -61,7 +61,7 @@ static double *rounded(const float *x, int64_t stride, int across, int64_t rows,
     return made;
 }
 
-static void expect(struct product *p)
+static void dense_expect(struct product *p)
 {
     const graft_gemm *g = &p->g;
     double           *a = rounded(p->a, g->lda, g->transpose_a, g->m, g->k, g->type);
@@ -85,7 +85,7 @@ static void expect(struct product *p)
     free(b);
 }
 
-static void product_init(struct product *p, struct shape s, int form, graft_dtype type)
+static void dense_product_init(struct product *p, struct shape s, int form, graft_dtype type)
 {
     const int     ta = form & 1, tb = form >> 1 & 1;
     const int64_t lda = (ta ? s.m : s.k) + GAP, ldb = (tb ? s.k : s.n) + GAP, ldc = s.n + GAP;
@@ -113,7 +113,7 @@ static void product_init(struct product *p, struct shape s, int form, graft_dtyp
                          .c = p->c,
                          .ldc = ldc,
                          .type = type };
-    expect(p);
+    dense_expect(p);
 }
 
 static void product_fini(struct product *p)
@@ -152,7 +152,7 @@ static void twice(void *arg, int64_t begin, int64_t end)
 }
 
 /* One shape in one form: with any number of threads the same bits, and rows_done for every row once, when it is. */
-static int check(const graft_dense_ops *ops, void *state, struct shape s, int form, graft_dtype type)
+static int dense_check(const graft_dense_ops *ops, void *state, struct shape s, int form, graft_dtype type)
 {
     struct product p;
     graft_error    error = GRAFT_INIT(graft_error);
@@ -160,7 +160,7 @@ static int check(const graft_dense_ops *ops, void *state, struct shape s, int fo
     float         *first = malloc(bytes + 1);
     int            good = 1;
 
-    product_init(&p, s, form, type);
+    dense_product_init(&p, s, form, type);
     for (int threads = 1; threads <= 3 && good; threads++) {
         memcpy(p.c, p.before, bytes);
         p.g.threads = threads;
@@ -192,7 +192,7 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         int good = 1;
 
-        for (int form = 0; form < 8; form++) good &= check(ops, state, shapes[i], form, type);
+        for (int form = 0; form < 8; form++) good &= dense_check(ops, state, shapes[i], form, type);
         ok(good, "%s, %s: %lld x %lld x %lld, all forms", name, type == GRAFT_F32 ? "float" : "bfloat16",
            (long long)shapes[i].m, (long long)shapes[i].n, (long long)shapes[i].k);
     }
@@ -200,7 +200,7 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
 
 /* The weight gradient of wide layers, too large to be told by hand but for a few elements: right, and what the module
  * keeps of it is within the bound of graft_train.h, for two threads. */
-static void check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
+static void dense_check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
 {
     const int64_t m = 1000, n = 1100, k = 20500, bound = (16 + (type == GRAFT_BF16 ? 2 * 4 : 0)) * 1024 * 1024 + 65536;
     float        *a = random_matrix(k * m), *b = random_matrix(k * n), *c = random_matrix(m * n);
@@ -246,11 +246,11 @@ static void check_many_shapes(const graft_dense_ops *ops, void *state, const cha
 {
     int good = 1;
 
-    for (int64_t m = 1; m <= 150; m++) good &= check(ops, state, (struct shape){ m, 4, 6 }, (int)m & 7, type);
+    for (int64_t m = 1; m <= 150; m++) good &= dense_check(ops, state, (struct shape){ m, 4, 6 }, (int)m & 7, type);
     ok(good, "%s: many shapes one after the other", name);
 }
 
-static void check_refusal(const graft_dense_ops *ops, void *state, const char *name)
+static void dense_check_refusal(const graft_dense_ops *ops, void *state, const char *name)
 {
     struct product p;
     graft_error    error = GRAFT_INIT(graft_error);
@@ -259,7 +259,7 @@ static void check_refusal(const graft_dense_ops *ops, void *state, const char *n
     ok(ops->supports(state, GRAFT_F64, why, sizeof why) == GRAFT_ERR_UNSUPPORTED && why[0] != '\0',
        "%s: doubles are refused: %s", name, why);
     if (ops->supports(state, GRAFT_BF16, why, sizeof why) != GRAFT_OK) return;
-    product_init(&p, (struct shape){ 4, 4, 4 }, 0, GRAFT_BF16);
+    dense_product_init(&p, (struct shape){ 4, 4, 4 }, 0, GRAFT_BF16);
     p.g.alpha = 0.5f;
     ok(ops->gemm(state, &p.g, &error) == GRAFT_ERR_UNSUPPORTED && memcmp(p.c, p.before, 7 * sizeof *p.c) == 0,
        "%s: alpha of a half is refused for bfloat16: %s", name, error.message);
@@ -285,11 +285,11 @@ static void check_module(const char *name)
     strict_host_init(&host);
     if (!ok(table->dense->init(&host.table, &state, &error) == GRAFT_OK, "%s begins", table->name)) return;
     check_type(table->dense, state, table->name, GRAFT_F32);
-    check_large(table->dense, state, &host, GRAFT_F32);
-    check_refusal(table->dense, state, table->name);
+    dense_check_large(table->dense, state, &host, GRAFT_F32);
+    dense_check_refusal(table->dense, state, table->name);
     if (table->dense->supports(state, GRAFT_BF16, why, sizeof why) == GRAFT_OK) {
         check_type(table->dense, state, table->name, GRAFT_BF16);
-        check_large(table->dense, state, &host, GRAFT_BF16);
+        dense_check_large(table->dense, state, &host, GRAFT_BF16);
         check_many_shapes(table->dense, state, table->name, GRAFT_BF16);
     } else {
         skip(3, "%s does not multiply bfloat16 here: %s", table->name, why);

@@ -78,7 +78,7 @@ static void index_init(struct scene *s, struct sample *sample)
 }
 
 /* The matrix has values, of the type that the operands have not: they must not matter. */
-static void scene_init(struct scene *s, const struct shape *shape)
+static void edge_scene_init(struct scene *s, const struct shape *shape)
 {
     struct sample sample = { (uint64_t)(shape->m * 100 + shape->columns * 10 + shape->heads) };
     const int64_t m = shape->m, k = shape->k, heads = shape->heads, width = heads * shape->columns;
@@ -104,7 +104,7 @@ static void scene_init(struct scene *s, const struct shape *shape)
     for (int op = 0; op < OPS; op++) operand_init(&s->out[op], &sample, shape, out_rows[op], out_cols[op]);
 }
 
-static void scene_fini(struct scene *s)
+static void edge_scene_fini(struct scene *s)
 {
     mxm->matrix_destroy(context, s->matrix);
     sample_csr_fini(&s->a);
@@ -116,7 +116,7 @@ static void scene_fini(struct scene *s)
     for (int op = 0; op < OPS; op++) block_fini(&s->out[op].block);
 }
 
-static int32_t run(struct scene *s, enum op op, const graft_dense *out, int32_t threads, graft_error *error)
+static int32_t run_op(struct scene *s, enum op op, const graft_dense *out, int32_t threads, graft_error *error)
 {
     const graft_dense *x = &s->rows.view, *y = &s->cols.view, *e0 = &s->edges[0].view, *e1 = &s->edges[1].view;
     const uint32_t     transposed = GRAFT_EDGE_TRANSPOSE;
@@ -135,7 +135,7 @@ static int32_t run(struct scene *s, enum op op, const graft_dense *out, int32_t 
 }
 
 /* What the operator should come to, as an array without gaps; to be freed. */
-static double *expect(const struct scene *s, enum op op)
+static double *edge_expect(const struct scene *s, enum op op)
 {
     const graft_csr   *a = &s->a.csr;
     const graft_dense *out = &s->out[op].view, *x = &s->rows.view, *y = &s->cols.view, *w = &s->edges[0].view;
@@ -156,7 +156,7 @@ static double *expect(const struct scene *s, enum op op)
 }
 
 /* Exact numbers must come out equal, but from an exponential. */
-static int agrees(const struct scene *s, enum op op, double found, double expected)
+static int edge_agrees(const struct scene *s, enum op op, double found, double expected)
 {
     const double unit = s->shape.dtype == GRAFT_F32 ? 1e-6 : 1e-14;
 
@@ -179,7 +179,7 @@ static const char *differs(const struct scene *s, enum op op, const double *expe
 
     for (int64_t at = 0; at < out->n_rows * out->n_cols; at++) {
         const double found = oracle_element(out, at / out->n_cols, at % out->n_cols);
-        if (agrees(s, op, found, expected[at])) continue;
+        if (edge_agrees(s, op, found, expected[at])) continue;
         snprintf(text, sizeof text, "out(%lld,%lld) is %.17g, expected %.17g", (long long)(at / out->n_cols),
                  (long long)(at % out->n_cols), found, expected[at]);
         return text;
@@ -198,18 +198,18 @@ static void restore(struct block *block)
 static const char *try_op(struct scene *s, enum op op, int32_t threads)
 {
     static graft_error error;
-    double            *expected = expect(s, op);
+    double            *expected = edge_expect(s, op);
     const char        *fault = NULL;
 
     error = GRAFT_INIT(graft_error);
     restore(&s->out[op].block);
-    if (run(s, op, &s->out[op].view, threads, &error) != GRAFT_OK) fault = error.message;
+    if (run_op(s, op, &s->out[op].view, threads, &error) != GRAFT_OK) fault = error.message;
     else fault = differs(s, op, expected);
     free(expected);
     return fault;
 }
 
-static void test_shapes(graft_dtype dtype, graft_dtype index_type)
+static void test_edge_shapes(graft_dtype dtype, graft_dtype index_type)
 {
     const int64_t columns[] = { 1, 15, 16, 17, 33 }, heads[] = { 1, 2, 4 };
     const char   *first[OPS] = { NULL };
@@ -218,14 +218,14 @@ static void test_shapes(graft_dtype dtype, graft_dtype index_type)
         const struct shape shape = { 41, 29, heads[which % 3], columns[which / 3], index_type, dtype, 1 };
         struct scene       scene;
 
-        scene_init(&scene, &shape);
+        edge_scene_init(&scene, &shape);
         for (int op = 0; op < OPS; op++) {
             const char *fault = try_op(&scene, (enum op)op, 1);
             if (fault == NULL || first[op] != NULL) continue;
             first[op] = fault;
             diag("%lld heads of %lld columns: %s", (long long)shape.heads, (long long)shape.columns, fault);
         }
-        scene_fini(&scene);
+        edge_scene_fini(&scene);
     }
     for (int op = 0; op < OPS; op++)
         ok(first[op] == NULL, "%s, %s, %s-bit columns: as expected", op_name[op],
@@ -244,31 +244,31 @@ static void test_empty_shapes(void)
         struct scene       scene;
         const char        *fault = NULL;
 
-        scene_init(&scene, &shape);
+        edge_scene_init(&scene, &shape);
         for (int op = 0; op < OPS && fault == NULL; op++) fault = try_op(&scene, (enum op)op, 3);
         if (!ok(fault == NULL, "%lld x %lld, 2 heads of %lld columns, dtype %d", (long long)shape.m, (long long)shape.k,
                 (long long)shape.columns, dtype))
             diag("%s", fault);
-        scene_fini(&scene);
+        edge_scene_fini(&scene);
     }
 }
 
 /* Rough numbers, so that another order of additions would show; large enough to be worth five threads. */
-static void test_threads(const struct shape *shape, const char *what)
+static void test_edge_threads(const struct shape *shape, const char *what)
 {
     const int32_t threads[] = { 2, 3, 5 };
     struct scene  s;
 
-    scene_init(&s, shape);
+    edge_scene_init(&s, shape);
     for (int op = 0; op < OPS; op++) {
         struct block  *out = &s.out[op].block;
         unsigned char *alone = oracle_new((int64_t)out->bytes, 1);
-        int            equal = run(&s, (enum op)op, &s.out[op].view, 1, NULL) == GRAFT_OK;
+        int            equal = run_op(&s, (enum op)op, &s.out[op].view, 1, NULL) == GRAFT_OK;
 
         memcpy(alone, out->memory, out->bytes);
         for (int i = 0; i < 3; i++) {
             restore(out);
-            equal = equal && run(&s, (enum op)op, &s.out[op].view, threads[i], NULL) == GRAFT_OK &&
+            equal = equal && run_op(&s, (enum op)op, &s.out[op].view, threads[i], NULL) == GRAFT_OK &&
                     memcmp(alone, out->memory, out->bytes) == 0;
         }
         ok(equal && memcmp(alone, out->before, out->bytes) != 0, "%s, %s: 1, 2, 3 and 5 threads give the same bits",
@@ -276,11 +276,11 @@ static void test_threads(const struct shape *shape, const char *what)
         free(alone);
     }
     ok(inputs_are_untouched(&s), "... and leave the operands alone");
-    scene_fini(&s);
+    edge_scene_fini(&s);
 }
 
 /* index_add() adds in the order of i, in float: the same bits as a plain loop. */
-static void test_order(void)
+static void test_edge_order(void)
 {
     const struct shape shape = { 300, 20, 1, 35, GRAFT_I64, GRAFT_F32, 0 };
     struct scene       s;
@@ -288,17 +288,17 @@ static void test_order(void)
     float             *sum = oracle_new(shape.m * shape.columns, sizeof *sum);
     int                equal;
 
-    scene_init(&s, &shape);
+    edge_scene_init(&s, &shape);
     for (int64_t at = 0; at < shape.m * s.width; at++) sum[at] = (float)oracle_element(out, at / s.width, at % s.width);
     for (int64_t i = 0; i < s.index.count; i++)
         for (int64_t c = 0; c < s.width; c++)
             sum[((const int64_t *)s.index.data)[i] * s.width + c] += (float)oracle_element(&s.picked.view, i, c);
-    equal = run(&s, ADD, out, 3, NULL) == GRAFT_OK;
+    equal = run_op(&s, ADD, out, 3, NULL) == GRAFT_OK;
     for (int64_t at = 0; at < shape.m * s.width; at++)
         equal = equal && sum[at] == (float)oracle_element(out, at / s.width, at % s.width);
     ok(equal, "index_add: each sum has the bits of additions in the order of i");
     free(sum);
-    scene_fini(&s);
+    edge_scene_fini(&s);
 }
 
 /* The result may take the place of an operand. */
@@ -308,14 +308,14 @@ static void test_in_place(graft_dtype dtype)
     struct scene       s;
     const char        *name = dtype == GRAFT_F32 ? "float" : "double";
 
-    scene_init(&s, &shape);
+    edge_scene_init(&s, &shape);
     for (int which = 0; which < 3; which++) {
         const enum op      op = which == 0 ? SOFTMAX : SOFTMAX_BACKWARD;
         struct operand    *place = &s.edges[which / 2]; /* s; p; dp */
         const graft_dense *out = &s.out[op].view;
-        int                equal = run(&s, op, out, 1, NULL) == GRAFT_OK;
+        int                equal = run_op(&s, op, out, 1, NULL) == GRAFT_OK;
 
-        equal = equal && run(&s, op, &place->view, 1, NULL) == GRAFT_OK;
+        equal = equal && run_op(&s, op, &place->view, 1, NULL) == GRAFT_OK;
         for (int64_t at = 0; at < s.entries * shape.heads; at++)
             equal = equal && oracle_element(out, at / 3, at % 3) == oracle_element(&place->view, at / 3, at % 3);
         ok(equal && !block_is_untouched(&place->block), "%s, %s: in the place of %s the same bits", op_name[op], name,
@@ -324,7 +324,7 @@ static void test_in_place(graft_dtype dtype)
                         : "dp");
         restore(&place->block);
     }
-    scene_fini(&s);
+    edge_scene_fini(&s);
 }
 
 /* Scores that would overflow, infinities and a NaN, in rows of three entries. */
@@ -361,23 +361,23 @@ static void test_special_scores(void)
 }
 
 /* The map of the transpose is made once, and counted. */
-static void test_bytes(graft_dtype index_type)
+static void test_edge_bytes(graft_dtype index_type)
 {
     const struct shape shape = { 41, 29, 1, 4, index_type, GRAFT_F32, 1 };
     struct scene       s;
     int64_t            before, once;
 
-    scene_init(&s, &shape);
+    edge_scene_init(&s, &shape);
     before = mxm->matrix_bytes(s.matrix);
-    run(&s, MXM, &s.out[MXM].view, 1, NULL);
+    run_op(&s, MXM, &s.out[MXM].view, 1, NULL);
     ok(mxm->matrix_bytes(s.matrix) == before, "a product that is not transposed keeps nothing");
-    run(&s, MXM_TRANSPOSED, &s.out[MXM_TRANSPOSED].view, 1, NULL);
+    run_op(&s, MXM_TRANSPOSED, &s.out[MXM_TRANSPOSED].view, 1, NULL);
     once = mxm->matrix_bytes(s.matrix);
-    run(&s, SUM_TRANSPOSED, &s.out[SUM_TRANSPOSED].view, 1, NULL);
+    run_op(&s, SUM_TRANSPOSED, &s.out[SUM_TRANSPOSED].view, 1, NULL);
     ok(once - before == 8 * (shape.k + 1) + s.entries * (8 + (int64_t)sample_bytes(index_type)) &&
            mxm->matrix_bytes(s.matrix) == once,
        "one that is keeps %lld bytes, once", (long long)(once - before));
-    scene_fini(&s);
+    edge_scene_fini(&s);
 }
 
 static int mentions(const char *message, const char *words)
@@ -397,10 +397,10 @@ static int mentions(const char *message, const char *words)
 static struct scene good;
 
 /* The operator must refuse with this status and words in its message, and touch nothing. */
-static void refuse(struct scene *s, enum op op, const char *words, const char *what)
+static void edge_refuse(struct scene *s, enum op op, const char *words, const char *what)
 {
     graft_error   error = GRAFT_INIT(graft_error);
-    const int32_t rc = run(s, op, &s->out[op].view, 2, &error);
+    const int32_t rc = run_op(s, op, &s->out[op].view, 2, &error);
 
     if (!ok(rc == GRAFT_ERR_ARG && mentions(error.message, words), "%s, %s: refused", op_name[op], what))
         diag("%d: %s; it should mention %s", rc, error.message, words);
@@ -416,42 +416,42 @@ static void test_bad_index(struct scene *s)
         index[7] = 41;
         index[9] = -3;
         block_keep(&s->index_block);
-        refuse(s, op, op == GATHER ? "index[7] is 41|x has 41 rows" : "index[7] is 41|out has 41 rows",
-               "a row too many");
+        edge_refuse(s, op, op == GATHER ? "index[7] is 41|x has 41 rows" : "index[7] is 41|out has 41 rows",
+                    "a row too many");
         index[7] = 0;
         block_keep(&s->index_block);
-        refuse(s, op, "index[9] is -3|41 rows", "a negative row");
+        edge_refuse(s, op, "index[9] is -3|41 rows", "a negative row");
         index[9] = 0;
         block_keep(&s->index_block);
         s->index.count--;
-        refuse(s, op, op == GATHER ? "out is 85 x 6|84 x 6" : "x is 85 x 6|84 x 6", "a number too few");
+        edge_refuse(s, op, op == GATHER ? "out is 85 x 6|84 x 6" : "x is 85 x 6|84 x 6", "a number too few");
         s->index.count = -1;
-        refuse(s, op, "-1", "less numbers than none");
+        edge_refuse(s, op, "-1", "less numbers than none");
         s->index.index_type = GRAFT_F32;
-        refuse(s, op, "index_type is 1", "numbers that are floats");
+        edge_refuse(s, op, "index_type is 1", "numbers that are floats");
         s->index.data = NULL;
-        refuse(s, op, "index|null", "no numbers");
+        edge_refuse(s, op, "index|null", "no numbers");
         s->index.size = 0;
-        refuse(s, op, "index|size", "an index without its size");
+        edge_refuse(s, op, "index|size", "an index without its size");
         s->index.data = s->out[op].view.data;
-        refuse(s, op, "out overlaps index", "the index in the place of out");
+        edge_refuse(s, op, "out overlaps index", "the index in the place of out");
     }
     s->out[GATHER].view.data = s->rows.view.data;
-    refuse(s, GATHER, "out overlaps x", "out in the place of x");
+    edge_refuse(s, GATHER, "out overlaps x", "out in the place of x");
     s->out[ADD].view.data = (char *)s->picked.view.data + 4;
-    refuse(s, ADD, "out overlaps x", "out that begins in x");
+    edge_refuse(s, ADD, "out overlaps x", "out that begins in x");
     s->rows.view.dtype = GRAFT_F64;
-    refuse(s, GATHER, "out is 85 x 6 of dtype 1|dtype 2", "another type");
+    edge_refuse(s, GATHER, "out is 85 x 6 of dtype 1|dtype 2", "another type");
     s->out[ADD].view.dtype = GRAFT_I32;
-    refuse(s, ADD, "out|dtype is 3", "an integer matrix");
+    edge_refuse(s, ADD, "out|dtype is 3", "an integer matrix");
     s->out[ADD].view.dtype = GRAFT_BF16;
-    refuse(s, ADD, "out|dtype is 6", "bfloat16");
+    edge_refuse(s, ADD, "out|dtype is 6", "bfloat16");
     s->out[GATHER].view.n_cols--;
-    refuse(s, GATHER, "out is 85 x 5|85 x 6", "a column too few");
+    edge_refuse(s, GATHER, "out is 85 x 5|85 x 6", "a column too few");
     s->out[GATHER].view.stride = 5;
-    refuse(s, GATHER, "out|stride 5", "a stride less than a row");
+    edge_refuse(s, GATHER, "out|stride 5", "a stride less than a row");
     s->out[GATHER].view.data = NULL;
-    refuse(s, GATHER, "out|null", "no memory for out");
+    edge_refuse(s, GATHER, "out|null", "no memory for out");
 }
 
 /* A 64-bit number whose low half is a row. */
@@ -460,63 +460,63 @@ static void test_bad_wide_index(void)
     const struct shape shape = { 41, 29, 2, 3, GRAFT_I64, GRAFT_F64, 1 };
     struct scene       s;
 
-    scene_init(&s, &shape);
+    edge_scene_init(&s, &shape);
     ((int64_t *)s.index_block.data)[84] = 1LL << 40;
     block_keep(&s.index_block);
     good = s;
-    refuse(&s, GATHER, "index[84] is 1099511627776", "a 64-bit row");
-    refuse(&s, ADD, "index[84] is 1099511627776", "a 64-bit row");
-    scene_fini(&s);
+    edge_refuse(&s, GATHER, "index[84] is 1099511627776", "a 64-bit row");
+    edge_refuse(&s, ADD, "index[84] is 1099511627776", "a 64-bit row");
+    edge_scene_fini(&s);
 }
 
 static void test_bad_edges(struct scene *s)
 {
     for (enum op op = SDDMM; op < OPS; op++) {
         s->matrix = NULL;
-        refuse(s, op, "a is null", "no matrix");
+        edge_refuse(s, op, "a is null", "no matrix");
         s->out[op].view.n_rows++;
-        refuse(s, op, "require", "a row too many");
+        edge_refuse(s, op, "require", "a row too many");
         s->out[op].view.dtype = GRAFT_F64;
-        refuse(s, op, "require|dtype 1", "another type");
+        edge_refuse(s, op, "require|dtype 1", "another type");
         s->out[op].view.size = 4;
-        refuse(s, op, "size", "out without its size");
+        edge_refuse(s, op, "size", "out without its size");
         s->out[op].view.stride = INT64_MAX;
-        refuse(s, op, "stride", "an endless stride");
+        edge_refuse(s, op, "stride", "an endless stride");
         if (op == SDDMM) continue;
         s->edges[0].view.n_rows--;
-        refuse(s, op, "require", "an entry too few");
+        edge_refuse(s, op, "require", "an entry too few");
         s->out[op].view.data = (char *)s->edges[0].view.data + 4;
-        refuse(s, op, "overlaps", "out that begins in an operand");
+        edge_refuse(s, op, "overlaps", "out that begins in an operand");
     }
     s->out[SDDMM].view.n_cols = 0;
-    refuse(s, SDDMM, "out has 0 columns|width of 6", "no heads");
+    edge_refuse(s, SDDMM, "out has 0 columns|width of 6", "no heads");
     s->rows.view.n_cols = s->cols.view.n_cols = 5;
-    refuse(s, SDDMM, "out has 2 columns|width of 5", "2 heads of 5 columns");
+    edge_refuse(s, SDDMM, "out has 2 columns|width of 5", "2 heads of 5 columns");
     s->cols.view.n_rows--;
-    refuse(s, SDDMM, "y is 28 x 6|29 x 6", "a column of the matrix that y has not");
+    edge_refuse(s, SDDMM, "y is 28 x 6|29 x 6", "a column of the matrix that y has not");
     s->rows.view.n_rows--;
-    refuse(s, SDDMM, "x is 40 x 6|41 x 6", "a row of the matrix that x has not");
+    edge_refuse(s, SDDMM, "x is 40 x 6|41 x 6", "a row of the matrix that x has not");
     s->cols.view.data = s->out[SDDMM].view.data;
-    refuse(s, SDDMM, "out overlaps y", "y in the place of out");
+    edge_refuse(s, SDDMM, "out overlaps y", "y in the place of out");
     s->rows.view.data = s->out[SDDMM].view.data;
-    refuse(s, SDDMM, "out overlaps x", "x in the place of out");
+    edge_refuse(s, SDDMM, "out overlaps x", "x in the place of out");
     s->edges[1].view.n_cols--;
-    refuse(s, SOFTMAX_BACKWARD, "dp is|require", "a gradient of one head too few");
+    edge_refuse(s, SOFTMAX_BACKWARD, "dp is|require", "a gradient of one head too few");
     s->edges[1].view.data = (char *)s->out[SOFTMAX_BACKWARD].view.data + 4;
-    refuse(s, SOFTMAX_BACKWARD, "ds overlaps dp", "dp that begins in ds");
+    edge_refuse(s, SOFTMAX_BACKWARD, "ds overlaps dp", "dp that begins in ds");
     s->out[SOFTMAX].view.data = s->edges[0].view.data;
     s->out[SOFTMAX].view.stride = s->edges[0].view.stride + 1;
-    refuse(s, SOFTMAX, "p overlaps s", "p in the place of s with another stride");
+    edge_refuse(s, SOFTMAX, "p overlaps s", "p in the place of s with another stride");
     s->out[MXM].view.n_cols = s->cols.view.n_cols = 5;
-    refuse(s, MXM, "w has 2 columns|width of 5", "2 heads of 5 columns");
+    edge_refuse(s, MXM, "w has 2 columns|width of 5", "2 heads of 5 columns");
     s->cols.view.data = s->out[MXM].view.data;
-    refuse(s, MXM, "out overlaps y", "y in the place of out");
+    edge_refuse(s, MXM, "out overlaps y", "y in the place of out");
     s->cols.view.n_rows--;
-    refuse(s, MXM, "y is 28 x 6|29 x 6", "a column of the matrix that y has not");
+    edge_refuse(s, MXM, "y is 28 x 6|29 x 6", "a column of the matrix that y has not");
     s->rows.view.n_rows--;
-    refuse(s, MXM_TRANSPOSED, "y is 40 x 6|41 x 6", "a row of the matrix that y has not");
+    edge_refuse(s, MXM_TRANSPOSED, "y is 40 x 6|41 x 6", "a row of the matrix that y has not");
     s->out[SUM].view.n_cols = 1;
-    refuse(s, SUM, "out is 41 x 1|41 x 2", "one column for two heads");
+    edge_refuse(s, SUM, "out is 41 x 1|41 x 2", "one column for two heads");
 }
 
 static void test_bad_calls(struct scene *s)
@@ -550,14 +550,14 @@ static void test_bad_input(void)
     const struct shape shape = { 41, 29, 2, 3, GRAFT_I32, GRAFT_F32, 1 };
     struct scene       s;
 
-    scene_init(&s, &shape);
+    edge_scene_init(&s, &shape);
     good = s;
     test_bad_index(&s);
     test_bad_edges(&s);
     test_bad_calls(&s);
     ok(try_op(&s, MXM_TRANSPOSED, INT32_MAX) == NULL,
        "after all that, a good call runs, on as many threads as it likes");
-    scene_fini(&s);
+    edge_scene_fini(&s);
 }
 
 int main(void)
@@ -574,19 +574,19 @@ int main(void)
     mxm = api->get_interface(context, GRAFT_MXM_ID);
     edge = api->get_interface(context, GRAFT_EDGE_ID);
     if (!ok(edge != NULL && edge->size >= sizeof *edge, "it has " GRAFT_EDGE_ID)) return done();
-    test_shapes(GRAFT_F32, GRAFT_I32);
-    test_shapes(GRAFT_F32, GRAFT_I64);
-    test_shapes(GRAFT_F64, GRAFT_I32);
-    test_shapes(GRAFT_F64, GRAFT_I64);
+    test_edge_shapes(GRAFT_F32, GRAFT_I32);
+    test_edge_shapes(GRAFT_F32, GRAFT_I64);
+    test_edge_shapes(GRAFT_F64, GRAFT_I32);
+    test_edge_shapes(GRAFT_F64, GRAFT_I64);
     test_empty_shapes();
-    test_threads(&wide, "36 columns, float");
-    test_threads(&narrow, "2 columns, double");
-    test_order();
+    test_edge_threads(&wide, "36 columns, float");
+    test_edge_threads(&narrow, "2 columns, double");
+    test_edge_order();
     test_in_place(GRAFT_F32);
     test_in_place(GRAFT_F64);
     test_special_scores();
-    test_bytes(GRAFT_I32);
-    test_bytes(GRAFT_I64);
+    test_edge_bytes(GRAFT_I32);
+    test_edge_bytes(GRAFT_I64);
     test_bad_wide_index();
     test_bad_input();
     api->close(context);

@@ -36,7 +36,7 @@ static uint16_t b_half[K * WIDTH_MAX];
 static uint8_t  bits[M * (WIDTH_MAX / 8 + 1)], mask_bits[M * (WIDTH_MAX / 8 + 1)];
 static int32_t  winner[M * WIDTH_MAX];
 
-static graft_dense dense(void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols)
+static graft_dense epilogue_dense(void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols)
 {
     graft_dense view = GRAFT_INIT(graft_dense);
 
@@ -47,7 +47,7 @@ static graft_dense dense(void *data, graft_dtype dtype, int64_t n_rows, int64_t 
     return view;
 }
 
-static void fill(struct sample *sample, float *data, int64_t count)
+static void epilogue_fill(struct sample *sample, float *data, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) data[i] = (float)sample_exact(sample, 31, 8);
 }
@@ -58,16 +58,16 @@ static void scene_init_weighted(struct scene *s, struct sample *sample, int64_t 
     s->n = n;
     sample_csr_init(&s->a, sample, M, K, GRAFT_I32, weighted ? GRAFT_F32 : 0, 1);
     mxm->matrix_create(context, &s->a.csr, 0, &s->matrix, NULL);
-    fill(sample, b_data, K * n);
-    fill(sample, c_before, M * n);
-    fill(sample, residual_data, M * n);
-    fill(sample, bias, n);
+    epilogue_fill(sample, b_data, K * n);
+    epilogue_fill(sample, c_before, M * n);
+    epilogue_fill(sample, residual_data, M * n);
+    epilogue_fill(sample, bias, n);
     for (int i = 0; i < M; i++) row_scale[i] = i % 3 == 0 ? 0.5f : 1;
     for (int i = 0; i < M; i++) s->vertex[i] = VERTEX_SHIFT + 7 * i;
     for (int64_t i = 0; i < M * ((n + 7) / 8); i++) mask_bits[i] = (uint8_t)sample_bits(sample);
-    s->b = dense(b_data, GRAFT_F32, K, n);
-    s->c = dense(c_data, GRAFT_F32, M, n);
-    s->residual = dense(residual_data, GRAFT_F32, M, n);
+    s->b = epilogue_dense(b_data, GRAFT_F32, K, n);
+    s->c = epilogue_dense(c_data, GRAFT_F32, M, n);
+    s->residual = epilogue_dense(residual_data, GRAFT_F32, M, n);
     s->mask = GRAFT_INIT(graft_mask);
     s->mask.kind = GRAFT_MASK_BITS;
     s->mask.stride = (n + 7) / 8;
@@ -81,12 +81,12 @@ static void scene_init_weighted(struct scene *s, struct sample *sample, int64_t 
     s->args.epilogue = &s->epilogue;
 }
 
-static void scene_init(struct scene *s, struct sample *sample, int64_t n)
+static void epilogue_scene_init(struct scene *s, struct sample *sample, int64_t n)
 {
     scene_init_weighted(s, sample, n, 0);
 }
 
-static void scene_fini(struct scene *s)
+static void epilogue_scene_fini(struct scene *s)
 {
     mxm->matrix_destroy(context, s->matrix);
     sample_csr_fini(&s->a);
@@ -119,7 +119,7 @@ static double finish_element(const struct scene *s, int64_t i, int64_t j, double
 }
 
 /* What the product should come to, from the oracle's plain product. */
-static void expect(struct scene *s)
+static void epilogue_expect(struct scene *s)
 {
     static double  z[M * WIDTH_MAX], bound[M * WIDTH_MAX];
     static int64_t unused[M * WIDTH_MAX];
@@ -150,7 +150,7 @@ static int runs_right(struct scene *s, double tolerance)
 
     memcpy(c_data, c_before, sizeof c_data);
     memset(bits, 0xA5, sizeof bits);
-    expect(s);
+    epilogue_expect(s);
     if (mxm->run(context, &s->args, &error) < 0) {
         diag("%s", error.message);
         return 0;
@@ -192,7 +192,7 @@ static int combinations_right(struct scene *s, int *runs)
     return 1;
 }
 
-static void test_kernel(const char *kernel)
+static void test_epilogue_kernel(const char *kernel)
 {
     static const int64_t widths[] = { 1, 3, 8, 15, 16, 17, 33, 100, 300 };
     struct sample        sample = { 42 };
@@ -201,12 +201,12 @@ static void test_kernel(const char *kernel)
 
     api->set(context, "mxm.kernel", kernel, NULL);
     for (size_t w = 0; w < sizeof widths / sizeof *widths && right; w++) {
-        scene_init(&s, &sample, widths[w]);
+        epilogue_scene_init(&s, &sample, widths[w]);
         right = combinations_right(&s, &runs);
-        scene_fini(&s);
+        epilogue_scene_fini(&s);
     }
     ok(right, "%s: %d epilogues, with and without masks, equal the oracle's, bits too", kernel, runs);
-    scene_init(&s, &sample, 65);
+    epilogue_scene_init(&s, &sample, 65);
     s.epilogue.dropout = 0.3;
     s.epilogue.flags = GRAFT_EPILOGUE_RELU;
     ok(runs_right(&s, 1e-6), "%s: dropout of 0.3 keeps and scales the right elements", kernel);
@@ -214,7 +214,7 @@ static void test_kernel(const char *kernel)
     s.epilogue.residual = &s.c;
     memcpy(residual_data, c_before, sizeof residual_data);
     ok(runs_right(&s, 0), "%s: C may be its own residual", kernel);
-    scene_fini(&s);
+    epilogue_scene_fini(&s);
 }
 
 /* The same product from float and from bfloat16 rows that hold the same numbers. */
@@ -222,7 +222,7 @@ static int halves_agree(struct scene *s)
 {
     static float   c_float[M * WIDTH_MAX];
     static int32_t winner_float[M * WIDTH_MAX];
-    graft_dense    half = dense(b_half, GRAFT_BF16, K, s->n);
+    graft_dense    half = epilogue_dense(b_half, GRAFT_BF16, K, s->n);
     const size_t   count = (size_t)(M * s->n);
 
     mxm->convert(context, &s->b, &half, NULL);
@@ -254,7 +254,7 @@ static void test_halves(const char *kernel)
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
         scene_init_weighted(&s, &sample, widths[w], w & 1);
         right &= halves_agree(&s);
-        scene_fini(&s);
+        epilogue_scene_fini(&s);
     }
     ok(right, "%s: rows in bfloat16 give what rows in float give", kernel);
 }
@@ -263,7 +263,8 @@ static void test_convert(void)
 {
     float       from[8] = { 1, 1.00390625f, 1.01171875f, 3e38f, 3.4e38f, -0.0f, INFINITY, NAN }, back[8];
     uint16_t    to[8];
-    graft_dense a = dense(from, GRAFT_F32, 2, 4), b = dense(to, GRAFT_BF16, 2, 4), c = dense(back, GRAFT_F32, 2, 4);
+    graft_dense a = epilogue_dense(from, GRAFT_F32, 2, 4), b = epilogue_dense(to, GRAFT_BF16, 2, 4),
+                c = epilogue_dense(back, GRAFT_F32, 2, 4);
     graft_error error = GRAFT_INIT(graft_error);
 
     ok(mxm->convert(context, &a, &b, &error) == GRAFT_OK && mxm->convert(context, &b, &c, &error) == GRAFT_OK,
@@ -277,13 +278,13 @@ static void test_convert(void)
        "other shapes are refused: %s", error.message);
 }
 
-static void test_refusals(void)
+static void test_epilogue_refusals(void)
 {
     struct sample sample = { 3 };
     struct scene  s;
     graft_error   error = GRAFT_INIT(graft_error);
 
-    scene_init(&s, &sample, 16);
+    epilogue_scene_init(&s, &sample, 16);
     s.epilogue.dropout = 1;
     ok(mxm->run(context, &s.args, &error) == GRAFT_ERR_ARG && strstr(error.message, "dropout"), "%s", error.message);
     s.epilogue.dropout = (double)NAN;
@@ -306,7 +307,7 @@ static void test_refusals(void)
     s.args.epilogue = NULL;
     s.c.dtype = GRAFT_BF16;
     ok(mxm->run(context, &s.args, &error) == GRAFT_ERR_ARG, "C in bfloat16 is refused: %s", error.message);
-    scene_fini(&s);
+    epilogue_scene_fini(&s);
 }
 
 static void test_verify(const char *wrong_kernel)
@@ -315,7 +316,7 @@ static void test_verify(const char *wrong_kernel)
     struct scene  s;
     graft_error   error = GRAFT_INIT(graft_error);
 
-    scene_init(&s, &sample, 17);
+    epilogue_scene_init(&s, &sample, 17);
     s.args.epilogue = NULL;
     ok(api->load_module(context, wrong_kernel, &error) == GRAFT_OK, "a kernel that is wrong loads");
     api->set(context, "mxm.kernel", "wrong", &error);
@@ -326,18 +327,18 @@ static void test_verify(const char *wrong_kernel)
     api->set(context, "mxm.kernel", "auto", &error);
     ok(mxm->run(context, &s.args, &error) == GRAFT_OK, "which has nothing against the others");
     api->set(context, "mxm.verify", "0", &error);
-    scene_fini(&s);
+    epilogue_scene_fini(&s);
 }
 
 /* An order is one, and a product in it is the same product. */
-static void test_order(const char *method)
+static void test_epilogue_order(const char *method)
 {
     enum { N = 61, WIDTH = 9 };
     static float      x[N * WIDTH], y[N * WIDTH], placed_x[N * WIDTH], placed_y[N * WIDTH];
     struct sample     sample = { 11 };
     struct sample_csr a;
     graft_matrix     *matrix = NULL, *permuted = NULL;
-    graft_dense       b = dense(x, GRAFT_F32, N, WIDTH), c = dense(y, GRAFT_F32, N, WIDTH);
+    graft_dense       b = epilogue_dense(x, GRAFT_F32, N, WIDTH), c = epilogue_dense(y, GRAFT_F32, N, WIDTH);
     graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
     int64_t           order[N];
     int               seen[N] = { 0 }, right = 1;
@@ -419,16 +420,16 @@ int main(int argc, char **argv)
     mxm = api->get_interface(context, GRAFT_MXM_ID);
     for (int32_t i = 0; api->module_info(context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0 || strcmp(entry.name, "graphblas") == 0) continue;
-        test_kernel(entry.name);
+        test_epilogue_kernel(entry.name);
         test_halves(entry.name);
     }
     api->set(context, "mxm.kernel", "auto", NULL);
     test_convert();
-    test_refusals();
+    test_epilogue_refusals();
     test_verify(argv[1]);
-    test_order("degree");
-    test_order("rcm");
-    test_order("community");
+    test_epilogue_order("degree");
+    test_epilogue_order("rcm");
+    test_epilogue_order("community");
     test_what_orders_are();
     api->close(context);
     return done();

@@ -307,7 +307,7 @@ static void test_share(void)
 }
 
 /* Ranks that are in different calls, or in the same one with other lengths. */
-static int32_t lost(struct rank *r)
+static int32_t exchange_lost(struct rank *r)
 {
     float   values[100] = { 0 };
     int32_t rc;
@@ -324,7 +324,7 @@ static void test_lost(int lengths, const char *words)
     int                 same = 1;
     const char         *fault;
 
-    ranks_init(&ranks, 3, 5, lost, &lengths);
+    ranks_init(&ranks, 3, 5, exchange_lost, &lengths);
     ranks_run(&ranks);
     for (int i = 0; i < 3; i++)
         same &= ranks.at[i].rc == GRAFT_ERR_PEER && strstr(ranks.at[i].error.message, words) != NULL &&
@@ -399,7 +399,7 @@ static int32_t make_comm(struct rank *r)
     return gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
 }
 
-static void test_memory(void)
+static void test_exchange_memory(void)
 {
     static struct ranks ranks;
     int                 failed = 0, wrong = 0;
@@ -428,7 +428,7 @@ static void test_memory(void)
 
 /* A comm is made and destroyed, and for the next one a rank has no memory, while others may not have come that far, or
  * be in it already. Then all try once more. */
-static int32_t make_again(struct rank *r)
+static int32_t exchange_make_again(struct rank *r)
 {
     const int64_t fails_at = *(int64_t *)r->all->arg;
     graft_error   again = { .size = sizeof again };
@@ -464,7 +464,7 @@ static void test_again(int32_t who)
     for (; k < 200 && fault == NULL; k++) {
         int same = 0;
 
-        ranks_init(&ranks, 3, 5, make_again, &k);
+        ranks_init(&ranks, 3, 5, exchange_make_again, &k);
         ranks.fail_rank = who;
         ranks_run(&ranks);
         for (int i = 0; i < 3; i++) {
@@ -496,7 +496,7 @@ int main(void)
     test_heartbeats(4, FALLS_SILENT, "rank 1 did not answer");
     test_heartbeats(5, LOSES_A_RANK, "rank 2: out of luck");
     test_heartbeats(4, MISSES_A_RANK, "rank 3 did not answer");
-    test_memory();
+    test_exchange_memory();
     test_again(0);
     test_again(1);
     test_again(2);

@@ -95,7 +95,7 @@ static void check_epoch(struct training *training, const char *name, int number)
 }
 
 /** Whether sparse features stay so as the case asks, and whether steps go by some rows alone, is what explain says. */
-static void check_explained(struct training *training, const struct training_case *what)
+static void check_gradient_explained(struct training *training, const struct training_case *what)
 {
     const int stays = strcmp(what->sparse_input, "yes") == 0;
     char      text[2048] = "";
@@ -119,7 +119,7 @@ static void check_gradient(const struct training_case *what)
         ok(0, "%s", training_name(what));
         diag("%s", error.message);
     } else {
-        if (what->sparse && what->sparse_input != NULL) check_explained(&training, what);
+        if (what->sparse && what->sparse_input != NULL) check_gradient_explained(&training, what);
         check_epoch(&training, training_name(what), 0);
         if (training_is_drawn(what) && ok(training_push(&training, NULL) == GRAFT_OK, "the same weights again"))
             check_epoch(&training, training_name(what), 1);

@@ -32,13 +32,13 @@ static int              n_candidates, n_finalized;
 static const char *const semiring_name[SEMIRINGS] = { "",           "plus_times", "plus_second", "max_times",
                                                       "max_second", "min_times",  "min_second" };
 
-static void must(int succeeded, const char *call)
+static void graphblas_spec_must(int succeeded, const char *call)
 {
     if (succeeded) return;
     printf("Bail out! %s failed\n", call);
     exit(1);
 }
-#define CHECKED(call) must((call) == GrB_SUCCESS, #call)
+#define CHECKED(call) graphblas_spec_must((call) == GrB_SUCCESS, #call)
 
 /* -- GraphBLAS matrices ------------------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static void add_entry(struct entries *entries, int64_t row, int64_t column, doub
 }
 
 /** Make a matrix, and free the entries. */
-static GrB_Matrix build(struct entries *entries, GrB_Type type, int64_t m, int64_t n)
+static GrB_Matrix graphblas_spec_build(struct entries *entries, GrB_Type type, int64_t m, int64_t n)
 {
     GrB_Matrix matrix = NULL;
 
@@ -81,7 +81,7 @@ static GrB_Matrix build(struct entries *entries, GrB_Type type, int64_t m, int64
     return matrix;
 }
 
-static double number_at(const void *data, graft_dtype dtype, int64_t at)
+static double graphblas_spec_number_at(const void *data, graft_dtype dtype, int64_t at)
 {
     switch (dtype) {
     case GRAFT_F32: return (double)((const float *)data)[at];
@@ -102,11 +102,11 @@ static GrB_Matrix from_csr(const graft_csr *csr, GrB_Type type)
 
     for (int64_t i = 0; i < csr->n_rows; i++) {
         for (int64_t p = csr->row_ptr[i]; p < csr->row_ptr[i + 1]; p++) {
-            add_entry(&entries, i, (int64_t)number_at(csr->col_idx, csr->index_type, p),
-                      csr->values != NULL ? number_at(csr->values, csr->value_type, p) : 1);
+            add_entry(&entries, i, (int64_t)graphblas_spec_number_at(csr->col_idx, csr->index_type, p),
+                      csr->values != NULL ? graphblas_spec_number_at(csr->values, csr->value_type, p) : 1);
         }
     }
-    return build(&entries, type, csr->n_rows, csr->n_cols);
+    return graphblas_spec_build(&entries, type, csr->n_rows, csr->n_cols);
 }
 
 /** A full matrix. */
@@ -116,8 +116,8 @@ static GrB_Matrix from_dense(const graft_dense *dense)
 
     for (int64_t i = 0; i < dense->n_rows; i++)
         for (int64_t j = 0; j < dense->n_cols; j++)
-            add_entry(&entries, i, j, number_at(dense->data, dense->dtype, i * dense->stride + j));
-    return build(&entries, type_of(dense->dtype), dense->n_rows, dense->n_cols);
+            add_entry(&entries, i, j, graphblas_spec_number_at(dense->data, dense->dtype, i * dense->stride + j));
+    return graphblas_spec_build(&entries, type_of(dense->dtype), dense->n_rows, dense->n_cols);
 }
 
 /** The mask as the words of graft_mask have it: the entries that are there, with their values. NULL for none. */
@@ -143,7 +143,7 @@ static GrB_Matrix from_mask(const graft_mask *mask, int64_t m, int64_t n)
             if (there) add_entry(&entries, i, j, value);
         }
     }
-    return build(&entries, GrB_BOOL, m, n);
+    return graphblas_spec_build(&entries, GrB_BOOL, m, n);
 }
 
 /** All elements by rows, 0 where there is no entry. */
@@ -229,11 +229,12 @@ static void ask_product(struct trial *trial)
 
 /* -- trials ------------------------------------------------------------------------------------------------------- */
 
-static graft_matrix *make_matrix(const graft_csr *csr)
+static graft_matrix *graphblas_spec_make_matrix(const graft_csr *csr)
 {
     graft_matrix *matrix = NULL;
 
-    must(mxm->matrix_create(context, csr, 0, &matrix, NULL) == GRAFT_OK, "matrix_create() of a good matrix");
+    graphblas_spec_must(mxm->matrix_create(context, csr, 0, &matrix, NULL) == GRAFT_OK,
+                        "matrix_create() of a good matrix");
     return matrix;
 }
 
@@ -253,7 +254,7 @@ static void open_trial(struct trial *trial, struct sample *sample, const struct 
     trial->shape = shape;
     product_init(&trial->product, sample, shape);
     plant_negative_zeros(&trial->product);
-    trial->product.args.a = make_matrix(&trial->product.a.csr);
+    trial->product.args.a = graphblas_spec_make_matrix(&trial->product.a.csr);
     trial->a = from_csr(&trial->product.a.csr, type_of(shape->dtype));
     trial->b = from_dense(&trial->product.b_view);
     trial->c = from_dense(&trial->product.c_view);
@@ -272,7 +273,7 @@ static void close_trial(struct trial *trial)
     free(trial->expected);
 }
 
-static void set_mask(struct trial *trial, int number)
+static void graphblas_spec_set_mask(struct trial *trial, int number)
 {
     trial->mask_number = number;
     product_set_mask(&trial->product, number);
@@ -336,7 +337,7 @@ static void note_fault(const struct trial *trial, const char *fault, struct tall
         mask->present != NULL, mask->values != NULL, fault);
 }
 
-static void judge(struct trial *trial, struct candidate *candidate)
+static void graphblas_spec_judge(struct trial *trial, struct candidate *candidate)
 {
     struct product *p = &trial->product;
     struct tally   *tally = &candidate->tally[p->args.semiring];
@@ -361,7 +362,7 @@ static void try_product(int64_t m, int64_t k, int64_t n, graft_dtype dtype, int 
 
     open_trial(&trial, sample, &shape);
     for (int mask = 0; mask < PRODUCT_MASKS; mask++) {
-        set_mask(&trial, mask);
+        graphblas_spec_set_mask(&trial, mask);
         for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
             trial.product.args.semiring = s;
             /* Only sums have rounding errors that depend on an order. */
@@ -369,7 +370,7 @@ static void try_product(int64_t m, int64_t k, int64_t n, graft_dtype dtype, int 
             for (uint32_t flags = 0; flags < 4; flags++) {
                 trial.product.args.flags = flags;
                 ask_product(&trial);
-                for (int i = 0; i < n_candidates; i++) judge(&trial, &candidates[i]);
+                for (int i = 0; i < n_candidates; i++) graphblas_spec_judge(&trial, &candidates[i]);
             }
         }
         CHECKED(GrB_Matrix_free(&trial.mask));
@@ -379,7 +380,7 @@ static void try_product(int64_t m, int64_t k, int64_t n, graft_dtype dtype, int 
 
 /* -- groups of trials --------------------------------------------------------------------------------------------- */
 
-static void report(const char *type)
+static void graphblas_spec_report(const char *type)
 {
     for (int i = 0; i < n_candidates; i++) {
         for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
@@ -408,7 +409,7 @@ static void test_type(graft_dtype dtype)
         }
     }
     for (int i = 0; i < 7; i++) try_product(odd[i][0], odd[i][1], odd[i][2], dtype, i + 1, &sample);
-    report(dtype == GRAFT_F32 ? "float" : "double");
+    graphblas_spec_report(dtype == GRAFT_F32 ? "float" : "double");
 }
 
 /** List every kernel that can be used: one not loaded so far is, to explain a product. */
@@ -421,7 +422,7 @@ static void find_kernels(void)
     char                       text[64];
 
     product_init(&product, &sample, &shape);
-    product.args.a = make_matrix(&product.a.csr);
+    product.args.a = graphblas_spec_make_matrix(&product.a.csr);
     for (int32_t i = 0; api->module_info(context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0) continue;
         api->set(context, "mxm.kernel", entry.name, NULL);
@@ -442,7 +443,7 @@ static int has_kernel(const char *name)
     return 0;
 }
 
-static void test_kernels(void)
+static void test_graphblas_spec_kernels(void)
 {
     candidates[n_candidates++] = (struct candidate){ .name = "oracle", .is_oracle = 1 };
     find_kernels();
@@ -499,7 +500,7 @@ GrB_Info GrB_finalize(void)
     GrB_Info (*finalize)(void) = NULL;
     void *const symbol = dlsym(RTLD_NEXT, "GrB_finalize");
 
-    must(symbol != NULL, "dlsym() of GrB_finalize");
+    graphblas_spec_must(symbol != NULL, "dlsym() of GrB_finalize");
     memcpy(&finalize, &symbol, sizeof finalize); /* ISO C has no conversion from an object to a function pointer. */
     n_finalized++;
     return finalize();
@@ -519,7 +520,7 @@ int main(void)
     context = api->context;
     mxm = api->get_interface(context, GRAFT_MXM_ID);
     if (!ok(mxm != NULL && mxm->size >= sizeof *mxm, "it has " GRAFT_MXM_ID)) return done();
-    test_kernels();
+    test_graphblas_spec_kernels();
     api->close(context);
     read_settings(&after);
     ok(memcmp(&before, &after, sizeof before) == 0, "the host's settings of GraphBLAS are what they were");

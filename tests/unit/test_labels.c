@@ -67,7 +67,7 @@ static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *
     return wrong + (t->over == NULL && epoch >= 0 && t->run.targets.n_loss != seen);
 }
 
-static void test_draws(const struct sample_dataset *set, const char *settings)
+static void test_labels_draws(const struct sample_dataset *set, const char *settings)
 {
     graft_trainer *t = create(&set->dataset, settings);
     graft_metrics  metrics = GRAFT_INIT(graft_metrics);
@@ -100,7 +100,7 @@ struct job {
     int64_t               wrong[HOSTS_MOST], taken[HOSTS_MOST];
 };
 
-static int32_t body(struct host *host)
+static int32_t labels_body(struct host *host)
 {
     struct job         *job = host->all->arg;
     graft_epoch         epoch = GRAFT_INIT(graft_epoch);
@@ -124,7 +124,7 @@ static void test_draws_of_ranks(struct job *job, int32_t n_ranks)
     };
     static struct hosts hosts;
     int64_t             wrong = 0, taken = 0, expected = 0;
-    const int           clean = hosts_run(&hosts, n_ranks, settings, body, job);
+    const int           clean = hosts_run(&hosts, n_ranks, settings, labels_body, job);
 
     for (int32_t i = 0; i < n_ranks; i++) {
         wrong += job->wrong[i] + (hosts.at[i].rc != GRAFT_OK);
@@ -194,7 +194,7 @@ static void test_leak(const char *settings, int several)
 /* --- what a run comes to --- */
 
 /* State of `from`, given to `to`. */
-static void move_state(graft_trainer *from, graft_trainer *to)
+static void labels_move_state(graft_trainer *from, graft_trainer *to)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
 
@@ -210,7 +210,7 @@ static void test_resumed(const graft_dataset *dataset, const char *settings)
 
     for (int e = 0; e < 6; e++) epoch_loss(whole);
     for (int e = 0; e < 3; e++) epoch_loss(half);
-    move_state(half, rest);
+    labels_move_state(half, rest);
     ok(host_same_state(train, half, rest), "%s: the state is all there is", settings);
     for (int e = 0; e < 3; e++) epoch_loss(rest);
     ok(host_same_state(train, whole, rest), "%s: training that was resumed has the same bits", settings);
@@ -219,7 +219,7 @@ static void test_resumed(const graft_dataset *dataset, const char *settings)
     train->destroy(rest);
 }
 
-static void test_threads(const char *model)
+static void test_labels_threads(const char *model)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=5" };
     struct sample            sample = { 9 };
@@ -336,15 +336,15 @@ int main(void)
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) return done();
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
-    test_draws(&job->set, "order=given");
-    test_draws(&job->set, "order=rcm row_masks=no threads=3");
-    test_draws(&job->set, "model=mlp input_dropout=0.3");
+    test_labels_draws(&job->set, "order=given");
+    test_labels_draws(&job->set, "order=rcm row_masks=no threads=3");
+    test_labels_draws(&job->set, "model=mlp input_dropout=0.3");
     for (int32_t n_ranks = 1; n_ranks <= 7; n_ranks += 2) test_draws_of_ranks(job, n_ranks);
     for (int m = 0; m < 4; m++) {
         snprintf(settings, sizeof settings, "model=%s", models[m]);
         test_leak(settings, m % 2);
         test_resumed(&job->set.dataset, settings);
-        test_threads(models[m]);
+        test_labels_threads(models[m]);
         test_planted(models[m]);
     }
     test_leak("model=sage hidden=2 reuse_input=no", 0);

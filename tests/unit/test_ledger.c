@@ -46,7 +46,7 @@ static graft_dense   dense;
 static graft_dataset data;
 
 /* A ring in which everybody knows the next ones on both sides, or only those on one side, and no one himself. */
-static void fill(int both_sides, int weighted)
+static void ledger_fill(int both_sides, int weighted)
 {
     graph = (graft_csr){ .size = sizeof graph,
                          .index_type = GRAFT_I32,
@@ -118,7 +118,7 @@ static const struct sample samples[] = {
     { "recompute, profile, SGD", "recompute=yes profile=yes optimizer=sgd norm=none", 1, 0, 1, 0 },
 };
 
-static int32_t set(const char *name, const char *value)
+static int32_t ledger_set(const char *name, const char *value)
 {
     return api->set(api->context, name, value, &error);
 }
@@ -138,15 +138,16 @@ static int32_t configure(const struct sample *s, const char *model)
         { "threads", "2" },      { "label_rate", "0" },
     };
     char    text[128], *rest = text, *pair;
-    int32_t rc = set("model", model);
+    int32_t rc = ledger_set("model", model);
 
-    for (size_t i = 0; i < sizeof first / sizeof first[0] && rc == GRAFT_OK; i++) rc = set(first[i][0], first[i][1]);
+    for (size_t i = 0; i < sizeof first / sizeof first[0] && rc == GRAFT_OK; i++)
+        rc = ledger_set(first[i][0], first[i][1]);
     snprintf(text, sizeof text, "%s", s->options);
     while (rc == GRAFT_OK && (pair = strtok_r(rest, " ", &rest)) != NULL) {
         char *value = strchr(pair, '=');
 
         *value++ = '\0';
-        rc = set(pair, value);
+        rc = ledger_set(pair, value);
     }
     return rc;
 }
@@ -169,7 +170,7 @@ static int fits(int64_t mb)
     int32_t        rc;
 
     snprintf(limit, sizeof limit, "%lld", (long long)mb);
-    if (set("memory.limit", limit) != GRAFT_OK) return -1;
+    if (ledger_set("memory.limit", limit) != GRAFT_OK) return -1;
     rc = train->create(api->context, &data, &trainer, &error);
     train->destroy(trainer);
     if (live != before || (rc != GRAFT_OK && (rc != GRAFT_ERR_NOMEM || strstr(error.message, "memory.limit") == NULL)))
@@ -177,7 +178,7 @@ static int fits(int64_t mb)
     return rc == GRAFT_OK;
 }
 
-static void check(const struct sample *s, const char *model)
+static void ledger_check(const struct sample *s, const char *model)
 {
     const int64_t  before = live;
     graft_trainer *trainer = NULL;
@@ -206,7 +207,7 @@ static void check(const struct sample *s, const char *model)
 }
 
 /* One refusal has all that can be known: what is said of the arrays that come last is right before any is made. */
-static void check_refusal(const char *model)
+static void ledger_check_refusal(const char *model)
 {
     static const struct sample s = { .options = "hidden=64 order=degree self_loops=yes" };
     graft_memory_item          item = GRAFT_INIT(graft_memory_item);
@@ -240,19 +241,19 @@ static void check_all(const char *model)
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
         const struct sample *s = &samples[i];
 
-        fill(!s->one_sided, s->weighted);
+        ledger_fill(!s->one_sided, s->weighted);
         data.split = s->few ? few : all;
         data.features = s->sparse ? NULL : &dense;
         data.sparse_features = s->sparse ? &words : NULL;
         data.n_features = s->sparse ? WORDS : FEATURES;
-        check(s, model);
+        ledger_check(s, model);
     }
-    fill(1, 0);
+    ledger_fill(1, 0);
     data.split = all;
     data.features = &dense;
     data.sparse_features = NULL;
     data.n_features = FEATURES;
-    check_refusal(model);
+    ledger_check_refusal(model);
 }
 
 int main(void)
@@ -271,7 +272,7 @@ int main(void)
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     fill_rest();
-    fill(1, 0);
+    ledger_fill(1, 0);
     data.features = &dense;
     data.n_features = FEATURES;
     data.split = all;

@@ -31,7 +31,7 @@ struct manners {
     struct sigaction action[NSIG];
 };
 
-static void look(struct manners *manners)
+static void metis_look(struct manners *manners)
 {
     DIR           *list = opendir("/proc/self/fd");
     struct dirent *entry;
@@ -53,7 +53,7 @@ static const char *change_since(const struct manners *was)
 {
     struct manners is;
 
-    look(&is);
+    metis_look(&is);
     if (is.files != was->files) return "a file is left open";
     if (memcmp(&is.mask, &was->mask, sizeof is.mask) != 0) return "the mask of signals has changed";
     for (int i = 1; i < NSIG; i++)
@@ -64,7 +64,7 @@ static const char *change_since(const struct manners *was)
 
 /* -- programs ----------------------------------------------------------------------------------------------------- */
 
-static void choose(const char *program, const char *timeout, const char *behaviour)
+static void metis_choose(const char *program, const char *timeout, const char *behaviour)
 {
     graft_error error = GRAFT_INIT(graft_error);
     char        files[16];
@@ -73,7 +73,7 @@ static void choose(const char *program, const char *timeout, const char *behavio
         context->api.set(context, "partition.timeout", timeout, &error) < 0)
         abort();
     struct manners now;
-    look(&now);
+    metis_look(&now);
     snprintf(files, sizeof files, "%d", now.lasting);
     setenv("GRAFT_TEST_FILES", files, 1);
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
@@ -109,8 +109,8 @@ static void test_good(const struct graph *graph, const char *program)
         int64_t        wrong = 0;
         int32_t        rc;
 
-        choose(program, "60", behaviours[i]);
-        look(&manners);
+        metis_choose(program, "60", behaviours[i]);
+        metis_look(&manners);
         rc = gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error);
         change = change_since(&manners);
         for (int64_t v = 0; v < n && i < 4; v++) wrong += owner[v] != v % 8;
@@ -156,8 +156,8 @@ static void test_bad(const struct graph *graph, const char *program)
         int            said = 1;
 
         memset(owner, 0x55, (size_t)n * sizeof *owner);
-        choose(program, strstr(bad[i].words[0], "not ended") != NULL ? "1" : "60", bad[i].behaviour);
-        look(&manners);
+        metis_choose(program, strstr(bad[i].words[0], "not ended") != NULL ? "1" : "60", bad[i].behaviour);
+        metis_look(&manners);
         rc = gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error);
         change = change_since(&manners);
         for (int k = 0; k < 3 && bad[i].words[k] != NULL; k++)
@@ -192,8 +192,8 @@ static void test_meanwhile(const struct graph *graph, const char *program)
         int32_t        rc;
 
         left = i < 3 ? 30 : 1000000;
-        choose(program, "60", behaviours[i]);
-        look(&manners);
+        metis_choose(program, "60", behaviours[i]);
+        metis_look(&manners);
         rc = gr_partition_metis(INPUT(&graph->slice, 8, &meanwhile), owner, &error);
         change = change_since(&manners);
         if (!ok(rc == (i < 3 ? GRAFT_ERR_PEER : GRAFT_OK) && change == NULL && gr_seconds() - begin < 50 &&
@@ -202,7 +202,7 @@ static void test_meanwhile(const struct graph *graph, const char *program)
             diag("%d %s, %s, %d left", rc, error.message, change != NULL ? change : "", left);
     }
     left = 30;
-    choose(program, "60", "asleep");
+    metis_choose(program, "60", "asleep");
     ok(gr_partition_choose(context, &graph->slice, 8, GR_PARTITION_AUTO, &cost, &meanwhile, owner, NULL, &error) ==
                GRAFT_ERR_PEER &&
            left <= 0,
@@ -218,8 +218,8 @@ static void test_not_there(const struct graph *graph)
     struct manners           manners;
 
     for (int i = 0; i < 4; i++) {
-        choose(none[i], "60", "good");
-        look(&manners);
+        metis_choose(none[i], "60", "good");
+        metis_look(&manners);
         right = right && gr_partition_metis(INPUT(&graph->slice, 8, NULL), owner, &error) == GRAFT_ERR_NOT_FOUND &&
                 strstr(error.message, none[i]) != NULL && change_since(&manners) == NULL;
         if (!right) diag("%s", error.message);
@@ -228,7 +228,7 @@ static void test_not_there(const struct graph *graph)
     free(owner);
 }
 
-static void test_too_large(const char *program)
+static void test_metis_too_large(const char *program)
 {
     const int64_t         row_ptr[2] = { 0, INT64_C(1) << 31 };
     const graft_csr       rows = { sizeof rows, GRAFT_I32, 0, 0, 1, 1, row_ptr, NULL, NULL };
@@ -236,7 +236,7 @@ static void test_too_large(const char *program)
     graft_error           error = GRAFT_INIT(graft_error);
     int32_t               owner = 7, rc;
 
-    choose(program, "60", "good");
+    metis_choose(program, "60", "good");
     rc = gr_partition_metis(INPUT(&slice, 2, NULL), &owner, &error);
     ok(rc == GRAFT_ERR_UNSUPPORTED && owner == 7 && strstr(error.message, "2147483648 entries") != NULL,
        "2^31 entries are refused before anything is started");
@@ -256,7 +256,7 @@ static int works_in(const struct graph *graph, const char *program, void (*handl
     pid_t pid;
     int   status = 0;
 
-    choose(program, "1", "good");
+    metis_choose(program, "1", "good");
     pid = fork();
     if (pid == 0) {
         struct sigaction action = { .sa_handler = handler };
@@ -283,7 +283,7 @@ static void test_hosts(const struct graph *graph, const char *program)
     ok(works_in(graph, program, SIG_DFL, 1), "a host without standard files");
 }
 
-static void test_no_memory(const char *program)
+static void test_metis_no_memory(const char *program)
 {
     graft_error  error = GRAFT_INIT(graft_error);
     struct graph graph;
@@ -291,14 +291,14 @@ static void test_no_memory(const char *program)
     int          clean = 1, calls = 0;
 
     graph_init(&graph, 0);
-    choose(program, "60", "one part");
+    metis_choose(program, "60", "one part");
     memset(owner, 0x55, sizeof owner);
     for (;; calls++) {
         const int64_t  blocks = host.live_blocks;
         struct manners manners;
         int32_t        rc;
 
-        look(&manners);
+        metis_look(&manners);
         strict_host_fail(&host, calls, 0);
         rc = gr_partition_metis(INPUT(&graph.slice, 8, NULL), owner, &error);
         if (host.failed == 0) break;
@@ -339,7 +339,7 @@ static void test_metis(const char *program)
 {
     static const int32_t parts[] = { 1, 2, 3, 4, 7, 50, 400 };
 
-    choose(program, "60", "");
+    metis_choose(program, "60", "");
     for (int which = 0; which < GRAPHS; which++) {
         struct graph graph;
         const char  *fault = NULL;
@@ -358,7 +358,7 @@ static void test_metis_quality(const char *program)
     struct graph graph;
     int32_t      owner[360];
 
-    choose(program, "60", "");
+    metis_choose(program, "60", "");
     graph_init(&graph, 5);
     if (gr_partition_metis(INPUT(&graph.slice, 3, NULL), owner, &error) != GRAFT_OK) memset(owner, 0, sizeof owner);
     ok(graph_cut_entries(&graph, owner) == 4, "graft-metis cuts a chain of 30 cliques in 3 at 2 links");
@@ -382,7 +382,7 @@ static int64_t next_bytes(void *arg, char *to, int64_t room)
 }
 
 /* Whether the program ends with this code, and a sentence, when it gets these bytes. */
-static int is_refused(const char *program, const void *input, int64_t bytes, int code)
+static int metis_is_refused(const char *program, const void *input, int64_t bytes, int code)
 {
     struct bytes    source = { input, bytes };
     graft_error     error = GRAFT_INIT(graft_error);
@@ -411,12 +411,12 @@ static void test_metis_input(const char *program)
     const int64_t whole = offsetof(struct input, more);
     int           right = 1;
 
-    for (int64_t bytes = 0; bytes < whole; bytes++) right = right && is_refused(program, &good, bytes, 2);
+    for (int64_t bytes = 0; bytes < whole; bytes++) right = right && metis_is_refused(program, &good, bytes, 2);
     ok(right, "graft-metis refuses input that ends after any of %" PRId64 " bytes", whole);
-    ok(is_refused(program, &good, whole + 1, 2), "graft-metis refuses input that goes on");
+    ok(metis_is_refused(program, &good, whole + 1, 2), "graft-metis refuses input that goes on");
 #define REFUSES(field, value, code)                                                                                    \
     (bad = good, bad.field = (value),                                                                                  \
-     ok(is_refused(program, &bad, whole, code), "graft-metis refuses " #field " of " #value))
+     ok(metis_is_refused(program, &bad, whole, code), "graft-metis refuses " #field " of " #value))
     REFUSES(head.magic, 1, 2);
     REFUSES(head.reserved, 1, 2);
     REFUSES(head.n_weights, 17, 2);
@@ -499,7 +499,7 @@ static void test_choice_no_memory(void)
     int32_t                        owner[400];
     int                            clean = 1, calls = 0;
 
-    choose("/no/such/program", "60", "");
+    metis_choose("/no/such/program", "60", "");
     graph_init(&graph, 0);
     memset(owner, 0x55, sizeof owner);
     for (;; calls++) {
@@ -517,13 +517,13 @@ static void test_choice_no_memory(void)
     graph_fini(&graph);
 }
 
-static void test_choice(const char *program)
+static void test_metis_choice(const char *program)
 {
     static const struct gr_partition_cost costs[] = {
         { 1e-9, 1e-6, 1e-5, GR_ROWS_PRE }, { 1, 0, 0, 0 }, { 0, 0, 1, GR_ROWS_LEAST }, { 0, 0, 1, GR_ROWS_POST }
     };
 
-    choose(program != NULL ? program : "/no/such/program", "60", "");
+    metis_choose(program != NULL ? program : "/no/such/program", "60", "");
     for (int which = 0; which < GRAPHS; which++) {
         struct graph graph;
         const char  *fault = NULL, *found;
@@ -541,7 +541,7 @@ static void test_data_sets(const char *program)
 {
     static const char *const names[] = { "cora", "citeseer", "amazon_photo" };
 
-    choose(program, "60", "");
+    metis_choose(program, "60", "");
     for (int i = 0; i < 3; i++) {
         struct graph graph;
         int32_t     *owner;
@@ -579,14 +579,14 @@ int main(int argc, char **argv)
     test_bad(&large, argv[1]);
     test_meanwhile(&large, argv[1]);
     test_not_there(&large);
-    test_too_large(argv[1]);
+    test_metis_too_large(argv[1]);
     test_hosts(&large, argv[1]);
-    test_no_memory(argv[1]);
+    test_metis_no_memory(argv[1]);
     graph_fini(&large);
-    test_choice(NULL);
+    test_metis_choice(NULL);
     test_choice_no_memory();
     if (argc > 2) {
-        test_choice(argv[2]);
+        test_metis_choice(argv[2]);
         test_metis(argv[2]);
         test_metis_quality(argv[2]);
         test_metis_input(argv[2]);

@@ -18,7 +18,7 @@ static graft_context   *context;
 static const char *const semiring_name[] = { "",           "plus_times", "plus_second", "max_times",
                                              "max_second", "min_times",  "min_second" };
 
-static int is_sum(graft_semiring semiring)
+static int mxm_is_sum(graft_semiring semiring)
 {
     return semiring <= GRAFT_PLUS_SECOND;
 }
@@ -39,14 +39,14 @@ static void try_masks(struct product *p, const char *kernel, graft_semiring semi
     for (int mask = 0; mask < PRODUCT_MASKS; mask++) {
         for (uint32_t flags = 0; flags < 4; flags++) {
             product_set_mask(p, mask);
-            product_set_extras(p, sample_below(sample, 2) == 0, !is_sum(semiring) && sample_below(sample, 2) == 0);
+            product_set_extras(p, sample_below(sample, 2) == 0, !mxm_is_sum(semiring) && sample_below(sample, 2) == 0);
             p->args.flags = flags;
             product_tally(p, mxm, context, kernel, threads[sample_below(sample, 12)], tally);
         }
     }
 }
 
-static graft_matrix *make_matrix(const graft_csr *csr)
+static graft_matrix *mxm_make_matrix(const graft_csr *csr)
 {
     graft_error   error = GRAFT_INIT(graft_error);
     graft_matrix *matrix = NULL;
@@ -60,7 +60,7 @@ static graft_matrix *make_matrix(const graft_csr *csr)
 static void open_product(struct product *product, struct sample *sample, const struct product_shape *shape)
 {
     product_init(product, sample, shape);
-    product->args.a = make_matrix(&product->a.csr);
+    product->args.a = mxm_make_matrix(&product->a.csr);
 }
 
 static void close_product(struct product *product)
@@ -81,7 +81,7 @@ static void try_shape(const char *kernel, const struct product_shape *shape, str
 }
 
 /** `own`: the kernel must have done some itself. */
-static void report(const char *kernel, const char *what, const struct tally *tally, int own)
+static void mxm_report(const char *kernel, const char *what, const struct tally *tally, int own)
 {
     int by_kernel = 0;
 
@@ -94,7 +94,7 @@ static void report(const char *kernel, const char *what, const struct tally *tal
     if (own) ok(by_kernel > 0, "%s ran %d of these products itself", kernel, by_kernel);
 }
 
-static void test_shapes(const char *kernel, graft_dtype dtype)
+static void test_mxm_shapes(const char *kernel, graft_dtype dtype)
 {
     const int64_t widths[] = { 1, 15, 16, 17, 33 };
     struct tally  tally[7] = { 0 };
@@ -110,7 +110,7 @@ static void test_shapes(const char *kernel, graft_dtype dtype)
                                              .numbers = PRODUCT_EXACT };
         try_shape(kernel, &shape, tally);
     }
-    report(kernel, dtype == GRAFT_F32 ? "float" : "double", tally, 1);
+    mxm_report(kernel, dtype == GRAFT_F32 ? "float" : "double", tally, 1);
 }
 
 static void test_odd_shapes(const char *kernel)
@@ -128,7 +128,7 @@ static void test_odd_shapes(const char *kernel)
                                              .numbers = PRODUCT_EXACT };
         try_shape(kernel, &shape, tally);
     }
-    report(kernel, "no rows, no columns, one, many", tally, 1);
+    mxm_report(kernel, "no rows, no columns, one, many", tally, 1);
 }
 
 static void test_special_numbers(const char *kernel, enum product_numbers numbers)
@@ -145,7 +145,7 @@ static void test_special_numbers(const char *kernel, enum product_numbers number
                                              .numbers = numbers };
         try_shape(kernel, &shape, tally);
     }
-    report(kernel, numbers == PRODUCT_INFINITE ? "infinities" : "NaN and infinities", tally, 1);
+    mxm_report(kernel, numbers == PRODUCT_INFINITE ? "infinities" : "NaN and infinities", tally, 1);
 }
 
 /** Rows so long that threads share one, where ties show who wins; and results that are written past the caches. */
@@ -159,18 +159,18 @@ static void test_sizes(const char *kernel, const char *what, int variants, struc
     for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
         product.args.semiring = s;
         for (int i = 0; i < variants; i++) {
-            product_set_extras(&product, i == 1, !is_sum(s) && i < 2);
+            product_set_extras(&product, i == 1, !mxm_is_sum(s) && i < 2);
             product_set_mask(&product, 5 * i);
             product.args.flags = i == 1 ? GRAFT_MXM_ACCUMULATE : 0;
             product_tally(&product, mxm, context, kernel, variants > 1 ? i + 1 : 2, &tally[s]);
         }
     }
-    report(kernel, what, tally, !shape.repeats);
+    mxm_report(kernel, what, tally, !shape.repeats);
     close_product(&product);
 }
 
 /** Products large enough to be shared, of numbers that have rounding errors, so that the order of sums would show. */
-static void test_threads(const char *kernel, graft_dtype dtype)
+static void test_mxm_threads(const char *kernel, graft_dtype dtype)
 {
     const struct product_shape shape = { 900, 24000, 33, GRAFT_I32, dtype, 1, 0, PRODUCT_ROUGH };
     const int                  threads[] = { 2, 3, 5 };
@@ -209,7 +209,7 @@ static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int wei
     sample_csr_init(&original, &sample, m, k, index_type, weighted ? GRAFT_F32 : 0, 1);
     sample_csr_fini(&product.a);
     sample_csr_transpose(&product.a, &original);
-    matrix = make_matrix(&original.csr);
+    matrix = mxm_make_matrix(&original.csr);
     ok(mxm->matrix_transpose(context, matrix, &transpose, NULL) == GRAFT_OK, "transpose of %lld x %lld", (long long)m,
        (long long)k);
     mxm->matrix_destroy(context, matrix);
@@ -230,7 +230,7 @@ static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int wei
 static const struct product_shape ordinary = { 31, 29, 17, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT };
 
 /** A call that must fail: the code, and a message with all of the words, which are parted by '|'. */
-static void refused(int32_t rc, int32_t expected, const graft_error *error, const char *words, const char *what)
+static void mxm_refused(int32_t rc, int32_t expected, const graft_error *error, const char *words, const char *what)
 {
     const char *at = words;
     int         all = rc == expected && error->code == expected && error->where[0] != '\0';
@@ -255,7 +255,7 @@ static void refuse_csr(const graft_csr *csr, int32_t expected, const char *words
     const int32_t       rc = mxm->matrix_create(context, csr, 0, &matrix, &error);
 
     if (matrix != sentinel) expected = 1; /* no status is 1: the check below fails */
-    refused(rc, expected, &error, words, what);
+    mxm_refused(rc, expected, &error, words, what);
 }
 
 static void test_bad_rows(void)
@@ -344,7 +344,7 @@ static void refuse_product(struct product *p, int32_t expected, const char *word
     char        text[64] = "as it was";
     int32_t     rc = mxm->run(context, &p->args, &error);
 
-    refused(rc, expected, &error, words, what);
+    mxm_refused(rc, expected, &error, words, what);
     rc = mxm->explain(context, &p->args, text, sizeof text, NULL);
     ok(product_is_untouched(p) && rc == expected && strcmp(text, "as it was") == 0,
        "... and nothing was touched; explain says the same");
@@ -462,7 +462,7 @@ static void test_bad_products(void)
     test_bad_operands(&product);
     test_bad_arguments(&product);
     test_bad_kernel(&product);
-    refused(mxm->run(context, NULL, &error), GRAFT_ERR_ARG, &error, "null", "no arguments");
+    mxm_refused(mxm->run(context, NULL, &error), GRAFT_ERR_ARG, &error, "null", "no arguments");
     close_product(&product);
 }
 
@@ -481,7 +481,7 @@ static int kernel_is_usable(int32_t index, graft_module_entry *entry)
     return entry->state == 1;
 }
 
-static void test_explain(const char *kernel)
+static void test_mxm_explain(const char *kernel)
 {
     struct sample  sample = { 3 };
     struct product product;
@@ -535,8 +535,8 @@ static void test_large(const char *kernel)
                (struct product_shape){ 40, 12000, 17, GRAFT_I32, GRAFT_F64, 1, 1, PRODUCT_EXACT });
     test_sizes(kernel, "long and wide rows", 3,
                (struct product_shape){ 20, 16500, 270, GRAFT_I64, GRAFT_F32, 0, 0, PRODUCT_EXACT });
-    test_threads(kernel, GRAFT_F32);
-    test_threads(kernel, GRAFT_F64);
+    test_mxm_threads(kernel, GRAFT_F32);
+    test_mxm_threads(kernel, GRAFT_F64);
     if (strncmp(kernel, "simd", 4) != 0) return;
     test_sizes(kernel, "large, float", 1,
                (struct product_shape){ 90000, 9, 101, GRAFT_I32, GRAFT_F32, 0, 0, PRODUCT_EXACT });
@@ -544,17 +544,17 @@ static void test_large(const char *kernel)
                (struct product_shape){ 45000, 9, 101, GRAFT_I32, GRAFT_F64, 0, 0, PRODUCT_EXACT });
 }
 
-static void test_kernel(const char *kernel)
+static void test_mxm_kernel(const char *kernel)
 {
-    test_shapes(kernel, GRAFT_F32);
-    test_shapes(kernel, GRAFT_F64);
+    test_mxm_shapes(kernel, GRAFT_F32);
+    test_mxm_shapes(kernel, GRAFT_F64);
     test_odd_shapes(kernel);
     test_special_numbers(kernel, PRODUCT_INFINITE);
     test_special_numbers(kernel, PRODUCT_SPECIAL);
-    test_explain(kernel);
+    test_mxm_explain(kernel);
 }
 
-static void test_kernels(int large)
+static void test_mxm_kernels(int large)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
     int                references = 0;
@@ -566,7 +566,7 @@ static void test_kernels(int large)
             continue;
         }
         ok(choose_kernel(entry.name), "kernel %s can be chosen", entry.name);
-        (large ? test_large : test_kernel)(entry.name);
+        (large ? test_large : test_mxm_kernel)(entry.name);
         references += strcmp(entry.name, "reference") == 0;
         if (strcmp(entry.name, "graphblas") != 0) continue;
         test_fall(0);
@@ -586,7 +586,7 @@ int main(int argc, char **argv)
     context = api->context;
     mxm = api->get_interface(context, GRAFT_MXM_ID);
     if (!ok(mxm != NULL && mxm->size >= sizeof *mxm, "it has " GRAFT_MXM_ID)) return done();
-    test_kernels(argc > 1 && strcmp(argv[1], "large") == 0);
+    test_mxm_kernels(argc > 1 && strcmp(argv[1], "large") == 0);
     choose_kernel("reference");
     test_transpose(41, 29, GRAFT_I32, 1);
     test_transpose(29, 41, GRAFT_I64, 0);

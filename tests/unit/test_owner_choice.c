@@ -37,7 +37,7 @@ static void use(const char *program, const char *behaviour, const char *const *m
     if (gr_option_set(context, "partition.program", program, &error) < 0) abort();
 }
 
-static struct spread spread_of(const struct graph *graph, const char *partition)
+static struct spread owner_choice_spread_of(const struct graph *graph, const char *partition)
 {
     return (struct spread){ .graph = &graph->rows,
                             .dtype = GRAFT_F32,
@@ -58,7 +58,7 @@ struct outcome {
     char    message[512], fault[700];
 };
 
-static void run(struct spread *s, int32_t n_ranks, double timeout, struct outcome *out)
+static void run_choice(struct spread *s, int32_t n_ranks, double timeout, struct outcome *out)
 {
     static struct ranks ranks;
     const char         *words;
@@ -98,10 +98,10 @@ static const char *check_owners(const struct graph *graph, const char *partition
     static int32_t                 owner[LARGEST];
     static char                    fault[800];
     enum gr_partition_method       method = GR_PARTITION_METIS;
-    struct spread                  s = spread_of(graph, partition), alone = spread_of(graph, "given");
-    graft_error                    error = GRAFT_INIT(graft_error);
-    struct outcome                 out;
-    const int64_t                  n = graph->rows.n_rows;
+    struct spread  s = owner_choice_spread_of(graph, partition), alone = owner_choice_spread_of(graph, "given");
+    graft_error    error = GRAFT_INIT(graft_error);
+    struct outcome out;
+    const int64_t  n = graph->rows.n_rows;
 
     memset(one, 0, sizeof one);
     memset(many, 0, sizeof many);
@@ -109,9 +109,9 @@ static const char *check_owners(const struct graph *graph, const char *partition
     s.n_passes = alone.n_passes = 1;
     s.pass[0] = (struct spread_pass){ GRAFT_PLUS_SECOND, 0, WIDTH, 0, (char *)many };
     alone.pass[0] = (struct spread_pass){ GRAFT_PLUS_SECOND, 0, WIDTH, 0, (char *)one };
-    run(&alone, 1, 30, &out);
+    run_choice(&alone, 1, 30, &out);
     if (out.rc < 0) return "one rank fails";
-    run(&s, n_ranks, 30, &out);
+    run_choice(&s, n_ranks, 30, &out);
     snprintf(fault, sizeof fault, "%.300s %.400s", out.message, out.fault);
     if (out.rc < 0 || out.fault[0] != '\0') return fault;
     if (strcmp(partition, "auto") == 0) method = chosen_of(s.explained);
@@ -151,8 +151,8 @@ static void test_one_rank(void)
 
     use(partitioner, "good", (const char *const[]){ "partition.program", "/no/such/program", NULL });
     graph_init(&graph, 5);
-    s = spread_of(&graph, "metis");
-    run(&s, 1, 30, &out);
+    s = owner_choice_spread_of(&graph, "metis");
+    run_choice(&s, 1, 30, &out);
     ok(out.rc == GRAFT_OK && out.fault[0] == '\0', "one rank owns all %s%s", out.message, out.fault);
     graph_fini(&graph);
 }
@@ -167,16 +167,16 @@ static void test_program(const struct graph *graph, const char *program, const c
     struct spread     s;
 
     use(partitioner, behaviour, more);
-    s = spread_of(graph, "metis");
-    run(&s, 3, 1, &out);
+    s = owner_choice_spread_of(graph, "metis");
+    run_choice(&s, 3, 1, &out);
     if (!ok(out.rc == status && strstr(out.message, words) != NULL && out.fault[0] == '\0' && out.seconds < 15 &&
                 (status == GRAFT_OK || out.rank == 0),
             "metis by a program that is called '%s': %s", program[1] == 'n' ? program : behaviour,
             status == GRAFT_OK ? "waited for" : out.message))
         diag("%d %s; %s; %.1f s", out.rc, out.message, out.fault, out.seconds);
     if (status == GRAFT_OK) return;
-    s = spread_of(graph, "auto");
-    run(&s, 3, 1, &out);
+    s = owner_choice_spread_of(graph, "auto");
+    run_choice(&s, 3, 1, &out);
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && strstr(s.explained, ", metis not (") != NULL &&
                 chosen_of(s.explained) < GR_PARTITION_METIS,
             "and auto does without"))
@@ -229,7 +229,7 @@ done:
     return rc;
 }
 
-static void test_too_large(const char *method, int32_t status)
+static void test_owner_choice_too_large(const char *method, int32_t status)
 {
     static struct ranks ranks;
     const char         *fault;
@@ -307,7 +307,7 @@ static void make_ring(struct graph *graph, int64_t n)
 }
 
 /* Stream evens them out slice by slice; so one that has all of them is the case to look at. */
-static void test_balance(const char *partition, enum slicing slicing)
+static void test_owner_choice_balance(const char *partition, enum slicing slicing)
 {
     struct graph   graph;
     struct spread  s;
@@ -315,12 +315,12 @@ static void test_balance(const char *partition, enum slicing slicing)
     int64_t        has[4] = { 0 }, without[4] = { 0 }, most = 0, most_without = 0;
 
     make_ring(&graph, 1200);
-    s = spread_of(&graph, partition);
+    s = owner_choice_spread_of(&graph, partition);
     s.slicing = slicing;
-    run(&s, 4, 30, &out);
+    run_choice(&s, 4, 30, &out);
     for (int64_t v = 0; v < 300; v++) has[s.found[v]]++;
     s.trained = NULL;
-    if (out.rc == GRAFT_OK) run(&s, 4, 30, &out);
+    if (out.rc == GRAFT_OK) run_choice(&s, 4, 30, &out);
     for (int64_t v = 0; v < 300; v++) without[s.found[v]]++;
     for (int p = 0; p < 4; p++) {
         most = has[p] > most ? has[p] : most;
@@ -355,8 +355,8 @@ static void test_local_order(void)
     }
     graph.rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, N, N, graph.row_ptr, graph.col_idx, NULL };
     graph.slice = (struct gr_slice){ &graph.rows, 0, NULL };
-    s = spread_of(&graph, "auto");
-    run(&s, 4, 30, &out);
+    s = owner_choice_spread_of(&graph, "auto");
+    run_choice(&s, 4, 30, &out);
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && chosen_of(s.explained) == GR_PARTITION_BLOCK,
             "auto takes blocks of a grid whose order is a good one"))
         diag("%s %s %s", out.message, out.fault, s.explained);
@@ -366,11 +366,11 @@ static void test_local_order(void)
 /* -- files -------------------------------------------------------------------------------------------------------- */
 
 /* A run that must end like this. Owners are left in s->found. */
-static void expect(struct spread *s, int32_t n_ranks, int32_t status, const char *words, const char *name)
+static void owner_choice_expect(struct spread *s, int32_t n_ranks, int32_t status, const char *words, const char *name)
 {
     struct outcome out;
 
-    run(s, n_ranks, 30, &out);
+    run_choice(s, n_ranks, 30, &out);
     if (!ok(out.rc == status && out.fault[0] == '\0' &&
                 strstr(status == GRAFT_OK ? s->explained : out.message, words) != NULL,
             "%s: %s", name, status == GRAFT_OK ? words : out.message))
@@ -397,16 +397,17 @@ static void test_kept(const struct graph *graph, const char *partition)
     char              name[64];
 
     use(partitioner, "good", more);
-    s = spread_of(graph, partition);
+    s = owner_choice_spread_of(graph, partition);
     snprintf(name, sizeof name, "owners by %s are written", partition);
-    expect(&s, 4, GRAFT_OK, partition, name);
+    owner_choice_expect(&s, 4, GRAFT_OK, partition, name);
     memcpy(was, s.found, sizeof was);
     for (int way = 0; way < SLICINGS; way++) {
         settings = none;
-        s = spread_of(graph, "metis");
+        s = owner_choice_spread_of(graph, "metis");
         memset(s.found, 0x55, sizeof s.found);
         s.slicing = (enum slicing)way;
-        expect(&s, 4, GRAFT_OK, "partition: from the file /tmp/graft-choice", "and read, though there is no program");
+        owner_choice_expect(&s, 4, GRAFT_OK, "partition: from the file /tmp/graft-choice",
+                            "and read, though there is no program");
         ok(memcmp(was, s.found, (size_t)graph->rows.n_rows * sizeof *was) == 0 && files_in(folder) == 1,
            "they are the same");
     }
@@ -424,31 +425,32 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     struct spread      s;
 
     use(partitioner, "good", more);
-    s = spread_of(graph, "hash");
-    expect(&s, 3, GRAFT_OK, "partition: hash", "owners by hash are written");
-    s = spread_of(other, "hash");
-    expect(&s, 3, GRAFT_ERR_FORMAT, "is a partition of another graph", "another graph");
-    s = spread_of(graph, "hash");
-    expect(&s, 4, GRAFT_ERR_FORMAT, "is a partition in 3 parts, expected 4", "another number of ranks");
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 3, GRAFT_OK, "partition: hash", "owners by hash are written");
+    s = owner_choice_spread_of(other, "hash");
+    owner_choice_expect(&s, 3, GRAFT_ERR_FORMAT, "is a partition of another graph", "another graph");
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 4, GRAFT_ERR_FORMAT, "is a partition in 3 parts, expected 4", "another number of ranks");
     s.owner = owner;
-    expect(&s, 4, GRAFT_OK, "partition: given by the host", "not looked at where the host says who owns what");
+    owner_choice_expect(&s, 4, GRAFT_OK, "partition: given by the host",
+                        "not looked at where the host says who owns what");
     damage(70);
-    s = spread_of(graph, "hash");
-    expect(&s, 3, GRAFT_ERR_FORMAT, "is damaged: its CRC32C", "a damaged file");
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 3, GRAFT_ERR_FORMAT, "is damaged: its CRC32C", "a damaged file");
     unlink(path);
     graph_init(&three, 8);
-    s = spread_of(&three, "hash");
-    expect(&s, 4, GRAFT_ERR_ARG, "3 vertices in 4 parts is not kept", "more parts than vertices");
+    s = owner_choice_spread_of(&three, "hash");
+    owner_choice_expect(&s, 4, GRAFT_ERR_ARG, "3 vertices in 4 parts is not kept", "more parts than vertices");
     graph_fini(&three);
     settings = nowhere;
-    s = spread_of(graph, "hash");
-    expect(&s, 3, GRAFT_ERR_IO, "owners' cannot be written: No such file", "a folder that is not there");
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 3, GRAFT_ERR_IO, "owners' cannot be written: No such file", "a folder that is not there");
     settings = no_folder;
-    s = spread_of(graph, "hash");
-    expect(&s, 3, GRAFT_ERR_IO, "owners' cannot be written: Not a directory", "a folder that is none");
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 3, GRAFT_ERR_IO, "owners' cannot be written: Not a directory", "a folder that is none");
     settings = a_folder;
-    s = spread_of(graph, "hash");
-    expect(&s, 3, GRAFT_ERR_FORMAT, "is a folder", "a folder in place of the file");
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 3, GRAFT_ERR_FORMAT, "is a folder", "a folder in place of the file");
     ok(files_in(folder) == 0, "nothing is left");
 }
 
@@ -484,13 +486,13 @@ static void test_choice_faults(int32_t bad_rank, int32_t every)
     const char *const              more[] = { "partition.program", partitioner, NULL };
 
     use(partitioner, "good", more);
-    fault_spread = spread_of(&small, "metis");
+    fault_spread = owner_choice_spread_of(&small, "metis");
     if (gr_partition_choose(context, &small.slice, 3, GR_PARTITION_METIS, &cost, NULL, expected, NULL, &error) < 0)
         diag("%s", error.message);
     run_faults("the choice", choosing_body, 3, bad_rank, (const int[]){ every, 2 * every }, FAULTS);
 }
 
-static void test_memory(int32_t rank)
+static void test_owner_choice_memory(int32_t rank)
 {
     const char *const more[] = { "partition.program", partitioner, "partition.file", path, NULL };
     char              fault[512] = "";
@@ -499,7 +501,7 @@ static void test_memory(int32_t rank)
 
     use(partitioner, "good", more);
     for (; found > 0 && k < 400; k++) {
-        struct spread s = spread_of(&small, "auto");
+        struct spread s = owner_choice_spread_of(&small, "auto");
 
         s.starved = 1;
         s.fail_at = k;
@@ -528,16 +530,16 @@ int main(int argc, char **argv)
     use(more[1], "good", more);
     test_owners(argc > 2 ? "graft-metis" : "a partitioner");
     if (argc > 2) {
-        test_balance("metis", SLICE_EVEN);
-        test_balance("stream", SLICE_FIRST);
+        test_owner_choice_balance("metis", SLICE_EVEN);
+        test_owner_choice_balance("stream", SLICE_FIRST);
         test_local_order();
     } else {
         skip(3, "there is no METIS here");
     }
     test_one_rank();
     test_programs();
-    test_too_large("metis", GRAFT_ERR_UNSUPPORTED);
-    test_too_large("auto", GRAFT_OK);
+    test_owner_choice_too_large("metis", GRAFT_ERR_UNSUPPORTED);
+    test_owner_choice_too_large("auto", GRAFT_OK);
     test_vast();
     graph_init(&small, 0);
     graph_init(&other, 1);
@@ -545,8 +547,8 @@ int main(int argc, char **argv)
     test_kept(&small, "given");
     test_wrong_files(&small, &other);
     graph_fini(&other);
-    test_memory(0);
-    test_memory(2);
+    test_owner_choice_memory(0);
+    test_owner_choice_memory(2);
     test_choice_faults(0, 7);
     test_choice_faults(2, 7);
     graph_fini(&small);

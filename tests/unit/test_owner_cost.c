@@ -16,7 +16,7 @@ enum { LARGEST = 4096 };
 static graft_context *context;
 static const char    *partitioner;
 
-static void set(const char *key, const char *value)
+static void owner_cost_set(const char *key, const char *value)
 {
     graft_error error = GRAFT_INIT(graft_error);
 
@@ -43,16 +43,16 @@ static void test_cost(void)
     struct gr_partition_cost one, cost;
     graft_error              error = GRAFT_INIT(graft_error);
 
-    set("layers", "2");
-    set("hidden", "100");
-    set("threads", "1");
+    owner_cost_set("layers", "2");
+    owner_cost_set("hidden", "100");
+    owner_cost_set("threads", "1");
     if (gr_owner_cost(context, 1e6, &one, &error) < 0) abort();
     ok(one.entry > 0 && one.vertex > 0 && fabs(one.row - 2 * 8 * 100 / 1e6) < 1e-12,
        "two layers of 100: %.3g s for an entry, %.3g for a vertex, %.3g for a row", one.entry, one.vertex, one.row);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        set(cases[i].key, cases[i].value);
+        owner_cost_set(cases[i].key, cases[i].value);
         if (gr_owner_cost(context, 1e6, &cost, &error) < 0) abort();
-        set(cases[i].key, cases[i].standard);
+        owner_cost_set(cases[i].key, cases[i].standard);
         ok(fabs(cost.entry / one.entry - cases[i].entry) < 1e-9 &&
                fabs(cost.vertex / one.vertex - cases[i].vertex) < 1e-9 &&
                fabs(cost.row / one.row - cases[i].row) < 1e-9 && (int)cost.rows == cases[i].rows,
@@ -64,20 +64,20 @@ static void test_cost(void)
 /* A network that takes a twentieth of a second for what is long. */
 static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 
-static int32_t slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
-                         graft_error *error)
+static int32_t owner_cost_slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                                    graft_request **request, graft_error *error)
 {
     if (bytes > 100000) usleep(50000);
     return quick_send(self, to, tag, data, bytes, request, error);
 }
 
-static int32_t body(struct rank *r)
+static int32_t cost_body(struct rank *r)
 {
     struct spread *s = r->all->arg;
     graft_graph   *graph = NULL;
     int32_t        rc;
 
-    if (quick_send != NULL) r->transport.send = slow_send;
+    if (quick_send != NULL) r->transport.send = owner_cost_slow_send;
     rc = spread_setup(r, s);
     if (rc == GRAFT_OK) rc = spread_graph(r, s, &graph);
     if (rc == GRAFT_OK && r->rank == 0)
@@ -100,7 +100,7 @@ static const char *explain(int which, const char *partition, const char *const *
     s = (struct spread){
         .graph = &graph.rows, .settings = settings, .partition = partition, .cover = "hybrid", .threads = "1"
     };
-    ranks_init(&ranks, 2, 30, body, &s);
+    ranks_init(&ranks, 2, 30, cost_body, &s);
     quick_send = is_slow ? ranks.at[0].transport.send : NULL;
     ranks_run(&ranks);
     left = ranks_fini(&ranks);
@@ -134,7 +134,7 @@ static void test_network(void)
     graft_error                error = GRAFT_INIT(graft_error);
 
     graph_init(&graph, 5);
-    set("partition.program", partitioner);
+    owner_cost_set("partition.program", partitioner);
     if (gr_owner_cost(context, pace * 1e6, &cost, &error) < 0 ||
         gr_partition_choose(context, &graph.slice, 2, GR_PARTITION_METIS, &cost, NULL, owner, &choice, &error) < 0)
         abort();

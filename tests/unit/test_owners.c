@@ -25,7 +25,7 @@ static graft_error        error = { .size = sizeof error };
 static char               folder[] = "/tmp/graft-owners-XXXXXX", path[64];
 static unsigned char      good[WHOLE];
 
-static void put(const void *bytes, size_t count)
+static void owners_put(const void *bytes, size_t count)
 {
     FILE *file = fopen(path, "wb");
 
@@ -33,7 +33,7 @@ static void put(const void *bytes, size_t count)
 }
 
 /* Whether reading fails with this status and these words, and nothing else happens. */
-static int is_refused(const struct gr_graph_identity *of, int32_t parts, int32_t status, const char *words)
+static int owners_is_refused(const struct gr_graph_identity *of, int32_t parts, int32_t status, const char *words)
 {
     int32_t       owner[N + 1] = { 7, 7, 7, 7, 7, 7 };
     const int32_t rc = gr_owners_read(&context, path, of, parts, owner, &error);
@@ -68,25 +68,26 @@ static void test_round_trip(void)
     ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1, "written again");
 }
 
-static void test_lengths(void)
+static void test_owners_lengths(void)
 {
     unsigned char longer[WHOLE + 4] = { 0 };
     int           right = 1;
 
     for (size_t bytes = 0; bytes < WHOLE; bytes++) {
-        put(good, bytes);
-        right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, bytes < HEAD ? "64 at least" : "5 vertices");
+        owners_put(good, bytes);
+        right =
+            right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, bytes < HEAD ? "64 at least" : "5 vertices");
     }
     ok(right, "a file cut short at any byte");
     memcpy(longer, good, WHOLE);
     for (size_t more = 1; more <= 4; more++) {
-        put(longer, WHOLE + more);
-        right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices");
+        owners_put(longer, WHOLE + more);
+        right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices");
     }
     ok(right, "bytes behind the end");
 }
 
-static void test_bits(void)
+static void test_owners_bits(void)
 {
     int right = 1;
 
@@ -95,11 +96,11 @@ static void test_bits(void)
 
         memcpy(bad, good, WHOLE);
         bad[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        put(bad, WHOLE);
-        right = right && is_refused(&graph, PARTS, GRAFT_ERR_FORMAT,
-                                    bit < 64                     ? "is not a partition: it begins with"
-                                    : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
-                                                                 : "damaged: its CRC32C");
+        owners_put(bad, WHOLE);
+        right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT,
+                                           bit < 64                     ? "is not a partition: it begins with"
+                                           : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
+                                                                        : "damaged: its CRC32C");
     }
     ok(right, "any of %d bits the other way", 8 * WHOLE);
 }
@@ -115,8 +116,8 @@ static int says(int at, int64_t value, int bytes, const char *words)
     memset(bad + 8, 0, 4);
     crc = gr_crc_plain(0, bad, WHOLE);
     memcpy(bad + 8, &crc, 4);
-    put(bad, WHOLE);
-    return is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, words);
+    owners_put(bad, WHOLE);
+    return owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, words);
 }
 
 static void test_contents(void)
@@ -133,12 +134,13 @@ static void test_contents(void)
     ok(says(HEAD, -1, 4, "vertex 0 is in part -1"), "an owner below 0");
     ok(says(16, INT64_MAX, 8, "9223372036854775807 vertices"), "more vertices than memory");
     ok(says(16, -1, 8, "-1 vertices"), "a negative number of vertices");
-    put(good, WHOLE);
-    ok(is_refused(&larger, PARTS, GRAFT_ERR_FORMAT, "of another graph: of 5 vertices"), "another number of vertices");
-    ok(is_refused(&graph, 2, GRAFT_ERR_FORMAT, "in 3 parts, expected 2"), "more parts than asked for");
+    owners_put(good, WHOLE);
+    ok(owners_is_refused(&larger, PARTS, GRAFT_ERR_FORMAT, "of another graph: of 5 vertices"),
+       "another number of vertices");
+    ok(owners_is_refused(&graph, 2, GRAFT_ERR_FORMAT, "in 3 parts, expected 2"), "more parts than asked for");
     host.calls = 0;
     strict_host_fail(&host, 0, 0);
-    ok(is_refused(&graph, PARTS, GRAFT_ERR_NOMEM, "no memory"), "no memory");
+    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_NOMEM, "no memory"), "no memory");
     strict_host_fail(&host, -1, 0);
 }
 
@@ -161,9 +163,9 @@ static void test_places(void)
 
     memcpy(keep, path, sizeof keep);
     snprintf(path, sizeof path, "%s/none", folder);
-    ok(is_refused(&graph, PARTS, GRAFT_ERR_NOT_FOUND, "none"), "no file");
+    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_NOT_FOUND, "none"), "no file");
     snprintf(path, sizeof path, "%s", folder);
-    ok(is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "a folder"), "a folder");
+    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "a folder"), "a folder");
     ok(gr_owners_write(folder, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == EISDIR,
        "a folder is not written over");
     snprintf(path, sizeof path, "%s/none/file", folder);
@@ -189,7 +191,7 @@ static void test_places(void)
 }
 
 /* A process that may not write so much is not ended by it, and the old file stays. */
-static void test_limit(void)
+static void test_owners_limit(void)
 {
     struct rlimit was, small;
     int32_t       owner[N], other[N] = { 0 };
@@ -198,7 +200,7 @@ static void test_limit(void)
     getrlimit(RLIMIT_FSIZE, &was);
     small = was;
     small.rlim_cur = WHOLE - 1;
-    put(good, WHOLE);
+    owners_put(good, WHOLE);
     setrlimit(RLIMIT_FSIZE, &small);
     rc = gr_owners_write(path, &graph, PARTS, other, &error);
     setrlimit(RLIMIT_FSIZE, &was);
@@ -215,11 +217,11 @@ int main(void)
     if (mkdtemp(folder) == NULL) return 2;
     snprintf(path, sizeof path, "%s/cut", folder);
     test_round_trip();
-    test_lengths();
-    test_bits();
+    test_owners_lengths();
+    test_owners_bits();
     test_contents();
     test_places();
-    test_limit();
+    test_owners_limit();
     unlink(path);
     ok(rmdir(folder) == 0, "the folder is empty again");
     ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");

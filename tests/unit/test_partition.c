@@ -126,7 +126,7 @@ static const char *stream_fault(const struct graph *graph, int32_t parts)
 }
 
 /* Each slice deals its own vertices, and has an array of these alone: what lies beside it stays. */
-static const char *slices_fault(const struct graph *graph, int32_t parts)
+static const char *partition_slices_fault(const struct graph *graph, int32_t parts)
 {
     const int64_t      n = graph->rows.n_rows, half = n / 2;
     int32_t           *owner = oracle_new(n, sizeof *owner), *place = oracle_new(n + 2, sizeof *place);
@@ -175,7 +175,7 @@ static void test_methods(const struct graph *graph)
 
         if ((fault = block_fault(graph, parts)) != NULL) block_wrong = fault;
         if ((fault = stream_fault(graph, parts)) != NULL) stream_wrong = fault;
-        if ((fault = slices_fault(graph, parts)) != NULL) slices_wrong = fault;
+        if ((fault = partition_slices_fault(graph, parts)) != NULL) slices_wrong = fault;
         sliced = sliced && is_same_in_slices(graph, parts);
         measured = measured && is_measured_right(graph, hash(graph, parts), parts) &&
                    is_measured_right(graph, block(graph, parts), parts) &&
@@ -315,7 +315,7 @@ static void test_fingerprint(void)
     graph_fini(&graph);
 }
 
-static void test_no_memory(void)
+static void test_partition_no_memory(void)
 {
     struct graph                graph;
     struct gr_partition_measure measure = { .parts = 4711 };
@@ -369,7 +369,7 @@ int main(void)
     test_quality();
     test_seconds();
     test_fingerprint();
-    test_no_memory();
+    test_partition_no_memory();
     ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");
     return done();
 }

@@ -37,7 +37,7 @@ struct outcome {
     double         activations; /* MB */
 };
 
-static int32_t run(struct outcome *o, const char *recompute)
+static int32_t run_trainer(struct outcome *o, const char *recompute)
 {
     const graft_dense logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, o->logits };
     const char       *found;
@@ -74,8 +74,8 @@ static void check_same(const char *model, const char *settings, int saves)
     reset();
     rc = api->set(api->context, "model", model, &error);
     host_set_all(api, settings);
-    if (rc == GRAFT_OK) rc = run(&o[0], "no");
-    if (rc == GRAFT_OK) rc = run(&o[1], "yes");
+    if (rc == GRAFT_OK) rc = run_trainer(&o[0], "no");
+    if (rc == GRAFT_OK) rc = run_trainer(&o[1], "yes");
     if (!ok(rc == GRAFT_OK, "%s, %s: both train", model, settings)) {
         diag("%s", error.message);
     } else {
@@ -90,7 +90,7 @@ static void check_same(const char *model, const char *settings, int saves)
     free(o);
 }
 
-static void test_bits(const char *model)
+static void test_recompute_bits(const char *model)
 {
     const int mlp = strcmp(model, "mlp") == 0, gat = strcmp(model, "gat") == 0, gin = strcmp(model, "gin") == 0;
 
@@ -106,13 +106,13 @@ static void test_bits(const char *model)
     check_same(model, "optimizer=sgd momentum=0.5 layers=2 hidden=20", 0);
 }
 
-/* Masks of rows are on in what test_bits() does, or it would not try them. */
+/* Masks of rows are on in what test_recompute_bits() does, or it would not try them. */
 static void test_masked(void)
 {
     struct outcome *o = calloc(1, sizeof *o);
 
     reset();
-    ok(api->set(api->context, "model", "sage", &error) == GRAFT_OK && run(o, "yes") == GRAFT_OK &&
+    ok(api->set(api->context, "model", "sage", &error) == GRAFT_OK && run_trainer(o, "yes") == GRAFT_OK &&
            strstr(o->explained, "a step needs") != NULL && strstr(o->explained, "\nrecompute ") != NULL,
        "masks of rows are on, and explain() tells of recompute");
     train->destroy(o->trainer);
@@ -120,7 +120,7 @@ static void test_masked(void)
 }
 
 /* The sum in the message of a refusal, or a part of it. */
-static int refused(const char *limit, const char *recompute)
+static int recompute_refused(const char *limit, const char *recompute)
 {
     graft_trainer *trainer = NULL;
     int32_t        rc = api->set(api->context, "memory.limit", limit, &error);
@@ -133,7 +133,7 @@ static int refused(const char *limit, const char *recompute)
 
 /* What the message of a refusal says about recompute is what happens when it is tried. It is given before graph and
  * features are made, as what is needed at least: at one limit or two it may not be enough for their copies too. */
-static void test_limit(void)
+static void test_recompute_limit(void)
 {
     int  hinted = 0, plain = 0, wrong = 0, short_of = 0;
     char limit[16];
@@ -142,19 +142,19 @@ static void test_limit(void)
     host_set_all(api, "model=sage layers=12 hidden=64");
     for (int megabytes = 1; megabytes < 40; megabytes++) {
         snprintf(limit, sizeof limit, "%d", megabytes);
-        if (!refused(limit, "no")) continue;
+        if (!recompute_refused(limit, "no")) continue;
         if (strstr(error.message, "recompute=yes") != NULL) {
             hinted++;
-            if (refused(limit, "yes")) short_of++;
+            if (recompute_refused(limit, "yes")) short_of++;
         } else {
             plain++;
-            if (!refused(limit, "yes")) wrong++;
+            if (!recompute_refused(limit, "yes")) wrong++;
         }
     }
     ok(hinted > 3 && plain > 3 && wrong == 0 && short_of <= 2,
        "%d refusals say that recompute might do, and but for %d it does; %d do not, and it does not", hinted, short_of,
        plain);
-    ok(!refused("0", "no"), "without a limit none is refused");
+    ok(!recompute_refused("0", "no"), "without a limit none is refused");
     reset();
 }
 
@@ -181,9 +181,9 @@ int main(void)
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     split_few();
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) test_bits(models[i]);
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) test_recompute_bits(models[i]);
     test_masked();
-    test_limit();
+    test_recompute_limit();
     sample_dataset_fini(&set);
     api->close(api->context);
     return done();

@@ -32,7 +32,7 @@ struct chain {
     uint8_t      *split;
 };
 
-static graft_csr rows_of(int64_t n_rows, int64_t n_cols, int64_t each, int64_t *ends, int32_t *columns)
+static graft_csr sparse_input_rows_of(int64_t n_rows, int64_t n_cols, int64_t each, int64_t *ends, int32_t *columns)
 {
     graft_csr csr = GRAFT_INIT(graft_csr);
 
@@ -57,8 +57,8 @@ static void chain_init(struct chain *chain, int64_t n, int64_t d, int64_t filled
                              .labels = calloc((size_t)n, sizeof(int32_t)),
                              .split = malloc((size_t)n) };
     memset(chain->split, GRAFT_SPLIT_TRAIN, (size_t)n);
-    chain->graph = rows_of(n, n, degree, chain->ends, chain->neighbours);
-    chain->features = rows_of(n, d, filled, chain->feature_ends, chain->columns);
+    chain->graph = sparse_input_rows_of(n, n, degree, chain->ends, chain->neighbours);
+    chain->features = sparse_input_rows_of(n, d, filled, chain->feature_ends, chain->columns);
     chain->dataset = GRAFT_INIT(graft_dataset);
     chain->dataset.n_vertices = n;
     chain->dataset.n_features = d;
@@ -92,7 +92,7 @@ static const char *explained(const graft_dataset *dataset)
     return text;
 }
 
-static void expect(const graft_dataset *dataset, const char *word, const char *model, const char *why)
+static void sparse_input_expect(const graft_dataset *dataset, const char *word, const char *model, const char *why)
 {
     const char *text = explained(dataset);
 
@@ -103,43 +103,44 @@ static void expect(const graft_dataset *dataset, const char *word, const char *m
  *  of the dense ones; with 200 of 400 they are half of them, at eight times the price. With 30 of 400 and 200
  *  neighbours it depends: A (X W) is more than a dense product with what is aggregated once, 8 (30 + 200) > 400, but
  *  less than one more aggregation; mlp and gat, for which the graph makes no difference, have 8 * 30 < 400. */
-static void test_choice(const char *model)
+static void test_sparse_input_choice(const char *model)
 {
     const int    no_graph = strcmp(model, "mlp") == 0 || strcmp(model, "gat") == 0;
     struct chain chain;
 
     set_model(model);
     chain_init(&chain, 500, 400, 1, 2);
-    expect(&chain.dataset, "multiplied as they are", model, "one feature of 400 is there");
+    sparse_input_expect(&chain.dataset, "multiplied as they are", model, "one feature of 400 is there");
     host_set(api, "sparse_input=no");
-    expect(&chain.dataset, "made dense", model, "sparse_input is no");
+    sparse_input_expect(&chain.dataset, "made dense", model, "sparse_input is no");
     chain_fini(&chain);
     host_set(api, "sparse_input=auto");
     chain_init(&chain, 500, 400, 200, 2);
-    expect(&chain.dataset, "made dense", model, "half of the features are there");
+    sparse_input_expect(&chain.dataset, "made dense", model, "half of the features are there");
     host_set(api, "sparse_input=yes");
-    expect(&chain.dataset, "multiplied as they are", model, "sparse_input is yes");
+    sparse_input_expect(&chain.dataset, "multiplied as they are", model, "sparse_input is yes");
     chain_fini(&chain);
     host_set(api, "sparse_input=auto");
     chain_init(&chain, 500, 400, 30, 200);
-    expect(&chain.dataset, no_graph ? "multiplied as they are" : "made dense", model, "neighbours are many");
+    sparse_input_expect(&chain.dataset, no_graph ? "multiplied as they are" : "made dense", model,
+                        "neighbours are many");
     host_set(api, "input_dropout=0.5");
-    expect(&chain.dataset, "multiplied as they are", model, "neighbours are many and features change");
+    sparse_input_expect(&chain.dataset, "multiplied as they are", model, "neighbours are many and features change");
     chain_fini(&chain);
 }
 
 /** 10,000 vertices with 20 of 100 features: X and what is gathered of it take 8 MB if dense; entries and those of the
  *  transpose 5 MB. */
-static void test_memory(void)
+static void test_sparse_input_memory(void)
 {
     struct chain chain;
 
     set_model("gcn");
     chain_init(&chain, 10000, 100, 20, 1);
-    expect(&chain.dataset, "made dense", "gcn", "a fifth of the features is there");
+    sparse_input_expect(&chain.dataset, "made dense", "gcn", "a fifth of the features is there");
     host_set(api, "memory.limit=8");
     host_set(api, "hidden=4");
-    expect(&chain.dataset, "multiplied as they are", "gcn", "dense ones would not fit");
+    sparse_input_expect(&chain.dataset, "multiplied as they are", "gcn", "dense ones would not fit");
     chain_fini(&chain);
 }
 
@@ -160,7 +161,7 @@ static void test_dense(void)
 }
 
 /** Two steps of two trainers that take turns, one on a thread, one on three. There is work for three. */
-static void test_threads(const char *model)
+static void test_sparse_input_threads(const char *model)
 {
     struct sample         sample = { 3 };
     struct sample_dataset data;
@@ -196,10 +197,10 @@ int main(void)
     train = api->get_interface(api->context, GRAFT_TRAIN_ID);
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     for (int i = 0; i < MODELS; i++) {
-        test_choice(models[i]);
-        test_threads(models[i]);
+        test_sparse_input_choice(models[i]);
+        test_sparse_input_threads(models[i]);
     }
-    test_memory();
+    test_sparse_input_memory();
     test_dense();
     api->close(api->context);
     return done();

@@ -114,13 +114,13 @@ static void test_cancel(void)
     pthread_join(thread, NULL);
 }
 
-static void *allocate(void *self, uint64_t bytes, uint64_t alignment)
+static void *counted_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     (void)self;
     return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 
-static void deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+static void counted_deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
 {
     (void)self;
     (void)bytes;
@@ -135,8 +135,8 @@ int main(void)
     graft_error      error = GRAFT_INIT(graft_error);
 
     alarm(60);
-    host.allocate = allocate;
-    host.deallocate = deallocate;
+    host.allocate = counted_allocate;
+    host.deallocate = counted_deallocate;
     page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < BYTES; i++) sent[i] = (char)(i * 7);

@@ -26,7 +26,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static int set(const char *key, const char *value)
+static int times_set(const char *key, const char *value)
 {
     const int32_t rc = api->set(api->context, key, value, &error);
 
@@ -90,7 +90,7 @@ struct polls {
     int       count, strangers;
 };
 
-static void count_poll(void *arg)
+static void times_count_poll(void *arg)
 {
     struct polls *polls = arg;
 
@@ -105,7 +105,7 @@ static void check_polls(const char *kernel, graft_mxm_args *args)
     int           good = 1;
 
     args->times = NULL;
-    args->poll = count_poll;
+    args->poll = times_count_poll;
     args->poll_arg = &polls;
     for (args->threads = 1; args->threads <= THREADS; args->threads++)
         good = good && mxm->run(api->context, args, &error) == GRAFT_OK;
@@ -117,7 +117,7 @@ static void check_polls(const char *kernel, graft_mxm_args *args)
 }
 
 /* Rows 1 and the last have all columns, so many that they are cut. */
-static void test_kernels(void)
+static void test_times_kernels(void)
 {
     static float                  b[INNER][WIDTH], c[2][ROWS][WIDTH];
     struct sample                 sample = { 5 };
@@ -139,7 +139,7 @@ static void test_kernels(void)
     args.c = &dense_c;
     for (int32_t i = 0; api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0) continue;
-        if (!set("mxm.kernel", entry.name)) continue;
+        if (!times_set("mxm.kernel", entry.name)) continue;
         args.times = NULL;
         dense_c.data = c[0];
         if (mxm->run(api->context, &args, &error) != GRAFT_OK) ok(0, "%s: %s", entry.name, error.message);
@@ -150,7 +150,7 @@ static void test_kernels(void)
         if (strcmp(entry.name, "graphblas") != 0) /* which sums as it likes */
             ok(memcmp(c[0], c[1], sizeof c[0]) == 0, "%s: the product is the same", entry.name);
     }
-    set("mxm.kernel", "auto");
+    times_set("mxm.kernel", "auto");
     mxm->matrix_destroy(api->context, matrix);
     sample_csr_fini(&a);
 }
@@ -232,11 +232,12 @@ static int train_on(const struct sample_dataset *data, const char *threads)
     return rc == GRAFT_OK;
 }
 
-static void check_spans(const struct sample_dataset *data, const char *model, const char *unknown, const char *name)
+static void times_check_spans(const struct sample_dataset *data, const char *model, const char *unknown,
+                              const char *name)
 {
     const char *sum = strcmp(model, "gat") == 0 ? "attention" : "aggregate", *fault;
 
-    if (!set("model", model) || !ok(train_on(data, "2"), "%s, %s: trains", model, name)) return;
+    if (!times_set("model", model) || !ok(train_on(data, "2"), "%s, %s: trains", model, name)) return;
     fault = fault_of_spans(THREADS, unknown);
     ok(fault == NULL, "%s, %s: %lld spans, each share in its phase: %s", model, name, (long long)spans.count,
        fault != NULL ? fault : "as it should be");
@@ -252,8 +253,8 @@ static void test_trainers(const struct sample_dataset *data)
     graft_module_entry       entry = GRAFT_INIT(graft_module_entry);
 
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
-        set("recompute", i % 2 ? "yes" : "no");
-        check_spans(data, models[i], "", "all modules by themselves");
+        times_set("recompute", i % 2 ? "yes" : "no");
+        times_check_spans(data, models[i], "", "all modules by themselves");
     }
     for (int32_t i = 0; api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++) {
         const int   kernel = strcmp(entry.kind, "kernel") == 0;
@@ -264,22 +265,22 @@ static void test_trainers(const struct sample_dataset *data)
             skip(4, "%s %s cannot be used: %s", entry.kind, entry.name, entry.detail);
             continue;
         }
-        set(key, entry.name);
-        check_spans(data, "sage", kernel && strcmp(entry.name, "graphblas") == 0 ? "aggregate" : "", entry.name);
-        set(key, "auto");
+        times_set(key, entry.name);
+        times_check_spans(data, "sage", kernel && strcmp(entry.name, "graphblas") == 0 ? "aggregate" : "", entry.name);
+        times_set(key, "auto");
     }
 }
 
 /* The host may give more threads at any time, or less. */
 static void test_other_threads(const struct sample_dataset *data)
 {
-    set("model", "sage");
-    set("threads", "1");
+    times_set("model", "sage");
+    times_set("threads", "1");
     ok(train_on(data, "3") && fault_of_spans(3, "") == NULL && shares("update", 3) > 3,
        "a trainer made with one thread has spans of three");
     ok(train_on(data, "1") && fault_of_spans(1, "") == NULL && shares("update", 2) == 0,
        "one made with three has spans of one");
-    set("threads", "2");
+    times_set("threads", "2");
 }
 
 /* There is room for all spans of as many layers as there may be, also with those of recomputed work. */
@@ -287,12 +288,12 @@ static void test_many_layers(const struct sample_dataset *data)
 {
     static const char *const models[] = { "sage", "gat", "gin" };
 
-    set("layers", "64");
-    set("hidden", "4");
-    set("recompute", "yes");
-    set("dropout", "0");
+    times_set("layers", "64");
+    times_set("hidden", "4");
+    times_set("recompute", "yes");
+    times_set("dropout", "0");
     for (int i = 0; i < 3; i++) {
-        const int trained = set("model", models[i]) && train_on(data, "2");
+        const int trained = times_set("model", models[i]) && train_on(data, "2");
 
         ok(trained && fault_of_spans(THREADS, "") == NULL, "%s of 64 layers: %lld spans, to the last", models[i],
            (long long)spans.count);
@@ -311,12 +312,12 @@ int main(void)
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     if (!ok(mxm != NULL && train != NULL, "it has products and training")) return done();
-    test_kernels();
+    test_times_kernels();
     sample_dataset_init(&data, &sample, N, 60, 16, 0, 0);
-    set("profile", "yes");
-    set("threads", "2");
-    set("hidden", "64");
-    set("row_masks", "no");
+    times_set("profile", "yes");
+    times_set("threads", "2");
+    times_set("hidden", "64");
+    times_set("row_masks", "no");
     test_trainers(&data);
     test_other_threads(&data);
     test_many_layers(&data);

@@ -34,7 +34,7 @@ struct job {
     int32_t               refused[7];
 };
 
-static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
+static int32_t train_account_ask(struct host *host, graft_trainer *trainer, struct step *step)
 {
     int32_t rc = GRAFT_OK;
 
@@ -60,7 +60,7 @@ static int32_t ask(struct host *host, graft_trainer *trainer, struct step *step)
     return rc;
 }
 
-static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
+static int32_t train_account_train(struct host *host, struct job *job, graft_trainer *trainer)
 {
     graft_epoch   epoch = GRAFT_INIT(graft_epoch);
     graft_metrics metrics = GRAFT_INIT(graft_metrics);
@@ -74,7 +74,7 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
         counting_begin(NULL);
         /* What an evaluation sends is not of the step. */
         if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
-        if (rc == GRAFT_OK) rc = ask(host, trainer, step);
+        if (rc == GRAFT_OK) rc = train_account_ask(host, trainer, step);
     }
     return rc;
 }
@@ -93,7 +93,7 @@ static void ask_too_much(struct host *host, struct job *job, graft_trainer *trai
     job->refused[6] = host->train->traffic_pair(trainer, 0, ITEMS, &pair, NULL);
 }
 
-static int32_t body(struct host *host)
+static int32_t account_body(struct host *host)
 {
     struct job         *job = host->all->arg;
     struct host_trainer t;
@@ -103,7 +103,7 @@ static int32_t body(struct host *host)
     rc = host_trainer_create(host, &job->set.dataset, SLICES_EVEN, &t);
     if (rc == GRAFT_OK)
         rc = host->train->explain(t.trainer, job->explained[0][host->rank], sizeof job->explained[0][0], &host->error);
-    if (rc == GRAFT_OK) rc = train(host, job, t.trainer);
+    if (rc == GRAFT_OK) rc = train_account_train(host, job, t.trainer);
     if (rc == GRAFT_OK)
         rc = host->train->explain(t.trainer, job->explained[1][host->rank], sizeof job->explained[1][0], &host->error);
     if (rc == GRAFT_OK && host->rank == 0) ask_too_much(host, job, t.trainer);
@@ -158,7 +158,7 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
 }
 
 /* All rows have bits, and by those of each the bytes that a layer sent, if it has but one width. */
-static const char *check_bits(const graft_traffic_item *item, int bits)
+static const char *train_account_check_bits(const graft_traffic_item *item, int bits)
 {
     int64_t rows = 0;
 
@@ -210,7 +210,7 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
 
             if (item->rank != p || item->layer != i / 2 || item->pass != i % 2) return "an item of something else";
             if (fault == NULL) fault = check_pairs(own, p, n_ranks, i);
-            if (fault == NULL) fault = check_bits(item, job->bits);
+            if (fault == NULL) fault = train_account_check_bits(item, job->bits);
             coming += item->bytes;
         }
         all += coming;
@@ -283,7 +283,7 @@ static const char *check_raw(const struct job *job, int32_t n_ranks)
 #define SENT "what the last step sent, all ranks"
 
 /* explain() says before the first step what the later ones send, but where bits are yet to be decided on. */
-static const char *check_explained(const struct job *job, int32_t n_ranks)
+static const char *train_account_check_explained(const struct job *job, int32_t n_ranks)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
     char               name[16];
@@ -328,8 +328,8 @@ struct more {
     int         minmax_back, rounding;
 };
 
-static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, const struct more *more,
-                       const char **words)
+static struct job *account_run(int32_t n_ranks, int64_t n, const char *const *settings, const struct more *more,
+                               const char **words)
 {
     static struct hosts hosts;
     struct job         *job = calloc(1, sizeof *job);
@@ -342,7 +342,7 @@ static struct job *run(int32_t n_ranks, int64_t n, const char *const *settings, 
     job->rounding = more->rounding;
     sample_dataset_init(&job->set, &sample, n, FEATURES, CLASSES, 0, 0);
     for (int64_t v = 0; v < n && job->few; v++) job->set.split[v] = v % 37 == 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
-    hosts_run(&hosts, n_ranks, settings, body, job);
+    hosts_run(&hosts, n_ranks, settings, account_body, job);
     *words = hosts_fault(&hosts);
     return job;
 }
@@ -397,9 +397,9 @@ static void test_traffic(const char *model, const struct more *more, const char 
     int64_t         total = 0;
 
     settings_of(model, cover, more, &s);
-    job = run(n_ranks, N, s.at, more, &words);
+    job = account_run(n_ranks, N, s.at, more, &words);
     for (int e = 0; e < EPOCHS && words == NULL; e++) words = check_step(job, e, n_ranks, is_gat);
-    if (words == NULL && strcmp(model, "mlp") != 0) words = check_explained(job, n_ranks);
+    if (words == NULL && strcmp(model, "mlp") != 0) words = train_account_check_explained(job, n_ranks);
     if (words == NULL) words = check_losses(job, n_ranks, has(more, "halo.error_statistics=exact"), is_gat);
     if (words == NULL)
         words = check_ages(job, n_ranks, has(more, "halo.staleness=1"), !is_gat && has(more, "label_rate=0.5"));
@@ -443,7 +443,7 @@ static void test_sample(const char *bits, int32_t n_ranks)
         const char     *here;
 
         settings_of("sage", "hybrid", &two[k], &s);
-        job[k] = run(n_ranks, MANY, s.at, &two[k], &here);
+        job[k] = account_run(n_ranks, MANY, s.at, &two[k], &here);
         if (words == NULL) words = here;
         for (int i = 0; i < n_ranks * ITEMS; i++) {
             const graft_traffic_item *lost = &job[k]->step[i / ITEMS][EPOCHS - 1].lost[i % ITEMS];

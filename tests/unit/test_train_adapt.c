@@ -33,14 +33,14 @@ static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, g
 static _Atomic int64_t   sent;
 static _Thread_local int counts; /* a rank is a thread */
 
-static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
-                            graft_request **request, graft_error *error)
+static int32_t train_adapt_counted_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                                        graft_request **request, graft_error *error)
 {
     if (counts && tag >= TAG_FIRST && bytes != FRAME) atomic_fetch_add(&sent, (int64_t)bytes);
     return inner_send(self, to, tag, data, bytes, request, error);
 }
 
-static int32_t train(struct host *host, graft_trainer *trainer)
+static int32_t train_adapt_train(struct host *host, graft_trainer *trainer)
 {
     struct job     *job = host->all->arg;
     struct outcome *o = &job->at[host->rank];
@@ -65,21 +65,21 @@ static int32_t train(struct host *host, graft_trainer *trainer)
     return rc == GRAFT_OK ? failed : rc;
 }
 
-static int32_t body(struct host *host)
+static int32_t adapt_body(struct host *host)
 {
     struct job         *job = host->all->arg;
     struct host_trainer t;
     int32_t             rc;
 
-    host->transport.send = counted_send;
+    host->transport.send = train_adapt_counted_send;
     rc = host_trainer_create(host, job->set, job->way, &t);
-    if (rc == GRAFT_OK) rc = train(host, t.trainer);
+    if (rc == GRAFT_OK) rc = train_adapt_train(host, t.trainer);
     host_trainer_destroy(host, &t);
     return rc;
 }
 
 /* Run a body with settings that are parted by blanks, of which the last ones count. Returns what is wrong, or NULL. */
-static const char *play(int32_t n_ranks, const char *settings, int32_t (*what)(struct host *), void *arg)
+static const char *train_adapt_play(int32_t n_ranks, const char *settings, int32_t (*what)(struct host *), void *arg)
 {
     static struct hosts hosts;
     static char         text[600], kept[700];
@@ -99,7 +99,7 @@ static const char *play(int32_t n_ranks, const char *settings, int32_t (*what)(s
 }
 
 /* Train. Returns what is wrong, or NULL. */
-static const char *run(struct job *job, int32_t n_ranks, const char *first, const char *more)
+static const char *adapt_run(struct job *job, int32_t n_ranks, const char *first, const char *more)
 {
     char        settings[512];
     const char *words;
@@ -107,7 +107,7 @@ static const char *run(struct job *job, int32_t n_ranks, const char *first, cons
     snprintf(settings, sizeof settings, "epochs=%d %s %s", job->epochs, first, more);
     memset(job->at, 0, sizeof job->at);
     atomic_store(&sent, 0);
-    words = play(n_ranks, settings, body, job);
+    words = train_adapt_play(n_ranks, settings, adapt_body, job);
     job->sent = atomic_load(&sent);
     for (int32_t i = 0; i < n_ranks; i++)
         if (memcmp(&job->at[i], &job->at[0], sizeof job->at[0]) != 0) return "ranks come to different things";
@@ -142,11 +142,11 @@ static void test_same(struct job *job, const char *model, int32_t n_ranks, const
     snprintf(adaptive, sizeof adaptive, "model=%s layers=3 hidden=16 halo.codec=adaptive halo.reassign_every=3", model);
     snprintf(plain, sizeof plain, "model=%s layers=3 hidden=16 halo.codec=q8", model);
     job->epochs = EPOCHS;
-    words = run(job, n_ranks, plain, more);
+    words = adapt_run(job, n_ranks, plain, more);
     eight = job->at[0];
     if (words == NULL) {
         snprintf(plain, sizeof plain, "halo.budget=bytes:1000000000 %s", more);
-        words = run(job, n_ranks, adaptive, plain);
+        words = adapt_run(job, n_ranks, adaptive, plain);
     }
     ok(words == NULL && memcmp(&eight, &job->at[0], sizeof eight) == 0 && job->at[0].loss[EPOCHS - 1] > 0,
        "%s on %d ranks, slices %s, %s: in any number of bytes as with 8 bits, a loss of %.4f%s%s", model, n_ranks,
@@ -165,11 +165,11 @@ static void test_less(struct job *job, const char *model, int32_t n_ranks, const
              model);
     snprintf(limited, sizeof limited, "halo.codec=q8 %s", more);
     job->epochs = EPOCHS;
-    words = run(job, n_ranks, first, limited);
+    words = adapt_run(job, n_ranks, first, limited);
     many = job->sent;
     loss = job->at[0].loss[EPOCHS - 1];
     snprintf(limited, sizeof limited, "halo.codec=adaptive halo.budget=bytes:%lld %s", (long long)(many / 2), more);
-    if (words == NULL) words = run(job, n_ranks, first, limited);
+    if (words == NULL) words = adapt_run(job, n_ranks, first, limited);
     ok(words == NULL && job->sent <= many / 2 && job->sent > many * 4 / 10 &&
            fabs(job->at[0].loss[EPOCHS - 1] / loss - 1) < 0.05,
        "%s on %d ranks, %s: half of %lld bytes may be sent in an epoch, and %lld are: a loss of %.4f after %.4f%s%s",
@@ -177,7 +177,7 @@ static void test_less(struct job *job, const char *model, int32_t n_ranks, const
        words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
-static void test_refused(struct job *job)
+static void test_train_adapt_refused(struct job *job)
 {
     static const char *const cases[][2] = {
         { "halo.codec=adaptive halo.budget=bytes:5", "with 2 bits everywhere it is" },
@@ -189,7 +189,7 @@ static void test_refused(struct job *job)
     job->goes_on = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int m = 0; m < 2; m++) {
-            const char *words = run(job, 3, models[m], cases[i][0]);
+            const char *words = adapt_run(job, 3, models[m], cases[i][0]);
 
             ok(words != NULL && strstr(words, cases[i][1]) != NULL && job->at[0].accuracy > 0, "%s, %s: %s", models[m],
                cases[i][0], words != NULL ? words : "nothing");
@@ -211,7 +211,8 @@ struct views {
     double               loss[TRAINERS];
 };
 
-static int32_t move_state(const graft_train *train, graft_trainer *from, graft_trainer *to, graft_error *error)
+static int32_t train_adapt_move_state(const graft_train *train, graft_trainer *from, graft_trainer *to,
+                                      graft_error *error)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
     int32_t          rc = GRAFT_OK;
@@ -221,7 +222,7 @@ static int32_t move_state(const graft_train *train, graft_trainer *from, graft_t
     return rc;
 }
 
-static int32_t look(struct host *host, graft_trainer *trainer, const struct host_slice *s, int number)
+static int32_t train_adapt_look(struct host *host, graft_trainer *trainer, const struct host_slice *s, int number)
 {
     struct views     *views = host->all->arg;
     float            *rows = views->logits[number] + s->first * CLASSES;
@@ -254,8 +255,8 @@ static int32_t views_body(struct host *host)
 
             rc = host->train->epoch(trainer[i], &epoch, &host->error);
         }
-        if (rc == GRAFT_OK && i > 0) rc = move_state(host->train, trainer[USUAL], trainer[i], &host->error);
-        if (rc == GRAFT_OK) rc = look(host, trainer[i], &s, i);
+        if (rc == GRAFT_OK && i > 0) rc = train_adapt_move_state(host->train, trainer[USUAL], trainer[i], &host->error);
+        if (rc == GRAFT_OK) rc = train_adapt_look(host, trainer[i], &s, i);
     }
     for (int i = 0; i < TRAINERS; i++) host->train->destroy(trainer[i]);
     host->graphs->destroy(graph);
@@ -264,7 +265,7 @@ static int32_t views_body(struct host *host)
 }
 
 /* How far logits are from those of 32 bits, by the length of these. */
-static double apart(const struct views *views, int number)
+static double train_adapt_apart(const struct views *views, int number)
 {
     double off = 0, length = 0;
 
@@ -287,11 +288,13 @@ static void test_views(const graft_dataset *set, const char *model, int32_t n_ra
     views->set = set;
     views->bits = bits;
     snprintf(settings, sizeof settings, "model=%s layers=3 hidden=16 epochs=%d partition=hash", model, EPOCHS);
-    words = play(n_ranks, settings, views_body, views);
-    ok(words == NULL && apart(views, USUAL) < 1e-5 && fabs(views->loss[USUAL] / views->loss[EXACT] - 1) < 1e-5 &&
-           apart(views, SAME) > 1e-4 && views->loss[SAME] != views->loss[EXACT],
+    words = train_adapt_play(n_ranks, settings, views_body, views);
+    ok(words == NULL && train_adapt_apart(views, USUAL) < 1e-5 &&
+           fabs(views->loss[USUAL] / views->loss[EXACT] - 1) < 1e-5 && train_adapt_apart(views, SAME) > 1e-4 &&
+           views->loss[SAME] != views->loss[EXACT],
        "%s on %d ranks, %s: logits are %.2g off those of 32 bits, and %.2g with halo.codec_evaluation=same%s%s", model,
-       n_ranks, bits, apart(views, USUAL), apart(views, SAME), words != NULL ? ": " : "", words != NULL ? words : "");
+       n_ranks, bits, train_adapt_apart(views, USUAL), train_adapt_apart(views, SAME), words != NULL ? ": " : "",
+       words != NULL ? words : "");
     free(views);
 }
 
@@ -305,10 +308,10 @@ static double mean_of(struct job *job, const char *more, const char **words)
         char settings[200];
 
         snprintf(settings, sizeof settings, "seed=%d %s", seed, more);
-        *words = run(job, 4,
-                     "model=gcn layers=2 hidden=16 lr=0.01 weight_decay=5e-4 weight_decay_layers=first norm=none "
-                     "dropout=0.5 input_dropout=0.5 normalize_features=yes symmetrize=yes partition=hash",
-                     settings);
+        *words = adapt_run(job, 4,
+                           "model=gcn layers=2 hidden=16 lr=0.01 weight_decay=5e-4 weight_decay_layers=first norm=none "
+                           "dropout=0.5 input_dropout=0.5 normalize_features=yes symmetrize=yes partition=hash",
+                           settings);
         sum += job->at[0].accuracy / SEEDS;
     }
     return sum;
@@ -373,7 +376,7 @@ int main(void)
         test_less(&job, models[m], 4, "partition=hash halo.staleness=1");
         test_less(&job, models[m], 3, "partition=hash recompute=yes reuse_input=no row_masks=no");
     }
-    test_refused(&job);
+    test_train_adapt_refused(&job);
     for (int m = 0; m < 4; m++) {
         test_views(&set.dataset, models[m], 2 + m, "halo.codec=q2");
         test_views(&set.dataset, models[m], 5 - m, "halo.codec=adaptive");

@@ -101,7 +101,7 @@ static int32_t look_around(struct host *host, graft_trainer *trainer)
     return rc < 0 ? rc : host->train->predict(trainer, GRAFT_WEIGHTS_BEST, labels, NULL, &host->error);
 }
 
-static int32_t train(struct host *host, struct job *job, int number, graft_trainer *trainer)
+static int32_t train_async_train(struct host *host, struct job *job, int number, graft_trainer *trainer)
 {
     const struct run *run = &job->run[number];
     struct outcome   *o = &job->at[number][host->rank];
@@ -136,7 +136,7 @@ static const char *const usual = "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0
                                  "halo.refresh=0 halo.smoothing=0 halo.drift_limit=0 threads=1 halo.timeout=60 "
                                  "log.level=error";
 
-static int32_t body(struct host *host)
+static int32_t train_runs(struct host *host)
 {
     struct job       *job = host->all->arg;
     graft_graph      *graph = NULL;
@@ -158,7 +158,7 @@ static int32_t body(struct host *host)
         host_set_all(host->api, usual);
         host_set_all(host->api, job->run[i].settings);
         rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
-        if (rc == GRAFT_OK) rc = train(host, job, i, trainer);
+        if (rc == GRAFT_OK) rc = train_async_train(host, job, i, trainer);
         host->train->destroy(trainer);
     }
     host->graphs->destroy(graph);
@@ -166,13 +166,13 @@ static int32_t body(struct host *host)
     return rc;
 }
 
-static void add(struct job *job, struct run run)
+static void train_async_add(struct job *job, struct run run)
 {
     job->run[job->n_runs++] = run;
 }
 
 /* Run all of it. Returns what is wrong, or NULL. */
-static const char *play(struct job *job, int32_t n_ranks, const char *partition, const char *cover)
+static const char *train_async_play(struct job *job, int32_t n_ranks, const char *partition, const char *cover)
 {
     static struct hosts hosts;
     char                by[64], with[64];
@@ -180,7 +180,7 @@ static const char *play(struct job *job, int32_t n_ranks, const char *partition,
 
     snprintf(by, sizeof by, "partition=%s", partition);
     snprintf(with, sizeof with, "halo.cover=%s", cover);
-    hosts_run(&hosts, n_ranks, settings, body, job);
+    hosts_run(&hosts, n_ranks, settings, train_runs, job);
     if (hosts_fault(&hosts) != NULL) return hosts_fault(&hosts);
     for (int i = 0; i < job->n_runs; i++)
         for (int32_t r = 1; r < n_ranks; r++)
@@ -201,7 +201,7 @@ static int same(const struct job *job, int a, int b, int from)
 
 enum { SYNC, EVERY_ONE, ASYNC, REMADE, OBSERVED, GIVES_UP, ANEW, RESTORED, RESUMED, EVERY_FOUR, RESTORED_FOUR, RUNS };
 
-static const char *judge(const struct job *job, int is_mlp, int has_labels)
+static const char *train_async_judge(const struct job *job, int is_mlp, int has_labels)
 {
     const graft_traffic *sync = &job->at[SYNC][0].traffic, *async = &job->at[ASYNC][0].traffic;
     const int            exchanges = sync->halo_bytes_per_epoch > 0;
@@ -265,16 +265,17 @@ static void test_setup(int number, const char *model, int32_t n_ranks, const str
     job->way = (enum slices)(number / 2 % SLICES);
     for (int i = 0; i < RUNS; i++) {
         snprintf(settings[i], sizeof settings[i], "model=%s %s %s", model, setup->settings, more[i]);
-        add(job, (struct run){ .settings = settings[i],
-                               .evaluates = i == OBSERVED,
-                               .sets_state = i == RESTORED || i == RESTORED_FOUR,
-                               .from = i == RESUMED ? RESTORED : 0,
-                               .gives_up = i == GIVES_UP ? 3 : 0 });
+        train_async_add(job, (struct run){ .settings = settings[i],
+                                           .evaluates = i == OBSERVED,
+                                           .sets_state = i == RESTORED || i == RESTORED_FOUR,
+                                           .from = i == RESUMED ? RESTORED : 0,
+                                           .gives_up = i == GIVES_UP ? 3 : 0 });
     }
-    words = play(job, n_ranks, partition, cover);
+    words = train_async_play(job, n_ranks, partition, cover);
     /* With a limit the drift so far has a say, and a state does not say it. */
     if (words == NULL && has_limit) job->at[RESTORED_FOUR][0] = job->at[EVERY_FOUR][0];
-    if (words == NULL) words = judge(job, strcmp(model, "mlp") == 0, strstr(setup->settings, "label_rate") != NULL);
+    if (words == NULL)
+        words = train_async_judge(job, strcmp(model, "mlp") == 0, strstr(setup->settings, "label_rate") != NULL);
     ok(words == NULL, "%s on %d ranks, %s, %s, slices %s, %s: the same bits where they should be", model, n_ranks,
        partition, cover, slices_name[job->way], setup->settings);
     if (words != NULL) diag("%s", words);
@@ -305,7 +306,8 @@ struct straight {
 static const int64_t width[LAYERS + 1] = { FEATURES, 3, 6, CLASSES };
 
 /* out = A x, or A^T x, for A = D^-1/2 (A + I) D^-1/2, in which rows of other owners are those that there are. */
-static void gather(struct straight *s, int l, int back, int64_t columns, double x[N][WIDE], double out[N][WIDE])
+static void train_async_gather(struct straight *s, int l, int back, int64_t columns, double x[N][WIDE],
+                               double out[N][WIDE])
 {
     const graft_csr *a = &s->job->set.graph.csr;
     struct memory   *m = &s->memory[l][back];
@@ -330,7 +332,8 @@ static void gather(struct straight *s, int l, int back, int64_t columns, double 
 }
 
 /* out = x W, or x W^T. */
-static void multiply(const struct straight *s, int l, int transposed, double x[N][WIDE], double out[N][WIDE])
+static void train_async_multiply(const struct straight *s, int l, int transposed, double x[N][WIDE],
+                                 double out[N][WIDE])
 {
     const int64_t from = width[l + transposed], to = width[l + !transposed];
 
@@ -354,11 +357,11 @@ static void forward(struct straight *s)
     for (int l = 0; l < LAYERS; l++) {
         z = s->h[l + 1];
         if (gathers_first(l)) {
-            gather(s, l, 0, width[l], s->h[l], s->q[l]);
-            multiply(s, l, 0, s->q[l], z);
+            train_async_gather(s, l, 0, width[l], s->h[l], s->q[l]);
+            train_async_multiply(s, l, 0, s->q[l], z);
         } else {
-            multiply(s, l, 0, s->h[l], p);
-            gather(s, l, 0, width[l + 1], p, z);
+            train_async_multiply(s, l, 0, s->h[l], p);
+            train_async_gather(s, l, 0, width[l + 1], p, z);
         }
         for (int v = 0; v < N; v++)
             for (int j = 0; j < width[l + 1]; j++) {
@@ -406,12 +409,12 @@ static void backward(struct straight *s, double lr)
         for (int v = 0; v < N; v++)
             for (int j = 0; j < width[l + 1]; j++) db[j] += s->g[v][j];
         if (gathers_first(l)) {
-            multiply(s, l, 1, s->g, sum);
-            gather(s, l, 1, width[l], sum, dx);
+            train_async_multiply(s, l, 1, s->g, sum);
+            train_async_gather(s, l, 1, width[l], sum, dx);
             descend(s, l, lr, s->q[l], s->g);
         } else {
-            gather(s, l, 1, width[l + 1], s->g, sum);
-            multiply(s, l, 1, sum, dx);
+            train_async_gather(s, l, 1, width[l + 1], s->g, sum);
+            train_async_multiply(s, l, 1, sum, dx);
             descend(s, l, lr, s->h[l], sum);
         }
         for (int j = 0; j < width[l + 1]; j++) s->b[l][j] -= lr * db[j];
@@ -479,8 +482,8 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
         }
     snprintf(settings, sizeof settings, "model=gcn reuse_input=no row_masks=%s halo.staleness=1 %s",
              number % 2 ? "yes" : "no", manner->settings);
-    add(job, (struct run){ .settings = settings, .evaluates = number % 3 == 0 });
-    words = play(job, n_ranks, number % 2 ? "given" : "hash", covers[number % 3]);
+    train_async_add(job, (struct run){ .settings = settings, .evaluates = number % 3 == 0 });
+    words = train_async_play(job, n_ranks, number % 2 ? "given" : "hash", covers[number % 3]);
     straight_init(&s, job);
     s.smoothing = manner->smoothing;
     for (int e = 0; e < EPOCHS && words == NULL; e++) {
@@ -505,7 +508,7 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
 
 /* Rows that become a tenth smaller in each epoch have drifted by a ninth of their length: those of weights that nothing
  * but their decay changes, to speak of, and features that are large beside gradients. */
-static void test_drift(const char *model, const char *limit, int waits)
+static void test_train_async_drift(const char *model, const char *limit, int waits)
 {
     struct job   *job = calloc(1, sizeof *job);
     struct sample sample = { 77 };
@@ -517,8 +520,8 @@ static void test_drift(const char *model, const char *limit, int waits)
     snprintf(settings, sizeof settings,
              "model=%s layers=1 hidden=3 reuse_input=no lr=1e-9 weight_decay=1e8 halo.staleness=1 halo.drift_limit=%s",
              model, limit);
-    add(job, (struct run){ .settings = settings });
-    words = play(job, 3, "hash", "hybrid");
+    train_async_add(job, (struct run){ .settings = settings });
+    words = train_async_play(job, 3, "hash", "hybrid");
     for (int e = 0; e < EPOCHS && words == NULL; e++) {
         const struct outcome *o = &job->at[0][e % 3];
 
@@ -544,9 +547,9 @@ int main(void)
     alarm(300); /* under a sanitizer it is slow */
     for (int r = 0; r < 5; r++)
         for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) test_straight(number++, ranks[r], &manners[i]);
-    test_drift("gcn", "0", 0);
-    test_drift("gcn", "0.12", 0);
-    test_drift("gcn", "0.1", 1);
+    test_train_async_drift("gcn", "0", 0);
+    test_train_async_drift("gcn", "0.12", 0);
+    test_train_async_drift("gcn", "0.1", 1);
     for (int m = 0; m < 5; m++)
         for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
             if (m < 4 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);

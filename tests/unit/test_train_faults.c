@@ -40,14 +40,14 @@ static const char *const hasty_async[] = { "layers=2",  "hidden=8",  "epochs=9",
 static const char *const three[] = { "layers=3",        "hidden=8",  "epochs=9",  "model=sage",
                                      "halo.timeout=20", "threads=1", "dropout=0", NULL };
 
-static int32_t make(struct host *host, graft_graph *graph, struct host_slice *s, graft_trainer **trainer)
+static int32_t train_faults_make(struct host *host, graft_graph *graph, struct host_slice *s, graft_trainer **trainer)
 {
     s->dataset.over = graph;
     return host->train->create(host->api->context, &s->dataset, trainer, &host->error);
 }
 
 /* After an error of create() that all agree on, the same ranks can make a trainer, and train. */
-static int32_t make_again(struct host *host, graft_graph *graph, const struct plot *plot)
+static int32_t train_faults_make_again(struct host *host, graft_graph *graph, const struct plot *plot)
 {
     graft_error       first = host->error, second = GRAFT_INIT(graft_error);
     graft_trainer    *trainer = NULL;
@@ -66,7 +66,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     host_set(host->api, "halo.staleness=0");
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     host->error = second;
-    rc = make(host, graph, &s, &trainer);
+    rc = train_faults_make(host, graph, &s, &trainer);
     if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
     host->train->destroy(trainer);
     host_slice_fini(&s);
@@ -74,7 +74,7 @@ static int32_t make_again(struct host *host, graft_graph *graph, const struct pl
     return rc == GRAFT_OK ? first.code : GRAFT_STATUS_END;
 }
 
-static int32_t body(struct host *host)
+static int32_t plot_body(struct host *host)
 {
     const struct plot *plot = host->all->arg;
     const int          guilty = host->rank == plot->guilty;
@@ -88,8 +88,8 @@ static int32_t body(struct host *host)
     if (plot->usual != NULL) host_set(host->api, guilty ? plot->other : plot->usual);
     if (guilty && plot->spoil != NULL) plot->spoil(host, &s);
     if (guilty) atomic_store(&host->fail_at, plot->fail_at);
-    if (rc == GRAFT_OK) rc = make(host, graph, &s, &trainer);
-    if (rc < 0 && rc != GRAFT_ERR_PEER && plot->again) rc = make_again(host, graph, plot);
+    if (rc == GRAFT_OK) rc = train_faults_make(host, graph, &s, &trainer);
+    if (rc < 0 && rc != GRAFT_ERR_PEER && plot->again) rc = train_faults_make_again(host, graph, plot);
     if (rc == GRAFT_OK && plot->act != NULL) rc = plot->act(host, trainer);
     atomic_store(&host->fail_at, -1);
     host->train->destroy(trainer);
@@ -123,10 +123,10 @@ static int all_say(int32_t n_ranks, int32_t code, const char *word, const char *
     return 1;
 }
 
-static void play(struct plot *plot, const char *const *with, int32_t code, const char *word, const char *other,
-                 const char *name)
+static void train_faults_play(struct plot *plot, const char *const *with, int32_t code, const char *word,
+                              const char *other, const char *name)
 {
-    const int clean = hosts_run(&hosts, RANKS, with, body, plot);
+    const int clean = hosts_run(&hosts, RANKS, with, plot_body, plot);
 
     ok(all_say(RANKS, code, word, other) && clean, "%s", name);
     if (!clean) diag("%s", hosts.error.message);
@@ -193,18 +193,21 @@ static void test_create(void)
         plot_init(&plot);
         plot.spoil = cases[i].spoil;
         plot.again = cases[i].again;
-        play(&plot, settings, cases[i].code, cases[i].word, cases[i].other, cases[i].name);
+        train_faults_play(&plot, settings, cases[i].code, cases[i].word, cases[i].other, cases[i].name);
     }
     plot_init(&plot);
     for (int64_t v = 0; v < N; v++)
         if (plot.set.split[v] == GRAFT_SPLIT_TRAIN) plot.set.split[v] = GRAFT_SPLIT_TEST;
-    play(&plot, settings, GRAFT_ERR_FORMAT, "no training vertex", "60 vertices", "no training vertex on any rank");
+    train_faults_play(&plot, settings, GRAFT_ERR_FORMAT, "no training vertex", "60 vertices",
+                      "no training vertex on any rank");
     plot_init(&plot);
     plot.set.dataset.labels = NULL;
-    play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no labels", "no labels to be input");
+    train_faults_play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no labels",
+                      "no labels to be input");
     plot_init(&plot);
     plot.set.dataset.split = NULL;
-    play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no split", "no split to tell whose labels");
+    train_faults_play(&plot, labelled, GRAFT_ERR_OPTION, "option 'label_rate' is 0.5", "no split",
+                      "no split to tell whose labels");
 }
 
 /* Options that must be the same on all ranks, with two values each; and some that say the same in other words. */
@@ -263,8 +266,8 @@ static void test_options(void)
         plot.again = 1;
         plot.usual = usual;
         plot.other = other;
-        play(&plot, settings, GRAFT_ERR_ARG,
-             "the ranks disagree: ", options[i / 2].show != NULL ? options[i / 2].show : said, other);
+        train_faults_play(&plot, settings, GRAFT_ERR_ARG,
+                          "the ranks disagree: ", options[i / 2].show != NULL ? options[i / 2].show : said, other);
     }
 }
 
@@ -283,7 +286,7 @@ static void test_words(void)
         plot_init(&plot);
         plot.usual = words[i][0];
         plot.other = words[i][1];
-        play(&plot, three, GRAFT_OK, "", "", words[i][1]);
+        train_faults_play(&plot, three, GRAFT_OK, "", "", words[i][1]);
     }
 }
 
@@ -380,16 +383,18 @@ static void test_between(const char *const *with)
 
     plot_init(&plot);
     plot.act = act_kernel;
-    play(&plot, with, GRAFT_ERR_PEER, "rank 1: ", "nothing", "a kernel that fails on one rank");
+    train_faults_play(&plot, with, GRAFT_ERR_PEER, "rank 1: ", "nothing", "a kernel that fails on one rank");
     plot_init(&plot);
     plot.act = act_other;
-    play(&plot, with, GRAFT_ERR_PEER, "an agreement", "a comparison", "a rank that evaluates where others train");
+    train_faults_play(&plot, with, GRAFT_ERR_PEER, "an agreement", "a comparison",
+                      "a rank that evaluates where others train");
     plot_init(&plot);
     plot.act = act_weights;
-    play(&plot, with, GRAFT_ERR_ARG, "rank 1: weights is 5", "GRAFT_WEIGHTS_LAST", "weights that there are not");
+    train_faults_play(&plot, with, GRAFT_ERR_ARG, "rank 1: weights is 5", "GRAFT_WEIGHTS_LAST",
+                      "weights that there are not");
     plot_init(&plot);
     plot.act = act_state;
-    play(&plot, with, GRAFT_ERR_ARG, "state_set()", "on rank 1", "a state that is not that of all ranks");
+    train_faults_play(&plot, with, GRAFT_ERR_ARG, "state_set()", "on rank 1", "a state that is not that of all ranks");
 }
 
 static void test_late(const char *const *with)
@@ -399,13 +404,14 @@ static void test_late(const char *const *with)
 
     plot_init(&plot);
     plot.act = act_sleep;
-    play(&plot, with, GRAFT_ERR_PEER, "rank 1 did not answer", "waited 1 s", "a rank that sleeps for three deadlines");
+    train_faults_play(&plot, with, GRAFT_ERR_PEER, "rank 1 did not answer", "waited 1 s",
+                      "a rank that sleeps for three deadlines");
     for (int32_t i = 0; i < RANKS; i++)
         if (i != 1 && hosts.at[i].seconds > longest) longest = hosts.at[i].seconds;
     ok(longest < 2.9, "the others return after %.1f s, while it sleeps", longest);
     plot_init(&plot);
     plot.act = act_leave;
-    hosts_run(&hosts, RANKS, with, body, &plot);
+    hosts_run(&hosts, RANKS, with, plot_body, &plot);
     ok(hosts.at[1].rc == GRAFT_OK && hosts.at[0].rc == GRAFT_ERR_PEER && hosts.at[2].rc == GRAFT_ERR_PEER &&
            strcmp(hosts.at[0].error.message, hosts.at[2].error.message) == 0 && hosts.at[0].error.rank == 1,
        "a rank that leaves: %s", hosts.at[0].error.message);
@@ -426,7 +432,7 @@ static int32_t act_all(struct host *host, graft_trainer *trainer)
 }
 
 /* What is wrong with how two ranks ended, of which one ran out of memory; or NULL. */
-static const char *judge(int clean)
+static const char *train_faults_judge(int clean)
 {
     const struct host *a = &hosts.at[0], *b = &hosts.at[1];
 
@@ -440,7 +446,7 @@ static const char *judge(int clean)
     return NULL;
 }
 
-static void test_memory(const char *name, const char *const *with, int sparse)
+static void test_train_faults_memory(const char *name, const char *const *with, int sparse)
 {
     struct sample sample = { 3 };
     struct plot   plot = { .guilty = 1, .act = act_all, .again = 1 };
@@ -450,7 +456,7 @@ static void test_memory(const char *name, const char *const *with, int sparse)
     sample_dataset_init(&plot.set, &sample, N, FEATURES, CLASSES, 0, sparse);
     for (k = 0; k < MOST && words == NULL; k++) {
         plot.fail_at = k;
-        words = judge(hosts_run(&hosts, 2, with, body, &plot));
+        words = train_faults_judge(hosts_run(&hosts, 2, with, plot_body, &plot));
         if (!hosts.at[1].ran_out) break;
         agreed += hosts.at[0].rc == GRAFT_ERR_NOMEM;
         parted += hosts.at[0].rc == GRAFT_ERR_PEER;
@@ -486,11 +492,11 @@ int main(void)
     test_between(async);
     test_late(hasty);
     test_late(hasty_async);
-    test_memory("sage", settings, 0);
-    test_memory("sage, asynchronous", async, 0);
-    test_memory("gcn with sparse features", gcn, 1);
-    test_memory("gat", gat, 0);
-    test_memory("sage with labels as input", labels, 0);
-    test_memory("gin of a graph made symmetric, in another order", gin, 0);
+    test_train_faults_memory("sage", settings, 0);
+    test_train_faults_memory("sage, asynchronous", async, 0);
+    test_train_faults_memory("gcn with sparse features", gcn, 1);
+    test_train_faults_memory("gat", gat, 0);
+    test_train_faults_memory("sage with labels as input", labels, 0);
+    test_train_faults_memory("gin of a graph made symmetric, in another order", gin, 0);
     return done();
 }

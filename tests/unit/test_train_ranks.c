@@ -53,8 +53,8 @@ static void keep_weights(const graft_train *train, graft_trainer *trainer, struc
 }
 
 /* Train, predict n vertices, and measure. */
-static int32_t train_all(const graft_api *api, const graft_train *train, const graft_dataset *dataset, int64_t n,
-                         int32_t *labels, float *rows, struct outcome *o, graft_error *error)
+static int32_t train_and_keep(const graft_api *api, const graft_train *train, const graft_dataset *dataset, int64_t n,
+                              int32_t *labels, float *rows, struct outcome *o, graft_error *error)
 {
     const graft_dense logits = { sizeof logits, GRAFT_F32, n, CLASSES, CLASSES, rows };
     graft_trainer    *trainer = NULL;
@@ -77,7 +77,7 @@ static int32_t train_all(const graft_api *api, const graft_train *train, const g
     return rc;
 }
 
-static int32_t body(struct host *host)
+static int32_t job_body(struct host *host)
 {
     struct job       *job = host->all->arg;
     graft_graph      *graph = NULL;
@@ -92,8 +92,8 @@ static int32_t body(struct host *host)
         s.dataset.targets = s.dataset.split = NULL;
     }
     if (rc == GRAFT_OK)
-        rc = train_all(host->api, host->train, &s.dataset, s.end - s.first, job->labels[1] + s.first,
-                       job->logits[1] + s.first * CLASSES, &job->at[host->rank], &host->error);
+        rc = train_and_keep(host->api, host->train, &s.dataset, s.end - s.first, job->labels[1] + s.first,
+                            job->logits[1] + s.first * CLASSES, &job->at[host->rank], &host->error);
     host->graphs->destroy(graph);
     host_slice_fini(&s);
     return rc;
@@ -107,8 +107,8 @@ static void train_one(struct job *job, const char *const *settings)
 
     for (int i = 0; settings[i] != NULL && rc == GRAFT_OK; i++) host_set(api, settings[i]);
     if (rc == GRAFT_OK)
-        rc = train_all(api, graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train)), &job->set.dataset,
-                       job->set.dataset.n_vertices, job->labels[0], job->logits[0], &job->one, &error);
+        rc = train_and_keep(api, graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train)), &job->set.dataset,
+                            job->set.dataset.n_vertices, job->labels[0], job->logits[0], &job->one, &error);
     if (rc != GRAFT_OK) {
         printf("Bail out! %s\n", error.message);
         exit(2);
@@ -117,7 +117,7 @@ static void train_one(struct job *job, const char *const *settings)
 }
 
 /* How far apart two arrays are, by their lengths as vectors. */
-static double distance(const float *a, const float *b, int64_t count)
+static double distance_of_arrays(const float *a, const float *b, int64_t count)
 {
     double apart = 0, length = 0;
 
@@ -139,10 +139,10 @@ static double worst_of(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
     const int64_t         n = job->set.dataset.n_vertices;
-    double                worst = distance(a->weights, b->weights, b->n_weights);
+    double                worst = distance_of_arrays(a->weights, b->weights, b->n_weights);
 
     if (a->n_weights != b->n_weights || b->n_weights == 0) return INFINITY;
-    worst = fmax(worst, distance(job->logits[1], job->logits[0], n * CLASSES));
+    worst = fmax(worst, distance_of_arrays(job->logits[1], job->logits[0], n * CLASSES));
     for (int i = 0; i < EPOCHS; i++) worst = fmax(worst, off(a->loss[i], b->loss[i]));
     worst = fmax(worst, off(a->metrics.train_loss, b->metrics.train_loss));
     worst = fmax(worst, off(a->metrics.validation_loss, b->metrics.validation_loss));
@@ -170,7 +170,7 @@ static const char *check_classes(const struct job *job)
     return NULL;
 }
 
-static const char *check_bits(const struct job *job, int32_t n_ranks)
+static const char *train_ranks_check_bits(const struct job *job, int32_t n_ranks)
 {
     for (int32_t i = 1; i < n_ranks; i++) {
         const struct outcome *a = &job->at[i], *b = &job->at[0];
@@ -206,7 +206,7 @@ static void change(struct job *job, const struct shape *shape)
     }
 }
 
-static void job_init(struct job *job, struct sample *sample, const struct shape *shape)
+static void train_ranks_job_init(struct job *job, struct sample *sample, const struct shape *shape)
 {
     graft_csr *graph;
 
@@ -312,10 +312,10 @@ static const char *run_case(struct job *job, int32_t n_ranks, const struct setti
     const char         *words = NULL;
 
     train_one(job, settings->at);
-    hosts_run(&hosts, n_ranks, settings->at, body, job);
+    hosts_run(&hosts, n_ranks, settings->at, job_body, job);
     words = hosts_fault(&hosts);
     if (words == NULL) words = check_classes(job);
-    if (words == NULL) words = check_bits(job, n_ranks);
+    if (words == NULL) words = train_ranks_check_bits(job, n_ranks);
     return words;
 }
 
@@ -330,7 +330,7 @@ static void test_case(int number, const char *model, int32_t n_ranks, const stru
     const char     *words;
     double          worst;
 
-    job_init(job, &sample, &setup->shape);
+    train_ranks_job_init(job, &sample, &setup->shape);
     job->way = (enum slices)(number / 2 % SLICES);
     settings_init(&settings, model, partition, cover, setup->settings);
     words = run_case(job, n_ranks, &settings);
@@ -374,7 +374,7 @@ static int32_t attention_body(struct host *host)
 }
 
 /* A graph that is large enough for several threads, and more of them than processors: the same bits. */
-static void test_threads(const char *more)
+static void test_train_ranks_threads(const char *more)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=5" };
     const struct shape       shape = { 6000, 0 };
@@ -383,7 +383,7 @@ static void test_threads(const char *more)
     struct sample            sample = { 8 };
     const char              *words = NULL;
 
-    job_init(job, &sample, &shape);
+    train_ranks_job_init(job, &sample, &shape);
     for (int i = 0; i < 3 && words == NULL; i++) {
         struct settings settings;
 
@@ -416,15 +416,15 @@ static int owner_of(int64_t v)
 }
 
 /* Whether vertex v gathers from u. */
-static int is_edge(const graft_csr *graph, int symmetric, int64_t v, int64_t u)
+static int train_ranks_is_edge(const graft_csr *graph, int symmetric, int64_t v, int64_t u)
 {
     for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++)
         if (((const int32_t *)graph->col_idx)[e] == u) return 1;
-    return symmetric && is_edge(graph, 0, u, v);
+    return symmetric && train_ranks_is_edge(graph, 0, u, v);
 }
 
 /* Vertices that ranks gather from others for these rows, each once for each rank. */
-static int64_t count_rows(uint8_t edge[N][N], const uint8_t *needed)
+static int64_t train_ranks_count_rows(uint8_t edge[N][N], const uint8_t *needed)
 {
     int64_t count = 0;
 
@@ -450,13 +450,13 @@ static struct wanted messages_of(const struct job *job, int symmetric, int maske
         second[v] = !masked || (job->set.split[v] == GRAFT_SPLIT_TRAIN && job->set.labels[v] >= 0);
         first[v] |= second[v];
         for (int64_t u = 0; u < N; u++) {
-            edge[v][u] = (uint8_t)is_edge(&job->set.graph.csr, symmetric, v, u);
+            edge[v][u] = (uint8_t)train_ranks_is_edge(&job->set.graph.csr, symmetric, v, u);
             first[u] |= second[v] && edge[v][u];
             w.cut += edge[v][u] && owner_of(v) != owner_of(u);
         }
     }
-    w.rows = count_rows(edge, all);
-    w.bytes = 4 * (FEATURES * count_rows(edge, first) + 2 * CLASSES * count_rows(edge, second));
+    w.rows = train_ranks_count_rows(edge, all);
+    w.bytes = 4 * (FEATURES * train_ranks_count_rows(edge, first) + 2 * CLASSES * train_ranks_count_rows(edge, second));
     return w;
 }
 
@@ -469,7 +469,7 @@ static struct wanted test_messages(const char *model, int symmetric, int masked)
     char            more[256];
     const char     *words;
 
-    job_init(job, &sample, &(struct shape){ N, FEW });
+    train_ranks_job_init(job, &sample, &(struct shape){ N, FEW });
     job->way = SLICES_EVEN;
     snprintf(more, sizeof more, "layers=2 hidden=%d reuse_input=no order=degree dropout=0.2 symmetrize=%s row_masks=%s",
              HIDDEN, symmetric ? "yes" : "no", masked ? "yes" : "no");
@@ -505,8 +505,8 @@ int main(void)
     int                      number = 0;
 
     alarm(600); /* under a sanitizer it is slow */
-    test_threads("dropout=0.3 hidden=32");
-    test_threads("dropout=0 recompute=yes heads=4");
+    test_train_ranks_threads("dropout=0.3 hidden=32");
+    test_train_ranks_threads("dropout=0 recompute=yes heads=4");
     for (int m = 0; m < 5; m++)
         for (int s = 0; s < SETUPS; s++) {
             for (int r = 0; r < 5; r++, number++) {

@@ -20,7 +20,7 @@ struct job {
     double                seconds, waited;
 };
 
-static void ask(struct host *host, struct job *job, graft_trainer *trainer)
+static void train_spans_ask(struct host *host, struct job *job, graft_trainer *trainer)
 {
     for (job->n_spans = 0; job->n_spans < SPANS; job->n_spans++) {
         job->span[job->n_spans] = GRAFT_INIT(graft_span);
@@ -28,7 +28,7 @@ static void ask(struct host *host, struct job *job, graft_trainer *trainer)
     }
 }
 
-static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
+static int32_t train_spans_train(struct host *host, struct job *job, graft_trainer *trainer)
 {
     struct counts counts;
     graft_epoch   epoch = GRAFT_INIT(graft_epoch);
@@ -46,13 +46,13 @@ static int32_t train(struct host *host, struct job *job, graft_trainer *trainer)
         if (rc < 0 || host->rank > 0) continue;
         job->seconds = epoch.seconds;
         job->waited = after.wait_seconds - before.wait_seconds;
-        ask(host, job, trainer);
+        train_spans_ask(host, job, trainer);
     }
     counting_begin(NULL);
     return rc;
 }
 
-static int32_t body(struct host *host)
+static int32_t spans_body(struct host *host)
 {
     struct job         *job = host->all->arg;
     struct host_trainer t;
@@ -60,12 +60,12 @@ static int32_t body(struct host *host)
 
     counting_wrap(&host->transport);
     rc = host_trainer_create(host, &job->set.dataset, SLICES_EVEN, &t);
-    if (rc == GRAFT_OK) rc = train(host, job, t.trainer);
+    if (rc == GRAFT_OK) rc = train_spans_train(host, job, t.trainer);
     host_trainer_destroy(host, &t);
     return rc;
 }
 
-static int near(double a, double b)
+static int train_spans_near(double a, double b)
 {
     return a - b < 1e-9 && b - a < 1e-9;
 }
@@ -87,15 +87,15 @@ static const char *check_parts(const struct job *job, int64_t at, int32_t n_rank
         if (first + n == 4 || strcmp(part->phase, names[first + n]) != 0) return "a part of another name";
         if (part->thread != 0 || part->layer != phase->layer || part->pass != phase->pass) return "a part out of place";
         if (part->end < part->begin || part->begin < end - 1e-9) return "parts that overlap";
-        if (!near(part->begin, end)) return "a gap between parts";
-        if (!near(part->waited, strcmp(part->phase, "wait") == 0 ? part->end - part->begin : 0))
+        if (!train_spans_near(part->begin, end)) return "a gap between parts";
+        if (!train_spans_near(part->waited, strcmp(part->phase, "wait") == 0 ? part->end - part->begin : 0))
             return "another part than 'wait' has waited";
         end = part->end;
         waited += part->waited;
     }
     if (is_sum ? n != 4 : n != 0 && first + n != 4 && first + n != 2) return "parts are missing";
-    if (n > 0 && !near(end, phase->end)) return "parts that do not add up to their phase";
-    if (!near(waited, phase->waited)) return "a phase that waited for another time than its parts";
+    if (n > 0 && !train_spans_near(end, phase->end)) return "parts that do not add up to their phase";
+    if (!train_spans_near(waited, phase->waited)) return "a phase that waited for another time than its parts";
     for (; is_sum && n_ranks > 1 && at < job->n_spans && job->span[at].thread > 0; at++)
         if (job->span[at].thread == 1 && job->span[at].waited < waited - 1e-9)
             return "a thread that worked while its phase waited";
@@ -103,7 +103,8 @@ static const char *check_parts(const struct job *job, int64_t at, int32_t n_rank
 }
 
 /* The spans of the last epoch on rank 0. Returns what is wrong, or NULL. */
-static const char *check_spans(const struct job *job, int32_t n_ranks, double *waited, int *parts, int *reduced)
+static const char *check_spans_of_ranks(const struct job *job, int32_t n_ranks, double *waited, int *parts,
+                                        int *reduced)
 {
     double      all = 0, end = 0;
     const char *fault = NULL;
@@ -127,14 +128,14 @@ static const char *check_spans(const struct job *job, int32_t n_ranks, double *w
     return fault;
 }
 
-static struct job *run(int32_t n_ranks, const char *const *settings, const char **words)
+static struct job *spans_run(int32_t n_ranks, const char *const *settings, const char **words)
 {
     static struct hosts hosts;
     struct job         *job = calloc(1, sizeof *job);
     struct sample       sample = { 5 };
 
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
-    hosts_run(&hosts, n_ranks, settings, body, job);
+    hosts_run(&hosts, n_ranks, settings, spans_body, job);
     *words = hosts_fault(&hosts);
     return job;
 }
@@ -163,8 +164,8 @@ static void test_spans(const char *model, const char *recompute, const char *mor
     struct job *job;
 
     snprintf(kind, sizeof kind, "model=%s", model);
-    job = run(n_ranks, settings, &words);
-    if (words == NULL) words = check_spans(job, n_ranks, &waited, &parts, &reduced);
+    job = spans_run(n_ranks, settings, &words);
+    if (words == NULL) words = check_spans_of_ranks(job, n_ranks, &waited, &parts, &reduced);
     ok(words == NULL && parts == expected && reduced == 1, "%s, %s, %s on %d ranks: %d parts of spans: %s", model,
        recompute, more, n_ranks, parts, words != NULL ? words : "they add up");
     if (n_ranks > 1) /* the other rank slept meanwhile */

@@ -19,7 +19,7 @@ struct world {
     char             *x, *scale;
 };
 
-static void world_init(struct world *w, struct sample *sample, graft_dtype dtype)
+static void wire_world_init(struct world *w, struct sample *sample, graft_dtype dtype)
 {
     const struct sample_csr_shape shape = { N, N, GRAFT_I32, 0, 0, 0 };
 
@@ -31,7 +31,7 @@ static void world_init(struct world *w, struct sample *sample, graft_dtype dtype
     for (int64_t i = 0; i < N; i++) sample_put(w->scale, dtype, i, sample_real(sample, 0.5, 1));
 }
 
-static void world_fini(struct world *w)
+static void wire_world_fini(struct world *w)
 {
     sample_csr_fini(&w->graph);
     free(w->x);
@@ -42,7 +42,7 @@ static void world_fini(struct world *w)
 static graft_plan_info info;
 
 /* All passes of a spread. Returns what went wrong, or NULL. */
-static const char *play(struct spread *s, int32_t n_ranks)
+static const char *wire_play(struct spread *s, int32_t n_ranks)
 {
     static struct ranks ranks;
     static char         kept[512];
@@ -78,11 +78,11 @@ static const char *pass_with(const struct world *w, int32_t n_ranks, const char 
                         .pass = { { semiring, flags, WIDTH, semiring == GRAFT_PLUS_TIMES, out } } };
 
     memset(out, 0, N * WIDTH * w->element);
-    return play(&s, n_ranks);
+    return wire_play(&s, n_ranks);
 }
 
 /* How far two results are apart, of the length of the second. */
-static double apart(const struct world *w, const char *a, const char *b)
+static double wire_apart(const struct world *w, const char *a, const char *b)
 {
     double off = 0, length = 0;
 
@@ -134,7 +134,7 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
     if (words == NULL) words = check_info(32, transposed, (int64_t)w->element);
     if (words == NULL) words = pass_with(w, n_ranks, cover, settings, GRAFT_PLUS_TIMES, flags, few);
     if (words == NULL) words = check_info(c->bits, transposed, (int64_t)w->element);
-    off = apart(w, few, exact);
+    off = wire_apart(w, few, exact);
     ok(words == NULL && off <= c->most && off > (c->bits == 1 || c->bits == 16 ? 1e-5 : 1e-6),
        "%s, %s, %s%s on %d ranks, %s: %.2g of the result is lost%s%s", c->codec, c->rounding, cover,
        transposed ? ", transposed" : "", n_ranks, w->dtype == GRAFT_F64 ? "double" : "float", off,
@@ -153,10 +153,10 @@ static void test_exact(struct world *w)
     if (words == NULL) words = pass_with(w, 3, "hybrid", two, GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_EXACT, few);
     ok(words == NULL && memcmp(exact, few, N * WIDTH * w->element) == 0, "GRAFT_AGGREGATE_EXACT: the same bits");
     words = pass_with(w, 1, "hybrid", two, GRAFT_PLUS_TIMES, 0, few);
-    ok(words == NULL && apart(w, few, exact) < 1e-6, "one rank loses nothing");
+    ok(words == NULL && wire_apart(w, few, exact) < 1e-6, "one rank loses nothing");
     words = pass_with(w, 3, "hybrid", NULL, GRAFT_MAX_SECOND, 0, exact);
     if (words == NULL) words = pass_with(w, 3, "hybrid", eight, GRAFT_MAX_SECOND, 0, few);
-    ok(words == NULL && apart(w, few, exact) < 0.01, "maxima travel in few bits too");
+    ok(words == NULL && wire_apart(w, few, exact) < 0.01, "maxima travel in few bits too");
     free(exact);
     free(few);
 }
@@ -186,7 +186,7 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
 
 /* A NaN in a row: its message goes as it is, and so what the others make of it is what they make of it without a code.
  * */
-static void test_raw(struct world *w, const char *cover)
+static void test_wire_raw(struct world *w, const char *cover)
 {
     static const char *const send[] = { "halo.codec", "q2", NULL };
     static const char *const refuse[] = { "halo.codec", "q2", "halo.nonfinite", "refuse", NULL };
@@ -250,7 +250,7 @@ static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph
 
 /* Whether an element of 2 bits goes up or down is drawn anew for each epoch, layer and direction: of two draws for an
  * element between two levels, a third come to different ones. */
-static void test_draws(const struct world *w)
+static void test_wire_draws(const struct world *w)
 {
     enum { FORWARD = 5, BACK = FORWARD, AGAIN, RESULTS }; /* layers 0 to 3 of an epoch, and layer 0 of the next one */
     struct spread s;
@@ -268,7 +268,7 @@ static void test_draws(const struct world *w)
                                               out[run == 0   ? i
                                                   : run == 1 ? BACK
                                                              : AGAIN] };
-        words = play(&s, 2);
+        words = wire_play(&s, 2);
     }
     for (int a = 0; a < AGAIN; a++)
         for (int b = 0; b < a; b++) least = fmin(least, differing(w, out[a], out[b]));
@@ -313,16 +313,16 @@ int main(void)
         struct world w;
         int          number = 0;
 
-        world_init(&w, &sample, d ? GRAFT_F64 : GRAFT_F32);
+        wire_world_init(&w, &sample, d ? GRAFT_F64 : GRAFT_F32);
         for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
             for (int k = 0; k < 3; k++, number++)
                 test_code(&w, &codes[c], covers[k], 2 + number % 3, number % 2 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         test_exact(&w);
-        test_draws(&w);
+        test_wire_draws(&w);
         for (int k = 0; k < 3; k++) test_makers(&w, covers[k], k == 0 ? GRAFT_AGGREGATE_TRANSPOSE : 0);
         test_one_raw(&w);
-        for (int k = 0; k < 3; k++) test_raw(&w, covers[k]);
-        world_fini(&w);
+        for (int k = 0; k < 3; k++) test_wire_raw(&w, covers[k]);
+        wire_world_fini(&w);
     }
     return done();
 }

@@ -146,13 +146,13 @@ static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *all
         if (allowed != NULL && !allowed[j]) {
             if (!(flags & GRAFT_MXM_REPLACE)) continue;
             c[j] = 0;
-            put_winner(job, at, -1);
+            store_winner(job, at, -1);
         } else if (!(flags & GRAFT_MXM_ACCUMULATE)) {
             c[j] = z[j];
-            put_winner(job, at, winner[j]);
+            store_winner(job, at, winner[j]);
         } else if (z != NULL && TYPE(wins)(z[j], c[j], (REAL)job->sign)) {
             c[j] = z[j];
-            put_winner(job, at, winner[j]);
+            store_winner(job, at, winner[j]);
         }
     }
 }

@@ -25,7 +25,7 @@ enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER, MAX_OF_NUMBERS, MIN_OF_NUMBERS 
 #define OF_NUMBERS(op) ((op) == MAX_OF_NUMBERS || (op) == MIN_OF_NUMBERS)
 #define KEEPS_WINNER(op) ((op) == MAX_WINNER || (op) == MIN_WINNER)
 
-static void put_winner(const struct gr_simd_job *job, int64_t at, int32_t winner)
+static void store_winner(const struct gr_simd_job *job, int64_t at, int32_t winner)
 {
     if (job->a->index_type == GRAFT_I32) ((int32_t *)job->args->winner)[at] = winner;
     else ((int64_t *)job->args->winner)[at] = winner;
