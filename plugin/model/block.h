@@ -32,7 +32,7 @@ static inline int gr_block_has_halo(const struct gr_block *block)
     return block->kind != NULL;
 }
 
-/** Whether the counts and arrays fit one another, and all columns of the destinations are sources. For tests and debug
+/** Whether the counts and arrays are consistent, and all columns of the destinations are sources. For tests and debug
  *  builds: it reads all edges. */
 int gr_block_is_valid(const struct gr_block *block);
 

@@ -1,5 +1,5 @@
-/* What ranks send one another, in tables: before a step what each will make them receive, and after it what it did, and
- * what few bits lost.
+/* Tables of what ranks send to each other: before a step the planned bytes, after it the sent bytes and the
+ * quantization error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "train/train.h"
@@ -187,7 +187,7 @@ static struct columns columns_of(const graft_trainer *t)
     return columns;
 }
 
-/* Rows of this rank that few bits could not say. */
+/* Rows of this rank that no code could encode. */
 static void explain_raw(const graft_trainer *t, struct gr_text *text)
 {
     const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * t->model.config.n_layers * t->over->comm->n_ranks;

@@ -110,7 +110,7 @@ done:
     return rc;
 }
 
-/* Room for dense features. */
+/* Allocate dense features. */
 static int32_t new_dense(graft_trainer *t, float **x, graft_error *error)
 {
     const int64_t width = t->model.config.width[0];

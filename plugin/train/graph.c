@@ -69,7 +69,7 @@ static void replace_copy(graft_trainer *t, struct graph_copy *graph, struct gr_c
     memset(next, 0, sizeof *next);
 }
 
-/* Room for a copy, asked for before it is made; it is given back with free_copy() or keep_copy(). */
+/* Reserve the memory of a copy before it is made; free_copy() or keep_copy() ends the reservation. */
 static int32_t borrow_copy(graft_trainer *t, const graft_csr *like, int64_t n_rows, int64_t entries, graft_error *error)
 {
     return gr_budget_borrow(&t->budget, gr_csr_copy_bytes(like, n_rows, entries), "graph (a copy of it)", error);

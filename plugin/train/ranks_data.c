@@ -161,7 +161,7 @@ static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to,
     return gr_graph_move(t->over, &move, error);
 }
 
-/* Room for what goes to slices, and for what comes. */
+/* Predictions of this rank, and those that are sent to slices and received. */
 struct prediction {
     int32_t *mine, *slice; /* labels; outputs are written when nothing can fail any more */
     float   *logits;       /* [n x classes] in the order of owners, where the trainer has another */

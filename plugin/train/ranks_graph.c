@@ -20,7 +20,7 @@ static void replace_part(graft_trainer *t, struct gr_made_part *next)
     gr_partition_charge(r, &t->budget);
 }
 
-/* Every edge in both directions. What the ranks then have is told to all. */
+/* Store every edge in both directions. All ranks then learn the new counts. */
 static int32_t make_part_symmetric(graft_trainer *t, graft_error *error)
 {
     struct gr_partition *r = &t->partition;

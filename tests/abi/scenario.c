@@ -261,7 +261,7 @@ done:
     return rc;
 }
 
-/* Rows as messages of few bits, and back. */
+/* Rows are encoded as messages, and decoded. */
 static int32_t play_codec(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
 {
     static float      x[ROWS][WIDTH];

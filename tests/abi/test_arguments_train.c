@@ -94,7 +94,7 @@ static void bad_sparse_features(graft_trainer **trainer)
     graft_csr     x;
     int64_t       ends[N + 1] = { 0, 2, 2, 2, 2, 2, 2, 2, 2, 4 };
     int32_t       columns[] = { 0, 3, 1, 1 };
-    float         values[8] = { 1, 2, 3, 4 }; /* room for four doubles */
+    float         values[8] = { 1, 2, 3, 4 }; /* as long as four doubles */
 
     d.features = NULL, d.sparse_features = &x;
 #define BAD(status, change, undo)                                                                                      \
@@ -179,7 +179,7 @@ static void bad_state(graft_trainer *trainer)
 
 static const char *trainer_calls(const void *arg)
 {
-    static float   values[2 * N][CLASSES]; /* room for what is refused because it says it is double */
+    static float   values[2 * N][CLASSES]; /* as long as doubles, which are refused */
     graft_dense    logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, values }, bad;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
     graft_span     span = GRAFT_INIT(graft_span);

@@ -85,7 +85,7 @@ static void modules_count_poll(void *arg)
     ++*(int *)arg;
 }
 
-/* Rows of a product that are told to be done, and how often. */
+/* Rows that a product reports as done, and how often. */
 struct told {
     int times[MAX_ROWS];
 };

@@ -35,7 +35,7 @@ static long resident(void)
     return pages;
 }
 
-/* What a context chose, and what came of it. */
+/* The choices of a context, and its results. */
 struct outcome {
     char   mxm[512], trainer[512];
     double loss;

@@ -212,7 +212,7 @@ done:
     return rc;
 }
 
-/* Weights of the rows that came, by the products that take them: one row is 1 at a time. */
+/* Weights of the received rows, from the products that use them: one row at a time is all ones. */
 static int32_t probe(struct rank *r, struct owned *o, int lane)
 {
     graft_matrix *const  a = o->plan->matrices[lane % 2].received;
@@ -253,7 +253,7 @@ done:
     return rc;
 }
 
-/* One allocation of a rank fails: all say so, and can go on and do it again. */
+/* One allocation of a rank fails: all ranks return the error, and can go on and try again. */
 static int32_t starve(struct rank *r, struct owned *o)
 {
     int32_t rc;
@@ -325,7 +325,7 @@ done:
     return rc;
 }
 
-/* Run it; NULL, or what is wrong: the words of all ranks, if they say the same. */
+/* Run it. Returns NULL, or what is wrong: the message of all ranks, if all have the same. */
 const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc)
 {
     static struct ranks ranks;
@@ -361,7 +361,7 @@ static int64_t row_bytes(int bits)
     return (WIDTH * bits + 7) / 8 + 4;
 }
 
-/* Bits and weights of a lane are the same on both sides, and what all ranks say of its bytes is what bits come to. */
+/* Both sides of a lane have the same bits and weights, and all ranks report the bytes that follow from the bits. */
 static const char *check_sides(const struct adapting_job *job, int32_t n_ranks, int lane, int64_t *bytes)
 {
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -405,7 +405,7 @@ const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int6
     return words;
 }
 
-/* The largest share of weight |x|^2 that a lane lost in its last pass. */
+/* The largest relative quantization error of a lane, weighted, in its last pass. */
 double adapting_lost(const struct adapting_job *job, int32_t n_ranks)
 {
     double worst = 0;
@@ -443,7 +443,7 @@ double adapting_expected(const struct adapting_job *job, int32_t n_ranks)
     return worst;
 }
 
-/* Rows of so many bits, of all lanes and ranks. */
+/* The number of rows with this width, of all lanes and ranks. */
 int64_t adapting_count(const struct adapting_job *job, int32_t n_ranks, int bits)
 {
     int64_t count = 0;

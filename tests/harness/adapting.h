@@ -1,5 +1,5 @@
-/* Plans and halos with adaptive bits, for tests: some passes, bits for what they send, passes again; and what ranks
- * then have is looked at.
+/* Plans and halos with adaptive widths, for tests: some passes, an assignment of widths, passes again, and a record
+ * of what each rank has then.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ADAPTING_H
 #define ADAPTING_H
@@ -10,52 +10,52 @@
 
 enum { WIDTH = 24, LAYERS = 2, LANES = 2 * LAYERS };
 
-/* What a rank had of a lane in its last pass: out, in. */
+/* The rows of a lane (a layer in one direction) in the last pass of a rank: sent, received. */
 struct seen {
     int64_t                 start[2][RANKS_MOST + 1];
     uint8_t                *bits[2];
     float                  *weight[2], *rows[2];
-    double                 *probed; /* [rows that came] their weights by unit vectors */
-    int64_t                *vertex; /* [rows that went] of a halo, forward */
+    double                 *probed; /* [received rows] their weights, from unit vectors */
+    int64_t                *vertex; /* [sent rows] of a halo, forward */
     struct gr_row_bits_flow flow[RANKS_MOST];
     double                  expected_error;
     graft_plan_info         info; /* of the plan */
 };
 
-/* Passes, bits for what they send, and passes again. */
+/* Passes, an assignment of widths, and passes again. */
 struct adapting_job {
     struct spread     spread;
     int64_t           n;
     int               adapts;      /* times */
-    int               flat_epochs; /* first ones, of which all elements are 1 */
+    int               flat_epochs; /* the first epochs, in which all elements are 1 */
     int               halo;        /* rows of a halo and not a plan */
     int               probes;
     int32_t           starved_rank;
-    int               starves;    /* 1 + the allocation of it that fails when bits are decided on; 0: none */
+    int               starves;    /* 1 + the allocation that fails while widths are assigned; 0: none */
     int               has_failed; /* it did */
-    const char       *odd[2];     /* option that the last rank has otherwise */
-    struct gr_network network;    /* gamma not 0: in place of what is measured, theta times 1 + sender + 2 receivers */
+    const char       *odd[2];     /* an option, and the value of it that the last rank alone has */
+    struct gr_network network;    /* used if its gamma is not 0; theta times 1 + sender + 2 receivers */
     struct seen       seen[RANKS_MOST][LANES];
     int64_t           sent;  /* bytes of messages in the last epoch, without frames */
-    int64_t           grown; /* allocations in an epoch after bits were decided on */
-    double            off;   /* of the last forward pass of layer 0 from the exact one, by its length */
+    int64_t           grown; /* allocations in an epoch after widths were assigned */
+    double            off;   /* relative distance of the last forward pass of layer 0 from the exact one */
 };
 
-/** Run it. Returns NULL, or what is wrong: the words of the ranks, if all say the same, with *rc. */
+/** Run it. Returns NULL, or what is wrong: the message of the ranks, if all have the same, and its status in *rc. */
 const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc);
 void        adapting_fini(struct adapting_job *job);
 
-/** What must hold after every run: bits and weights are the same on both sides, all ranks know what bytes they come to,
- *  and the transport had so many. Returns NULL, or what is wrong. \param[out] bytes  Of an epoch. */
+/** What must hold after every run: both sides have the same widths and weights, all ranks report the same bytes, and
+ *  the transport was given so many. Returns NULL, or what is wrong. \param[out] bytes  Of an epoch. */
 const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int64_t *bytes);
 
-/** The largest share of weight |x|^2 that a lane lost in its last pass. */
+/** The largest relative quantization error of a lane, weighted, in its last pass. */
 double adapting_lost(const struct adapting_job *job, int32_t n_ranks);
 
-/** The largest that a lane was expected to lose, if all ranks say the same; else NAN. */
+/** The largest expected quantization error of a lane, if all ranks report the same; else NAN. */
 double adapting_expected(const struct adapting_job *job, int32_t n_ranks);
 
-/** Rows of so many bits, of all lanes and ranks. */
+/** The number of rows with this width, of all lanes and ranks. */
 int64_t adapting_count(const struct adapting_job *job, int32_t n_ranks, int bits);
 
 #endif

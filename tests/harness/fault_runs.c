@@ -32,8 +32,8 @@ static void blame(struct run *run, const char *words, int32_t rank)
              run->ranks.at[rank].error.message);
 }
 
-/* Whether the fault must be noticed by somebody: the receives for complaints may stay unused, and who stops at the very
- * end may be missed by nobody. */
+/* Whether a rank must notice the fault. The receives for notices of cancellation may stay unused, and a rank that stops
+ * at the very end may be missed by no other. */
 static int must_fail(const struct run *run)
 {
     enum { END = 8 };

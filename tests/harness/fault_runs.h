@@ -1,6 +1,6 @@
-/* Runs in which one rank has a transport with one fault, at each of its sends and receives in turn. Either all results
- * are right, or all ranks that live return the same error within the deadline; never a wrong number, never a hang. Many
- * such runs go on at once, for most of their time they wait.
+/* Runs in which the transport of one rank has one fault, at each of its sends and receives in turn. Either all
+ * results are right, or all ranks that are alive return the same error before the deadline. There is never a wrong
+ * number and never a hang. Many such runs are made at once, because they mostly wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FAULT_RUNS_H
 #define FAULT_RUNS_H
@@ -9,7 +9,7 @@
 #include "harness/ranks.h"
 #include "harness/tap.h"
 
-#define RUN_TIMEOUT 1.0 /* seconds that ranks wait for one another */
+#define RUN_TIMEOUT 1.0 /* seconds that ranks wait for each other */
 
 /** One run; the arg of its ranks. */
 struct run {
@@ -20,17 +20,17 @@ struct run {
     char          fault[768];
 };
 
-/** At the end of a body, with its status: whether all must come together once more, because a rank that came to its end
- *  before another failed must hear of it in its next call. */
+/** At the end of a body, with its status: whether all ranks must make one more collective call, because a rank that was
+ *  done before another failed learns of it in its next call only. */
 int run_goes_on(struct rank *rank, int32_t rc);
 
-/** Run the bodies and judge what came out; run->fault receives what is wrong. */
+/** Run the bodies and check their results; run->fault receives what is wrong. */
 void run_one(struct run *run, int32_t (*body)(struct rank *rank));
 
-/** A run in which nothing goes wrong, and how many calls the rank makes. Returns what is wrong, or NULL. */
+/** A run without a fault, and how many calls the rank makes in it. Returns what is wrong, or NULL. */
 const char *run_well(int32_t (*body)(struct rank *rank), int32_t n_ranks, int32_t rank, int64_t *calls);
 
-/** The fault at every `every`-th of so many calls. Returns what is wrong, or NULL. */
+/** Runs with the fault at every `every`-th of so many calls. Returns what is wrong, or NULL. */
 const char *run_series(int32_t (*body)(struct rank *rank), enum fault kind, int32_t n_ranks, int32_t bad_rank,
                        int32_t every, int64_t calls);
 

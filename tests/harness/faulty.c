@@ -37,7 +37,7 @@ static void sleep_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Whether this call is the one that goes wrong. What a call can fail by at once is done here. */
+/* Whether this call has the fault. A fault that shows at once is made here. */
 static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error)
 {
     *now = f->calls++ == f->at && (is_send || (f->kind != FAULT_TRUNCATE && f->kind != FAULT_FLIP));

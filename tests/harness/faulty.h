@@ -1,4 +1,4 @@
-/* A transport that wraps another, and at its n-th send or receive does what networks and processes do.
+/* A transport that wraps another one, and makes one fault of a network or a process at its n-th send or receive.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FAULTY_H
 #define FAULTY_H
@@ -9,12 +9,12 @@ enum fault {
     FAULT_NONE,
     FAULT_ERROR,    /* the call fails */
     FAULT_LATER,    /* the request fails when it is tested */
-    FAULT_DELAY,    /* the call takes its time, which is less than the others wait */
+    FAULT_DELAY,    /* the call is slow, but faster than the deadline of the others */
     FAULT_TRUNCATE, /* half of the bytes are sent */
-    FAULT_FLIP,     /* one bit of what is sent is another */
+    FAULT_FLIP,     /* one bit of the message is flipped */
     FAULT_DROP,     /* the message never arrives */
-    FAULT_STOP,     /* the rank sleeps longer than the others wait, and goes on */
-    FAULT_DIE,      /* from now on the rank says nothing and hears nothing */
+    FAULT_STOP,     /* the rank sleeps for longer than the deadline of the others, and goes on */
+    FAULT_DIE,      /* from now on the rank neither sends nor receives */
     FAULTS
 };
 
@@ -28,10 +28,10 @@ struct faulty {
     int64_t         calls;   /* sends and receives so far */
     int32_t         is_hit;  /* 1: the fault has been in effect */
     int32_t         is_dead;
-    int32_t         keeps;   /* 1: it says of a cancelled message that its memory may still be touched */
-    int64_t         hold;    /* what comes has arrived when it was tested for so many times; control messages at once */
-    int64_t         tests;   /* of messages, so far, and: */
-    int64_t         listens; /* of control messages */
+    int32_t         keeps; /* 1: it reports that the memory of a cancelled message may still be written to */
+    int64_t hold;    /* a received message completes only when it was tested so many times; control messages at once */
+    int64_t tests;   /* of messages, so far, and: */
+    int64_t listens; /* of control messages */
 };
 
 /** The wrapping transport. *faulty stays where it is until close(). */

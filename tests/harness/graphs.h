@@ -25,7 +25,7 @@ enum { GRAPHS = 11 };
 void graph_init(struct graph *graph, int which);
 void graph_fini(struct graph *graph);
 
-/** A data set of the folder GRAFT_TEST_DATA, made symmetric by nobody; 0 if it is not there. */
+/** A data set of the folder GRAFT_TEST_DATA, as it is stored; 0 if it is not there. */
 int graph_read(struct graph *graph, graft_context *context, const char *name);
 
 /** Rows first .. first + count - 1, with row pointers of their own. */
@@ -37,7 +37,8 @@ struct graph_slice {
 void graph_cut(struct graph_slice *cut, const struct graph *graph, int64_t first, int64_t count);
 void graph_cut_fini(struct graph_slice *cut);
 
-/** What is wrong with a measure of the whole graph, by tables of who wants what from whom; NULL if nothing is. */
+/** What is wrong with a measure of the whole graph, compared with tables of which part needs which vertices; NULL if
+ *  nothing is. */
 const char *graph_measure_fault(const struct graph *graph, const struct gr_partition_measure *measure,
                                 const int32_t *owner);
 

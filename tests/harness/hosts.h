@@ -1,5 +1,5 @@
-/* Hosts of ranks: threads of the test that know the plugin by its public functions alone, each with a context, a
- * transport and memory that is counted and can run out. And a data set, of which each has a slice.
+/* Hosts of ranks: threads of the test that use the public functions of the plugin only. Each has a context, a
+ * transport, memory that is counted and can run out, and a slice of a data set.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HOSTS_H
 #define HOSTS_H

@@ -1,4 +1,4 @@
-/* A program in the place of graft-metis that behaves as GRAFT_TEST_BEHAVIOUR says, mostly badly.
+/* A program that replaces graft-metis and behaves as GRAFT_TEST_BEHAVIOUR says, mostly wrongly.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_partitioner.h"
 
@@ -33,7 +33,7 @@ static void write_all(const void *from, size_t bytes)
     }
 }
 
-/* Files above standard error that came from the host. */
+/* Open files above standard error that were inherited from the host. */
 static int inherited_files(void)
 {
     DIR           *list = opendir("/proc/self/fd");

@@ -1,5 +1,5 @@
-/* Ranks as threads of the test: each with a context, a transport and what the test makes of them. The memory of all is
- * counted.
+/* Ranks that are threads of the test, each with a context, a transport and what the test gives them. The memory of
+ * all is counted.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RANKS_H
 #define RANKS_H
@@ -18,7 +18,7 @@ struct rank {
     int32_t         rank, n_ranks;
     graft_context  *context;
     graft_transport transport; /* its own, or one that wraps it */
-    struct gr_comm *comm;      /* made by the body, destroyed behind it */
+    struct gr_comm *comm;      /* created by the body, destroyed after it */
     graft_error     error;
     int32_t         rc;         /* of the body */
     double          seconds;    /* that the body took */
@@ -32,12 +32,12 @@ struct ranks {
     void           *arg;
     struct rank     at[RANKS_MOST];
     _Atomic int64_t live_bytes;  /* of the host's memory */
-    _Atomic int64_t allocations; /* without those of the transport, whose messages it keeps for later ones */
-    _Atomic int64_t peak_bytes;  /* the most since somebody set it */
+    _Atomic int64_t allocations; /* without those of the transport, which keeps its messages for reuse */
+    _Atomic int64_t peak_bytes;  /* the most since the test set it to 0 */
     _Atomic int64_t fail_at;     /* the allocation that fails, counted down; negative: none */
     int32_t         fail_rank;   /* of this rank, by the thread of its body; negative: of any */
     _Atomic int32_t finished;    /* ranks whose bodies said so */
-    _Atomic int32_t failed;      /* of those, how many had to say that something failed */
+    _Atomic int32_t failed;      /* how many of them returned an error */
     char            fault[640];
 };
 

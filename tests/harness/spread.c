@@ -84,7 +84,7 @@ static graft_dense dense(const struct spread *s, void *data, int64_t rows, int64
     return (graft_dense){ sizeof(graft_dense), s->dtype, rows, width, stride, data };
 }
 
-/* What a rank has in the order of owners. */
+/* The arrays of a rank, in the order of its owned vertices. */
 struct owned {
     int64_t n, first, element;
     char   *x, *out, *scale;
@@ -237,8 +237,8 @@ done:
     return rc;
 }
 
-/* Whether a rank lacked memory for the last message of all, when the others had sent theirs and were done: they hear of
- * it in their next call. */
+/* Whether a rank had no memory for the last message of all, after the others had sent theirs and were done: they learn
+ * of it in their next call. */
 static int is_too_late(const struct rank *r, const struct rank *other)
 {
     return r->rc == GRAFT_ERR_PEER && other->rc == GRAFT_OK && strstr(r->error.message, "'a message'") != NULL;

@@ -1,5 +1,5 @@
-/* A graph and matrices of the test, spread over ranks: each rank takes its slice, passes are made through the tables of
- * graft.graph/1 and graft.aggregate/1, and what comes out is put together again.
+/* A graph and matrices of the test, distributed over ranks: each rank takes its slice, passes are made through the
+ * tables of graft.graph/1 and graft.aggregate/1, and the results are joined again.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SPREAD_H
 #define SPREAD_H
@@ -38,9 +38,9 @@ struct spread {
     int32_t            pass_threads; /* that passes ask for; 0: as the option says */
     int                forward_only, weighs, starved;
     int64_t            fail_at;                      /* starved: the allocation, behind the setup, that fails */
-    int64_t            plan_peak, plan_stays;        /* weighs: bytes of all ranks, for the plan */
+    int64_t            plan_peak, plan_stays;        /* weighs: bytes that the plan needs on all ranks */
     int64_t            reserved;                     /* columns that the plan is made for */
-    int32_t            found[4096];                  /* the owner of each vertex as it came out */
+    int32_t            found[4096];                  /* the owner of each vertex in the result */
     int64_t            rows[RANKS_MOST][RANKS_MOST]; /* that go from one rank to another */
     graft_graph_info   graph_info[RANKS_MOST + 1];   /* as rank 0 sees them; the last one is that of all */
     graft_plan_info    plan_info[RANKS_MOST + 1];
@@ -56,7 +56,7 @@ int32_t spread_setup(struct rank *rank, const struct spread *spread);
 /** The graph of a rank from its slice. */
 int32_t spread_graph(struct rank *rank, const struct spread *spread, graft_graph **graph);
 
-/** Make the plan; with spread->weighs, see how much memory all ranks together take for it. */
+/** Make the plan; with spread->weighs, measure how much memory all ranks together take for it. */
 int32_t spread_plan(struct rank *rank, struct spread *spread, graft_graph *graph, const graft_plan_args *args,
                     graft_plan **plan);
 

@@ -1,5 +1,5 @@
-/* A host whose allocator watches: what is given back must be what was lent, nothing is written outside, every byte
- * comes home. It hands out memory full of 0xA5 and can fail at any call.
+/* A host with a checking allocator: what is freed must have been allocated, nothing is written outside, and every
+ * byte is freed in the end. New memory is full of 0xA5, and any allocation can be made to fail.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRICT_HOST_H
 #define STRICT_HOST_H

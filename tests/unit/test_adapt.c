@@ -1,6 +1,6 @@
-/* Adaptive bits of plans and halos: weights of rows against products with unit vectors and sums over the graph, both
- * sides of a pass have the same bits, limits are kept by what is sent and lost, the balance is the best there is; and
- * whatever is wrong all ranks say.
+/* Adaptive widths of plans and halos: weights of rows are compared with products with unit vectors and with sums over
+ * the graph; both sides of a pass have the same widths; sent bytes and quantization errors keep their limits; the
+ * balance is optimal; and all ranks return the same error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/adapting.h"
 #include "harness/tap.h"
@@ -195,7 +195,7 @@ static void test_halo(int32_t n_ranks)
 
 /* -- the balance -------------------------------------------------------------------------------------------------- */
 
-/* Eight rows: 4 lanes of two ranks, which send one another a row each. */
+/* Eight rows: 4 lanes of two ranks, which send each other one row each. */
 enum { FEW = 8 };
 
 struct few {
@@ -240,7 +240,7 @@ static double least(const struct few *f, int bits[FEW], int at)
     return best;
 }
 
-/* What rows would lose, from the rows themselves; and prices by the ends of the scale. */
+/* The quantization errors of rows, computed from the rows themselves; and prices from the range of their values. */
 static void few_init(struct few *f, const struct adapting_job *job, double lambda)
 {
     const int all[2][FEW] = { { 2, 2, 2, 2, 2, 2, 2, 2 }, { 8, 8, 8, 8, 8, 8, 8, 8 } };
@@ -315,14 +315,14 @@ static void test_adapt_balance(const char *lambda)
     adapting_fini(&job);
 }
 
-/* What a lane loses of what its two rows say. */
+/* The weighted quantization error of the two rows of a lane. */
 static double lane_loss(const struct few *f, int lane, int first, int second)
 {
     return f->variance[2 * lane] / pow(pow(2, first) - 1, 2) + f->variance[2 * lane + 1] / pow(pow(2, second) - 1, 2);
 }
 
-/* A limit just above what the two rows of a lane lose with 4 bits lets them have no more bits in all, and one just
- * below does not. What they lose depends on how they are rounded: forward to the nearest level, backward by chance. */
+/* With a limit just above the quantization error of a lane's two rows in 4 bits, they need no more bits in all; with
+ * one just below it they do. The error depends on the rounding: forward to the nearest level, backward stochastic. */
 static void test_adapt_limit(int lane, double share)
 {
     char                       limit[32] = "error:1000";
@@ -335,7 +335,7 @@ static void test_adapt_limit(int lane, double share)
     int64_t                    bytes;
     int32_t                    rc;
 
-    for (int run = 0; run < 2 && words == NULL; run++) { /* to see the rows, which are the same again */
+    for (int run = 0; run < 2 && words == NULL; run++) { /* to read the rows, which are the same in every epoch */
         few_job_init(&job, settings);
         words = adapting_run(&job, 2, &rc);
         if (words == NULL) words = adapting_check(&job, 2, &bytes);
@@ -386,7 +386,7 @@ static void test_adapt_refused(void)
     }
 }
 
-/* Rows that lost nothing at first do later, and the limit cannot be met any more. */
+/* Rows without a quantization error at first have one later, and the limit cannot be met any more. */
 static void test_later(void)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:1e-9", NULL };
@@ -446,7 +446,7 @@ static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, g
 
 enum { SLOW_MICROSECONDS = 20000 };
 
-/* From rank 1 to rank 2 twenty milliseconds, and a hundred more for a megabyte. */
+/* A message from rank 1 to rank 2 takes twenty milliseconds, and a hundred more for each megabyte. */
 static int32_t adapt_slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                                graft_request **request, graft_error *error)
 {
@@ -473,7 +473,8 @@ static void test_pace(int32_t n_ranks)
     static struct ranks      ranks;
     static struct gr_network found[5][5];
     const struct gr_network *pace = &found[0][0], *slow = pace + n_ranks + 2;
-    /* Of the way there and back, which count as half each, one is slow; a machine with other work makes it slower. */
+    /* Half of a round trip counts as one message, and one of its two messages is slow; on a busy machine both are
+     * slower. */
     const double             gamma = SLOW_MICROSECONDS * 1e-6 / 2;
     const char              *left;
     int                      failed = 0, odd = 0;

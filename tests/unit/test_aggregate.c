@@ -1,4 +1,4 @@
-/* Graphs over ranks and their passes against plain loops over the whole graph.
+/* Distributed products are compared with plain loops over the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/spread.h"
@@ -158,7 +158,7 @@ static struct pair pair_of(const struct world *w, const int32_t *owner, int32_t 
     return pair;
 }
 
-/* Whether as many rows go as should, and the counts say so. Returns what is wrong, or NULL. */
+/* Whether the right number of rows is sent, and is reported. Returns what is wrong, or NULL. */
 static const char *check_rows(const struct world *w, const struct spread *s, int32_t n_ranks)
 {
     struct pair all = { 0 };
@@ -330,7 +330,8 @@ static void make_thin(struct world *w)
     }
 }
 
-/* Memory while a plan is made, of all ranks together: what is promised for each cut entry and each vertex. */
+/* The memory that all ranks need while a plan is made, against the documented bound for each cut edge and each
+ * vertex. */
 static void test_aggregate_memory(int32_t n_ranks, int weighted, int thin)
 {
     struct sample sample = { 9 };

@@ -1,5 +1,5 @@
-/* Graphs over ranks when something is wrong: ranks that disagree, memory that one of them has not, and transports with
- * faults. All ranks come back with one answer, and nothing is left behind.
+/* Distributed products when something is wrong: ranks that disagree, a rank without memory, transports with faults.
+ * All ranks return the same answer, and no memory is left.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/halo.h"
 #include "harness/fault_runs.h"
@@ -35,7 +35,7 @@ static struct spread spread_of_all(void)
                             .threads = "1" };
 }
 
-/* What one rank puts in, which a test changes on some. */
+/* The input of one rank, which a test changes on some of them. */
 struct input {
     int32_t              rank;
     graft_slice          slice;
@@ -82,7 +82,7 @@ static void input_init(struct input *in, int32_t rank)
     in->plan.flags = GRAFT_PLAN_TRANSPOSED;
 }
 
-/* Begin a pass, and destroy the plan. What comes later fails, on all ranks. */
+/* Begin a pass and destroy the plan. All later calls fail on all ranks. */
 static int32_t leave(struct rank *r, graft_graph *made, graft_plan **plan, struct input *in)
 {
     float             out[N * WIDE];
@@ -149,7 +149,7 @@ static int32_t dispute_body(struct rank *r)
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
-    if (rc < 0) { /* the graph is good for another one */
+    if (rc < 0) { /* the graph can have another plan */
         gr_option_set(r->context, "halo.cover", "hybrid", &second);
         gr_option_set(r->context, "halo.staleness", "0", &second);
         gr_option_set(r->context, "halo.smoothing", "0", &second);
@@ -190,7 +190,7 @@ static void check_dispute(const struct dispute *dispute)
         diag("rank %d: %d, expected %d: %s", i, ranks.at[i].rc, dispute->status, ranks.at[i].error.message);
 }
 
-/* A function that changes what rank `number` puts in. */
+/* A function that changes the input of rank `number`. */
 #define CHANGE(name, number, what)                                                                                     \
     static void name(struct input *in)                                                                                 \
     {                                                                                                                  \
@@ -410,7 +410,7 @@ static void test_frugal(const char *const *settings)
         diag("%s", fault != NULL ? fault : "");
 }
 
-/* While the local part of a product is done, messages are polled for. */
+/* Messages are polled for while the local part of a product is computed. */
 static int32_t polling_body(struct rank *r)
 {
     const struct faulty *transport = r->transport.self;
@@ -459,9 +459,9 @@ static void test_polling(void)
     if (!ok(good && fault == NULL, "messages move while products are made")) diag("%s", fault != NULL ? fault : "");
 }
 
-/* One exchange of halo rows in each direction, as gat has them, and what came of it. `h` has the number of its vertex
- * in each owned row, and then the sum of those that came back. Old ones are as right as new ones, but in the last
- * epoch, behind which nothing is left that nobody looks at. */
+/* One exchange of halo rows in each direction, as gat makes them, and its result. `h` has the number of its vertex in
+ * each owned row, and then the sum of the rows that are returned to it. Stale rows equal fresh ones here. The last
+ * epoch is synchronous, so that no message is left in flight. */
 static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, int32_t epoch, int last,
                            float *h)
 {

@@ -1,5 +1,4 @@
-/* The choice of bits against an exact solver (glpsol, of GLPK) and, where there are few groups, against all choices
- * there are.
+/* The assignment of widths against an exact solver (glpsol, of GLPK) and, for few groups, against all assignments.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -249,8 +248,8 @@ static void test_budgets(void)
     ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is told: %s", error.message);
 }
 
-/* Groups of equal elements lose nothing, and of few elements may have more bits in as many bytes: beside them the
- * others get what they would without. */
+/* Groups of equal elements have no quantization error, and groups of few elements may have more bits in the same bytes:
+ * the other groups get what they would get without them. */
 static void test_nothing_to_save(void)
 {
     struct sample  sample = { 5 };

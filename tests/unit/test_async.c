@@ -1,5 +1,5 @@
-/* Asynchronous passes, against an oracle that knows nothing of messages: with plain loops it keeps what each pass of a
- * layer and direction had, and what the next one has to use of that for the columns of other ranks.
+/* Passes with stale rows, against an oracle without messages: plain loops that keep the rows of each pass of a layer
+ * and direction, and use them in the next pass for the columns of other ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/spread.h"
 #include "harness/tap.h"
@@ -17,14 +17,14 @@ enum { LAYERS = 2, STEPS = 96, WIDEST = 9, DIRECTIONS = 2 };
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* One pass of all ranks, with rows that no other step has. */
+/* One pass of all ranks. Every step has rows of its own. */
 struct step {
     int64_t        epoch, width;
     int32_t        layer;
     uint32_t       flags;
     graft_semiring semiring;
     int            scaled;
-    double        *out; /* [n x width] what came of it */
+    double        *out; /* [n x width] the result */
 };
 
 /* What the ranks do, and what they found. */
@@ -93,7 +93,7 @@ done:
     return rc;
 }
 
-/* What is refused is refused on this rank alone, and changes nothing. */
+/* A refused call is refused on this rank alone, and changes nothing. */
 static void be_refused(struct rank *r, const struct script *s, const graft_graph *graph, graft_plan *plan)
 {
     static const struct {
@@ -135,8 +135,8 @@ static int32_t async_make(struct rank *r, const struct script *s, graft_graph *g
     return gr_interface_aggregate.create(graph, &args, plan, &r->error);
 }
 
-/* All steps but the last by one plan, which is destroyed with messages on their way while another one goes on; one that
- * nobody used; and the last step by a fourth. */
+/* All steps but the last use one plan, which is destroyed with messages in flight while another plan is used; a third
+ * plan is never used; and a fourth makes the last step. */
 static int32_t script_body(struct rank *r)
 {
     struct script *s = r->all->arg;
@@ -184,7 +184,7 @@ static int is_apart(const struct step *step)
     return (step->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
 
-/* From the rows of a step to those that it uses of other ranks. */
+/* From the rows of a step to the rows of other ranks that it uses. */
 static void remember(const struct script *s, struct memory *m, const struct step *step, const double *x, double *used)
 {
     const int64_t count = s->n * step->width;
@@ -214,7 +214,7 @@ static void remember(const struct script *s, struct memory *m, const struct step
     memcpy(m->used, used, (size_t)count * sizeof *x);
 }
 
-/* A sum, or a maximum, with what may be off by few bits. */
+/* A sum or a maximum, and how far quantization may change it. */
 static void sum_up(const struct script *s, const struct step *step, const double *x, const double *used, double *out,
                    double *slack)
 {
@@ -331,7 +331,7 @@ static void script_fini(struct script *s)
     sample_csr_fini(&s->graph);
 }
 
-/* Whether it happens, once in `in`. */
+/* Whether to do something that is done once in `in` times, at random. */
 static int chance(struct sample *sample, int64_t in)
 {
     return sample_below(sample, in) == 0;
@@ -377,7 +377,8 @@ static const char *run_script(struct script *s, int32_t n_ranks)
     return ranks_fini_well(&ranks);
 }
 
-/* Some scripts. With few bits, what each entry brings from other ranks may be off by steps of the range of the row. */
+/* Some scripts. With quantized rows, each edge to another rank may change the result by steps of the range of
+ * the row. */
 static void test_scripts(int32_t n_ranks, int count, const char *smoothing, const char *codec)
 {
     static const int64_t sizes[] = { 1, 2, 5, 17, 40, 97 };
@@ -416,7 +417,7 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
         diag("%d fail, the first: %s", failed, first);
 }
 
-/* What rows have drifted, of a layer whose rows go as they are: each once to each rank that gathers it. */
+/* The drift of the rows of a layer that is sent in f32: each row counts once for each rank that gathers it. */
 static void test_async_drift(const char *smoothing)
 {
     enum { RANKS = 3, EPOCHS = 6, WIDTH = 4 };
@@ -443,7 +444,7 @@ static void test_async_drift(const char *smoothing)
                     gathers |= s.spread.found[v] == p && gr_csr_column(&s.graph.csr, e) == u && s.spread.found[u] != p;
             for (int64_t j = 0; gathers && j < WIDTH; j++) {
                 used[0] = async_number(&s, 0, X, u, j);
-                /* Of rows that are on their way nothing is known, and the last step is by another plan. */
+                /* Rows in flight are not measured yet, and the last step has another plan. */
                 for (int t = 1; t < EPOCHS - 2; t++) {
                     const double x = async_number(&s, t, X, u, j);
 

@@ -1,6 +1,5 @@
-/* Asynchronous passes when something is wrong, and rows on their way that say something wrong: transports with faults
- * and messages on their way, a rank whose frames or rows are false though their CRCs are right, numbers that no code
- * fits. All ranks come back with one answer.
+/* Passes with stale rows when something is wrong: transports with faults while messages are in flight, a rank that
+ * sends wrong frames or rows with right CRCs, numbers that no code can encode. All ranks return the same answer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
 #include "harness/spread.h"
@@ -21,8 +20,8 @@ enum { N = 24, WIDTH = 5, RANKS = 3, EPOCHS = 4, LAYERS = 2 };
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* The graph of all tests, rows that are the same in all epochs, so that old ones are as right as new ones; and what
- * comes of them, forward and backward. */
+/* The graph of all tests; rows that are the same in all epochs, so that stale rows equal fresh ones; and their sums,
+ * forward and backward. */
 static struct sample_csr graph, transposed;
 static float             x[N * WIDTH], want[2][N * WIDTH];
 
@@ -30,11 +29,11 @@ static float             x[N * WIDTH], want[2][N * WIDTH];
 struct way {
     const char *const *settings;
     int                is_exact;  /* results must be right to the bit */
-    int                leaves;    /* what is on its way is still so when the plan is destroyed */
-    int                no_number; /* one of the rows of rank 1 is none */
+    int                leaves;    /* messages are still in flight when the plan is destroyed */
+    int                no_number; /* a row of rank 1 has a NaN */
 };
 
-/* A rank that is false. Ranks are threads, and the transport is called by them alone. */
+/* A rank that sends wrong data. Ranks are threads, and each transport is called by its own only. */
 enum lie { TRUE, OTHER_BITS, NO_SCALE };
 
 static _Thread_local enum lie            lie;
@@ -138,13 +137,13 @@ static int32_t epochs_body(struct rank *r, const struct way *way)
     return rc;
 }
 
-/* All that goes is looked at: what is wrong with it must be found. */
+/* Every received message is used, so every fault must be found. */
 static int32_t whole_body(struct rank *r)
 {
     return epochs_body(r, &(struct way){ asynchronous, 1, 0, 0 });
 }
 
-/* What is on its way in the end is of no use to anybody, but that it arrives. */
+/* Messages in flight at the end are received, but not used. */
 static int32_t leaving_body(struct rank *r)
 {
     return epochs_body(r, &(struct way){ in_few_bits, 0, 1, 0 });

@@ -1,4 +1,4 @@
-/* What a container may still take, from control groups that are made up.
+/* The memory that a container may still take, from control groups that the test makes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 

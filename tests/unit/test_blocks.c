@@ -99,8 +99,8 @@ static void fill_edges(struct made_block *b, const struct oracle_model *model)
     }
 }
 
-/* The block whose destinations are these vertices. Its sources are they and, if the layer gathers, their neighbours
- * from a random vertex on; and one more vertex, which nobody needs, where there is one. */
+/* The block with these vertices as destinations. Its sources are they and, if the layer gathers, their neighbours,
+ * starting at a random vertex; and one more vertex, which no edge needs, if there is one. */
 static void make_block(struct made_block *b, const struct gr_config *config, const struct oracle_model *model,
                        const int64_t *dst, int64_t n_dst, int gathers, struct sample *sample)
 {

@@ -1,6 +1,6 @@
-/* Messages of few bits: what comes back is on the levels that the message tells, as near as the rounding promises,
- * without bias, with the error of the theory, the same for any number of threads and instruction set; and what fits no
- * code is told, not sent.
+/* Quantized messages: decoded elements are levels of the message and as near as the rounding promises, without bias,
+ * with the error that theory predicts, and the same for any number of threads and any instruction set. Rows that no
+ * code can encode are reported.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -38,7 +38,7 @@ static const struct code codes[] = {
 
 enum { CODES = sizeof codes / sizeof *codes, ROTATED = CODES - 1 };
 
-/* Rows, their message, and what comes back. */
+/* Rows, their message, and the decoded rows. */
 struct trip {
     int64_t           n, width, row_bytes, n_raw;
     graft_dtype       dtype;
@@ -146,7 +146,7 @@ static double from_message(const uint8_t *record, int64_t width, int32_t bits, i
     return number_of(record) + level * *step;
 }
 
-/* Whether all elements that came back are those that the message tells, and near what was sent. */
+/* Whether all decoded elements are levels of the message, and near the originals. */
 static const char *check_minmax(const struct trip *t, const struct code *c)
 {
     for (int64_t i = 0; i < t->n; i++) {
@@ -220,8 +220,8 @@ static void test_short(void)
     }
 }
 
-/* The mean of many decodings of a row, in standard errors from it; and what is lost in one element has nothing to do
- * with what is lost in another: the variance of their sum is the sum of variances. */
+/* The mean of many decodings of a row, in standard errors from it. The errors of two elements are independent: the
+ * variance of their sum is the sum of their variances. */
 static void test_bias(void)
 {
     enum { TIMES = 100000, WIDTH = 20 };
@@ -254,7 +254,7 @@ static void test_bias(void)
         for (int j = 0; j < WIDTH; j++) {
             const double mean = sum[j] / TIMES, variance = squares[j] / TIMES - mean * mean;
 
-            /* Where the row is on a level there is no chance, and an error of rounding is left. */
+            /* An element that lies on a level is not rounded at random; only an error of arithmetic is left. */
             if (fabs(mean) > 1e-6) worst = fmax(worst, fabs(mean) / sqrt(variance / TIMES));
             apart += variance;
         }
@@ -300,7 +300,7 @@ static void test_codec_error(void)
     }
 }
 
-/* Rotations of rows of all lengths: as much is lost as in long ones, or less. */
+/* Rotated rows of all lengths have an error as large as that of long rows, or smaller. */
 static void test_rotation(void)
 {
     struct sample sample = { 10 };
@@ -408,7 +408,7 @@ static void test_double(void)
     trip_fini(&t);
 }
 
-/* What no encoder wrote is refused, or numbers; never NaN or infinity. */
+/* Bytes that no encoder wrote are refused or decoded to numbers, never to NaN or infinity. */
 static void test_noise(void)
 {
     struct sample sample = { 12 };
@@ -461,8 +461,8 @@ static void test_codec_threads(void)
 
 enum { WIDEST = 300 };
 
-/* A row, its messages and what comes back by two instruction sets. They end where their arrays end, so that sanitizers
- * see who goes beyond. */
+/* A row, its messages and the decoded rows by two instruction sets. The arrays are exactly as long as needed, so that
+ * sanitizers find accesses beyond their ends. */
 struct sets {
     float   x[WIDEST], work[2 * WIDEST], back[2][WIDEST];
     uint8_t record[2][2 * WIDEST];

@@ -1,5 +1,5 @@
-/* Minimum vertex covers of cut edges: small ones against the oracle, large ones by a certificate, which is a matching
- * of the same size; and what the folder promises of memory, threads and the stack.
+/* Minimum vertex covers of cut edges: small ones are compared with the oracle, large ones with a certificate, which
+ * is a matching of the same size. And the documented bounds of memory, threads and stack.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/strict_host.h"
 #include "harness/tap.h"

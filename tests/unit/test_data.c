@@ -1,5 +1,5 @@
-/* graft.data/1, folders of .npy files: what good ones come out as, what every kind of bad one gets, memory that runs
- * out, and the data sets of GRAFT_TEST_DATA.
+/* graft.data/1 with folders of .npy files: what good files are read as, the error of every kind of bad file, memory
+ * that runs out, and the data sets of GRAFT_TEST_DATA.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 
@@ -306,7 +306,7 @@ static void check_file_refusals(void)
     folder_clear(&folder);
     edges = folder_path(&folder, "edges.npy");
     files_check(mkfifo(edges, 0600) == 0, edges);
-    alarm(20); /* A reader that waits for somebody to write is ended. */
+    alarm(20); /* A reader of a named pipe without a writer would wait forever; it is ended. */
     REFUSED("a pipe", folder.path, GRAFT_ERR_FORMAT, "edges.npy", "a pipe");
     REFUSED("a pipe in place of the folder", edges, GRAFT_ERR_FORMAT, "edges.npy", "a pipe");
     alarm(0);

@@ -1,4 +1,4 @@
-/* graft.data/1, Matrix Market files: what good ones come out as, and what every kind of bad one gets.
+/* graft.data/1 with Matrix Market files: what good files are read as, and the error of every kind of bad file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 

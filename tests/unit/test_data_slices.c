@@ -1,5 +1,5 @@
-/* graft.data/1 open_slice: what is special to ranks. That slices put together are what open() gives, and that all that
- * is refused is refused by all, unit/test_data and unit/test_data_mtx check with every file they have.
+/* graft.data/1 open_slice: what only ranks can show. That joined slices are what open() reads, and that all ranks
+ * refuse bad files, is checked by unit/test_data and unit/test_data_mtx with each of their files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 #include "harness/lcg.h"
@@ -8,7 +8,7 @@
 
 static struct data_folder folder, other;
 
-/** Open with what the ranks aim at, and expect one refusal of all. */
+/** Open the path of each rank, and expect the same refusal on all ranks. */
 static void all_refuse(const char *what, int n, int32_t status, const char *const *words)
 {
     const int64_t live = memory.live_bytes + crew_live();
@@ -23,7 +23,7 @@ static void all_refuse(const char *what, int n, int32_t status, const char *cons
 
 #define ALL_REFUSE(what, n, status, ...) all_refuse(what, n, status, (const char *const[]){ __VA_ARGS__, NULL })
 
-/** Ranks that do not see, or do not ask for, the same. */
+/** Ranks that find, or ask for, different files. */
 static void check_disagreement(void)
 {
     static const uint8_t split[4] = { 1, 2, 0, 3 };
@@ -52,7 +52,7 @@ static void check_disagreement(void)
     ALL_REFUSE("one has no place for the result", 2, GRAFT_ERR_ARG, "rank 0: data is null");
 }
 
-/** Files of the same sizes that say something else on one rank. */
+/** Files of the same sizes that have other contents on one rank. */
 static void check_deceit(void)
 {
     static const uint8_t targets[4][4] = { { 1 } };
@@ -90,7 +90,7 @@ static void check_deceit(void)
     ALL_REFUSE("another Matrix Market file of the same size", 3, GRAFT_ERR_ARG, "what is in graph.mtx", "on rank 2");
 }
 
-/** A copy of which some bytes are others: in a small file any, in a large one the first, the last or in the middle. */
+/** A copy with some changed bytes: any bytes of a small file; the first, the last or middle ones of a large file. */
 static void check_copies(void)
 {
     enum { COLUMNS = 100000, COUNT = 4 * COLUMNS };
@@ -118,7 +118,7 @@ static void check_copies(void)
     }
 }
 
-/** Any allocation of any one rank may fail, and any of the transport: all ranks say so, with one sentence. */
+/** Any allocation of any rank or transport may fail: all ranks return the same error. */
 static void check_memory_failures(void)
 {
     static const char mtx[] = "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 5\n3 1 7\n4 4 1\n";
@@ -194,7 +194,7 @@ static void check_bytes(int n)
         if (!ok(set != NULL, "rank %d of %d reads it", i, n)) return;
         entries = set->graph->row_ptr[set->n_slice];
         bytes = set->n_slice * (8 + 4 * set->n_features) + 4 * entries;
-        /* What went into other entries was there, too: there are few. Contexts and transports are below 100 kB. */
+        /* Edges of other ranks were in memory too, but they are few. Contexts and transports need less than 100 kB. */
         promised = bytes + range * 12 + (entries + entries / 4) * 8 + 16384 * n + 200000;
         if (crew[i].memory.most_bytes > promised) over++;
         if (bytes < least) least = bytes;
@@ -260,7 +260,7 @@ static void check_lines(void)
     REFUSED("one entry too many", folder_path(&folder, "a.mtx"), GRAFT_ERR_FORMAT, text, "3000 of 3000");
 }
 
-/* The sentence with which `n` ranks refuse what they aim at, without the rank that says it, or what is wrong. */
+/* The message with which `n` ranks refuse their paths, without the number of the rank; or what is wrong. */
 static void words_of_refusal(int n, const char *path, char words[600])
 {
     const char *fault, *at;
@@ -274,7 +274,7 @@ static void words_of_refusal(int n, const char *path, char words[600])
     crew_close(n);
 }
 
-/** Whatever is wrong with the last lines of a file, any number of ranks says of it what one says. */
+/** An error in the last lines of a file has the same message for any number of ranks as for one. */
 static void check_last_lines(void)
 {
     static const char *const tails[] = { "5 5\n5 x\n",        "5 5\n5 5\n5 x\n",  "5 x\n5 5\n",      "5 5\n5 5\n5 5\nx",
@@ -305,7 +305,7 @@ static void check_last_lines(void)
         diag("%s", fault);
 }
 
-/** After a refusal that all agree on, and after a success, the transport is as good as new. */
+/** After a refusal that all ranks agree on, and after a success, the transport can be used again. */
 static void check_again(void)
 {
     graft_data *out;

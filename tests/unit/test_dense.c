@@ -13,7 +13,7 @@ struct shape {
     int64_t m, n, k;
 };
 
-/* A product with gaps behind the rows of all matrices, and what it should come to. */
+/* A product with gaps after the rows of all matrices, and its expected result. */
 struct product {
     graft_gemm g;
     float     *a, *b, *c, *before;
@@ -198,8 +198,8 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
     }
 }
 
-/* The weight gradient of wide layers, too large to be told by hand but for a few elements: right, and what the module
- * keeps of it is within the bound of graft_train.h, for two threads. */
+/* The weight gradient of wide layers, too large to compute here except for a few elements: it is right, and the memory
+ * that the module keeps is within the bound of graft_train.h, for two threads. */
 static void dense_check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
 {
     const int64_t m = 1000, n = 1100, k = 20500, bound = (16 + (type == GRAFT_BF16 ? 2 * 4 : 0)) * 1024 * 1024 + 65536;
@@ -241,7 +241,7 @@ static void dense_check_large(const graft_dense_ops *ops, void *state, const str
     free(c);
 }
 
-/* More shapes than codes are kept for. */
+/* More shapes than a module keeps generated code for. */
 static void check_many_shapes(const graft_dense_ops *ops, void *state, const char *name, graft_dtype type)
 {
     int good = 1;

@@ -134,7 +134,7 @@ static int32_t run_op(struct scene *s, enum op op, const graft_dense *out, int32
     }
 }
 
-/* What the operator should come to, as an array without gaps; to be freed. */
+/* The expected result of the operator, as an array without gaps; to be freed. */
 static double *edge_expect(const struct scene *s, enum op op)
 {
     const graft_csr   *a = &s->a.csr;
@@ -393,7 +393,7 @@ static int mentions(const char *message, const char *words)
     return 1;
 }
 
-/* The scene before one thing in it was made bad. */
+/* The scene before one of its arguments was made invalid. */
 static struct scene good;
 
 /* The operator must refuse with this status and words in its message, and touch nothing. */

@@ -1,7 +1,6 @@
-/* What graft.mxm has behind and around a product: epilogues, bfloat16 rows, conversion, mxm.verify, orders.
- *
- * Numbers are multiples of 1/8 of a few bits, so that sums are exact in any order and in bfloat16, and with dropout
- * 0.5, which doubles what stays, everything must come out equal.
+/* What graft.mxm offers beside a product: epilogues, bfloat16 rows, conversion, mxm.verify, orders of vertices.
+ * Numbers are small multiples of 1/8, so that sums are exact in any order and in bfloat16. With dropout 0.5, which
+ * doubles the kept elements, all results must be equal.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"
@@ -17,7 +16,7 @@ static graft_context   *context;
 
 enum { M = 37, K = 29, WIDTH_MAX = 300, VERTEX_SHIFT = 1000 };
 
-/* One product with everything that an epilogue may bring, and what it should come to. */
+/* One product with all parts of an epilogue, and its expected result. */
 struct scene {
     struct sample_csr a;
     graft_matrix     *matrix;
@@ -118,7 +117,7 @@ static double finish_element(const struct scene *s, int64_t i, int64_t j, double
     return e->dropout > 0 ? z * 65536 / (65536 - floor(e->dropout * 65536 + 0.5)) : z;
 }
 
-/* What the product should come to, from the oracle's plain product. */
+/* The expected result, from the oracle's plain product. */
 static void epilogue_expect(struct scene *s)
 {
     static double  z[M * WIDTH_MAX], bound[M * WIDTH_MAX];

@@ -1,5 +1,5 @@
-/* Ranks that talk: the transport of threads, and what all ranks do together against plain
- * loops over what each has put in.
+/* Communication of ranks: the transport of threads, and collective calls against plain loops over the input of all
+ * ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/route.h"
@@ -12,7 +12,7 @@
 
 enum { COUNTS = 7 };
 
-/* What rank `r` puts in as element `i`: of magnitudes so different that the order of a sum shows. */
+/* Element `i` of rank `r`. The magnitudes differ so much that the order of a sum shows. */
 static float element(int32_t r, int64_t i)
 {
     uint32_t    state = (uint32_t)(r * 7919 + i * 104729 + 1);
@@ -167,7 +167,7 @@ static int32_t check_extrema(struct rank *r)
     return rc;
 }
 
-/* One rank after the other fails, then two at once: all say the same, and go on. */
+/* One rank after the other fails, then two at once: all return the same error, and go on. */
 static int32_t check_agreement(struct rank *r)
 {
     for (int32_t bad = 0; bad <= r->n_ranks; bad++) {
@@ -331,14 +331,14 @@ static void test_lost(int lengths, const char *words)
                 strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0 &&
                 ranks.at[i].error.rank == ranks.at[0].error.rank;
     ok(same, "ranks that lost one another say the same: %s", ranks.at[0].error.message);
-    for (int i = 0; i < 3; i++) /* one that heard of it while it made its comm has none */
+    for (int i = 0; i < 3; i++) /* a rank that was notified while it made its comm has none */
         if (ranks.at[i].comm != NULL && gr_comm_barrier(ranks.at[i].comm, &ranks.at[i].error) != GRAFT_ERR_PEER)
             same = 0;
     fault = ranks_fini(&ranks);
     ok(same && fault == NULL, "and go on saying it, until all memory is given back%s", fault != NULL ? fault : "");
 }
 
-/* An allocation fails on one rank while the comm is made: all say so. */
+/* An allocation fails on one rank while the comm is made: all ranks return an error. */
 /* What rank 1 does alone for longer than others wait. */
 enum work { WORKS_ON, FALLS_SILENT, LOSES_A_RANK, MISSES_A_RANK };
 
@@ -426,8 +426,8 @@ static void test_exchange_memory(void)
        "each of %d allocations may fail on one rank: the others hear why %s", failed, fault != NULL ? fault : "");
 }
 
-/* A comm is made and destroyed, and for the next one a rank has no memory, while others may not have come that far, or
- * be in it already. Then all try once more. */
+/* A comm is made and destroyed. For the next one a rank has no memory, while the others may still be in the first one
+ * or already in the second. Then all try once more. */
 static int32_t exchange_make_again(struct rank *r)
 {
     const int64_t fails_at = *(int64_t *)r->all->arg;

@@ -1,6 +1,6 @@
-/* What goes wrong between ranks: one rank runs over a transport with one fault, at each of its sends and receives in
- * turn. Either all results are right, or all ranks that live return the same error within the deadline; never a wrong
- * number, never a hang. Many such runs go on at once, for most of their time they wait.
+/* Faults between ranks: the transport of one rank has one fault, at each of its sends and receives in turn. Either
+ * all results are right, or all ranks that are alive return the same error before the deadline. There is never a
+ * wrong number and never a hang. Many such runs are made at once, because they mostly wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "comm/frame.h"
@@ -140,7 +140,7 @@ static void test_stopped_job(void)
 
 enum { LENT = 100000 };
 
-/* Rank 1 waits for bytes that never come, and cannot have the place for them back. */
+/* Rank 1 waits for a message that never arrives and cannot be cancelled. */
 static int32_t lend(struct rank *r)
 {
     struct gr_request request = { 0 };
@@ -175,7 +175,7 @@ static int32_t lend(struct rank *r)
     return GRAFT_OK;
 }
 
-/* Bytes that a library may still write to are never given back, and others are. */
+/* Memory that a library may still write to is never freed; other memory is. */
 static void test_lent(void)
 {
     static struct run run;

@@ -1,4 +1,4 @@
-/* What is sent: the checks of bytes, frames, and rows that are sealed and checked in pieces.
+/* Messages: CRC32C, frames, and rows that are sealed and checked in pieces.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/crc.h"
@@ -189,7 +189,8 @@ static int32_t few_end(struct rank *r, struct few *f)
     return rc;
 }
 
-/* All arrives while there is other work, and none is waited for; and polls do not ask for complaints each time. */
+/* All messages arrive while there is other work, and no time is spent waiting. A poll does not look for notices of
+ * cancellation every time. */
 static int32_t poll_rows(struct rank *r, struct few *f)
 {
     const struct faulty *transport = r->transport.self;
@@ -208,7 +209,7 @@ static int32_t poll_rows(struct rank *r, struct few *f)
     return rc;
 }
 
-/* The last rank comes late, and all others wait for it. */
+/* The last rank is late, and all others wait for it. */
 static int32_t await_rows(struct rank *r, struct few *f)
 {
     const int late = r->rank == r->n_ranks - 1;

@@ -94,7 +94,7 @@ static void check_epoch(struct training *training, const char *name, int number)
     free(logits);
 }
 
-/** Whether sparse features stay so as the case asks, and whether steps go by some rows alone, is what explain says. */
+/** Whether sparse features stay sparse as the case asks, and whether steps use some rows only: explain() tells. */
 static void check_gradient_explained(struct training *training, const struct training_case *what)
 {
     const int stays = strcmp(what->sparse_input, "yes") == 0;
@@ -199,8 +199,8 @@ static void test_orders(enum oracle_kind kind)
     }
 }
 
-/** Sparse features kept so or made dense, with all that may be in their way: both are the oracle's. Two layers of 23
- *  vertices need all features; those of more vertices, few of which are trained, do not. */
+/** Sparse features that stay sparse or are made dense, with repeated and unsorted entries: both give the oracle's
+ *  results. Two layers of 23 vertices need all features; those of more vertices, few of which are trained, do not. */
 static void test_sparse_input(enum oracle_kind kind)
 {
     for (int which = 0; which < 24; which++) {

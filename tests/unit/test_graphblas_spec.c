@@ -1,6 +1,6 @@
-/* graft.mxm/1 is GrB_mxm: every kernel, and the oracle that other tests judge kernels by, beside GrB_mxm with a real
- * mask, descriptor and accumulator. This host has GraphBLAS for itself: it begins it before Graft is loaded, has
- * settings that are not the usual ones, and ends it when Graft has gone.
+/* graft.mxm/1 is GrB_mxm: every kernel, and the oracle that other tests compare with, beside GrB_mxm with a real
+ * mask, descriptor and accumulator. This host uses GraphBLAS itself: it initialises GraphBLAS before Graft is loaded,
+ * has unusual settings, and finalises it after Graft is closed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/oracle.h"
@@ -15,7 +15,7 @@
 
 enum { KERNELS_MAX = 16, SEMIRINGS = GRAFT_MIN_SECOND + 1 };
 
-/** What a kernel, or the oracle, came to. */
+/** The result of a kernel or of the oracle. */
 struct candidate {
     char         name[48];
     int          is_oracle;
@@ -42,7 +42,7 @@ static void graphblas_spec_must(int succeeded, const char *call)
 
 /* -- GraphBLAS matrices ------------------------------------------------------------------------------------------- */
 
-/** Entries on their way into a GrB_Matrix. They travel as double, which holds every float and bool. */
+/** The entries of a GrB_Matrix. They are stored as double, which holds every float and bool. */
 struct entries {
     GrB_Index *row, *column, count;
     double    *value;
@@ -494,7 +494,7 @@ static void init_graphblas(struct settings *settings)
     read_settings(settings);
 }
 
-/** Stands before the one of the library, to see whether anybody but this host ends GraphBLAS. */
+/** Replaces GrB_finalize of the library, to see whether anything but this host finalises GraphBLAS. */
 GrB_Info GrB_finalize(void)
 {
     GrB_Info (*finalize)(void) = NULL;

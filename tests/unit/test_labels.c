@@ -1,6 +1,6 @@
-/* Label propagation: which labels are input of a step, that none of them is in its loss, and what a run with them comes
- * to. That gradients are right is for test_gradient, and that ranks come to the same for test_train_ranks. What no
- * public function tells is read from the trainer itself.
+/* Labels as input: which labels are input of a step, that none of them is in its loss, and the results of a run. That
+ * gradients are right is checked by test_gradient, and that ranks give the same results by test_train_ranks. What no
+ * public function returns is read from the trainer itself.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -49,7 +49,7 @@ static double epoch_loss(graft_trainer *t)
 
 /* --- which they are --- */
 
-/* By the definition, of vertices by the host's numbers. Returns how many are not as it says. */
+/* Compare with the definition, by the host's numbers of vertices. Returns how many differ. */
 static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *set, int64_t epoch, int64_t *taken)
 {
     const int64_t rows = t->reach[t->model.config.n_layers];

@@ -1,5 +1,5 @@
-/* The ledger of a trainer against an allocator that counts: what create() keeps is the sum of the items, before and
- * after training, and the least memory.limit that is taken is what create() needs at its peak.
+/* The memory budget of a trainer against an allocator that counts: create() keeps the sum of the items, before and
+ * after training, and the least accepted memory.limit is the peak of create().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 
@@ -45,7 +45,7 @@ static graft_csr     graph, words;
 static graft_dense   dense;
 static graft_dataset data;
 
-/* A ring in which everybody knows the next ones on both sides, or only those on one side, and no one himself. */
+/* A ring in which each vertex has edges from its next ones on both sides, or on one side only, and none from itself. */
 static void ledger_fill(int both_sides, int weighted)
 {
     graph = (graft_csr){ .size = sizeof graph,
@@ -161,7 +161,7 @@ static int64_t told(graft_trainer *trainer)
     return bytes;
 }
 
-/* Whether create() is content with so many MB; if it is not, nothing may be left and the message is to say why. */
+/* Whether create() succeeds with so many MB; if not, no memory may be left and the message must say why. */
 static int fits(int64_t mb)
 {
     const int64_t  before = live;
@@ -206,7 +206,7 @@ static void ledger_check(const struct sample *s, const char *model)
        (long long)most + 1, (long long)most - 1, (double)needed / MB);
 }
 
-/* One refusal has all that can be known: what is said of the arrays that come last is right before any is made. */
+/* A refusal has everything that can be known: the bytes of the last arrays are right before any is made. */
 static void ledger_check_refusal(const char *model)
 {
     static const struct sample s = { .options = "hidden=64 order=degree self_loops=yes" };
@@ -228,7 +228,8 @@ static void ledger_check_refusal(const char *model)
         const char  *found = strstr(error.message, names[i]);
         const double mb = found != NULL ? strtod(found + strlen(names[i]), NULL) : -1;
 
-        /* Self loops and a transpose are not known then: they are in the graph, and gat has numbers for each entry. */
+        /* Self loops and a transpose are not known at that time: they are part of the graph, and gat has numbers for
+         * each edge. */
         const double loops = i == 1 ? bytes[i] : strcmp(model, "gat") == 0 ? N * 2 * 3 * 4 : 0;
 
         wrong += mb < 0 || mb * MB > bytes[i] + 0.06 * MB || mb * MB < bytes[i] - loops - 0.2 * MB;

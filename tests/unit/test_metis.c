@@ -1,5 +1,5 @@
-/* Partition by another program: programs that behave badly, hosts that collect children themselves, and graft-metis on
- * graphs of many kinds and on input that is wrong: test_metis PARTITIONER [GRAFT-METIS].
+/* Partition by another program: programs that behave badly, hosts that wait for children themselves, and graft-metis
+ * on graphs of many kinds and on bad input: test_metis PARTITIONER [GRAFT-METIS].
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/strict_host.h"
@@ -170,7 +170,7 @@ static void test_bad(const struct graph *graph, const char *program)
     free(owner);
 }
 
-/* A host that is told of something worse while it waits, after some calls. */
+/* A host whose `poll` returns something other than 0 while it waits, after some calls. */
 static int32_t lose_patience(void *left, graft_error *error)
 {
     return --*(int *)left > 0 ? GRAFT_OK : gr_fail(error, GRAFT_ERR_PEER, "the others are gone");

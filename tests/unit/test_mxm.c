@@ -80,7 +80,7 @@ static void try_shape(const char *kernel, const struct product_shape *shape, str
     close_product(&product);
 }
 
-/** `own`: the kernel must have done some itself. */
+/** `own`: the kernel must have computed some of them itself. */
 static void mxm_report(const char *kernel, const char *what, const struct tally *tally, int own)
 {
     int by_kernel = 0;

@@ -1,5 +1,6 @@
-/* Owners that ranks find together, by METIS, by the best method, and in files: they are those of one process with the
- * whole graph, and what goes wrong on rank 0 is said by all: test_owner_choice PARTITIONER [GRAFT-METIS].
+/* Owners that ranks choose together, by METIS, by the best method, and from files: they are those that one process
+ * chooses for the whole graph, and an error of rank 0 is returned by all: test_owner_choice PARTITIONER
+ * [GRAFT-METIS].
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
 #include "harness/files.h"
@@ -51,7 +52,7 @@ static struct spread owner_choice_spread_of(const struct graph *graph, const cha
                             .threads = "1" };
 }
 
-/* What came out of a run: of rank 0, and whether the others say the same. */
+/* The outcome of a run on rank 0, and whether the others have the same. */
 struct outcome {
     int32_t rc, rank;
     double  seconds; /* of the slowest */
@@ -183,7 +184,7 @@ static void test_program(const struct graph *graph, const char *program, const c
         diag("%d %s; %s; %s", out.rc, out.message, out.fault, s.explained);
 }
 
-/* The ranks wait for one another for one second, and for the program up to three and more. */
+/* The ranks wait for each other for one second, and for the program for three seconds and more. */
 static void test_programs(void)
 {
     struct graph graph;
@@ -478,7 +479,7 @@ done:
     return rc;
 }
 
-/* Each message of a rank is lost, damaged, late: with a program that is still at work when some of them are sent. */
+/* Each message of a rank is lost, damaged or late, some of them while the program is still at work. */
 static void test_choice_faults(int32_t bad_rank, int32_t every)
 {
     const struct gr_partition_cost cost = { 0 };

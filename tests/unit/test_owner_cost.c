@@ -1,5 +1,5 @@
-/* What `auto` weighs partitions by: the options of what is to be trained, and the network as it is found to be:
- * test_owner_cost PARTITIONER.
+/* The cost by which `auto` compares partitions: the options of the model, and the measured network: test_owner_cost
+ * PARTITIONER.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/spread.h"
@@ -61,7 +61,7 @@ static void test_cost(void)
     }
 }
 
-/* A network that takes a twentieth of a second for what is long. */
+/* A network that needs a twentieth of a second for a long message. */
 static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 
 static int32_t owner_cost_slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
@@ -119,7 +119,7 @@ static double number_before(const char *text, const char *words)
     return at != NULL ? strtod(at, NULL) : -1;
 }
 
-/* The network is looked at: what is predicted for a slow one is what its pace makes of the partition. */
+/* The network is measured: the predicted time on a slow one follows from its latency and bandwidth. */
 static void test_network(void)
 {
     const char *const          settings[] = { "partition.program", partitioner, "layers", "2", "hidden", "100", NULL };

@@ -1,4 +1,4 @@
-/* Partitions in files: what is written is read, and every wrong file is refused with a sentence.
+/* Partitions in files: a written file is read again, and every wrong file is refused with a message.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/files.h"
 #include "harness/strict_host.h"
@@ -105,7 +105,7 @@ static void test_owners_bits(void)
     ok(right, "any of %d bits the other way", 8 * WHOLE);
 }
 
-/* A file that is whole and says something wrong. */
+/* A complete file with wrong contents. */
 static int says(int at, int64_t value, int bytes, const char *words)
 {
     unsigned char bad[WHOLE];
@@ -190,7 +190,7 @@ static void test_places(void)
     ok(files_in(folder) == 1, "nothing is left beside");
 }
 
-/* A process that may not write so much is not ended by it, and the old file stays. */
+/* A process with a limit on the size of files is not ended by it, and the old file stays. */
 static void test_owners_limit(void)
 {
     struct rlimit was, small;

@@ -28,7 +28,7 @@ static void reset(void)
                       "label_rate=0 optimizer=adam");
 }
 
-/* What a trainer comes to, epoch by epoch and at the end. */
+/* The results of a trainer, epoch by epoch and at the end. */
 struct outcome {
     graft_trainer *trainer;
     graft_epoch    epoch[3];
@@ -131,8 +131,8 @@ static int recompute_refused(const char *limit, const char *recompute)
     return rc == GRAFT_ERR_NOMEM;
 }
 
-/* What the message of a refusal says about recompute is what happens when it is tried. It is given before graph and
- * features are made, as what is needed at least: at one limit or two it may not be enough for their copies too. */
+/* What the message of a refusal says about recompute must be true. It is written before graph and features are made,
+ * from the least memory that is needed: at one limit or two it may not be enough for their copies too. */
 static void test_recompute_limit(void)
 {
     int  hinted = 0, plain = 0, wrong = 0, short_of = 0;

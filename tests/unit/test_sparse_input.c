@@ -99,10 +99,11 @@ static void sparse_input_expect(const graft_dataset *dataset, const char *word, 
     if (!ok(strstr(text, word) != NULL, "%s: %s, so features are %s", model, why, word)) diag("%s", text);
 }
 
-/** By the rule of graft_train.h, told by hand. With 1 of 400 filled all sparse products of a step are some hundredths
- *  of the dense ones; with 200 of 400 they are half of them, at eight times the price. With 30 of 400 and 200
- *  neighbours it depends: A (X W) is more than a dense product with what is aggregated once, 8 (30 + 200) > 400, but
- *  less than one more aggregation; mlp and gat, for which the graph makes no difference, have 8 * 30 < 400. */
+/** The rule of graft_train.h, computed by hand. With 1 of 400 features per vertex, all sparse products of a step are
+ *  some hundredths of the dense ones. With 200 of 400 they are half of them, and each element costs eight times as
+ *  much. With 30 of 400 and 200 neighbours it depends: A (X W) is more than a dense product with features that are
+ *  aggregated once, 8 (30 + 200) > 400, but less than one more aggregation; models that do not gather features have 8 *
+ *  30 < 400. */
 static void test_sparse_input_choice(const char *model)
 {
     const int    no_graph = strcmp(model, "mlp") == 0 || strcmp(model, "gat") == 0;

@@ -1,5 +1,6 @@
-/* Ranks as threads: who copies a large message holds up nobody else, and a message is not given up under his hands. To
- * have a copy last as long as the test wants, it goes to a page that cannot be written until the test lets it.
+/* Ranks as threads: a rank that copies a large message blocks no other rank, and a message is not cancelled while it
+ * is copied. To make a copy last as long as the test needs, its destination is a page that cannot be written until
+ * the test allows it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/threads.h"

@@ -283,7 +283,7 @@ static void test_other_threads(const struct sample_dataset *data)
     times_set("threads", "2");
 }
 
-/* There is room for all spans of as many layers as there may be, also with those of recomputed work. */
+/* All spans of as many layers as there may be are recorded, also with those of recomputed work. */
 static void test_many_layers(const struct sample_dataset *data)
 {
     static const char *const models[] = { "sage", "gat", "gin" };

@@ -1,5 +1,5 @@
-/* What a trainer over ranks says of its work: bytes by layer, direction and pair of ranks, against those that a
- * transport was given to send; what few bits lost of them, and how late they were.
+/* What a trainer over ranks reports of its work: bytes by layer, direction and pair of ranks, against those that a
+ * transport was given to send; quantization errors; and staleness.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/counting.h"
 #include "harness/tap.h"
@@ -16,7 +16,7 @@ enum { N = 300, MANY = 4000, FEATURES = 13, CLASSES = 4, LAYERS = 3, ITEMS = 2 *
 /* What one rank saw of a step. */
 struct step {
     struct counts      counts;
-    graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* of each rank, and of all; without what the rank lost: */
+    graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* of each rank, and of all */
     graft_traffic_item lost[ITEMS];
     graft_traffic_pair pair[ITEMS][HOSTS_MOST];
     graft_traffic      traffic[HOSTS_MOST + 1];
@@ -27,8 +27,8 @@ struct job {
     struct step           step[HOSTS_MOST][EPOCHS];
     char                  explained[2][HOSTS_MOST][8192]; /* before the first step, and after the last */
     int                   few;                            /* few are trained, and none of them gathers from all */
-    int                   bits;                           /* of all rows but those that go as they are; 0: several */
-    int                   mixes;                          /* rows get bits of their own after the first epoch */
+    int                   bits;                           /* width of all rows except those sent in f32; 0: several */
+    int                   mixes;                          /* widths are assigned after the first epoch */
     int                   minmax_back;                    /* 1 bit is MINMAX backward */
     int                   rounding;                       /* of both directions; 0: by default */
     int32_t               refused[7];
@@ -72,7 +72,7 @@ static int32_t train_account_train(struct host *host, struct job *job, graft_tra
         counting_begin(&step->counts);
         rc = host->train->epoch(trainer, &epoch, &host->error);
         counting_begin(NULL);
-        /* What an evaluation sends is not of the step. */
+        /* Messages of an evaluation do not count for the step. */
         if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
         if (rc == GRAFT_OK) rc = train_account_ask(host, trainer, step);
     }
@@ -128,7 +128,7 @@ static int read_line(const char *explained, const char *rank, int64_t numbers[IT
     return read == ITEMS && *line == '\n';
 }
 
-/* What a rank sent to each other, and what it says of it. */
+/* What a rank sent to each other rank, and what it reports of it. */
 static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_ranks, int i)
 {
     const graft_traffic_item *item = &own->item[rank][i], *lost = &own->lost[i];
@@ -157,7 +157,7 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
     return NULL;
 }
 
-/* All rows have bits, and by those of each the bytes that a layer sent, if it has but one width. */
+/* All rows are counted by their widths, and these give the bytes that a layer sent if it has only one width. */
 static const char *train_account_check_bits(const graft_traffic_item *item, int bits)
 {
     int64_t rows = 0;
@@ -169,7 +169,7 @@ static const char *train_account_check_bits(const graft_traffic_item *item, int 
     return rows == item->rows_sent ? NULL : "rows of no bits";
 }
 
-/* What comes to a rank is what the others say that they sent to it, in each layer, and in a step. */
+/* A rank receives what the others report as sent to it, in each layer and in a step. */
 static const char *check_coming(const struct job *job, int e, int32_t rank, int32_t n_ranks)
 {
     int64_t bytes = 0;
@@ -235,7 +235,7 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
 
-/* As options say, or by default, which rotates no narrow rows: in 1 bit, those of less than 8 bytes. */
+/* By the options, or by default, which rotates no narrow rows: in 1 bit, those of less than 8 bytes. */
 static int32_t code_of(const struct job *job, const graft_traffic_item *item)
 {
     const int is_narrow = item->bytes_sent < 8 * item->rows_sent;
@@ -249,8 +249,8 @@ static int32_t rounding_of(const struct job *job, int back)
     return back ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
 }
 
-/* With few bits and halo.error_statistics=exact, all rows that were sent were looked at, and lost what theory expects;
- * else none. */
+/* With quantized rows and halo.error_statistics=exact, all sent rows were measured and have the error that theory
+ * predicts; else none. */
 static const char *check_losses(const struct job *job, int32_t n_ranks, int few_bits, int is_gat)
 {
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -258,12 +258,12 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
             const graft_traffic_item *lost = &job->step[p][EPOCHS - 1].lost[i];
             int64_t                   sent = 0;
 
-            /* What is aggregated once, in the first step, goes as it is. */
+            /* Constant features are aggregated once, in the first step, and sent in f32. */
             for (int e = i == 0 && !is_gat; e < EPOCHS && few_bits; e++) sent += job->step[p][e].item[p][i].rows_sent;
             if (lost->sampled_rows != sent) return "other rows were looked at than were sent";
             if (sent > 0 && lost->code != code_of(job, lost)) return "rows of another code";
             if (sent > 0 && job->bits != 1 && lost->rounding != rounding_of(job, i % 2)) return "another rounding";
-            /* What is expected of one bit is for long rows, and the last layer has three columns. */
+            /* The expected error of one bit is for long rows, and the last layer has three columns. */
             if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0)))
                 return "more is lost than is expected";
         }
@@ -271,7 +271,7 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
     return NULL;
 }
 
-/* Rows of no numbers have gone as they are, from some rank to another. */
+/* Rows with a NaN were sent raw, from some rank to another. */
 static const char *check_raw(const struct job *job, int32_t n_ranks)
 {
     for (int32_t p = 0; p < n_ranks; p++)
@@ -282,7 +282,7 @@ static const char *check_raw(const struct job *job, int32_t n_ranks)
 
 #define SENT "what the last step sent, all ranks"
 
-/* explain() says before the first step what the later ones send, but where bits are yet to be decided on. */
+/* Before the first step, explain() reports what the later ones send, except where widths are assigned later. */
 static const char *train_account_check_explained(const struct job *job, int32_t n_ranks)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
@@ -303,7 +303,7 @@ static const char *train_account_check_explained(const struct job *job, int32_t 
     return NULL;
 }
 
-/* How late the rows were that the last step used: those of the step before, and labels never. */
+/* The staleness of the rows that the last step used: one epoch, and none for labels. */
 static const char *check_ages(const struct job *job, int32_t n_ranks, int is_async, int labels)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
@@ -319,7 +319,7 @@ static const char *check_ages(const struct job *job, int32_t n_ranks, int is_asy
     return most == last->traffic[n_ranks].staleness_max ? NULL : "the oldest rows of all are not those of a layer";
 }
 
-/* Options, beside those that all have, and what comes of them. */
+/* Options, beside the common ones, and the expected results. */
 struct more {
     const char *set[4]; /* up to NULL */
     int         bits;   /* of all rows, or 0: several */
@@ -418,7 +418,7 @@ static void test_traffic(const char *model, const struct more *more, const char 
     job_free(job);
 }
 
-/* Rows that a sample of all passes of an item has: one in 64, others in each epoch. */
+/* The expected number of measured rows in all passes of an item: one in 64, other rows in each epoch. */
 static int64_t sampled(const struct job *job, int32_t rank, int i)
 {
     int64_t rows = 0;
@@ -428,7 +428,7 @@ static int64_t sampled(const struct job *job, int32_t rank, int i)
     return rows;
 }
 
-/* By default one row in 64 is looked at, which is that part of the work; and says what all say. */
+/* By default one row in 64 is measured, and the sample has the mean of all rows. */
 static void test_sample(const char *bits, int32_t n_ranks)
 {
     const struct more two[] = { { .set = { "halo.error_statistics=sample", bits, "reuse_input=no" } },
@@ -460,7 +460,7 @@ static void test_sample(const char *bits, int32_t n_ranks)
     for (int d = 0; d < 2; d++) {
         const double some = mean[0][d] / (double)rows[0][d], all = mean[1][d] / (double)rows[1][d];
 
-        /* Rows have losses that spread by less than their mean: five standard errors of a mean. */
+        /* The errors of rows vary by less than their mean: five standard errors of a mean. */
         ok(rows[0][d] > 100 && fabs(some - all) < 5 * all / sqrt((double)rows[0][d]),
            "%s, %s: %.3g lost of those, %.3g of all", bits, d ? "backward" : "forward", some, all);
     }

@@ -1,6 +1,6 @@
-/* Training with adaptive bits: in any number of bytes it is training with 8 bits, bit for bit; in fewer it learns
- * nearly as well; ranks stay the same, limits hold for what a transport is given in an epoch, and those that cannot be
- * met are said by all ranks, which can go on. And what is measured and predicted has 32 bits.
+/* Training with adaptive widths: with an unlimited budget it equals training with 8 bits, bit for bit; with a smaller
+ * one it learns nearly as well. Ranks stay the same. Budgets hold for what a transport is given in an epoch. Budgets
+ * that cannot be met are reported by all ranks, which can go on. Evaluations and predictions are not quantized.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -132,7 +132,7 @@ static void find_send(void)
 
 /* -- tests -------------------------------------------------------------------------------------------------------- */
 
-/* A limit that is none: 8 bits everywhere. */
+/* A budget that is never reached: 8 bits everywhere. */
 static void test_same(struct job *job, const char *model, int32_t n_ranks, const char *more)
 {
     struct outcome eight;
@@ -153,7 +153,7 @@ static void test_same(struct job *job, const char *model, int32_t n_ranks, const
        slices_name[job->way], more, job->at[0].loss[EPOCHS - 1], words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
-/* In a part of the bytes, and nearly the same loss. */
+/* With a part of the bytes the loss is nearly the same. */
 static void test_less(struct job *job, const char *model, int32_t n_ranks, const char *more)
 {
     char        first[300], limited[400];
@@ -201,7 +201,8 @@ static void test_train_adapt_refused(struct job *job)
 
 enum { N = 300 };
 
-/* Trainers with the same weights: one that learns with few bits, one with 32, one with few in evaluations too. */
+/* Trainers with the same weights: one whose training is quantized, one with 32 bits, and one whose evaluations are
+ * quantized too. */
 enum { USUAL, EXACT, SAME, TRAINERS };
 
 struct views {
@@ -278,7 +279,7 @@ static double train_adapt_apart(const struct views *views, int number)
     return sqrt(off / length);
 }
 
-/* Few bits are for steps: predictions and evaluations have all, unless they are to have the same. */
+/* Only steps are quantized; predictions and evaluations are not, unless options say so. */
 static void test_views(const graft_dataset *set, const char *model, int32_t n_ranks, const char *bits)
 {
     struct views *views = calloc(1, sizeof *views);

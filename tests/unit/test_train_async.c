@@ -1,5 +1,5 @@
-/* Asynchronous epochs of the trainer: with halo.refresh=1 they have the bits of synchronous ones; else those of a
- * straight-line implementation that keeps the rows of the epoch before; and what they do not depend on.
+/* Training with stale rows: with halo.refresh=1 it has the bits of synchronous training; else those of a
+ * straight-line implementation that keeps the rows of the previous epoch. And what the results do not depend on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -19,7 +19,7 @@ struct state {
     char             name[ITEMS][64], data[ITEMS][ITEM_BYTES];
 };
 
-/* What a trainer came to on one rank. */
+/* The results of a trainer on one rank. */
 struct outcome {
     double        loss[EPOCHS], drift[EPOCHS];
     int           waited[EPOCHS];
@@ -32,8 +32,8 @@ struct run {
     const char *settings;   /* parted by blanks, behind those of all runs */
     int         evaluates;  /* between epochs, and predicts */
     int         sets_state; /* that it has half-way, anew */
-    int         from;       /* begins with what this run had half-way; 0: nowhere */
-    int         gives_up;   /* after so many epochs, with messages on their way; 0: never */
+    int         from;       /* begins with the state of this run half-way; 0: of none */
+    int         gives_up;   /* destroyed after so many epochs, with messages in flight; 0: never */
 };
 
 /* A data set, and trainers one after the other, over the same graph. */
@@ -190,7 +190,7 @@ static const char *train_async_play(struct job *job, int32_t n_ranks, const char
 
 /* --- the same bits --- */
 
-/* Whether two runs came to the same, from an epoch on. */
+/* Whether two runs have the same results, from an epoch on. */
 static int same(const struct job *job, int a, int b, int from)
 {
     const struct outcome *x = &job->at[a][0], *y = &job->at[b][0];
@@ -272,7 +272,7 @@ static void test_setup(int number, const char *model, int32_t n_ranks, const str
                                            .gives_up = i == GIVES_UP ? 3 : 0 });
     }
     words = train_async_play(job, n_ranks, partition, cover);
-    /* With a limit the drift so far has a say, and a state does not say it. */
+    /* With halo.drift_limit the drift so far matters, and it is not part of a state. */
     if (words == NULL && has_limit) job->at[RESTORED_FOUR][0] = job->at[EVERY_FOUR][0];
     if (words == NULL)
         words = train_async_judge(job, strcmp(model, "mlp") == 0, strstr(setup->settings, "label_rate") != NULL);
@@ -453,8 +453,8 @@ static void straight_init(struct straight *s, const struct job *job)
     take_weights(s, &job->at[0][0].first);
 }
 
-/* When steps wait: every so many epochs; or, with a limit that all rows pass, behind the first one in which rows came
- * that could be compared with others: in the third one those of the second. */
+/* The epochs that wait for fresh rows: every so many; or, with a limit that all drifts exceed, the one after the first
+ * epoch in which rows could be compared with earlier ones. */
 struct manner {
     const char *settings;
     double      smoothing;

@@ -1,5 +1,5 @@
-/* What goes wrong in training over ranks is the same error on all of them, in time: ranks that disagree, bad input on
- * one of them, no memory at any allocation, a kernel that fails, a rank that stops or calls something else.
+/* Faults in training over ranks are the same error on all of them, in time: ranks that disagree, bad input on one
+ * rank, a failure of any allocation, a kernel that fails, a rank that stops or makes another call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -13,7 +13,7 @@ enum { N = 60, FEATURES = 7, CLASSES = 3, RANKS = 3, MOST = 3000 };
 
 static struct hosts hosts;
 
-/* What the ranks shall do, of which `guilty` does something else. */
+/* What the ranks do, and how `guilty` differs. */
 struct plot {
     struct sample_dataset set;
     enum slices           way;
@@ -31,7 +31,7 @@ static const char *const settings[] = { "layers=2",        "hidden=8",  "epochs=
 static const char *const hasty[] = { "layers=2",       "hidden=8",  "epochs=9",  "model=sage",
                                      "halo.timeout=1", "threads=1", "dropout=0", NULL };
 
-/* The same of asynchronous epochs, in which rows are on their way between calls. */
+/* The same with stale rows, so that messages are in flight between calls. */
 static const char *const async[] = { "layers=2",  "hidden=8",  "epochs=9",         "model=sage", "halo.timeout=20",
                                      "threads=1", "dropout=0", "halo.staleness=1", NULL };
 static const char *const hasty_async[] = { "layers=2",  "hidden=8",  "epochs=9",         "model=gat", "halo.timeout=1",
@@ -106,7 +106,7 @@ static void plot_init(struct plot *plot)
     sample_dataset_init(&plot->set, &sample, N, FEATURES, CLASSES, 0, 0);
 }
 
-/* Whether all ranks returned this status with one sentence that has both words. */
+/* Whether all ranks returned this status with the same message, which has both words. */
 static int all_say(int32_t n_ranks, int32_t code, const char *word, const char *other)
 {
     for (int32_t i = 0; i < n_ranks; i++) {
@@ -322,7 +322,7 @@ static int32_t act_sleep(struct host *host, graft_trainer *trainer)
     return rc == GRAFT_OK ? train_two(host, trainer) : rc;
 }
 
-/* It never comes back; the others return. */
+/* This rank never returns; the others do. */
 static int32_t act_leave(struct host *host, graft_trainer *trainer)
 {
     const int32_t rc = train_two(host, trainer);

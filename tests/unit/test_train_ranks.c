@@ -1,6 +1,6 @@
-/* Training over ranks comes to what it comes to in one process: losses, weights, predictions, metrics; every model, any
- * way the data set is sliced, parted and exchanged; and all ranks have the same bits. That one process is right
- * is for test_gradient.
+/* Training over ranks has the results of training in one process: losses, weights, predictions, metrics; for every
+ * model, and any way to slice, partition and exchange the data set. All ranks have the same bits. That one process is
+ * right is checked by test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -16,7 +16,7 @@ enum { EPOCHS = 10, CLASSES = 4, FEATURES = 13, WEIGHTS_MOST = 8000 };
 
 static const double TOLERANCE = 1e-4;
 
-/* What a trainer came to, on one rank or on none. */
+/* The results of a trainer, on one rank or in one process. */
 struct outcome {
     double        loss[EPOCHS];
     graft_metrics metrics;
@@ -26,7 +26,7 @@ struct outcome {
     char          explained[8192];
 };
 
-/* A data set, how it is trained, and what comes out. */
+/* A data set, how it is trained, and the results. */
 struct job {
     struct sample_dataset set;
     float                *values; /* of the edges, or NULL */
@@ -134,7 +134,7 @@ static double off(double a, double b)
     return a == b ? 0 : fabs(a - b) / fabs(b);
 }
 
-/* The largest distance of what ranks came to from what one process did; NaN is none. */
+/* The largest distance of the results of ranks from those of one process; NaN is none. */
 static double worst_of(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -342,7 +342,7 @@ static void test_case(int number, const char *model, int32_t n_ranks, const stru
     free(job);
 }
 
-/* What gat says of its messages; 0 if nothing is wrong. */
+/* Check the reported traffic of gat; 0 if nothing is wrong. */
 static int32_t check_traffic(struct host *host, graft_trainer *trainer)
 {
     graft_traffic t = GRAFT_INIT(graft_traffic);

@@ -12,7 +12,7 @@ enum { N = 300, FEATURES = 13, CLASSES = 4, EPOCHS = 3, SPANS = 2048 };
 /* The last rank sleeps once in an epoch before it sends rows. */
 enum { SLEEP_MS = 100 };
 
-/* What rank 0 saw of the last epoch. */
+/* The spans of the last epoch on rank 0. */
 struct job {
     struct sample_dataset set;
     graft_span            span[SPANS];

@@ -1,5 +1,5 @@
-/* Passes whose rows travel in few bits: what comes out is near what comes out without, as near as the code allows; rows
- * that no code fits arrive as they are; and ranks that speak of other bits, or frames that do, are found out.
+/* Products with quantized rows: the result is as near the exact one as the code allows; rows that no code can encode
+ * arrive raw; and ranks with other widths, or frames with other widths, are refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/spread.h"
 #include "harness/tap.h"
@@ -38,7 +38,7 @@ static void wire_world_fini(struct world *w)
     free(w->scale);
 }
 
-/* What rank 0 said of the last pass. */
+/* What rank 0 reported of the last pass. */
 static graft_plan_info info;
 
 /* All passes of a spread. Returns what went wrong, or NULL. */
@@ -59,7 +59,7 @@ static const char *wire_play(struct spread *s, int32_t n_ranks)
     return ranks_fini(&ranks) != NULL ? "something is left" : words != NULL ? kept : NULL;
 }
 
-/* One pass with options; what comes out is left in `out`. Returns what went wrong, or NULL. */
+/* One pass with options; the result is left in `out`. Returns what went wrong, or NULL. */
 static const char *pass_with(const struct world *w, int32_t n_ranks, const char *cover, const char *const *settings,
                              graft_semiring semiring, uint32_t flags, char *out)
 {
@@ -81,7 +81,7 @@ static const char *pass_with(const struct world *w, int32_t n_ranks, const char 
     return wire_play(&s, n_ranks);
 }
 
-/* How far two results are apart, of the length of the second. */
+/* The distance of two results, relative to the length of the second. */
 static double wire_apart(const struct world *w, const char *a, const char *b)
 {
     double off = 0, length = 0;
@@ -93,8 +93,8 @@ static double wire_apart(const struct world *w, const char *a, const char *b)
     return sqrt(off / length);
 }
 
-/* A code, and how much of the result it may lose. Numbers of one size have an error of step / sqrt(12) if they go to
- * the nearest level, and of sqrt(2) times that stochastically; partial sums have wider ranges. */
+/* A code, and the largest relative error of the result. Numbers of one size have an error of step / sqrt(12) if they
+ * are rounded to nearest, and of sqrt(2) times that if stochastically; partial sums have wider ranges. */
 struct code {
     int         bits;
     const char *codec, *rounding;
@@ -107,7 +107,8 @@ static const struct code codes[] = {
     { 1, "q1:minmax", "stochastic", 1.9 }
 };
 
-/* What a plan says that it sent and lost, all rows looked at. Returns what is wrong, or NULL. */
+/* Check what a plan reports of sent bytes and quantization errors, with all rows measured. Returns what is wrong, or
+ * NULL. */
 static const char *check_info(int bits, int transposed, int64_t element)
 {
     const int64_t rows = transposed ? info.halo_rows : info.halo_rows_sent;
@@ -116,7 +117,7 @@ static const char *check_info(int bits, int transposed, int64_t element)
     if (info.bytes_sent != rows * each || info.bytes_raw != 0) return "other bytes are said to be sent";
     if (info.sampled_rows != (bits < 32 ? rows : 0)) return "other rows were looked at";
     if (bits < 32 && !(info.nmse > 0)) return "nothing is lost";
-    /* Of 16 bits nothing is expected: each element loses at most 2^-7 of itself. */
+    /* For 16 bits no error is predicted: each element changes by at most 2^-7 of itself. */
     if (info.nmse > (bits < 16 ? 1.5 * info.expected : (double)info.sampled_rows * pow(2, -14)))
         return "more is lost than is expected";
     return NULL;
@@ -143,7 +144,8 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
     free(few);
 }
 
-/* With the flag, and on one rank, nothing is lost; nor by a maximum that 8 bits do not change, or change little. */
+/* With the flag, and on one rank, there is no quantization error; nor in a maximum that 8 bits do not change, or change
+ * little. */
 static void test_exact(struct world *w)
 {
     static const char *const two[] = { "halo.codec", "q2", NULL }, *const eight[] = { "halo.codec", "q8", NULL };
@@ -184,8 +186,7 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
     free(out);
 }
 
-/* A NaN in a row: its message goes as it is, and so what the others make of it is what they make of it without a code.
- * */
+/* A NaN in a row: its message is sent raw, so the other ranks have the result that they have without a code. */
 static void test_wire_raw(struct world *w, const char *cover)
 {
     static const char *const send[] = { "halo.codec", "q2", NULL };
@@ -248,8 +249,8 @@ static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph
                           .reserved = WIDTH };
 }
 
-/* Whether an element of 2 bits goes up or down is drawn anew for each epoch, layer and direction: of two draws for an
- * element between two levels, a third come to different ones. */
+/* Whether an element of 2 bits is rounded up or down is drawn anew for each epoch, layer and direction: for an element
+ * between two levels, a third of two draws differ. */
 static void test_wire_draws(const struct world *w)
 {
     enum { FORWARD = 5, BACK = FORWARD, AGAIN, RESULTS }; /* layers 0 to 3 of an epoch, and layer 0 of the next one */
@@ -278,8 +279,8 @@ static void test_wire_draws(const struct world *w)
     for (int i = 0; i < RESULTS; i++) free(out[i]);
 }
 
-/* One row with a NaN: the messages that hold it go as they are, and nothing of them is lost; of the others it is what
- * few bits lose. */
+/* One row with a NaN: the messages with it are sent raw and have no quantization error; the others have that of their
+ * width. */
 static void test_one_raw(struct world *w)
 {
     static const char *const settings[] = { "halo.codec", "q2", "halo.error_statistics", "exact", NULL };
