@@ -318,8 +318,8 @@ static void test_planted(const char *model)
     char   with[64], without[64];
     double accuracy[2];
 
-    snprintf(with, sizeof with, "model=%s hidden=32 label_rate=0.62", model);
-    snprintf(without, sizeof without, "model=%s hidden=32 label_rate=0", model);
+    snprintf(with, sizeof with, "model=%s hidden=32 propagation=2 label_rate=0.62", model);
+    snprintf(without, sizeof without, "model=%s hidden=32 propagation=2 label_rate=0", model);
     accuracy[0] = planted_accuracy(without);
     accuracy[1] = planted_accuracy(with);
     ok(accuracy[1] > 0.8 && accuracy[0] < 0.5, "%s learns from labels what no feature tells: %.3f, and %.3f without",
@@ -328,7 +328,7 @@ static void test_planted(const char *model)
 
 int main(void)
 {
-    static const char *const models[] = { "sage", "gcn", "gin", "gat" };
+    static const char *const models[] = { "sage", "gcn", "gin", "gat", "sgc", "appnp" };
     struct job              *job = calloc(1, sizeof *job);
     struct sample            sample = { 21 };
     char                     settings[64];
@@ -340,7 +340,7 @@ int main(void)
     test_labels_draws(&job->set, "order=rcm row_masks=no threads=3");
     test_labels_draws(&job->set, "model=mlp input_dropout=0.3");
     for (int32_t n_ranks = 1; n_ranks <= 7; n_ranks += 2) test_draws_of_ranks(job, n_ranks);
-    for (int m = 0; m < 4; m++) {
+    for (int m = 0; m < 6; m++) {
         snprintf(settings, sizeof settings, "model=%s", models[m]);
         test_leak(settings, m % 2);
         test_resumed(&job->set.dataset, settings);

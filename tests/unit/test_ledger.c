@@ -259,7 +259,7 @@ static void check_all(const char *model)
 
 int main(void)
 {
-    static const char *const models[] = { "mlp", "sage", "gcn", "gin", "gat" };
+    static const char *const models[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc", "appnp" };
     graft_host               host = GRAFT_INIT(graft_host);
     graft_trainer           *first = NULL;
     int32_t                  rc;

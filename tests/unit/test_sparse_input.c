@@ -13,9 +13,9 @@
 
 static const graft_api   *api;
 static const graft_train *train;
-static const char *const  models[] = { "sage", "gcn", "gat", "gin", "mlp" };
+static const char *const  models[] = { "sage", "gcn", "gat", "gin", "mlp", "sgc", "appnp" };
 
-enum { MODELS = 5, CLASSES = 2 };
+enum { MODELS = 7, CLASSES = 2 };
 
 static void set_model(const char *model)
 {
@@ -106,7 +106,7 @@ static void sparse_input_expect(const graft_dataset *dataset, const char *word, 
  *  30 < 400. */
 static void test_sparse_input_choice(const char *model)
 {
-    const int    no_graph = strcmp(model, "mlp") == 0 || strcmp(model, "gat") == 0;
+    const int    gathers = strcmp(model, "sage") == 0 || strcmp(model, "gcn") == 0 || strcmp(model, "gin") == 0;
     struct chain chain;
 
     set_model(model);
@@ -123,7 +123,7 @@ static void test_sparse_input_choice(const char *model)
     chain_fini(&chain);
     host_set(api, "sparse_input=auto");
     chain_init(&chain, 500, 400, 30, 200);
-    sparse_input_expect(&chain.dataset, no_graph ? "multiplied as they are" : "made dense", model,
+    sparse_input_expect(&chain.dataset, gathers ? "made dense" : "multiplied as they are", model,
                         "neighbours are many");
     host_set(api, "input_dropout=0.5");
     sparse_input_expect(&chain.dataset, "multiplied as they are", model, "neighbours are many and features change");

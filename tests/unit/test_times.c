@@ -249,7 +249,7 @@ static void times_check_spans(const struct sample_dataset *data, const char *mod
 
 static void test_trainers(const struct sample_dataset *data)
 {
-    static const char *const models[] = { "sage", "gcn", "gat", "gin", "mlp" };
+    static const char *const models[] = { "sage", "gcn", "gat", "gin", "mlp", "sgc", "appnp" };
     graft_module_entry       entry = GRAFT_INIT(graft_module_entry);
 
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {

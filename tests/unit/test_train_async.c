@@ -537,7 +537,7 @@ static void test_train_async_drift(const char *model, const char *limit, int wai
 
 int main(void)
 {
-    static const char *const   models[] = { "sage", "gcn", "gin", "gat", "mlp" };
+    static const char *const   models[] = { "sage", "gcn", "gin", "gat", "sgc", "appnp", "mlp" };
     static const int32_t       ranks[] = { 3, 1, 4, 2, 7 };
     static const struct manner manners[] = { { "halo.smoothing=0", 0, 0, 0 },     { "halo.smoothing=0.5", 0.5, 0, 0 },
                                              { "halo.refresh=3", 0, 3, 0 },       { "halo.drift_limit=1e-9", 0, 0, 1 },
@@ -550,8 +550,8 @@ int main(void)
     test_train_async_drift("gcn", "0", 0);
     test_train_async_drift("gcn", "0.12", 0);
     test_train_async_drift("gcn", "0.1", 1);
-    for (int m = 0; m < 5; m++)
+    for (int m = 0; m < 7; m++)
         for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
-            if (m < 4 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);
+            if (m < 6 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);
     return done();
 }
