@@ -20,11 +20,11 @@ typedef struct graft_slice {
     uint32_t         reserved;
     int64_t          n_vertices; /**< of the whole graph; the same on all ranks */
     int64_t          first_row;
-    const graft_csr *rows;    /**< [m x n_vertices] row i holds the vertices from which first_row + i gathers; NULL: m
+    const graft_csr *rows;  /**< [m x n_vertices] row i holds the vertices from which first_row + i gathers; NULL: m
                                  is 0. The type of values, or their absence, is the same on all ranks with edges */
-    const int32_t   *owner;   /**< [m] the rank that will own each vertex, or NULL: chosen by option "partition". Either
+    const int32_t   *owner; /**< [m] the rank that will own each vertex, or NULL: chosen by option "partition". Either
                                  all ranks with rows pass it, or none does */
-    const uint8_t   *trained; /**< [m] nonzero for training vertices, which stream, metis and auto distribute evenly;
+    const uint8_t   *train_mask; /**< [m] nonzero for training vertices, which stream, metis and auto distribute evenly;
                                    NULL: this slice has none */
 } graft_slice;
 

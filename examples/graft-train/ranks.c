@@ -125,7 +125,7 @@ int32_t ranks_distribute(struct ranks *ranks, const struct library *library, con
     rows.n_vertices = slice->n_vertices;
     rows.first_row = slice->first_vertex;
     rows.rows = slice->graph;
-    rows.trained = mask;
+    rows.train_mask = mask;
     TRY(library->graphs->create(library->api->context, &ranks->for_library, &rows, &ranks->graph, error));
     ranks->dataset = *slice;
     ranks->dataset.over = ranks->graph;

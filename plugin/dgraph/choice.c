@@ -23,7 +23,7 @@ struct structure {
     struct gr_root root;
     int64_t       *end, *ends;           /* the ends of rows; on rank 0 [n_vertices + 1] row pointers */
     int32_t       *column, *columns;     /* of the edges */
-    uint8_t       *trained, *trains;     /* by vertex */
+    uint8_t       *train_mask, *trains;  /* by vertex */
     int32_t       *owner;                /* [n_vertices] on rank 0 */
     int64_t        block;                /* bytes from one rank to another when the network is measured */
     char          *probe_out, *probe_in; /* [n_ranks * block] */
@@ -41,14 +41,14 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
     GR_TRY(GR_NEW(g->context, s->ends, gr_route_n_in(&s->root.rows) + 1, error));
     GR_TRY(GR_NEW(g->context, s->column, entries, error));
     GR_TRY(GR_NEW(g->context, s->columns, gr_route_n_in(&s->root.edges), error));
-    GR_TRY(GR_NEW(g->context, s->trained, g->n_slice, error));
+    GR_TRY(GR_NEW(g->context, s->train_mask, g->n_slice, error));
     GR_TRY(GR_NEW(g->context, s->trains, gr_route_n_in(&s->root.rows), error));
     GR_TRY(GR_NEW(g->context, s->owner, gr_route_n_in(&s->root.rows), error));
     GR_TRY(GR_NEW(g->context, s->probe_out, g->comm->n_ranks * s->block, error));
     GR_TRY(GR_NEW(g->context, s->probe_in, g->comm->n_ranks * s->block, error));
     for (int64_t i = 0; i < g->n_slice; i++) {
         s->end[i] = slice->rows->row_ptr[i + 1];
-        s->trained[i] = slice->trained != NULL && slice->trained[i] != 0;
+        s->train_mask[i] = slice->train_mask != NULL && slice->train_mask[i] != 0;
     }
     for (int64_t e = 0; e < entries; e++) s->column[e] = (int32_t)gr_csr_column(slice->rows, e);
 done:
@@ -57,7 +57,7 @@ done:
 
 static void structure_fini(const graft_graph *g, struct structure *s)
 {
-    void *const blocks[] = { s->end,    s->ends,  s->column,    s->columns, s->trained,
+    void *const blocks[] = { s->end,    s->ends,  s->column,    s->columns, s->train_mask,
                              s->trains, s->owner, s->probe_out, s->probe_in };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->context, blocks[i]);
@@ -71,7 +71,7 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, graft
 
     GR_TRY(gr_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
     GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
-    GR_TRY(gr_route_send(&s->root.rows, s->trained, s->trains, sizeof *s->trained, error));
+    GR_TRY(gr_route_send(&s->root.rows, s->train_mask, s->trains, sizeof *s->train_mask, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_edges;

@@ -38,7 +38,7 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
 
     if (graph->n_slice == 0) return (struct gr_slice){ .rows = &nothing };
     GR_ASSERT(slice->rows->n_rows == graph->n_slice);
-    return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .trained = slice->trained };
+    return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .train_mask = slice->train_mask };
 }
 
 /* Each rank partitions its own slice. GIVEN without owners: each rank owns its slice. */

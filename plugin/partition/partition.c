@@ -10,8 +10,8 @@ void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES])
     total[GR_SHARE_VERTICES] = slice->rows->n_rows;
     total[GR_SHARE_ENTRIES] = gr_csr_entries(slice->rows);
     total[GR_SHARE_TRAINED] = 0;
-    for (int64_t row = 0; slice->trained != NULL && row < slice->rows->n_rows; row++)
-        total[GR_SHARE_TRAINED] += slice->trained[row] != 0;
+    for (int64_t row = 0; slice->train_mask != NULL && row < slice->rows->n_rows; row++)
+        total[GR_SHARE_TRAINED] += slice->train_mask[row] != 0;
 }
 
 uint64_t gr_slice_fingerprint(const struct gr_slice *slice)

@@ -20,7 +20,7 @@ enum { GR_SHARE_VERTICES, GR_SHARE_ENTRIES, GR_SHARE_TRAINED, GR_SHARES };
 struct gr_slice {
     const graft_csr *rows; /* checked before */
     int64_t          first;
-    const uint8_t   *trained; /* [n_rows] nonzero for training vertices; NULL: there are none */
+    const uint8_t   *train_mask; /* [n_rows] nonzero for training vertices; NULL: there are none */
 };
 
 /** The quantities of one vertex of the slice. */
@@ -28,7 +28,7 @@ static inline void gr_slice_weigh(const struct gr_slice *slice, int64_t row, int
 {
     weight[GR_SHARE_VERTICES] = 1;
     weight[GR_SHARE_ENTRIES] = slice->rows->row_ptr[row + 1] - slice->rows->row_ptr[row];
-    weight[GR_SHARE_TRAINED] = slice->trained != NULL && slice->trained[row] != 0;
+    weight[GR_SHARE_TRAINED] = slice->train_mask != NULL && slice->train_mask[row] != 0;
 }
 
 /** The quantities of all vertices of the slice. */

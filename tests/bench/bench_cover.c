@@ -30,7 +30,7 @@ struct pair {
 struct partition {
     struct bench_graph graph;
     graft_csr          rows;
-    uint8_t           *trained; /* NULL for a generated graph */
+    uint8_t           *train_mask; /* NULL for a generated graph */
     int                parts;
     int32_t           *owner;
 };
@@ -43,9 +43,9 @@ static void read_trained(struct partition *partition, const char *what, const gr
 
     if (data->open(api->context, what, &set, NULL) != GRAFT_OK) return;
     split = data->view(set)->split;
-    if (split != NULL) partition->trained = bench_new((size_t)partition->graph.n, 1, 1);
+    if (split != NULL) partition->train_mask = bench_new((size_t)partition->graph.n, 1, 1);
     for (int64_t v = 0; split != NULL && v < partition->graph.n; v++)
-        partition->trained[v] = split[v] == GRAFT_SPLIT_TRAIN;
+        partition->train_mask[v] = split[v] == GRAFT_SPLIT_TRAIN;
     data->close(api->context, set);
 }
 
@@ -56,7 +56,7 @@ static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 1
 static void cut(struct partition *partition, const graft_context *context, const char *method)
 {
     static const char *const   names[] = { "block", "hash", "stream", "metis", "auto" };
-    const struct gr_slice      slice = { &partition->rows, 0, partition->trained };
+    const struct gr_slice      slice = { &partition->rows, 0, partition->train_mask };
     struct gr_partition_choice choice;
     graft_error                error = GRAFT_INIT(graft_error);
     double                     seconds;
@@ -74,7 +74,7 @@ static void cut(struct partition *partition, const graft_context *context, const
 
 static void print_measure(const struct partition *partition, const graft_context *context)
 {
-    const struct gr_slice       slice = { &partition->rows, 0, partition->trained };
+    const struct gr_slice       slice = { &partition->rows, 0, partition->train_mask };
     struct gr_partition_measure measure;
     graft_error                 error = GRAFT_INIT(graft_error);
 
@@ -108,7 +108,7 @@ static void partition_init(struct partition *partition, const char *what, int pa
 static void partition_fini(struct partition *partition)
 {
     bench_graph_fini(&partition->graph);
-    free(partition->trained);
+    free(partition->train_mask);
     free(partition->owner);
 }
 

@@ -116,9 +116,9 @@ void graph_init(struct graph *graph, int which)
 
     *graph = (struct graph){ .name = draw(&entries, &sample, which) };
     finish(graph, &entries, which % 2 == 0 ? GRAFT_I64 : GRAFT_I32);
-    graph->trained = oracle_new(entries.n, 1);
-    for (int64_t v = 0; v < entries.n; v++) graph->trained[v] = sample_below(&sample, 4) == 0;
-    graph->slice = (struct gr_slice){ &graph->rows, 0, which % 3 == 2 ? NULL : graph->trained };
+    graph->train_mask = oracle_new(entries.n, 1);
+    for (int64_t v = 0; v < entries.n; v++) graph->train_mask[v] = sample_below(&sample, 4) == 0;
+    graph->slice = (struct gr_slice){ &graph->rows, 0, which % 3 == 2 ? NULL : graph->train_mask };
     free(entries.row);
     free(entries.column);
 }
@@ -140,9 +140,9 @@ int graph_read(struct graph *graph, graft_context *context, const char *name)
             add(&entries, row, ((const int32_t *)view->graph->col_idx)[e]);
     *graph = (struct graph){ .name = name };
     finish(graph, &entries, GRAFT_I32);
-    graph->trained = oracle_new(entries.n, 1);
-    for (int64_t v = 0; view->split != NULL && v < entries.n; v++) graph->trained[v] = view->split[v] == 1;
-    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->trained };
+    graph->train_mask = oracle_new(entries.n, 1);
+    for (int64_t v = 0; view->split != NULL && v < entries.n; v++) graph->train_mask[v] = view->split[v] == 1;
+    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
     data->close(context, set);
     free(entries.row);
     free(entries.column);
@@ -153,7 +153,7 @@ void graph_fini(struct graph *graph)
 {
     free(graph->row_ptr);
     free(graph->col_idx);
-    free(graph->trained);
+    free(graph->train_mask);
 }
 
 static int64_t column_of(const struct graph *graph, int64_t e)
@@ -171,7 +171,7 @@ void graph_cut(struct graph_slice *cut, const struct graph *graph, int64_t first
     for (int64_t i = 0; i <= count; i++) cut->row_ptr[i] = graph->row_ptr[first + i] - begin;
     cut->rows.col_idx = (char *)graph->col_idx + begin * (graph->rows.index_type == GRAFT_I32 ? 4 : 8);
     cut->slice = (struct gr_slice){ &cut->rows, first, NULL };
-    if (graph->slice.trained != NULL) cut->slice.trained = graph->trained + first;
+    if (graph->slice.train_mask != NULL) cut->slice.train_mask = graph->train_mask + first;
 }
 
 void graph_cut_fini(struct graph_slice *cut)
@@ -183,7 +183,7 @@ static int64_t weight_of(const struct graph *graph, int64_t v, int share)
 {
     if (share == GR_SHARE_VERTICES) return 1;
     if (share == GR_SHARE_ENTRIES) return graph->row_ptr[v + 1] - graph->row_ptr[v];
-    return graph->slice.trained != NULL && graph->slice.trained[v];
+    return graph->slice.train_mask != NULL && graph->slice.train_mask[v];
 }
 
 static int64_t total_of(const struct graph *graph, int share, const int32_t *owner, int32_t part)

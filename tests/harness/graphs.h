@@ -13,7 +13,7 @@ struct graph {
     graft_csr       rows;
     int64_t        *row_ptr;
     void           *col_idx;
-    uint8_t        *trained;
+    uint8_t        *train_mask;
     struct gr_slice slice; /* all of it */
 };
 

@@ -73,7 +73,7 @@ int32_t spread_graph(struct rank *r, const struct spread *s, graft_graph **graph
     slice.first_row = first;
     slice.rows = end > first || r->rank % 2 == 0 ? &rows : NULL;
     slice.owner = s->owner != NULL ? s->owner + first : NULL;
-    slice.trained = s->trained != NULL ? s->trained + first : NULL;
+    slice.train_mask = s->train_mask != NULL ? s->train_mask + first : NULL;
     rc = gr_interface_graph.create(r->context, r->n_ranks > 1 ? &r->transport : NULL, &slice, graph, &r->error);
     free(row_ptr);
     return rc;

@@ -87,13 +87,13 @@ static void large_graph(struct graph *graph)
     *graph = (struct graph){ .name = "a large ring" };
     graph->row_ptr = oracle_new(n + 1, sizeof *graph->row_ptr);
     graph->col_idx = oracle_new(n, sizeof(int32_t));
-    graph->trained = oracle_new(n, 1);
+    graph->train_mask = oracle_new(n, 1);
     for (int64_t v = 0; v < n; v++) {
         graph->row_ptr[v + 1] = v + 1;
         ((int32_t *)graph->col_idx)[v] = (int32_t)((v + 1) % n);
     }
     graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL };
-    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->trained };
+    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
 }
 
 static void test_good(const struct graph *graph, const char *program)

@@ -45,7 +45,7 @@ static struct spread owner_choice_spread_of(const struct graph *graph, const cha
                             .x = (const char *)x,
                             .x_width = WIDTH,
                             .scale = (const char *)scale,
-                            .trained = graph->slice.trained,
+                            .train_mask = graph->slice.train_mask,
                             .settings = settings,
                             .partition = partition,
                             .cover = "hybrid",
@@ -296,15 +296,15 @@ static void make_ring(struct graph *graph, int64_t n)
     *graph = (struct graph){ .name = "a ring" };
     graph->row_ptr = oracle_new(n + 1, sizeof *graph->row_ptr);
     graph->col_idx = oracle_new(2 * n, sizeof(int32_t));
-    graph->trained = oracle_new(n, 1);
+    graph->train_mask = oracle_new(n, 1);
     for (int64_t v = 0; v < n; v++) {
         graph->row_ptr[v + 1] = 2 * v + 2;
         ((int32_t *)graph->col_idx)[2 * v] = (int32_t)((v + 1) % n);
         ((int32_t *)graph->col_idx)[2 * v + 1] = (int32_t)((v + n - 1) % n);
-        graph->trained[v] = v < n / 4;
+        graph->train_mask[v] = v < n / 4;
     }
     graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL };
-    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->trained };
+    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
 }
 
 /* Stream evens them out slice by slice; so one that has all of them is the case to look at. */
@@ -320,7 +320,7 @@ static void test_owner_choice_balance(const char *partition, enum slicing slicin
     s.slicing = slicing;
     run_choice(&s, 4, 30, &out);
     for (int64_t v = 0; v < 300; v++) has[s.found[v]]++;
-    s.trained = NULL;
+    s.train_mask = NULL;
     if (out.rc == GRAFT_OK) run_choice(&s, 4, 30, &out);
     for (int64_t v = 0; v < 300; v++) without[s.found[v]]++;
     for (int p = 0; p < 4; p++) {
