@@ -42,14 +42,14 @@ typedef struct graft_graph_info {
     double   edge_imbalance;   /**< the same for n_edges */
 } graft_graph_info;
 
-/** The direction of move(). */
+/** The direction of redistribute(). */
 enum {
     GRAFT_TO_OWNERS = 1, /**< from the order of slices to that of owners, for features and labels */
     GRAFT_TO_SLICES = 2  /**< from the order of owners to that of slices, for predictions */
 };
 
 /** Rows of bytes, one for each vertex, that are redistributed. */
-typedef struct graft_move {
+typedef struct graft_redistribution {
     uint32_t    size;
     int32_t     direction;   /**< GRAFT_TO_OWNERS or GRAFT_TO_SLICES; the same on all ranks */
     int64_t     row_bytes;   /**< bytes of each row; the same on all ranks */
@@ -57,7 +57,7 @@ typedef struct graft_move {
     int64_t     from_stride; /**< bytes from one row to the next, at least row_bytes */
     void       *to;          /**< out, [n_owned], to slices [n_slice]; must not overlap `from` */
     int64_t     to_stride;
-} graft_move;
+} graft_redistribution;
 
 /* Errors of collective calls. The ranks agree on the status: if one rank fails, all return its status and message, with
  * its rank in error->rank, and may continue. If a rank dies, does not answer within option "halo.timeout", or sends a
@@ -124,7 +124,7 @@ typedef struct graft_graphs {
      *         ERR_NOMEM; ERR_PEER, after which `to` may have been written.
      * [one-caller]. Collective. Memory during the call: the bytes of the rows, but at most 64 MiB, or 64 bytes for each
      * row of `from` and `to` if that is more. Since 1. */
-    int32_t (*move)(graft_graph *graph, const graft_move *move, graft_error *error);
+    int32_t (*redistribute)(graft_graph *graph, const graft_redistribution *args, graft_error *error);
 
     /** Print a table of all ranks into text[capacity], truncated if it is too long.
      * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */

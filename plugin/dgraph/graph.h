@@ -1,10 +1,10 @@
 /* A graph over ranks: which rank owns which vertex, the part of the graph on each rank, and the redistribution of
  * vertex data between the slices of the host and the owners.
  *
- * graph.c   create: check slices, find owners, send rows     directory.c  find the owners of columns
- * owner.h   which rank owns which vertex                     columns.c    from global to local columns
- * move.c    redistribute rows and edges                      explain.c    a table of the parts
- * part.h    parts derived from the part of a graph
+ * graph.c   create: check slices, find owners, send rows     directory.c     find the owners of columns
+ * owner.h   which rank owns which vertex                     columns.c       from global to local columns
+ * part.h    parts derived from the part of a graph           redistribute.c  rows between slices and owners
+ * explain.c a table of the parts
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_GRAPH_H
 #define GR_DGRAPH_GRAPH_H
@@ -98,9 +98,9 @@ int32_t gr_graph_route_edges(const graft_graph *graph, const int64_t *row_ptr, s
 int32_t gr_graph_send_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
                             const void *elements, int64_t bytes, void *packed, void *received, graft_error *error);
 
-/** Redistribute rows of bytes; see graft_graphs.move(). `move` is a complete struct. Collective.
+/** Redistribute rows of bytes; see graft_graphs.redistribute(). `args` is a complete struct. Collective.
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_graph_move(graft_graph *graph, const graft_move *move, graft_error *error);
+int32_t gr_graph_redistribute(graft_graph *graph, const graft_redistribution *args, graft_error *error);
 
 /** Gather the sizes of all parts on all ranks. `part` is that of this graph, or derived from it. Collective.
  * \param[out] share  [n_ranks]

@@ -68,16 +68,16 @@ static const int64_t *graph_owned(const graft_graph *graph)
     return graph != NULL ? graph->vertex : NULL;
 }
 
-static int32_t graph_move(graft_graph *graph, const graft_move *move, graft_error *error)
+static int32_t graph_redistribute(graft_graph *graph, const graft_redistribution *args, graft_error *error)
 {
-    struct gr_call call;
-    graft_move     ours = { .size = sizeof ours };
-    int32_t        rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " move", error);
+    struct gr_call       call;
+    graft_redistribution ours = { .size = sizeof ours };
+    int32_t              rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " redistribute", error);
 
     GR_TRY(rc);
-    rc = gr_struct_read(&ours, sizeof ours, move, "move", &call.error);
+    rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
-    rc = gr_graph_move(graph, &ours, &call.error);
+    rc = gr_graph_redistribute(graph, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -106,7 +106,7 @@ const graft_graphs gr_interface_graph = {
     .create = graph_create,
     .info = graph_info,
     .owned = graph_owned,
-    .move = graph_move,
+    .redistribute = graph_redistribute,
     .explain = graph_explain,
     .destroy = graph_destroy,
 };

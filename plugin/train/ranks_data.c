@@ -9,24 +9,24 @@
 static int32_t take(graft_trainer *t, enum gr_use use, const void **array, int64_t bytes, int64_t stride,
                     const char *name, graft_error *error)
 {
-    graft_move move = { .size = sizeof move,
-                        .direction = GRAFT_TO_OWNERS,
-                        .row_bytes = bytes,
-                        .from = *array,
-                        .from_stride = stride,
-                        .to_stride = bytes };
-    int        given = *array != NULL;
-    int32_t    rc = GRAFT_OK;
+    graft_redistribution args = { .size = sizeof args,
+                                  .direction = GRAFT_TO_OWNERS,
+                                  .row_bytes = bytes,
+                                  .from = *array,
+                                  .from_stride = stride,
+                                  .to_stride = bytes };
+    int                  given = *array != NULL;
+    int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_strategy_any(t->run.strategy, &given, error));
     if (!given) return GRAFT_OK;
     if (*array == NULL && t->over->n_slice > 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", name);
-    else if ((move.to = gr_budget_new(&t->budget, use, t->over->n_owned * bytes, 1, name, error)) == NULL)
+    else if ((args.to = gr_budget_new(&t->budget, use, t->over->n_owned * bytes, 1, name, error)) == NULL)
         rc = GRAFT_ERR_NOMEM;
     GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
-    GR_TRY(gr_graph_move(t->over, &move, error));
-    *array = move.to;
+    GR_TRY(gr_graph_redistribute(t->over, &args, error));
+    *array = args.to;
 done:
     return rc;
 }
@@ -62,15 +62,15 @@ static void parcel_fini(const graft_trainer *t, struct parcel *p)
 /* The sparse features of the slice become those of the owned vertices. */
 static int32_t take_sparse(graft_trainer *t, graft_error *error)
 {
-    const graft_graph *g = t->over;
-    graft_csr         *s = &t->sparse_features;
-    int64_t            index;
-    struct parcel      p = { 0 };
-    int64_t           *row_ptr = NULL, *length = NULL;
-    char              *col_idx = NULL, *values = NULL;
-    int                valued = s->values != NULL, wide = s->index_type == GRAFT_I64;
-    graft_move         move = {
-                .size = sizeof move, .direction = GRAFT_TO_OWNERS, .row_bytes = 8, .from_stride = 8, .to_stride = 8
+    const graft_graph   *g = t->over;
+    graft_csr           *s = &t->sparse_features;
+    int64_t              index;
+    struct parcel        p = { 0 };
+    int64_t             *row_ptr = NULL, *length = NULL;
+    char                *col_idx = NULL, *values = NULL;
+    int                  valued = s->values != NULL, wide = s->index_type == GRAFT_I64;
+    graft_redistribution args = {
+        .size = sizeof args, .direction = GRAFT_TO_OWNERS, .row_bytes = 8, .from_stride = 8, .to_stride = 8
     };
     int32_t rc = GRAFT_OK;
 
@@ -85,9 +85,9 @@ static int32_t take_sparse(graft_trainer *t, graft_error *error)
     index = wide ? 8 : 4;
     s->index_type = wide ? GRAFT_I64 : GRAFT_I32;
     length = row_ptr + 1;
-    move.from = p.length;
-    move.to = length;
-    GR_TRY(gr_graph_move(t->over, &move, error));
+    args.from = p.length;
+    args.to = length;
+    GR_TRY(gr_graph_redistribute(t->over, &args, error));
     GR_TRY(gr_graph_route_edges(g, s->row_ptr, &p.edges, error));
     for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
     col_idx =
@@ -149,16 +149,16 @@ done:
 /* Rows of so many bytes from the order of owners to that of slices. */
 static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to, graft_error *error)
 {
-    const graft_move move = { .size = sizeof move,
-                              .direction = GRAFT_TO_SLICES,
-                              .row_bytes = bytes,
-                              .from = from,
-                              .from_stride = bytes,
-                              .to = to,
-                              .to_stride = bytes };
+    const graft_redistribution args = { .size = sizeof args,
+                                        .direction = GRAFT_TO_SLICES,
+                                        .row_bytes = bytes,
+                                        .from = from,
+                                        .from_stride = bytes,
+                                        .to = to,
+                                        .to_stride = bytes };
 
     GR_ASSERT(bytes >= 0);
-    return gr_graph_move(t->over, &move, error);
+    return gr_graph_redistribute(t->over, &args, error);
 }
 
 /* Predictions of this rank, and those that are sent to slices and received. */

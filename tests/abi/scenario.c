@@ -405,16 +405,16 @@ done:
 /* All that can be done with a graph, by one rank: it needs no transport. */
 static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **plan, graft_error *error)
 {
-    static float         x[VERTICES][WIDTH], out[VERTICES][WIDTH];
-    const graft_dense    dense_x = { sizeof dense_x, GRAFT_F32, VERTICES, WIDTH, WIDTH, x };
-    const graft_dense    dense_out = { sizeof dense_out, GRAFT_F32, VERTICES, WIDTH, WIDTH, out };
-    const graft_move     move = { sizeof move, GRAFT_TO_OWNERS, sizeof x[0], out, sizeof x[0], x, sizeof x[0] };
-    graft_plan_args      wish = GRAFT_INIT(graft_plan_args);
-    graft_aggregate_args args = GRAFT_INIT(graft_aggregate_args);
-    graft_graph_info     of_graph = GRAFT_INIT(graft_graph_info);
-    graft_plan_info      of_plan = GRAFT_INIT(graft_plan_info);
-    char                 text[1024];
-    int32_t              rc;
+    static float               x[VERTICES][WIDTH], out[VERTICES][WIDTH];
+    const graft_dense          dense_x = { sizeof dense_x, GRAFT_F32, VERTICES, WIDTH, WIDTH, x };
+    const graft_dense          dense_out = { sizeof dense_out, GRAFT_F32, VERTICES, WIDTH, WIDTH, out };
+    const graft_redistribution rows = { sizeof rows, GRAFT_TO_OWNERS, sizeof x[0], out, sizeof x[0], x, sizeof x[0] };
+    graft_plan_args            wish = GRAFT_INIT(graft_plan_args);
+    graft_aggregate_args       args = GRAFT_INIT(graft_aggregate_args);
+    graft_graph_info           of_graph = GRAFT_INIT(graft_graph_info);
+    graft_plan_info            of_plan = GRAFT_INIT(graft_plan_info);
+    char                       text[1024];
+    int32_t                    rc;
 
     wish.flags = GRAFT_PLAN_TRANSPOSED;
     wish.width = WIDTH;
@@ -423,7 +423,7 @@ static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **pla
     args.out = &dense_out;
     TRY(s->graph->info(graph, 0, &of_graph, error));
     TRY(s->graph->explain(graph, text, sizeof text, error));
-    TRY(s->graph->move(graph, &move, error));
+    TRY(s->graph->redistribute(graph, &rows, error));
     if (s->graph->owned(graph)[VERTICES - 1] != VERTICES - 1) watch_blame("one rank does not own the last vertex");
     TRY(s->aggregate->create(graph, &wish, plan, error));
     TRY(s->aggregate->begin(*plan, &args, error));

@@ -70,38 +70,40 @@ static const char *arguments_ranks_graph_create(const void *arg)
     return end_of_group();
 }
 
-static void graph_moves(graft_graph *graph)
+static void graph_redistributes(graft_graph *graph)
 {
-    float      from[N][WIDTH] = { { 0 } }, to[N][WIDTH] = { { 0 } };
-    graft_move good = { sizeof good, GRAFT_TO_OWNERS, sizeof from[0], from, sizeof from[0], to, sizeof to[0] };
-    graft_move move;
+    float                from[N][WIDTH] = { { 0 } }, to[N][WIDTH] = { { 0 } };
+    graft_redistribution good = {
+        sizeof good, GRAFT_TO_OWNERS, sizeof from[0], from, sizeof from[0], to, sizeof to[0]
+    };
+    graft_redistribution args;
 
 #define BAD(status, change)                                                                                            \
     do {                                                                                                               \
-        move = good;                                                                                                   \
+        args = good;                                                                                                   \
         change;                                                                                                        \
-        snprintf(doing, DOING, "move with %s", #change);                                                               \
-        arguments_judge(status, s.graph->move(graph, &move, &error));                                                  \
+        snprintf(doing, DOING, "redistribute with %s", #change);                                                       \
+        arguments_judge(status, s.graph->redistribute(graph, &args, &error));                                          \
     } while (0)
-    BAD(GRAFT_OK, (void)move);
-    BAD(GRAFT_OK, move.direction = GRAFT_TO_SLICES);
-    BAD(GRAFT_OK, move.row_bytes = 0);
-    BAD(GRAFT_OK, move.row_bytes = 1);
-    BAD(GRAFT_ERR_ARG, move.size = 7);
-    BAD(GRAFT_ERR_ARG, move.direction = 0);
-    BAD(GRAFT_ERR_ARG, move.direction = 3);
-    BAD(GRAFT_ERR_ARG, move.row_bytes = -1);
-    BAD(GRAFT_ERR_ARG, move.row_bytes = INT64_MAX);
-    BAD(GRAFT_ERR_ARG, move.from_stride = sizeof from[0] - 1);
-    BAD(GRAFT_ERR_ARG, move.to_stride = -1);
-    BAD(GRAFT_ERR_ARG, move.to_stride = INT64_MAX / 2);
-    BAD(GRAFT_ERR_ARG, move.from = NULL);
-    BAD(GRAFT_ERR_ARG, move.to = NULL);
-    BAD(GRAFT_ERR_ARG, move.to = from);
-    BAD(GRAFT_ERR_ARG, move.to = &from[N - 1][WIDTH - 1]);
+    BAD(GRAFT_OK, (void)args);
+    BAD(GRAFT_OK, args.direction = GRAFT_TO_SLICES);
+    BAD(GRAFT_OK, args.row_bytes = 0);
+    BAD(GRAFT_OK, args.row_bytes = 1);
+    BAD(GRAFT_ERR_ARG, args.size = 7);
+    BAD(GRAFT_ERR_ARG, args.direction = 0);
+    BAD(GRAFT_ERR_ARG, args.direction = 3);
+    BAD(GRAFT_ERR_ARG, args.row_bytes = -1);
+    BAD(GRAFT_ERR_ARG, args.row_bytes = INT64_MAX);
+    BAD(GRAFT_ERR_ARG, args.from_stride = sizeof from[0] - 1);
+    BAD(GRAFT_ERR_ARG, args.to_stride = -1);
+    BAD(GRAFT_ERR_ARG, args.to_stride = INT64_MAX / 2);
+    BAD(GRAFT_ERR_ARG, args.from = NULL);
+    BAD(GRAFT_ERR_ARG, args.to = NULL);
+    BAD(GRAFT_ERR_ARG, args.to = from);
+    BAD(GRAFT_ERR_ARG, args.to = &from[N - 1][WIDTH - 1]);
 #undef BAD
-    REFUSED(GRAFT_ERR_ARG, s.graph->move(NULL, &good, &error));
-    REFUSED(GRAFT_ERR_ARG, s.graph->move(graph, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->redistribute(NULL, &good, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->redistribute(graph, NULL, &error));
 }
 
 static const char *graph_calls(const void *arg)
@@ -127,7 +129,7 @@ static const char *graph_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.graph->explain(graph, NULL, 9, &error));
     REFUSED(GRAFT_ERR_ARG, s.graph->explain(NULL, text, sizeof text, &error));
     if (s.graph->owned(NULL) != NULL) watch_blame("owned(NULL) is not NULL");
-    graph_moves(graph);
+    graph_redistributes(graph);
     s.graph->destroy(NULL);
     s.graph->destroy(graph);
     return end_of_group();

@@ -63,14 +63,14 @@ static const int64_t *graph_owned(const graft_graph *of)
     return owned;
 }
 
-/* The first byte of what a move writes stands for all of it. */
-static int32_t graph_move(graft_graph *of, const graft_move *move, graft_error *error)
+/* The first byte of what a redistribution writes stands for all of it. */
+static int32_t graph_redistribute(graft_graph *of, const graft_redistribution *args, graft_error *error)
 {
-    const unsigned char *to = move != NULL && move->size >= sizeof *move ? move->to : NULL;
+    const unsigned char *to = args != NULL && args->size >= sizeof *args ? args->to : NULL;
     const unsigned char  copy = to != NULL ? to[0] : 0;
     int32_t              rc;
 
-    WATCHED("graft.graph/1 move", error, graph->move(of, move, error), watch_same(to, &copy, 1), 0);
+    WATCHED("graft.graph/1 redistribute", error, graph->redistribute(of, args, error), watch_same(to, &copy, 1), 0);
     return rc;
 }
 
@@ -93,7 +93,7 @@ static const graft_graphs watched_graph = {
     .create = watch_ranks_graph_create,
     .info = graph_info,
     .owned = graph_owned,
-    .move = graph_move,
+    .redistribute = graph_redistribute,
     .explain = graph_explain,
     .destroy = graph_destroy,
 };

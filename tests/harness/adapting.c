@@ -61,11 +61,11 @@ struct owned {
 
 static int32_t owned_init(struct rank *r, struct owned *o)
 {
-    struct spread   *s = &o->job->spread;
-    graft_graph_info info = GRAFT_INIT(graft_graph_info);
-    graft_move       move = { sizeof move, GRAFT_TO_OWNERS, 0, NULL, 0, NULL, 0 };
-    int64_t          first, end;
-    int32_t          rc;
+    struct spread       *s = &o->job->spread;
+    graft_graph_info     info = GRAFT_INIT(graft_graph_info);
+    graft_redistribution rows = { sizeof rows, GRAFT_TO_OWNERS, 0, NULL, 0, NULL, 0 };
+    int64_t              first, end;
+    int32_t              rc;
 
     TRY(spread_graph(r, s, &o->graph));
     TRY(gr_interface_graph.info(o->graph, r->rank, &info, &r->error));
@@ -78,14 +78,14 @@ static int32_t owned_init(struct rank *r, struct owned *o)
     o->out = calloc((size_t)(o->n * WIDTH) + 1, sizeof *o->out);
     o->exact = calloc((size_t)(o->n * WIDTH) + 1, sizeof *o->exact);
     o->scale = calloc((size_t)o->n + 1, sizeof *o->scale);
-    move.row_bytes = move.from_stride = move.to_stride = WIDTH * sizeof *o->x;
-    move.from = s->x + first * move.row_bytes;
-    move.to = o->x;
-    TRY(gr_interface_graph.move(o->graph, &move, &r->error));
-    move.row_bytes = move.from_stride = move.to_stride = sizeof *o->scale;
-    move.from = s->scale + first * move.row_bytes;
-    move.to = o->scale;
-    TRY(gr_interface_graph.move(o->graph, &move, &r->error));
+    rows.row_bytes = rows.from_stride = rows.to_stride = WIDTH * sizeof *o->x;
+    rows.from = s->x + first * rows.row_bytes;
+    rows.to = o->x;
+    TRY(gr_interface_graph.redistribute(o->graph, &rows, &r->error));
+    rows.row_bytes = rows.from_stride = rows.to_stride = sizeof *o->scale;
+    rows.from = s->scale + first * rows.row_bytes;
+    rows.to = o->scale;
+    TRY(gr_interface_graph.redistribute(o->graph, &rows, &r->error));
 done:
     return rc;
 }

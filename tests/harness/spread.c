@@ -90,12 +90,12 @@ struct owned {
     char   *x, *out, *scale;
 };
 
-static int32_t move(struct rank *r, graft_graph *graph, int32_t direction, int64_t row_bytes, const void *from,
-                    void *to)
+static int32_t spread_redistribute(struct rank *r, graft_graph *graph, int32_t direction, int64_t row_bytes,
+                                   const void *from, void *to)
 {
-    graft_move move = { sizeof move, direction, row_bytes, from, row_bytes, to, row_bytes };
+    graft_redistribution args = { sizeof args, direction, row_bytes, from, row_bytes, to, row_bytes };
 
-    return gr_interface_graph.move(graph, &move, &r->error);
+    return gr_interface_graph.redistribute(graph, &args, &r->error);
 }
 
 static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *graph, graft_plan *plan, struct owned *o,
@@ -116,10 +116,10 @@ static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *grap
     args.threads = s->pass_threads;
     args.epoch = number / 4;
     args.layer = number % 4;
-    TRY(move(r, graph, GRAFT_TO_OWNERS, row, p->out + o->first * row, o->out));
+    TRY(spread_redistribute(r, graph, GRAFT_TO_OWNERS, row, p->out + o->first * row, o->out));
     TRY(gr_interface_aggregate.begin(plan, &args, &r->error));
     TRY(gr_interface_aggregate.end(plan, &r->error));
-    TRY(move(r, graph, GRAFT_TO_SLICES, row, o->out, p->out + o->first * row));
+    TRY(spread_redistribute(r, graph, GRAFT_TO_SLICES, row, o->out, p->out + o->first * row));
 done:
     return rc;
 }
@@ -218,8 +218,9 @@ int32_t spread_body(struct rank *r)
     rc = spread_plan(r, s, graph, &args, &plan);
     if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
     TRY(rc);
-    TRY(move(r, graph, GRAFT_TO_OWNERS, s->x_width * o.element, s->x + o.first * s->x_width * o.element, o.x));
-    TRY(move(r, graph, GRAFT_TO_OWNERS, o.element, s->scale + o.first * o.element, o.scale));
+    TRY(spread_redistribute(r, graph, GRAFT_TO_OWNERS, s->x_width * o.element, s->x + o.first * s->x_width * o.element,
+                            o.x));
+    TRY(spread_redistribute(r, graph, GRAFT_TO_OWNERS, o.element, s->scale + o.first * o.element, o.scale));
     check_owned(r, s, graph, &o);
     for (int i = 0; i < s->n_passes; i++) TRY(do_pass(r, s, graph, plan, &o, i));
     record(r, s, graph, plan);

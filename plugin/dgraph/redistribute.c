@@ -27,12 +27,12 @@ struct strip {
     char   *out, *in;
 };
 
-static int32_t strip_init(const graft_graph *g, const graft_move *move, struct strip *s, graft_error *error)
+static int32_t strip_init(const graft_graph *g, const graft_redistribution *args, struct strip *s, graft_error *error)
 {
-    const int to_owners = move->direction == GRAFT_TO_OWNERS;
+    const int to_owners = args->direction == GRAFT_TO_OWNERS;
     int32_t   rc = GRAFT_OK;
 
-    s->bytes = strip_bytes(g, move->row_bytes);
+    s->bytes = strip_bytes(g, args->row_bytes);
     GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
     GR_TRY(GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error));
 done:
@@ -41,40 +41,42 @@ done:
 
 /* Redistribute `bytes` of each row from byte `at` on. The owned rows are in the order in which they are received, so
  * only the rows of the slice are permuted. */
-static int32_t move_strip(const graft_graph *g, const graft_move *move, int64_t at, int64_t bytes, struct strip *s,
-                          graft_error *error)
+static int32_t redistribute_strip(const graft_graph *g, const graft_redistribution *args, int64_t at, int64_t bytes,
+                                  struct strip *s, graft_error *error)
 {
-    const int     to_owners = move->direction == GRAFT_TO_OWNERS;
+    const int     to_owners = args->direction == GRAFT_TO_OWNERS;
     const int64_t rows_out = to_owners ? g->n_slice : g->n_owned, rows_in = to_owners ? g->n_owned : g->n_slice;
     int32_t       rc;
 
     GR_ASSERT(bytes > 0 && bytes <= s->bytes);
     for (int64_t i = 0; i < rows_out; i++)
-        memcpy(s->out + (to_owners ? g->packed[i] : i) * bytes, (const char *)move->from + i * move->from_stride + at,
+        memcpy(s->out + (to_owners ? g->packed[i] : i) * bytes, (const char *)args->from + i * args->from_stride + at,
                (uint64_t)bytes);
     rc = to_owners ? gr_route_send(&g->rows, s->out, s->in, bytes, error)
                    : gr_route_return(&g->rows, s->out, s->in, bytes, error);
     for (int64_t i = 0; i < rows_in && rc == GRAFT_OK; i++)
-        memcpy((char *)move->to + i * move->to_stride + at, s->in + (to_owners ? i : g->packed[i]) * bytes,
+        memcpy((char *)args->to + i * args->to_stride + at, s->in + (to_owners ? i : g->packed[i]) * bytes,
                (uint64_t)bytes);
     return rc;
 }
 
 /* Whether `data` can hold `rows` rows of this stride. */
-static int32_t check_move_rows(const graft_move *move, const void *data, int64_t stride, int64_t rows, const char *name,
-                               graft_error *error)
+static int32_t check_redistributed_rows(const graft_redistribution *args, const void *data, int64_t stride,
+                                        int64_t rows, const char *name, graft_error *error)
 {
     int64_t bytes;
 
-    if (stride < move->row_bytes || __builtin_mul_overflow(stride, rows, &bytes))
-        return gr_fail(error, GRAFT_ERR_ARG,
-                       "move: %s_stride is %lld bytes, expected at least %lld, and an array of less than 2^63 bytes",
-                       name, (long long)stride, (long long)move->row_bytes);
-    if (data == NULL && rows > 0 && move->row_bytes > 0) return gr_fail(error, GRAFT_ERR_ARG, "move: %s is null", name);
+    if (stride < args->row_bytes || __builtin_mul_overflow(stride, rows, &bytes))
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "redistribute: %s_stride is %lld bytes, expected at least %lld, and an array of less than 2^63 bytes", name,
+            (long long)stride, (long long)args->row_bytes);
+    if (data == NULL && rows > 0 && args->row_bytes > 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "redistribute: %s is null", name);
     return GRAFT_OK;
 }
 
-static int rows_overlap(const graft_move *m, int64_t rows_from, int64_t rows_to)
+static int rows_overlap(const graft_redistribution *m, int64_t rows_from, int64_t rows_to)
 {
     const uintptr_t from = (uintptr_t)m->from, to = (uintptr_t)m->to;
 
@@ -83,39 +85,40 @@ static int rows_overlap(const graft_move *m, int64_t rows_from, int64_t rows_to)
            to < from + (uintptr_t)((rows_from - 1) * m->from_stride + m->row_bytes);
 }
 
-static int32_t check_move(const graft_graph *g, const graft_move *m, graft_error *error)
+static int32_t check_redistribution(const graft_graph *g, const graft_redistribution *m, graft_error *error)
 {
     const int to_owners = m->direction == GRAFT_TO_OWNERS;
     int32_t   rc = GRAFT_OK;
 
     if (m->direction != GRAFT_TO_OWNERS && m->direction != GRAFT_TO_SLICES)
-        return gr_fail(error, GRAFT_ERR_ARG, "move: direction is %d, expected 1 (to owners) or 2 (to slices)",
+        return gr_fail(error, GRAFT_ERR_ARG, "redistribute: direction is %d, expected 1 (to owners) or 2 (to slices)",
                        m->direction);
     if (m->row_bytes < 0)
-        return gr_fail(error, GRAFT_ERR_ARG, "move: row_bytes is %lld, expected at least 0", (long long)m->row_bytes);
-    GR_TRY(check_move_rows(m, m->from, m->from_stride, to_owners ? g->n_slice : g->n_owned, "from", error));
-    GR_TRY(check_move_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
+        return gr_fail(error, GRAFT_ERR_ARG, "redistribute: row_bytes is %lld, expected at least 0",
+                       (long long)m->row_bytes);
+    GR_TRY(check_redistributed_rows(m, m->from, m->from_stride, to_owners ? g->n_slice : g->n_owned, "from", error));
+    GR_TRY(check_redistributed_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
     if (rows_overlap(m, to_owners ? g->n_slice : g->n_owned, to_owners ? g->n_owned : g->n_slice))
-        return gr_fail(error, GRAFT_ERR_ARG, "move: from and to overlap in memory");
+        return gr_fail(error, GRAFT_ERR_ARG, "redistribute: from and to overlap in memory");
 done:
     return rc;
 }
 
-int32_t gr_graph_move(graft_graph *g, const graft_move *move, graft_error *error)
+int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, graft_error *error)
 {
-    static const char *const names[] = { "direction of a move", "row_bytes of a move" };
-    const uint64_t           values[] = { (uint64_t)move->direction, (uint64_t)move->row_bytes };
+    static const char *const names[] = { "direction of a redistribution", "row_bytes of a redistribution" };
+    const uint64_t           values[] = { (uint64_t)args->direction, (uint64_t)args->row_bytes };
     struct strip             strip = { 0 };
-    int32_t                  rc = check_move(g, move, error);
+    int32_t                  rc = check_redistribution(g, args, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
-    rc = strip_init(g, move, &strip, error);
+    rc = strip_init(g, args, &strip, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    for (int64_t at = 0; at < move->row_bytes; at += strip.bytes) {
-        const int64_t left = move->row_bytes - at;
+    for (int64_t at = 0; at < args->row_bytes; at += strip.bytes) {
+        const int64_t left = args->row_bytes - at;
 
-        GR_TRY(move_strip(g, move, at, left < strip.bytes ? left : strip.bytes, &strip, error));
+        GR_TRY(redistribute_strip(g, args, at, left < strip.bytes ? left : strip.bytes, &strip, error));
     }
 done:
     gr_free(g->context, strip.out);
