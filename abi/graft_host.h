@@ -43,13 +43,13 @@ enum { GRAFT_SCOPE_SAME = 0, GRAFT_SCOPE_EACH = 1, GRAFT_SCOPE_ROOT = 2 };
 /** Description of one option. All texts are owned by the context. */
 typedef struct graft_option {
     uint32_t    size;
-    int32_t     live;    /**< 1: read at every call; 0: read when an object (a trainer) is created */
-    const char *key;     /**< such as "mxm.kernel" */
-    const char *type;    /**< "integer", "number", "text", or the legal words: "adam|sgd" */
-    const char *initial; /**< the default value */
-    const char *range;   /**< such as "1..64", "0.." or "[0..1)"; empty if the type says it all */
-    const char *value;   /**< the value now; valid until the next set() of this key */
-    const char *help;    /**< one line */
+    int32_t     live;          /**< 1: read at every call; 0: read when an object (a trainer) is created */
+    const char *key;           /**< such as "mxm.kernel" */
+    const char *type;          /**< "integer", "number", "text", or the legal words: "adam|sgd" */
+    const char *default_value; /**< the default value */
+    const char *range;         /**< such as "1..64", "0.." or "[0..1)"; empty if the type says it all */
+    const char *value;         /**< the value now; valid until the next set() of this key */
+    const char *help;          /**< one line */
 
     const char        *group; /**< the part of the list that it belongs to, such as "training" */
     const char        *needs; /**< when it has an effect, such as "model=gat" or "processes>1"; empty: always */

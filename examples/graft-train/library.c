@@ -195,7 +195,7 @@ static void print_words(const char *text, int at)
 static void print_option(const graft_option *option)
 {
     char values[256];
-    int  at = printf("  %s=%s", option->key, option->initial);
+    int  at = printf("  %s=%s", option->key, option->default_value);
 
     if (at + 2 > COLUMN) at = printf("\n") - 1;
     print_words(option->help, at);

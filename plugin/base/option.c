@@ -57,7 +57,7 @@ const char *gr_option_text(const graft_context *context, const struct gr_option_
 {
     const char *text = context->options.text[row - gr_option_table];
 
-    return text != NULL ? text : row->initial;
+    return text != NULL ? text : row->default_value;
 }
 
 /* What a value may be: the words, or the kind of number. */
@@ -141,8 +141,8 @@ int32_t gr_options_init(graft_context *context, graft_error *error)
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];
 
-        gr_option_parse(row, row->initial, options);
-        if (row->type == GR_TYPE_TEXT) store(options, row, &row->initial);
+        gr_option_parse(row, row->default_value, options);
+        if (row->type == GR_TYPE_TEXT) store(options, row, &row->default_value);
         GR_TRY(read_environment(context, i, error));
     }
 done:
@@ -182,7 +182,7 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
     option->live = (row->flags & GR_OPTION_LIVE) != 0;
     option->key = row->key;
     option->type = type_text(row);
-    option->initial = row->initial;
+    option->default_value = row->default_value;
     option->range = range_text(row);
     option->value = gr_option_text(context, row);
     option->help = row->help;

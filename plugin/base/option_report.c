@@ -82,13 +82,13 @@ static struct term first_unmet(const struct gr_options *options, const char *nee
 }
 
 /* A text is parsed as itself: what counts is whether it was set to anything else. */
-static int is_initial(const graft_context *context, const struct gr_option_row *row)
+static int is_default(const graft_context *context, const struct gr_option_row *row)
 {
-    struct gr_options initial;
+    struct gr_options defaults;
 
-    if (row->type == GR_TYPE_TEXT) return strcmp(gr_option_text(context, row), row->initial) == 0;
-    gr_option_parse(row, row->initial, &initial);
-    return memcmp((const char *)&context->options + row->at, (const char *)&initial + row->at, gr_option_bytes(row)) ==
+    if (row->type == GR_TYPE_TEXT) return strcmp(gr_option_text(context, row), row->default_value) == 0;
+    gr_option_parse(row, row->default_value, &defaults);
+    return memcmp((const char *)&context->options + row->at, (const char *)&defaults + row->at, gr_option_bytes(row)) ==
            0;
 }
 
@@ -130,7 +130,7 @@ void gr_options_report(graft_context *context, uint32_t groups, int32_t n_proces
         const struct gr_option_row *row = &gr_option_table[i];
         struct term                 unmet;
 
-        if (!gr_option_in(row, groups) || context->options.reported[i] || is_initial(context, row)) continue;
+        if (!gr_option_in(row, groups) || context->options.reported[i] || is_default(context, row)) continue;
         unmet = first_unmet(&context->options, row->needs, groups, n_processes);
         if (unmet.length == 0) continue;
         context->options.reported[i] = 1;

@@ -36,7 +36,7 @@ struct gr_option_row {
     const char          *key;
     enum gr_option_type  type;
     uint32_t             at; /* byte of the parsed value in struct gr_options */
-    const char          *domain, *initial;
+    const char          *domain, *default_value;
     enum gr_option_group group;
     graft_option_scope   scope;
     int32_t              flags;

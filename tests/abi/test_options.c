@@ -29,13 +29,13 @@ static const char *row_fault(const graft_option *option)
     const int   free_text = strcmp(option->type, "text") == 0;
     int32_t     rc;
 
-    if (!option->key || !option->type || !option->initial || !option->range || !option->value || !option->help)
+    if (!option->key || !option->type || !option->default_value || !option->range || !option->value || !option->help)
         return "NULL";
     if (option->key[0] == '\0' || option->help[0] == '\0' || strchr(option->help, '\n') != NULL)
         return "empty, or two lines";
-    if (strcmp(option->value, option->initial) != 0) return "its value is not the first";
+    if (strcmp(option->value, option->default_value) != 0) return "its value is not the first";
     if (option->live != 0 && option->live != 1) return "live is neither 0 nor 1";
-    rc = s.api.set(s.context, option->key, option->initial, &error);
+    rc = s.api.set(s.context, option->key, option->default_value, &error);
     if (rc != GRAFT_OK) return error.message;
     if (free_text) return NULL;
     rc = s.api.set(s.context, option->key, "~odd~", &error);
@@ -44,7 +44,7 @@ static const char *row_fault(const graft_option *option)
         strstr(error.message, "~odd~") == NULL) {
         return fault;
     }
-    return strcmp(options_value_of(option->key), option->initial) == 0 ? NULL : "the refused value stuck";
+    return strcmp(options_value_of(option->key), option->default_value) == 0 ? NULL : "the refused value stuck";
 }
 
 static void test_list(void)
@@ -214,7 +214,7 @@ static void test_environment(void)
         }
         if (free_text ||
             !ok(open_with(variable, "~odd~") == GRAFT_ERR_OPTION && strstr(error.message, variable) != NULL &&
-                    open_with(variable, option.initial) == GRAFT_OK,
+                    open_with(variable, option.default_value) == GRAFT_OK,
                 "%s is read", variable)) {
             if (!free_text) diag("%s", error.message);
         }
