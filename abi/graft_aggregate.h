@@ -175,7 +175,7 @@ typedef struct graft_aggregate {
      * [one-caller] Collective. Memory during the call: 17 bytes for each sent row, and on rank 0 at most 16 MB, unless
      * more than 65536 pairs of ranks, layers and directions have rows; measurements are kept, 16 bytes for each rank,
      * on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
-    int32_t (*adapt)(graft_plan *plan, graft_error *error);
+    int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
 } graft_aggregate;
 
 GRAFT_EXTERN_C_END

@@ -95,10 +95,10 @@ static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
     return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without adaptive widths (option 'halo.codec')");
 }
 
-static int32_t plan_adapt(graft_plan *plan, graft_error *error)
+static int32_t plan_assign_bits(graft_plan *plan, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " adapt", error);
+    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " assign_bits", error);
 
     GR_TRY(rc);
     GR_TRY(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
@@ -145,5 +145,5 @@ const graft_aggregate gr_interface_aggregate = {
     .info = plan_info,
     .explain = plan_explain,
     .destroy = plan_destroy,
-    .adapt = plan_adapt,
+    .assign_bits = plan_assign_bits,
 };

@@ -431,7 +431,7 @@ static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **pla
     args.flags = GRAFT_AGGREGATE_TRANSPOSE;
     TRY(s->aggregate->begin(*plan, &args, error));
     TRY(s->aggregate->end(*plan, error));
-    TRY(s->aggregate->adapt(*plan, error));
+    TRY(s->aggregate->assign_bits(*plan, error));
     TRY(s->aggregate->begin(*plan, &args, error));
     TRY(s->aggregate->end(*plan, error));
     TRY(s->aggregate->info(*plan, -1, &of_plan, error));

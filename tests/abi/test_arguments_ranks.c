@@ -219,8 +219,8 @@ static void plan_calls(graft_graph *graph, graft_plan *plan)
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, text, 0, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, NULL, 9, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(NULL, text, sizeof text, &error));
-    REFUSED(GRAFT_ERR_ARG, s.aggregate->adapt(NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.aggregate->adapt(plan, &error)); /* its bits are 32 */
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->assign_bits(NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.aggregate->assign_bits(plan, &error)); /* its bits are 32 */
     s.aggregate->destroy(NULL);
 }
 

@@ -150,11 +150,11 @@ static void plan_destroy(graft_plan *plan)
     WATCHED_VOID("graft.aggregate/1 destroy", aggregate->destroy(plan));
 }
 
-static int32_t plan_adapt(graft_plan *plan, graft_error *error)
+static int32_t plan_assign_bits(graft_plan *plan, graft_error *error)
 {
     int32_t rc;
 
-    WATCHED("graft.aggregate/1 adapt", error, aggregate->adapt(plan, error), 1, MAY_KEEP);
+    WATCHED("graft.aggregate/1 assign_bits", error, aggregate->assign_bits(plan, error), 1, MAY_KEEP);
     return rc;
 }
 
@@ -166,7 +166,7 @@ static const graft_aggregate watched_aggregate = {
     .info = plan_info,
     .explain = plan_explain,
     .destroy = plan_destroy,
-    .adapt = plan_adapt,
+    .assign_bits = plan_assign_bits,
 };
 
 static int32_t codec_row_bytes(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,

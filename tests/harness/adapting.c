@@ -248,7 +248,7 @@ static int32_t decide(struct rank *r, struct owned *o)
         }
     }
     rc = o->job->halo ? gr_adapt(&o->rows.layers, NULL, LANES, 0, &r->error)
-                      : gr_interface_aggregate.adapt(o->plan, &r->error);
+                      : gr_interface_aggregate.assign_bits(o->plan, &r->error);
 done:
     return rc;
 }
