@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-
 static enum gr_direction direction_of(const graft_aggregate_args *a)
 {
     return a->flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD;
