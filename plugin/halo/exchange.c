@@ -7,7 +7,7 @@
 /* The stale rows of the layer, or NULL if its exchanges are synchronous. */
 static struct gr_history *history_of(const struct gr_exchange *x)
 {
-    return x->layer != NULL && x->layer->is_async ? &x->layer->history : NULL;
+    return x->layer != NULL && x->layer->is_stale ? &x->layer->history : NULL;
 }
 
 /* The widths of its rows; NULL: all alike. */
@@ -69,7 +69,7 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void *
     x->received_at = gr_seconds();
     *rows = history->rows;
     if (x->is_repeat) return GRAFT_OK;
-    if (x->waits || gr_history_is_too_old(history, x->args.epoch)) {
+    if (x->synchronous || gr_history_is_too_old(history, x->args.epoch)) {
         GR_TRY(gr_history_receive(history, x->received.data, 0, team, error));
         x->received_at = history->messages.received_at;
     }

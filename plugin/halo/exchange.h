@@ -19,14 +19,14 @@ struct gr_exchange {
     struct gr_halo_layer   *layer; /* NULL: it is no step of a layer, or nothing is kept of it */
     struct gr_rank_rows     received;
     double                  smoothing;
-    int                     waits;       /* for its own rows, whatever option halo.staleness says */
+    int                     synchronous; /* waits for its own rows, whatever option halo.staleness says */
     int                     is_repeat;   /* its epoch has these rows already: nothing is sent */
     double                  settled_at;  /* when messages of the last epoch had arrived; 0: none were in flight */
     double                  sent_at;     /* when all messages were sent */
     double                  received_at; /* when the rows to use were there */
 };
 
-/** Begin. args, layer, messages, received, smoothing and waits are set, messages to those that all layers share.
+/** Begin. args, layer, messages, received, smoothing and synchronous are set, messages to those that all layers share.
  *  received.data may be written before the end. Allocates nothing. \return OK; ERR_PEER. */
 int32_t gr_exchange_begin(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 

@@ -145,7 +145,7 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
 {
     const struct gr_rank_rows forward[GR_SIDES] = { { r->links.send_start, r->buffer },
                                                     { r->halo->start, pass->x + pass->n_owned * pass->width } };
-    const int                 is_step = !pass->apart && !pass->exact;
+    const int                 is_step = !pass->stateless && !pass->exact;
     struct gr_exchange       *x = &r->exchange;
     int32_t                   rc = GRAFT_OK;
 
@@ -161,7 +161,7 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
                                .layer = is_step ? gr_halo_layers_find(&r->layers, pass->layer, pass->direction) : NULL,
                                .received = forward[gr_side_of(pass->direction, GR_RECEIVE)],
                                .smoothing = r->layers.smoothing,
-                               .waits = pass->waits };
+                               .synchronous = pass->synchronous };
     GR_TRY(gr_exchange_begin(x, team, error));
     if (!x->is_repeat) gather_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
     rc = gr_exchange_send(x, team, error);

@@ -12,8 +12,8 @@
  *  ranks. */
 struct gr_halo_pass {
     enum gr_direction direction;
-    int32_t           layer, exact; /* exact: as they are, whatever the options say */
-    int32_t           apart, waits; /* no step of its layer; one that waits for its own rows */
+    int32_t           layer, exact;           /* exact: as they are, whatever the options say */
+    int32_t           stateless, synchronous; /* outside training steps; waits for its own rows */
     int64_t           epoch;
     int64_t           n_owned, width;
     float            *x; /* [n_owned + halo x width] */

@@ -13,11 +13,11 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
     const struct gr_row_format format = gr_row_format_of(context);
 
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
-    layers->is_async = context->options.halo.staleness > 0;
+    layers->is_stale = context->options.halo.staleness > 0;
     layers->smoothing = context->options.halo.smoothing;
     layers->budget = context->options.halo.budget;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = format.adaptive[d];
-    if (!layers->is_async && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
+    if (!layers->is_stale && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
     return GR_NEW(context, layers->layer, GR_DIRECTIONS * (int64_t)n_layers, error);
 }
 
@@ -26,7 +26,7 @@ static int32_t layer_init(const struct gr_halo_layers *layers, struct gr_halo_la
     int32_t rc = GRAFT_OK;
 
     /* The history first: it takes a channel, on all ranks. */
-    if (layer->is_async) GR_TRY(gr_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
+    if (layer->is_stale) GR_TRY(gr_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
     if (layer->is_adaptive)
         GR_TRY(gr_row_bits_init(layers->context, layer->rows, layers->comm->n_ranks, &layer->bits, error));
 done:
@@ -41,7 +41,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
 
     GR_ASSERT(number >= 0 && number < layers->n_layers);
     /* Without memory for them, they take the channels that they have on the other ranks. */
-    for (int d = 0; d < GR_DIRECTIONS && layers->layer == NULL && layers->is_async; d++) gr_comm_channel(layers->comm);
+    for (int d = 0; d < GR_DIRECTIONS && layers->layer == NULL && layers->is_stale; d++) gr_comm_channel(layers->comm);
     if (layers->layer == NULL) return GRAFT_OK;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         struct gr_halo_layer *layer = &layers->layer[GR_DIRECTIONS * number + d];
@@ -49,7 +49,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
 
         *layer = (struct gr_halo_layer){ .number = number, .direction = (enum gr_direction)d };
         layer->is_adaptive = layers->adaptive[d];
-        layer->is_async = layers->is_async;
+        layer->is_stale = layers->is_stale;
         for (int side = 0; side < GR_SIDES; side++) {
             layer->start[side] = start[gr_side_of(layer->direction, (enum gr_side)side)];
             layer->rows[side] = layer->start[side][n_ranks];
@@ -89,12 +89,12 @@ struct gr_halo_layer *gr_halo_layers_find(const struct gr_halo_layers *layers, i
 
     if (layers->layer == NULL || number < 0 || number >= layers->n_layers) return NULL;
     layer = &layers->layer[GR_DIRECTIONS * number + (int32_t)direction];
-    return layer->is_adaptive || layer->is_async ? layer : NULL;
+    return layer->is_adaptive || layer->is_stale ? layer : NULL;
 }
 
 int32_t gr_halo_layer_reserve(struct gr_halo_layer *layer, int64_t width, graft_dtype dtype, graft_error *error)
 {
-    if (layer == NULL || !layer->is_async) return GRAFT_OK;
+    if (layer == NULL || !layer->is_stale) return GRAFT_OK;
     return gr_history_reserve(&layer->history, width, dtype, error);
 }
 
@@ -119,7 +119,7 @@ int64_t gr_halo_layers_need(const struct gr_halo_layers *layers, int32_t number,
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         const struct gr_halo_layer *layer = gr_halo_layers_find(layers, number, (enum gr_direction)d);
 
-        if (layer != NULL && layer->is_async) bytes += gr_history_need(&layer->history, width, dtype);
+        if (layer != NULL && layer->is_stale) bytes += gr_history_need(&layer->history, width, dtype);
     }
     return bytes;
 }

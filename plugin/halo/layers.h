@@ -10,7 +10,7 @@
 struct gr_halo_layer {
     int32_t            number;
     enum gr_direction  direction;
-    int                is_adaptive, is_async;
+    int                is_adaptive, is_stale;
     const int64_t     *start[GR_SIDES]; /* [n_ranks + 1] rows by rank */
     int64_t            rows[GR_SIDES];  /* of all ranks */
     struct gr_row_bits bits;            /* if it is adaptive */
@@ -21,7 +21,7 @@ struct gr_halo_layers {
     const graft_context  *context;
     struct gr_comm       *comm;
     int32_t               n_layers;
-    int32_t               adaptive[GR_DIRECTIONS], is_async;
+    int32_t               adaptive[GR_DIRECTIONS], is_stale;
     double                smoothing;
     struct gr_halo_budget budget; /* of adaptive widths */
     struct gr_halo_layer *layer;  /* [n_layers x GR_DIRECTIONS]; NULL if no option asks for them */

@@ -175,8 +175,7 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     }
     if (args->times != NULL && args->threads < 1) {
         return gr_fail(error, GRAFT_ERR_ARG,
-                       "times is not null, but threads is %d, expected the number of threads that times has room for",
-                       args->threads);
+                       "times is not null, but threads is %d, expected the number of elements of times", args->threads);
     }
     if (args->rows_arg != NULL && args->rows_done == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "rows_arg is not null, but rows_done, which would receive it, is null");

@@ -1,4 +1,4 @@
-/* The options of a trainer, read once.
+/* The configuration of a model, from the options of the context.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/context.h"
@@ -13,7 +13,7 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 }
 
 /* Whether the elements of all arrays can be counted: none has more rows than there are vertices, nor more columns than
- * the widest of features, layers and classes for all heads; and a sum of several, in bytes, is to be told too. */
+ * the widest of features, layers and classes for all heads; and a sum of several, in bytes, is reported too. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
 {
     const int64_t heads = config->kind->attends ? config->heads : 1;

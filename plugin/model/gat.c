@@ -315,7 +315,7 @@ static void add_score_gradients(void *arg, int64_t chunk, int64_t begin, int64_t
     }
 }
 
-/* From the same to those by the vectors, of which the sums over a chunk of vertices go to trainer->partial. */
+/* From the same to those by the vectors, of which the sums over a chunk of vertices go to run->partial. */
 static void sum_vector_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass         *pass = arg;

@@ -18,7 +18,7 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
                                 .attends = config->kind->attends };
-    p->is_async = context->options.halo.staleness > 0;
+    p->is_stale = context->options.halo.staleness > 0;
     p->sync_every = context->options.halo.refresh;
     p->drift_limit = context->options.halo.drift_limit;
     p->adapt_every = context->options.halo.reassign_every;
@@ -128,7 +128,8 @@ static void partition_begin_step(struct gr_strategy *strategy, int64_t epoch)
 
     gr_traffic_begin(p);
     p->traced++;
-    p->waits = (p->sync_every > 0 && epoch % p->sync_every == 0) || (p->drift_limit > 0 && p->drift > p->drift_limit);
+    p->synchronous =
+        (p->sync_every > 0 && epoch % p->sync_every == 0) || (p->drift_limit > 0 && p->drift > p->drift_limit);
 }
 
 /* Whether a forward pass of this step used fresh rows. */
@@ -158,8 +159,8 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
     }
     GR_TRY(gr_comm_sum_f64(p->comm, sums, 3, error));
     *loss = sums[0];
-    p->has_waited = p->is_async && used_fresh_rows(p, epoch);
-    p->waited += p->has_waited;
+    p->was_synchronous = p->is_stale && used_fresh_rows(p, epoch);
+    p->n_synchronous += p->was_synchronous;
     p->drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;
 done:
     return rc;
@@ -205,7 +206,7 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
     graft_plan *const          plan = sum->block->of_strategy;
     const int                  back = sum->direction == GR_BACKWARD, constant = sum->kind == GR_SUM_CONSTANT;
     const int32_t              exact = constant || is_exact(p, run); /* what is cached is computed once */
-    const int                  apart = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
+    const int                  stateless = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
     const graft_dense          x = gr_dense_view(sum->x, GRAFT_F32, n_in, sum->width, sum->stride);
@@ -216,8 +217,8 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                         .flags = (back ? GRAFT_AGGREGATE_TRANSPOSE : 0) |
                                                  (sum->add ? GRAFT_AGGREGATE_ACCUMULATE : 0) |
                                                  (exact ? GRAFT_AGGREGATE_EXACT : 0) |
-                                                 (apart ? GRAFT_AGGREGATE_STATELESS : 0) |
-                                                 (p->waits ? GRAFT_AGGREGATE_SYNCHRONOUS : 0),
+                                                 (stateless ? GRAFT_AGGREGATE_STATELESS : 0) |
+                                                 (p->synchronous ? GRAFT_AGGREGATE_SYNCHRONOUS : 0),
                                         .layer = run->layer,
                                         .epoch = run->epoch,
                                         .threads = run->threads,
@@ -260,8 +261,8 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
     const struct gr_halo_pass pass = { .direction = b->direction,
                                        .layer = run->layer,
                                        .exact = is_exact(p, run),
-                                       .apart = run->pass == GRAFT_PASS_EVALUATION,
-                                       .waits = p->waits,
+                                       .stateless = run->pass == GRAFT_PASS_EVALUATION,
+                                       .synchronous = p->synchronous,
                                        .epoch = run->epoch,
                                        .n_owned = b->block->n_src,
                                        .width = b->width,
@@ -306,7 +307,7 @@ static int32_t partition_agree(struct gr_strategy *strategy, int32_t rc, graft_e
 /* Stale rows travel between steps, and some transports do nothing on their own. A thousand times a second is enough. */
 static void poll_layers(struct gr_partition *p)
 {
-    const double now = p->is_async ? gr_seconds() : 0;
+    const double now = p->is_stale ? gr_seconds() : 0;
 
     if (now - p->polled < 1e-3) return;
     p->polled = now;

@@ -57,14 +57,14 @@ struct gr_partition {
     double                polled;                          /* when poll() last looked */
 
     /* Stale rows: */
-    int     is_async;
+    int     is_stale;
     int     evaluates_exact; /* evaluations and predictions are not quantized */
     int64_t sync_every;      /* 0: no step but the first waits for fresh rows */
     double  drift_limit;     /* likewise */
-    int     waits;           /* the current step waits for fresh rows */
+    int     synchronous;     /* the current step waits for fresh rows */
     double  drift;           /* of rows of the last step, |new - old| / |new| */
-    int     has_waited;      /* the last step, a stale one, waited; and: */
-    int64_t waited;          /* how many did since the trainer was made */
+    int     was_synchronous; /* the last step waited for fresh rows though rows may be stale; and: */
+    int64_t n_synchronous;   /* how many did since the trainer was made */
 
     /* Adaptive bits: */
     int64_t adapt_every; /* 0: once */

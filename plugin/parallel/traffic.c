@@ -156,7 +156,7 @@ int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic 
         if (layer != NULL && layer->history.oldest > traffic->staleness_max)
             traffic->staleness_max = layer->history.oldest;
     }
-    traffic->epochs_synchronous = p->waited;
+    traffic->epochs_synchronous = p->n_synchronous;
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
 done:

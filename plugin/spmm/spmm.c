@@ -15,7 +15,7 @@ static enum gr_direction direction_of(const graft_aggregate_args *a)
 }
 
 /* Whether the product is no step of its layer. */
-static int is_apart(const graft_aggregate_args *a)
+static int is_stateless(const graft_aggregate_args *a)
 {
     return (a->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
@@ -25,13 +25,13 @@ static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a
 {
     const struct gr_halo_layers *layers = &plan->layers;
 
-    if (layers->layer == NULL || is_apart(a)) return GRAFT_OK;
+    if (layers->layer == NULL || is_stateless(a)) return GRAFT_OK;
     if (a->layer < 0 || a->layer >= layers->n_layers)
         return gr_fail(
             error, GRAFT_ERR_ARG,
             "layer is %d; with halo.staleness=1, or halo.codec=adaptive, expected 0 to %d, by graft_plan_args.layers",
             a->layer, layers->n_layers - 1);
-    if (layers->is_async && !gr_semiring_is_sum(a->semiring))
+    if (layers->is_stale && !gr_semiring_is_sum(a->semiring))
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "halo.staleness is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
@@ -143,9 +143,9 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
                                                   .semiring = args->semiring,
                                                   .flags = args->flags };
     p->exchange.messages = &plan->messages;
-    p->exchange.layer = is_apart(args) ? NULL : gr_halo_layers_find(&plan->layers, args->layer, direction);
+    p->exchange.layer = is_stateless(args) ? NULL : gr_halo_layers_find(&plan->layers, args->layer, direction);
     p->exchange.smoothing = plan->layers.smoothing;
-    p->exchange.waits = (args->flags & GRAFT_AGGREGATE_SYNCHRONOUS) != 0;
+    p->exchange.synchronous = (args->flags & GRAFT_AGGREGATE_SYNCHRONOUS) != 0;
 }
 
 static int32_t reserve_product(graft_plan *plan, graft_error *error)

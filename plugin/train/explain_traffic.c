@@ -72,8 +72,8 @@ static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32
     if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(&t->partition, kept, rank).bytes_in;
     else bytes = rows * row_bytes(t, pass, width);
     if (first && t->run.input.is_constant) bytes = 0;
-    /* An asynchronous pass has rows of the epoch, and sends none again. */
-    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (kept == NULL || !kept->is_async)) bytes *= 2;
+    /* With stale rows a repeat uses the stored ones, and sends none. */
+    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (kept == NULL || !kept->is_stale)) bytes *= 2;
     return bytes + (first ? gr_traffic_label_bytes(t, rank) : 0);
 }
 
@@ -86,7 +86,7 @@ static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text
 
 static void explain_step(const graft_trainer *t, struct gr_text *text)
 {
-    gr_text_add(text, "bytes of rows that come to each rank in a step, by layer, forward and backward\nrank  ");
+    gr_text_add(text, "bytes of rows that each rank receives in a step, by layer, forward and backward\nrank  ");
     for (int32_t l = 0; l < t->model.config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
     gr_text_add(text, "\n");
     for (int32_t p = 0; p < t->over->comm->n_ranks; p++) {
@@ -107,7 +107,7 @@ static const char *code_name(int32_t code, int32_t rounding)
 static void explain_bits(const graft_trainer *t, struct gr_text *text)
 {
     static const char *const    names[] = { "forward", "backward" };
-    static const char *const    looks[] = { "none is looked at", "one in 64 is looked at", "all are looked at" };
+    static const char *const    measured[] = { "no row", "one row in 64", "every row" };
     const struct gr_row_format *f = &messages_of(t)->format;
 
     if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
@@ -123,7 +123,7 @@ static void explain_bits(const graft_trainer *t, struct gr_text *text)
             gr_text_add(text, " (narrow rows %s)", code_name(narrow, gr_row_format_rounding(f, d, bits)));
         gr_text_add(text, ";");
     }
-    gr_text_add(text, " of their rows %s\n", looks[f->measuring]);
+    gr_text_add(text, " the error of %s is measured\n", measured[f->measuring]);
 }
 
 /* Ask for a layer and direction: of all ranks, with what this one lost. */
@@ -139,7 +139,7 @@ static graft_traffic_item item_of(const graft_trainer *t, int32_t index)
     return all;
 }
 
-/* The rank to which most is lost for each row that was looked at. */
+/* The rank with the largest error for each measured row. */
 static graft_traffic_pair worst_of(const graft_trainer *t, int32_t index)
 {
     graft_traffic_pair worst = { .peer = -1 };
@@ -175,7 +175,7 @@ struct columns {
 
 static struct columns columns_of(const graft_trainer *t)
 {
-    struct columns columns = { .late = layers_of(t)->is_async };
+    struct columns columns = { .late = layers_of(t)->is_stale };
 
     for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) {
         const graft_traffic_item item = item_of(t, i);
@@ -196,7 +196,7 @@ static void explain_raw(const graft_trainer *t, struct gr_text *text)
     for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &t->partition.pairs[i]);
     if (sum.raw > 0)
         gr_text_add(text,
-                    "%lld rows of this rank went as they are besides, %.3f MB: no code fits one in their message\n",
+                    "%lld rows of this rank were also sent unquantized, %.3f MB: a row of their message fits no code\n",
                     (long long)sum.raw, (double)sum.raw_bytes * 1e-6);
 }
 
@@ -228,7 +228,7 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
         gr_text_add(text,
                     "late: epochs that the rows in use were behind; most: since the start. %lld steps had their own; "
                     "rows drifted by %.3g in the last one\n",
-                    (long long)t->partition.waited, t->partition.drift);
+                    (long long)t->partition.n_synchronous, t->partition.drift);
     if (c.shares)
         gr_text_add(text,
                     "share: of weight |x|^2 of its rows, what a layer is expected to lose with the bits that were "

@@ -27,7 +27,7 @@ static uint64_t digest_of(graft_trainer *t)
 
 int32_t gr_ranks_compare_state(graft_trainer *t, graft_error *error)
 {
-    static const char *const names[] = { "the number of epochs behind", "whether state_set() was called",
+    static const char *const names[] = { "the number of completed epochs", "whether state_set() was called",
                                          "the state (by its CRC32C) after state_set()" };
     int32_t                  rc = GRAFT_OK;
 

@@ -9,7 +9,7 @@
 #include <math.h>
 
 /* What a multiply-add of a sparse product costs, in those of a dense one: a row of B is read for each entry, so that
- * memory sets the pace, where a dense product is bound by arithmetic. README.md has both rates. */
+ * memory sets the pace, where a dense product is bound by arithmetic. tests/bench/NOTES.md has both rates. */
 static const double SPARSE_COST = 8;
 
 /* Entries of A that the first layer gathers along in a step. Those of gat are no matter, for it always transforms

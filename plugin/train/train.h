@@ -126,7 +126,8 @@ int32_t gr_spans_init(graft_trainer *trainer, graft_error *error);
 
 /** Forget all spans, and have space for those of a step on as many threads as the run has now. */
 int32_t gr_spans_reset(graft_trainer *trainer, graft_error *error);
-/** Notify the others of a failure that this rank has alone while they wait for it. Collective in so far. */
+/** Notify the others of a failure that this rank has alone while they wait for it. It counts as a collective
+ *  call. */
 int32_t gr_ranks_fail(graft_trainer *trainer, int32_t rc, graft_error *error);
 /** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);

@@ -145,7 +145,7 @@ static void read_run_targets(graft_trainer *t)
     targets->split = t->data.split;
 }
 
-/* Our copies of the host's structs; the arrays stay his. */
+/* Our copies of the host's structs; the arrays remain those of the host. */
 static int32_t read_dataset(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -367,7 +367,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     if (t->run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= t->model.config.epochs) {
-        return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are behind",
+        return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are completed",
                        (long long)t->model.config.epochs);
     }
     metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
@@ -379,7 +379,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     GR_TRY(train_step(t, &epoch->loss, error));
     epoch->seconds_step = gr_seconds() - begin;
     epoch->drift = t->partition.drift;
-    epoch->synchronous = t->partition.has_waited;
+    epoch->synchronous = t->partition.was_synchronous;
     epoch->evaluated = evaluation_is_due(t);
     if (epoch->evaluated) {
         GR_TRY(forward_all(t, error));

@@ -71,7 +71,7 @@ def test_training(partition):
            for pair in pairs) and
        second["bits_histogram"] == {"32": sum(pair["rows"] for pair in pairs)} and second["staleness_max"] == 0,
        f"{partition}: and by pair, and by bits", pairs, second["bits_histogram"])
-    ok("bytes of rows that come to each rank in a step" in second["explain"] and
+    ok("bytes of rows that each rank receives in a step" in second["explain"] and
        many.stdout.count("MB of rows per epoch") == 1, f"{partition}: and says so", many.stdout)
     lines = [line for line in many.stdout.splitlines() if line.startswith("epoch ")]
     ok(len(lines) == 12 and "\033" not in many.stdout and "\r" not in many.stdout.replace("\r\n", "\n"),

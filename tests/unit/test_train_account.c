@@ -114,7 +114,7 @@ static int32_t account_body(struct host *host)
 /* The numbers of line `rank` ("0", "all") in the table of bytes that explain() prints. */
 static int read_line(const char *explained, const char *rank, int64_t numbers[ITEMS])
 {
-    const char *table = strstr(explained, "bytes of rows that come to each rank in a step"), *line;
+    const char *table = strstr(explained, "bytes of rows that each rank receives in a step"), *line;
     char        name[24];
     int         read = 0, more;
     long long   number;
@@ -304,7 +304,7 @@ static const char *train_account_check_explained(const struct job *job, int32_t 
 }
 
 /* The staleness of the rows that the last step used: one epoch, and none for labels. */
-static const char *check_ages(const struct job *job, int32_t n_ranks, int is_async, int labels)
+static const char *check_ages(const struct job *job, int32_t n_ranks, int is_stale, int labels)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
     int64_t            most = 0;
@@ -312,7 +312,7 @@ static const char *check_ages(const struct job *job, int32_t n_ranks, int is_asy
     for (int i = 0; i < ITEMS; i++) {
         const graft_traffic_item *item = &last->item[n_ranks][i];
 
-        if (item->staleness != (is_async && item->exchanges > 0 && i >= labels)) return "rows are of another epoch";
+        if (item->staleness != (is_stale && item->exchanges > 0 && i >= labels)) return "rows are of another epoch";
         if (item->staleness_max < item->staleness) return "the oldest rows are not the oldest";
         if (item->staleness_max > most) most = item->staleness_max;
     }
