@@ -51,7 +51,7 @@ void gr_calls_destroy(struct gr_comm *comm)
 int32_t gr_comm_reserve(struct gr_comm *comm, uint64_t bytes, graft_error *error)
 {
     struct gr_calls *c = comm->calls;
-    const uint64_t   with_rounding = bytes + 8 * (uint64_t)comm->n_ranks;
+    const uint64_t   with_rounding = bytes + sizeof(double) * (uint64_t)comm->n_ranks;
     void            *larger;
 
     if (comm->n_ranks == 1 || c->scratch_bytes >= with_rounding) return GRAFT_OK;

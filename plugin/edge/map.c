@@ -55,7 +55,8 @@ int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error
         GR_ASSERT(gr_csr_is_valid(&made->csr.view));
         a->edge_map = made;
         a->edge_map_free = destroy_edge_map;
-        a->edge_map_bytes = 8 * (pattern.n_cols + 1) + entries * (8 + gr_dtype_bytes(pattern.index_type));
+        a->edge_map_bytes = (int64_t)sizeof *made->csr.row_ptr * (pattern.n_cols + 1) +
+                            entries * ((int64_t)sizeof *made->entry + gr_dtype_bytes(pattern.index_type));
         made = NULL;
     }
     *map = a->edge_map;

@@ -73,7 +73,7 @@ static void teleport_gradient(struct gr_run *run, const struct gr_activations *a
     const int64_t                width = a->layer->out;
 
     GR_ASSERT(a->index >= config->n_weighted);
-    if (a->index + 1 == config->n_layers)
+    if (a->index + 1 == config->n_layers && first->block->n_src > 0)
         memset(first->inner, 0, (uint64_t)(first->block->n_src * width) * sizeof *first->inner);
     mix(run, a->block->n_dst * width, teleport_of(run), g, 1, first->inner);
 }

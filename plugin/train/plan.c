@@ -27,20 +27,21 @@ static int is_ordered(const graft_trainer *t)
 static double graph_bytes(const graft_trainer *t)
 {
     const struct gr_model_kind *kind = t->model.config.kind;
-    const double                labels = 4 * (t->run.targets.labels != NULL) + (t->run.targets.split != NULL);
+    const double                labels = t->run.targets.labels != NULL ? sizeof *t->run.targets.labels : 0;
+    const double                split = t->run.targets.split != NULL ? sizeof *t->run.targets.split : 0;
     double                      bytes = 0;
 
     if (!kind->gathers) return 0;
     if (t->model.config.symmetrize || is_ordered(t)) bytes += (double)gr_csr_copy_bytes(&t->graph, t->n, edges_of(t));
-    if (is_ordered(t)) bytes += (8 + labels) * (double)t->n;
-    if (kind->normalization != GR_NORMALIZE_NONE) bytes += 4 * (double)t->n;
+    if (is_ordered(t)) bytes += (sizeof *t->vertex + labels + split) * (double)t->n;
+    if (kind->normalization != GR_NORMALIZE_NONE) bytes += sizeof *t->left * (double)t->n;
     if (kind->attends) bytes += (double)gr_edge_map_bytes(&t->graph);
     return bytes;
 }
 
 static double feature_bytes(const graft_trainer *t)
 {
-    const double    dense = 4 * (double)t->n * (double)t->model.config.width[0];
+    const double    dense = sizeof(float) * (double)t->n * (double)t->model.config.width[0];
     const double    dropped = t->model.config.input_dropout > 0 ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };

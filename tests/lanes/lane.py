@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests once more in another build of the tree: lane.py LANE SOURCE-ROOT BUILD-ROOT MESON [PROGRAM...]. Prints TAP, one
-line per program; with PROGRAMs only those of the lane. Both lanes have assertions and small limits.
+line per program; with PROGRAMs only those of the lane. Both lanes have assertions.
 
   sanitize   gcc with the address and undefined-behaviour sanitizers: numbers, files, arguments, ranks
-  threads    clang with the thread sanitizer: ranks that are threads, and teams of OpenMP, which it knows by Archer"""
+  threads    clang with the thread sanitizer and small limits, without foreign libraries: ranks that are threads, and
+             teams of OpenMP, which it knows by Archer"""
 import concurrent.futures
 import glob
 import os
@@ -16,10 +17,10 @@ import sys
 import tap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What both builds have in common. Foreign libraries are not sanitized, and no test of these needs them.
-OPTIONS = ["-Dsanitize_lane=false", "-Dsmall_limits=true", "-Db_lundef=false", "-Db_ndebug=false",
-           "-Dgraft-train=disabled", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Donednn=disabled",
-           "-Dmpi=disabled", "-Dmetis=disabled"]
+# What both builds have in common, and what lane `threads` has besides.
+OPTIONS = ["-Dsanitize_lane=false", "-Db_lundef=false", "-Db_ndebug=false", "-Dgraft-train=disabled"]
+SMALL_AND_ALONE = ["-Dsmall_limits=true", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Donednn=disabled",
+                   "-Dmpi=disabled", "-Dmetis=disabled"]
 
 # Target, and the arguments it is run with.
 SANITIZED = {
@@ -61,7 +62,6 @@ THREADED = {
     "tests/unit/test_part": [],
     "tests/unit/test_aggregate": [],
     "tests/unit/test_async": [],
-    "tests/unit/test_train_ranks": [],
     "tests/unit/test_mxm": [],
     "tests/unit/test_gradient": ["gcn"],
 }
@@ -70,9 +70,9 @@ THREADED = {
 class Lane:
     """A build, what is run in it, and in which environment. A finding ends a program, so that it is seen."""
 
-    def __init__(self, programs, sanitizers, compiler, environment, prefix=()):
+    def __init__(self, programs, sanitizers, compiler, environment, options=(), prefix=()):
         self.programs, self.sanitizers, self.compiler = programs, sanitizers, compiler
-        self.environment, self.prefix = environment, list(prefix)
+        self.environment, self.options, self.prefix = environment, list(options), list(prefix)
 
     def lacks(self):
         return [word for word in self.compiler if shutil.which(word) is None]
@@ -93,7 +93,7 @@ def lanes():
     # The thread sanitizer needs its addresses free, which a system with much randomization does not grant.
     threads = Lane(THREADED, "thread", ["clang-19"], {
         "TSAN_OPTIONS": f"halt_on_error=1:ignore_noninstrumented_modules=1:suppressions={suppressions}", **archer()},
-        ["setarch", "-R"] if shutil.which("setarch") else [])
+        SMALL_AND_ALONE, ["setarch", "-R"] if shutil.which("setarch") else [])
     return {"sanitize": sanitize, "threads": threads}
 
 
@@ -111,13 +111,14 @@ def build(lane, source, folder, meson):
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         shutil.rmtree(folder, ignore_errors=True)
         done = run([*meson, "setup", folder, source, "-Dbuildtype=debugoptimized", "-Doptimization=1",
-                    f"-Db_sanitize={lane.sanitizers}", *OPTIONS], env=environment)
+                    f"-Db_sanitize={lane.sanitizers}", *OPTIONS, *lane.options], env=environment)
         if done.returncode != 0:
             return done.stdout
     targets = {target for program, arguments in lane.programs.items() for target in [program, *arguments]
                if target.startswith("tests/")}
-    targets = sorted(os.path.splitext(target)[0] for target in targets)
-    done = run([*meson, "compile", "-C", folder, "--jobs", "2", "graft", *targets], env=environment)
+    targets = ["graft", *sorted(os.path.splitext(target)[0] for target in targets)]
+    # With foreign libraries, programs load their modules too.
+    done = run([*meson, "compile", "-C", folder, "--jobs", "2", *(targets if lane.options else [])], env=environment)
     return done.stdout if done.returncode != 0 else None
 
 
