@@ -72,11 +72,11 @@ const struct gr_option_row gr_option_table[] = {
 
     { "epochs", INTEGER(train.epochs), "0..", "100", TRAINING, SAME, USUAL, "",
       "epochs to train, each one step on the whole graph" },
-    { "lr", NUMBER(train.lr), "0..", "0.01", TRAINING, SAME, USUAL, "", "learning rate" },
-    { "optimizer", CHOICE(train.optimizer), "adam|sgd", "adam", TRAINING, SAME, USUAL, "",
+    { "lr", NUMBER(train.lr), "0..", "0.01", TRAINING, SAME, USUAL, "epochs!=0", "learning rate" },
+    { "optimizer", CHOICE(train.optimizer), "adam|sgd", "adam", TRAINING, SAME, USUAL, "epochs!=0",
       "how weights follow gradients" },
     { "momentum", NUMBER(train.momentum), "[0..1)", "0", TRAINING, SAME, EXPERT, "optimizer=sgd", "momentum of sgd" },
-    { "weight_decay", NUMBER(train.weight_decay), "0..", "0", TRAINING, SAME, USUAL, "",
+    { "weight_decay", NUMBER(train.weight_decay), "0..", "0", TRAINING, SAME, USUAL, "epochs!=0",
       "L2 penalty on the weight matrices, added to gradients" },
     { "weight_decay_layers", CHOICE(train.decays_first_only), "all|first", "all", TRAINING, SAME, EXPERT,
       "weight_decay!=0", "layers that the penalty applies to" },
@@ -122,7 +122,7 @@ const struct gr_option_row gr_option_table[] = {
     { "dense.type", CHOICE(kernel.dense_is_bf16), "f32|bf16", "f32", KERNELS, SAME, USUAL, "",
       "type that dense products multiply; sums are in f32" },
     { "strict", CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE, "",
-      "fail where another kernel or module would replace the one that an option names" },
+      "fail where another kernel would replace the named one, or plain loops a BLAS" },
 
     { "partition", CHOICE(partition.method), &(GR_PARTITION_MAP(METHOD_WORD) "|auto|given")[1], "given", PARTITION,
       SAME, USUAL, RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },

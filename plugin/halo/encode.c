@@ -1,6 +1,6 @@
 /* Rows of messages: encoded and decoded, and the quantization error measured.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "halo/messages.h"
+#include "halo/encode.h"
 
 #include "base/assert.h"
 #include "base/dtype.h"

@@ -1,6 +1,6 @@
 /* Frames, requests and CRCs of the messages of one exchange.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "halo/messages.h"
+#include "halo/encode.h"
 
 #include "base/assert.h"
 #include "base/crc.h"

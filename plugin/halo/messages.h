@@ -157,11 +157,4 @@ void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *se
 /** Add the seconds of all exchanges. */
 void gr_messages_add_seconds(const struct gr_messages *messages, double *wait, double *exchange);
 
-/** What messages.c needs of encode.c: the codec of an exchange; where rows of each rank begin in the bytes of a side,
- *  encoded and raw; widths->at of rows `width` elements wide; and messages->sent. */
-struct gr_codec gr_messages_codec(const struct gr_messages *messages, const struct gr_exchange_args *args);
-void            gr_messages_lay_out(struct gr_messages *messages, enum gr_side side);
-void            gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t rows[GR_SIDES], int64_t width);
-void            gr_messages_count_sent(struct gr_messages *messages);
-
 #endif

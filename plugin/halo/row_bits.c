@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "halo/encode.h"
 
 #include <string.h>
 

@@ -16,7 +16,8 @@ static const graft_api *api;
 
 struct toy {
     struct gr_strategy base;
-    int                begun, sums;
+    struct gr_boundary boundary; /* that has begun */
+    int                begun, sums, exchanges;
 };
 
 static int32_t toy_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
@@ -56,7 +57,46 @@ static int32_t toy_end(struct gr_strategy *strategy, struct gr_run *run, const s
     return GRAFT_OK;
 }
 
-static const struct gr_strategy_ops toy_ops = { .name = "toy", .aggregate_begin = toy_begin, .aggregate_end = toy_end };
+static int32_t toy_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *rows,
+                                  graft_error *error)
+{
+    struct toy *toy = (struct toy *)strategy;
+
+    (void)run;
+    (void)error;
+    toy->boundary = *rows;
+    toy->begun++;
+    return GRAFT_OK;
+}
+
+/* Rows of the halo are sources once more: block->of_strategy says which. */
+static int32_t toy_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error)
+{
+    struct toy               *toy = (struct toy *)strategy;
+    const struct gr_boundary *rows = &toy->boundary;
+    const struct gr_block    *block = rows->block;
+    const int64_t            *source = block->of_strategy;
+
+    (void)run;
+    (void)local;
+    (void)error;
+    for (int64_t i = 0; i < (block->n_seen - block->n_src) * rows->width; i++) {
+        float *halo = &rows->x[block->n_src * rows->width + i];
+        float *own = &rows->x[source[i / rows->width] * rows->width + i % rows->width];
+
+        if (rows->direction == GR_FORWARD) *halo = *own;
+        else *own += *halo;
+    }
+    toy->begun--;
+    toy->exchanges++;
+    return GRAFT_OK;
+}
+
+static const struct gr_strategy_ops toy_ops = { .name = "toy",
+                                                .aggregate_begin = toy_begin,
+                                                .aggregate_end = toy_end,
+                                                .boundary_begin = toy_boundary_begin,
+                                                .boundary_end = toy_boundary_end };
 
 /* -- blocks ------------------------------------------------------------------------------------------------------- */
 
@@ -66,6 +106,8 @@ struct made_block {
     int64_t        *vertex, *place, *row_ptr; /* place [n]: of each vertex among the sources, -1: none */
     int32_t        *col_idx;
     float          *values, *left, *right;
+    int64_t        *halo_source; /* [rows of the halo] */
+    uint8_t        *kind;
 };
 
 static void add_source(struct made_block *b, int64_t vertex)
@@ -83,6 +125,20 @@ static float scale_of(const struct oracle_model *model, enum gr_normalization no
     return (float)(normalization == GR_NORMALIZE_SYMMETRIC ? 1 / sqrt(degree) : 1 / degree);
 }
 
+/* Every second source that is no destination has a row in the halo too, where edges find it. */
+static void add_halo(struct made_block *b, int64_t n)
+{
+    b->halo_source = oracle_new(n, sizeof *b->halo_source);
+    b->kind = oracle_new(2 * n, sizeof *b->kind);
+    for (int64_t i = b->block.n_dst; i < b->block.n_src; i += 2) {
+        b->kind[b->block.n_seen] = GR_ROW_HALO;
+        b->place[b->vertex[i]] = b->block.n_seen;
+        b->halo_source[b->block.n_seen++ - b->block.n_src] = i;
+    }
+    b->block.kind = b->kind;
+    b->block.of_strategy = b->halo_source;
+}
+
 static void fill_edges(struct made_block *b, const struct oracle_model *model)
 {
     int64_t at = 0;
@@ -92,6 +148,7 @@ static void fill_edges(struct made_block *b, const struct oracle_model *model)
             const int64_t edge = b->vertex[i] * model->n + u;
 
             if (model->count[edge] == 0) continue;
+            if (b->place[u] >= b->block.n_src) b->kind[i] = GR_ROW_BOUNDARY;
             b->col_idx[at] = (int32_t)b->place[u];
             b->values[at++] = (float)model->adjacency[edge];
         }
@@ -99,22 +156,13 @@ static void fill_edges(struct made_block *b, const struct oracle_model *model)
     }
 }
 
-/* The block with these vertices as destinations. Its sources are they and, if the layer gathers, their neighbours,
- * starting at a random vertex; and one more vertex, which no edge needs, if there is one. */
-static void make_block(struct made_block *b, const struct gr_config *config, const struct oracle_model *model,
-                       const int64_t *dst, int64_t n_dst, int gathers, struct sample *sample)
+/* The destinations and, if the layer gathers, their neighbours, starting at a random vertex; and one more vertex, which
+ * no edge needs, if there is one. */
+static void add_sources(struct made_block *b, const struct oracle_model *model, const int64_t *dst, int64_t n_dst,
+                        int gathers, int64_t first)
 {
-    const enum gr_normalization normalization = config->kind->normalization;
-    const int64_t               n = model->n, first = sample_below(sample, n);
-    graft_error                 error = GRAFT_INIT(graft_error);
-    graft_csr                   csr = { .size = sizeof csr, .index_type = GRAFT_I32, .value_type = GRAFT_F32 };
+    const int64_t n = model->n;
 
-    memset(b, 0, sizeof *b);
-    b->vertex = oracle_new(n, sizeof *b->vertex);
-    b->place = oracle_new(n, sizeof *b->place);
-    b->row_ptr = oracle_new(n_dst + 1, sizeof *b->row_ptr);
-    b->col_idx = oracle_new(n_dst * n, sizeof *b->col_idx);
-    b->values = oracle_new(n_dst * n, sizeof *b->values);
     for (int64_t v = 0; v < n; v++) b->place[v] = -1;
     for (int64_t i = 0; i < n_dst; i++) add_source(b, dst[i]);
     b->block.n_dst = n_dst;
@@ -127,11 +175,30 @@ static void make_block(struct made_block *b, const struct gr_config *config, con
             break;
         }
     b->block.n_seen = b->block.n_src;
+}
+
+/* The block with these vertices as destinations. */
+static void make_block(struct made_block *b, const struct gr_config *config, const struct oracle_model *model,
+                       const int64_t *dst, int64_t n_dst, int gathers, struct sample *sample)
+{
+    const enum gr_normalization normalization = config->kind->normalization;
+    const int64_t               n = model->n;
+    graft_error                 error = GRAFT_INIT(graft_error);
+    graft_csr                   csr = { .size = sizeof csr, .index_type = GRAFT_I32, .value_type = GRAFT_F32 };
+
+    memset(b, 0, sizeof *b);
+    b->vertex = oracle_new(n, sizeof *b->vertex);
+    b->place = oracle_new(n, sizeof *b->place);
+    b->row_ptr = oracle_new(n_dst + 1, sizeof *b->row_ptr);
+    b->col_idx = oracle_new(n_dst * n, sizeof *b->col_idx);
+    b->values = oracle_new(n_dst * n, sizeof *b->values);
+    add_sources(b, model, dst, n_dst, gathers, sample_below(sample, n));
     b->block.vertex = b->vertex;
     if (!gathers) return;
+    if (config->kind->attends) add_halo(b, n);
     fill_edges(b, model);
     csr.n_rows = n_dst;
-    csr.n_cols = b->block.n_src;
+    csr.n_cols = b->block.n_seen;
     csr.row_ptr = b->row_ptr;
     csr.col_idx = b->col_idx;
     csr.values = b->values;
@@ -152,6 +219,8 @@ static void free_block(struct made_block *b)
     free(b->col_idx);
     free(b->values);
     free(b->left);
+    free(b->halo_source);
+    free(b->kind);
 }
 
 /* -- a run without a trainer -------------------------------------------------------------------------------------- */
@@ -224,14 +293,15 @@ static void make_data(struct bench *b, const struct training *training, const in
 
 static int32_t make_run(struct bench *b, graft_error *error)
 {
-    struct gr_capacity capacity = { 0 };
+    struct gr_capacity capacity = { .label_rows = b->run.targets.n };
     int32_t            rc = GRAFT_OK;
 
     for (int32_t l = 0; l < b->model.config.n_layers; l++) {
         const struct gr_block *block = b->blocks[l];
         const int64_t          edges = block->a != NULL ? block->a->csr.row_ptr[block->n_dst] : 0;
 
-        if (block->n_src > capacity.rows) capacity.rows = capacity.seen = capacity.gradient_rows = block->n_src;
+        if (block->n_src > capacity.rows) capacity.rows = capacity.gradient_rows = block->n_src;
+        if (block->n_seen > capacity.seen) capacity.seen = block->n_seen;
         if (edges > capacity.edges) capacity.edges = edges;
     }
     b->toy.base.ops = &toy_ops;
@@ -294,16 +364,17 @@ static void check_valid(struct bench *b, const char *name)
     for (int32_t l = 0; l < b->model.config.n_layers; l++) {
         all &= gr_block_is_valid(b->blocks[l]);
         wrong = *b->blocks[l];
-        wrong.n_src = wrong.n_dst - 1;
+        wrong.n_src = wrong.n_seen = wrong.n_dst - 1;
         refused &= !gr_block_is_valid(&wrong);
         if (wrong.a == NULL) continue;
         wrong = *b->blocks[l];
         wrong.n_dst = wrong.n_src = wrong.n_seen = 0;
+        wrong.kind = NULL;
         refused &= gr_block_is_valid(&wrong);
         wrong = *b->blocks[l];
-        b->made[l].col_idx[0] += (int32_t)wrong.n_src;
+        b->made[l].col_idx[0] += (int32_t)wrong.n_seen;
         refused &= b->made[l].row_ptr[wrong.n_dst] == 0 || !gr_block_is_valid(&wrong);
-        b->made[l].col_idx[0] -= (int32_t)wrong.n_src;
+        b->made[l].col_idx[0] -= (int32_t)wrong.n_seen;
     }
     ok(all && refused, "%s: all blocks are valid, and what is wrong with one is found", name);
 }
@@ -321,8 +392,8 @@ static void run_step(struct bench *b, struct training *training, const char *nam
     if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-5 * fabs(expected), "%s: loss %.6f of %lld of %lld vertices",
             name, loss, (long long)b->run.targets.n, (long long)training->model.n))
         diag("expected %.6f; %s", expected, error.message);
-    if (!ok(distance_of_gradients(b, training) < 1e-4 && b->toy.begun == 0, "%s: gradients, in %d sums", name,
-            b->toy.sums))
+    if (!ok(distance_of_gradients(b, training) < 1e-4 && b->toy.begun == 0,
+            "%s: gradients, in %d sums and %d exchanges", name, b->toy.sums, b->toy.exchanges))
         diag("%g away", distance_of_gradients(b, training));
     free(logits);
 }
@@ -369,18 +440,20 @@ int main(void)
 
     if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
     for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_APPNP; kind++) {
-        for (int variant = 0; variant < 4; variant++) {
+        for (int variant = 0; variant < 6; variant++) {
             const struct training_case what = { .kind = kind,
                                                 .layers = 2 + variant % 2,
                                                 .heads = kind == ORACLE_GAT ? 2 : 0,
                                                 .n = 41,
                                                 .scarce = 1,
                                                 .norm = variant % 2,
-                                                .growing = variant / 2,
+                                                .growing = variant / 2 % 2,
                                                 .anew = 1,
                                                 .weighted = kind != ORACLE_GAT && variant == 1,
                                                 .dropout = variant > 1 ? 0.25 : 0,
                                                 .input_dropout = variant == 3 ? 0.25 : 0,
+                                                .label_rate = variant > 3 ? 0.5 : 0,
+                                                .recompute = variant == 5,
                                                 .dense = "reference",
                                                 .optimizer = { .lr = 1 } };
 
