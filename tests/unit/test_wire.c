@@ -1,6 +1,7 @@
 /* Products with quantized rows: the result is as near the exact one as the code allows; rows that no code can encode
  * arrive raw; and ranks with other widths, or frames with other widths, are refused.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/limits.h"
 #include "harness/spread.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
@@ -163,7 +164,8 @@ static void test_exact(struct world *w)
     free(few);
 }
 
-/* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. */
+/* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. Kernels add up alike as long as
+ * no row is so long that simd cuts it. */
 static void test_makers(struct world *w, const char *cover, uint32_t flags)
 {
     static const char *const one[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
@@ -176,6 +178,7 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
     const char *words = pass_with(w, 3, cover, one, GRAFT_PLUS_TIMES, flags, first);
 
     for (size_t i = 0; i < sizeof others / sizeof *others && words == NULL; i++) {
+        if (strcmp(others[i][7] != NULL ? others[i][7] : "", "reference") == 0 && (int)GR_TASK_ENTRIES < N) continue;
         words = pass_with(w, 3, cover, others[i], GRAFT_PLUS_TIMES, flags, out);
         ok(words == NULL && memcmp(first, out, N * WIDTH * w->element) == 0, "%s%s, %s %s%s%s: the same bits%s%s",
            cover, flags & GRAFT_AGGREGATE_TRANSPOSE ? ", transposed" : "", others[i][4], others[i][5],
