@@ -101,16 +101,17 @@ typedef struct graft_traffic_pair {
     uint32_t size;
     int32_t  peer; /**< the receiving rank */
     int32_t  layer;
-    int32_t  pass;     /**< as in graft_traffic_item */
-    int64_t  rows;     /**< in the last step */
-    int64_t  bytes;    /**< of these rows with their parameters, without frames */
-    int64_t  rows_raw; /**< of these rows, those that were also sent unquantized, because a row of their message has
-                             no code (see halo.nonfinite); their bytes count only in bytes_raw */
+    int32_t  pass;  /**< as in graft_traffic_item */
+    int64_t  rows;  /**< in the last step */
+    int64_t  bytes; /**< of these rows with their parameters, without frames */
+    int64_t
+        rows_unquantized; /**< of these rows, those that were also sent unquantized, because a row of their message has
+                             no code (see halo.nonfinite); their bytes count only in bytes_unquantized */
     int64_t
            sampled_rows; /**< sampled quantized rows since create(); this, nmse and expected as in graft_traffic_item */
     double nmse;
     double expected;
-    int64_t bytes_raw; /**< in the last step */
+    int64_t bytes_unquantized; /**< in the last step */
 } graft_traffic_pair;
 
 GRAFT_EXTERN_C_END

@@ -65,7 +65,7 @@ typedef struct graft_plan_info {
     int64_t  n_cut;             /**< cut edges whose row the rank owns */
     int64_t  halo_rows;         /**< rows that the rank receives */
     int64_t  halo_rows_sent;    /**< rows that it sends; all ranks: halo_rows */
-    int64_t  halo_rows_raw;     /**< raw (post-aggregated) rows among halo_rows; the others are partial sums */
+    int64_t  halo_rows_post;    /**< raw (post-aggregated) rows among halo_rows; the others are partial sums */
     int64_t  halo_rows_if_post; /**< halo_rows with halo.cover = post: raw rows only */
     int64_t  halo_rows_if_pre;  /**< halo_rows with halo.cover = pre: partial sums only */
     int64_t  messages;          /**< ranks from which it receives rows; all ranks: the sum */
@@ -77,7 +77,7 @@ typedef struct graft_plan_info {
     double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of communication hidden behind other
                                      work; 0 before the first exchange */
     int64_t  bytes_sent;        /**< of rows in all passes, with parameters, without frames */
-    int64_t  bytes_raw;         /**< in addition, of rows that were also sent unquantized, because a row of their
+    int64_t  bytes_unquantized; /**< in addition, of rows that were also sent unquantized, because a row of their
                                      message has no code (see "halo.nonfinite") */
     int64_t  sampled_rows;      /**< quantized rows that option "halo.error_statistics" sampled */
     double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */

@@ -54,9 +54,9 @@ typedef struct graft_codec_args {
     const graft_dense *rows;          /**< [n x width] F32 or F64. encode() reads it, decode() writes it */
     void              *message;       /**< [message_bytes] encode() writes it, decode() reads it */
     uint64_t           message_bytes; /**< at least n * row_bytes() */
-    int64_t           *raw;   /**< [n] rows without a code, ascending: see encode(). NULL: such a row is an error */
-    int64_t           *n_raw; /**< the number of rows in raw, written with it; NULL if raw is NULL */
-    graft_codec_error *error; /**< out of encode(), or NULL: the quantization error, without rows in raw */
+    int64_t           *unencoded; /**< [n] rows without a code, ascending: see encode(). NULL: such a row is an error */
+    int64_t           *n_unencoded; /**< how many these are, written with it; NULL if unencoded is NULL */
+    graft_codec_error *error; /**< out of encode(), or NULL: the quantization error, without rows that have no code */
 } graft_codec_args;
 
 typedef struct graft_codec {
@@ -72,16 +72,16 @@ typedef struct graft_codec {
 
     /** Encode rows into a message. A row whose elements are all equal floats is decoded exactly, except for the sign of
      *  0. A row with a NaN or an infinity, or whose range exceeds that of a float, has no code: its number is written
-     *  to args->raw, decode() does not write it, and the sender must send it separately. With 16 bits every row has a
+     *  to args->unencoded, decode() does not write it, and the sender must send it separately. With 16 bits every row has a
      *  code: non-finite elements stay non-finite, and finite ones stay finite.
      * \return OK; ERR_ARG (null, shapes, an unknown bits, code or rounding, a message that is too short or overlaps the
-     *         rows); ERR_FORMAT (a row has no code and args->raw is NULL; the message has its number); ERR_NOMEM. After
+     *         rows); ERR_FORMAT (a row has no code and args->unencoded is NULL; the message has its number); ERR_NOMEM. After
      *         ERR_FORMAT the contents of the message are undefined.
      * [one-caller] [starts-openmp] Not collective. The same bits for any number of threads. Memory during the call: two
      * rows for each thread. Since 1. */
     int32_t (*encode)(graft_context *context, const graft_codec_args *args, graft_error *error);
 
-    /** Decode a message into rows. Rows without a code stay unchanged; their numbers are written to args->raw.
+    /** Decode a message into rows. Rows without a code stay unchanged; their numbers are written to args->unencoded.
      * \return as encode(); ERR_FORMAT also for parameters that encode() never writes (a scale that is not finite),
      *         after which some rows may have been written.
      * [one-caller] [starts-openmp] Not collective. Memory: as encode(). Since 1. */

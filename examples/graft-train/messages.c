@@ -105,8 +105,8 @@ static json_t *build_pair(int from, const graft_traffic_pair *pair, int *bad)
     json_add(entry, "to", json_integer(pair->peer), bad);
     json_add(entry, "rows", json_integer(pair->rows), bad);
     json_add(entry, "bytes", json_integer(pair->bytes), bad);
-    json_add(entry, "rows_raw", json_integer(pair->rows_raw), bad);
-    json_add(entry, "bytes_raw", json_integer(pair->bytes_raw), bad);
+    json_add(entry, "rows_unquantized", json_integer(pair->rows_unquantized), bad);
+    json_add(entry, "bytes_unquantized", json_integer(pair->bytes_unquantized), bad);
     json_add(entry, "sampled_rows", json_integer(pair->sampled_rows), bad);
     if (pair->sampled_rows == 0) return entry;
     json_add(entry, "nmse", json_number(pair->nmse / (double)pair->sampled_rows), bad);
@@ -177,8 +177,8 @@ static int64_t count_raw(const struct run *run, int64_t *rows)
     *rows = 0;
     for (int q = 0; q < run->ranks.n_ranks; q++) {
         for (int64_t i = 0; i < run->ranks.reports[q].n_pairs; i++) {
-            *rows += run->ranks.reports[q].pairs[i].rows_raw;
-            bytes += run->ranks.reports[q].pairs[i].bytes_raw;
+            *rows += run->ranks.reports[q].pairs[i].rows_unquantized;
+            bytes += run->ranks.reports[q].pairs[i].bytes_unquantized;
         }
     }
     return bytes;
@@ -188,7 +188,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
 {
     const struct quantization error = quantization_of(run, -1);
     graft_traffic             traffic = GRAFT_INIT(graft_traffic);
-    int64_t                   rows_raw;
+    int64_t                   rows_unquantized;
 
     json_add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
     if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
@@ -196,7 +196,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
     json_add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
     json_add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
-    json_add(report, "halo_bytes_raw", json_integer(count_raw(run, &rows_raw)), bad);
+    json_add(report, "halo_bytes_unquantized", json_integer(count_raw(run, &rows_unquantized)), bad);
     json_add(report, "halo_bytes_by_layer", build_layers(run), bad);
     json_add(report, "halo_by_pair", build_pairs(run), bad);
     json_add(report, "bits_histogram", build_histogram(run), bad);

@@ -92,7 +92,7 @@ enum gr_codec_result gr_codec_encode_row(const struct gr_codec *c, int64_t row, 
         return GR_CODEC_DONE;
     }
     if (c->dtype == GRAFT_F64) {
-        if (!narrow_doubles(x, c->width, work) && c->bits < 16 && !c->narrows) return write_raw(c, record);
+        if (!narrow_doubles(x, c->width, work) && c->bits < 16 && !c->narrows) return write_unencoded(c, record);
         floats = work;
     }
     GR_ASSERT(find_code(c) != NULL);

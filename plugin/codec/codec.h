@@ -7,7 +7,7 @@
  * The parameters of MINMAX are zero and step, both bfloat16: x' = zero + q step. Zero is rounded down and the step up,
  * and the row is quantized with the rounded values: so no element lies outside the levels, and decoding is unbiased.
  * The parameter of ROTATED is the scale, a float. Both leave the sign of the second half unused, and a NaN for the
- * first: record.h marks with them a row of equal elements, which is exact, and a raw row, which holds no elements.
+ * first: record.h marks with them a row of equal elements, which is exact, and one without a code, which holds no elements.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_CODEC_H
 #define GR_CODEC_CODEC_H
@@ -22,11 +22,11 @@ struct gr_codec {
     int32_t     bits, code, rounding;
     uint64_t    key; /* of the random bits, which are a function of key and row number */
     enum gr_isa isa;
-    int         narrows; /* a row of equal doubles that are no floats is rounded to float; without this it is raw */
+    int narrows; /* a row of equal doubles that are no floats is rounded to float; without this it has no code */
 };
 
 /** INVALID: no encoder writes such a record. */
-enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_IS_RAW, GR_CODEC_INVALID };
+enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_UNENCODED, GR_CODEC_INVALID };
 
 /** One code, compiled for one instruction set. To add a code, write its file and add its name to the table of codec.c.
  *  Records have gr_codec_row_bytes(). */
@@ -76,7 +76,7 @@ void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, 
 float gr_codec_range(const struct gr_codec *codec, const uint8_t *record);
 
 /** graft_codec.encode() and decode(): args and codec are checked, and fields of args that codec has too are ignored.
- *  \return OK; ERR_FORMAT (a raw row and no args->raw; an invalid record); ERR_NOMEM. [starts-openmp] */
+ *  \return OK; ERR_FORMAT (a row without a code and no args->unencoded; an invalid record); ERR_NOMEM. [starts-openmp] */
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error);
 int32_t gr_codec_decode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,

@@ -63,22 +63,22 @@ static void decode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* List the raw rows in args->raw. Without that array a raw row is an error; so is an invalid record. */
+/* List the rows without a code in args->unencoded. Without that array they are an error; so is an invalid record. */
 static int32_t list_odd(const struct message_job *job, graft_error *error)
 {
     const graft_codec_args *args = job->args;
-    int64_t                 n_raw = 0;
+    int64_t                 n_unencoded = 0;
 
     for (int64_t i = 0; i < args->rows->n_rows && job->n_odd > 0; i++) {
         if (job->odd[i] == GR_CODEC_INVALID)
             return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message is no record of this code", (long long)i);
-        if (job->odd[i] == GR_CODEC_IS_RAW && args->raw == NULL)
+        if (job->odd[i] == GR_CODEC_UNENCODED && args->unencoded == NULL)
             return gr_fail(error, GRAFT_ERR_FORMAT,
                            "row %lld cannot be encoded in %d bits: an element, or the range of the row, is not finite",
                            (long long)i, job->codec->bits);
-        if (job->odd[i] == GR_CODEC_IS_RAW) args->raw[n_raw++] = i;
+        if (job->odd[i] == GR_CODEC_UNENCODED) args->unencoded[n_unencoded++] = i;
     }
-    if (args->raw != NULL) *args->n_raw = n_raw;
+    if (args->unencoded != NULL) *args->n_unencoded = n_unencoded;
     return GRAFT_OK;
 }
 

@@ -38,9 +38,9 @@ static enum gr_codec_result encode_minmax(const struct gr_codec *c, uint64_t row
 
     GR_ASSERT(c->width > 0);
     (void)work;
-    if (!range.finite) return write_raw(c, record);
+    if (!range.finite) return write_unencoded(c, record);
     if (range.low[0] == range.high[0]) return write_constant(c, range.low[0], record);
-    if (!isfinite(zero[0] + step[0] * levels)) return write_raw(c, record);
+    if (!isfinite(zero[0] + step[0] * levels)) return write_unencoded(c, record);
     params = (struct params){ (uint16_t)(gr_float_bits(zero[0]) >> 16), (uint16_t)(gr_float_bits(step[0]) >> 16) };
     memcpy(record, &params, sizeof params);
     if (c->rounding == GRAFT_ROUND_STOCHASTIC) write_minmax(&s, STOCHASTIC, x, c, out);

@@ -1,5 +1,5 @@
 /* The record of one quantized row: 4 bytes of parameters, then the packed levels. codec.h documents the layout. This
- * header has the two records that every code of 8 bits and fewer shares: a row of equal elements, and a raw row.
+ * header has the two records that every code of 8 bits and fewer shares: a row of equal elements, and a row without a code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_RECORD_H
 #define GR_CODEC_RECORD_H
@@ -15,7 +15,7 @@ struct params {
     uint16_t zero, step;
 };
 
-/** `zero` of a raw row, and the bit of `step` that marks a row of equal elements. */
+/** `zero` of a row without a code, and the bit of `step` that marks a row of equal elements. */
 enum { RAW_ZERO = 0x7FC0, CONSTANT_STEP = 0x8000 };
 
 static inline size_t level_bytes(const struct gr_codec *c)
@@ -23,13 +23,13 @@ static inline size_t level_bytes(const struct gr_codec *c)
     return (size_t)(c->width * c->bits + 7) / 8;
 }
 
-static inline enum gr_codec_result write_raw(const struct gr_codec *c, uint8_t *record)
+static inline enum gr_codec_result write_unencoded(const struct gr_codec *c, uint8_t *record)
 {
     const struct params params = { RAW_ZERO, 0 };
 
     memcpy(record, &params, sizeof params);
     memset(record + sizeof params, 0, level_bytes(c));
-    return GR_CODEC_IS_RAW;
+    return GR_CODEC_UNENCODED;
 }
 
 /** A row of equal elements: 16 bits of x in zero, 15 in step below the mark, and one in the first byte of levels. */
@@ -52,7 +52,7 @@ static inline int read_special(const struct gr_codec *c, const uint8_t *record, 
 
     memcpy(&params, record, sizeof params);
     if (params.zero == RAW_ZERO && params.step == 0) {
-        *result = GR_CODEC_IS_RAW;
+        *result = GR_CODEC_UNENCODED;
         return 1;
     }
     if (!(params.step & CONSTANT_STEP)) return 0;

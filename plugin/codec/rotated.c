@@ -153,11 +153,11 @@ static enum gr_codec_result encode_rotated(const struct gr_codec *c, uint64_t ro
     float                     scale;
 
     GR_ASSERT(c->bits == 1 && c->width > 0);
-    if (!range.finite) return write_raw(c, record);
+    if (!range.finite) return write_unencoded(c, record);
     if (range.low[0] == range.high[0]) return write_constant(c, range.low[0], record);
     rotate(c, row, x, work);
     scale = scale_of(work, c->width);
-    if (!isfinite(scale)) return write_raw(c, record);
+    if (!isfinite(scale)) return write_unencoded(c, record);
     if (scale < 0x1p-126f) scale = 0;
     memcpy(record, &scale, sizeof scale);
     write_levels(&none, SIGNS, work, c->width, 1, record + sizeof scale);

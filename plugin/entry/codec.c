@@ -44,8 +44,8 @@ static int32_t check_message(const struct codec_operands *o, graft_error *error)
                        (long long)(n * row_bytes));
     message.n_cols = (n * row_bytes + 1) / 2;
     if (gr_dense_overlap(&o->rows, &message)) return gr_fail(error, GRAFT_ERR_ARG, "message overlaps rows in memory");
-    if ((a->raw == NULL) != (a->n_raw == NULL))
-        return gr_fail(error, GRAFT_ERR_ARG, "one of raw and n_raw is null, and the other is not");
+    if ((a->unencoded == NULL) != (a->n_unencoded == NULL))
+        return gr_fail(error, GRAFT_ERR_ARG, "one of unencoded and n_unencoded is null, and the other is not");
     return GRAFT_OK;
 }
 

@@ -235,8 +235,8 @@ int32_t gr_traffic_pair(const struct gr_partition *p, int32_t peer, int32_t inde
     pair->pass = index % GR_DIRECTIONS;
     pair->rows = sent->rows;
     pair->bytes = sent->bytes;
-    pair->rows_raw = sent->raw;
-    pair->bytes_raw = sent->raw_bytes;
+    pair->rows_unquantized = sent->raw;
+    pair->bytes_unquantized = sent->raw_bytes;
     pair->sampled_rows = sent->sampled_rows;
     pair->nmse = sent->nmse;
     pair->expected = sent->expected;

@@ -10,7 +10,7 @@ static void add_flow(graft_plan_info *info, const struct gr_flow *flow)
     info->n_cut += flow->n_cut;
     info->halo_rows += flow->in;
     info->halo_rows_sent += flow->out;
-    info->halo_rows_raw += flow->raw;
+    info->halo_rows_post += flow->raw;
     info->halo_rows_if_post += flow->if_post;
     info->halo_rows_if_pre += flow->if_pre;
     info->messages += flow->messages_in;
@@ -40,7 +40,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
     info->passes = plan->passes;
     info->bytes_sent = plan->sent.bytes;
-    info->bytes_raw = plan->sent.raw_bytes;
+    info->bytes_unquantized = plan->sent.raw_bytes;
     info->sampled_rows = plan->sent.sampled_rows;
     info->nmse = plan->sent.nmse;
     info->expected = plan->sent.expected;
@@ -54,7 +54,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
 static void rank_line(struct gr_text *text, const char *name, const graft_plan_info *i)
 {
     gr_text_add(text, "%-6s %12lld %12lld %12lld %12lld %12lld %12lld %8lld %10.1f\n", name, (long long)i->n_cut,
-                (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_raw,
+                (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_post,
                 (long long)i->halo_rows_if_post, (long long)i->halo_rows_if_pre, (long long)i->messages,
                 (double)i->bytes / 1e6);
 }
@@ -63,9 +63,9 @@ static void rank_line(struct gr_text *text, const char *name, const graft_plan_i
 static void sent_lines(struct gr_text *text, const graft_plan_info *i)
 {
     gr_text_add(text, "%.3f MB of rows sent by this rank in all products", (double)i->bytes_sent * 1e-6);
-    if (i->bytes_raw > 0)
+    if (i->bytes_unquantized > 0)
         gr_text_add(text, ", and %.3f MB raw in addition, in messages with a row that fits no code",
-                    (double)i->bytes_raw * 1e-6);
+                    (double)i->bytes_unquantized * 1e-6);
     if (i->sampled_rows > 0)
         gr_text_add(text, "; |x - x'|^2 / |x|^2 is %.3g, expected %.3g, mean of %lld sampled rows",
                     i->nmse / (double)i->sampled_rows, i->expected / (double)i->sampled_rows,

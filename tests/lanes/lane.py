@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import tap
 
@@ -123,7 +124,13 @@ def build(lane, source, folder, meson):
 
 
 def test(lane, folder, program):
-    """What is wrong with one program, as lines; none if all is right."""
+    """How many seconds a program took, and what is wrong with it, as lines; none if all is right."""
+    began = time.monotonic()
+    wrong = faults(lane, folder, program)
+    return time.monotonic() - began, wrong
+
+
+def faults(lane, folder, program):
     environment = {**os.environ, **lane.environment, "OMP_WAIT_POLICY": "passive", "GRAFT_TEST_FEWER": "10",
                    "GRAFT_LIBRARY": os.path.join(folder, "libgraft.so")}
     arguments = [os.path.join(folder, word) if word.startswith("tests/") else word for word in lane.programs[program]]
@@ -154,9 +161,9 @@ def main():
     fault = build(lane, source, folder, meson)
     tap.ok(not fault, f"the build of lane '{name}'", *(fault.splitlines()[-40:] if fault else []))
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda program: ["not built"] if fault else test(lane, folder, program), lane.programs)
-        for program, wrong in zip(lane.programs, found):
-            tap.ok(not wrong, os.path.basename(program), *wrong[:40])
+        found = pool.map(lambda program: (0, ["not built"]) if fault else test(lane, folder, program), lane.programs)
+        for program, (seconds, wrong) in zip(lane.programs, found):
+            tap.ok(not wrong, f"{os.path.basename(program)}, {seconds:.0f} s", *wrong[:40])
     return tap.done()
 
 

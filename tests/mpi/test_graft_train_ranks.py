@@ -67,7 +67,7 @@ def test_training(partition):
        f"{partition}: by layer and direction, and how long each rank waited", layers, waits)
     pairs = second["halo_by_pair"]
     ok(sum(pair["bytes"] for pair in pairs) == second["halo_bytes_per_epoch"] and
-       all(pair["from"] != pair["to"] and pair["rows"] > 0 and pair["sampled_rows"] == pair["rows_raw"] == 0
+       all(pair["from"] != pair["to"] and pair["rows"] > 0 and pair["sampled_rows"] == pair["rows_unquantized"] == 0
            for pair in pairs) and
        second["bits_histogram"] == {"32": sum(pair["rows"] for pair in pairs)} and second["staleness_max"] == 0,
        f"{partition}: and by pair, and by bits", pairs, second["bits_histogram"])

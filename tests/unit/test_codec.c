@@ -40,11 +40,11 @@ enum { CODES = sizeof codes / sizeof *codes, ROTATED = CODES - 1 };
 
 /* Rows, their message, and the decoded rows. */
 struct trip {
-    int64_t           n, width, row_bytes, n_raw;
+    int64_t           n, width, row_bytes, n_unencoded;
     graft_dtype       dtype;
     graft_dense       x, back;
     uint8_t          *message;
-    int64_t          *raw;
+    int64_t          *unencoded;
     graft_codec_error lost;
     graft_codec_args  args;
     graft_error       error;
@@ -62,7 +62,7 @@ static void trip_init(struct trip *t, int64_t n, int64_t width, graft_dtype dtyp
     t->x = (graft_dense){ sizeof t->x, dtype, n, width, width + 3, calloc((size_t)(n * (width + 3)), element) };
     t->back = (graft_dense){ sizeof t->x, dtype, n, width, width + 1, calloc((size_t)(n * (width + 1)), element) };
     t->message = calloc((size_t)(n * (width * 8 + 4)), 1);
-    t->raw = calloc((size_t)n, sizeof *t->raw);
+    t->unencoded = calloc((size_t)n, sizeof *t->unencoded);
     t->error = GRAFT_INIT(graft_error);
 }
 
@@ -71,7 +71,7 @@ static void trip_fini(struct trip *t)
     free(t->x.data);
     free(t->back.data);
     free(t->message);
-    free(t->raw);
+    free(t->unencoded);
 }
 
 static double at(const graft_dense *m, int64_t i, int64_t j)
@@ -115,8 +115,8 @@ static void encode_rows(struct trip *t, const struct code *c, int32_t threads, i
     t->args.rows = &t->x;
     t->args.message = t->message;
     t->args.message_bytes = (uint64_t)(t->n * t->row_bytes);
-    t->args.raw = t->raw;
-    t->args.n_raw = &t->n_raw;
+    t->args.unencoded = t->unencoded;
+    t->args.n_unencoded = &t->n_unencoded;
     t->args.error = &t->lost;
     t->rc = codec->encode(api->context, &t->args, &t->error);
 }
@@ -180,7 +180,7 @@ static void test_levels(void)
                 codec_fill(&t, &sample, w % 2 ? uneven : normal);
                 encode_rows(&t, &codes[k], 2, 3);
                 decode_rows(&t);
-                words = t.rc != GRAFT_OK ? t.error.message : t.n_raw > 0 && d == 0 ? "rows are raw" : NULL;
+                words = t.rc != GRAFT_OK ? t.error.message : t.n_unencoded > 0 && d == 0 ? "rows have no code" : NULL;
                 if (words == NULL && widths[w] > 1) words = check_minmax(&t, &codes[k]);
                 if (words != NULL) diag("width %lld, %s", (long long)widths[w], d ? "double" : "float");
                 trip_fini(&t);
@@ -213,8 +213,9 @@ static void test_short(void)
         for (int64_t i = 1; i < t.n; i++)
             for (int64_t j = 0; j < t.width; j++)
                 far += !(fabs(at(&t.back, i, j) - at(&t.x, i, j)) <= most * fabs(at(&t.x, i, j)));
-        ok(t.rc == GRAFT_OK && t.n_raw == 0 && far == 0 && isfinite(at(&t.back, 0, 0)) && isinf(at(&t.back, 0, 1)) &&
-               isnan(at(&t.back, 0, 2)) && at(&t.back, 0, 3) < -3.3e38 && isfinite(at(&t.back, 0, 3)),
+        ok(t.rc == GRAFT_OK && t.n_unencoded == 0 && far == 0 && isfinite(at(&t.back, 0, 0)) &&
+               isinf(at(&t.back, 0, 1)) && isnan(at(&t.back, 0, 2)) && at(&t.back, 0, 3) < -3.3e38 &&
+               isfinite(at(&t.back, 0, 3)),
            "%s: at most %.2g off; what is finite stays so, what is not stays that", codes[k].name, most);
         trip_fini(&t);
     }
@@ -342,7 +343,7 @@ static void test_constant(void)
             }
             encode_rows(&t, &codes[k], 1, 0);
             decode_rows(&t);
-            if (t.rc != GRAFT_OK || t.n_raw > 0) words = "it failed";
+            if (t.rc != GRAFT_OK || t.n_unencoded > 0) words = "it failed";
             for (int64_t i = 0; i < t.n; i++)
                 for (int64_t j = 0; j < width; j++)
                     if (at(&t.back, i, j) != at(&t.x, i, j)) words = "another number came back";
@@ -354,7 +355,7 @@ static void test_constant(void)
 }
 
 /* Rows 1, 3 and 4 fit no code. */
-static void test_codec_raw(void)
+static void test_codec_unencoded(void)
 {
     struct sample sample = { 4 };
 
@@ -371,15 +372,17 @@ static void test_codec_raw(void)
         ((float *)t.back.data)[t.back.stride * 3 + 2] = 77;
         ((float *)t.back.data)[t.back.stride * 2 + 1] = 77;
         encode_rows(&t, &codes[k], 2, 0);
-        ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 1 && t.raw[1] == 3 && t.raw[2] == 4 && t.lost.rows == 3,
+        ok(t.rc == GRAFT_OK && t.n_unencoded == 3 && t.unencoded[0] == 1 && t.unencoded[1] == 3 &&
+               t.unencoded[2] == 4 && t.lost.rows == 3,
            "%s: rows that fit no code are told", codes[k].name);
-        t.n_raw = 0;
-        memset(t.raw, 0, 6 * sizeof *t.raw);
+        t.n_unencoded = 0;
+        memset(t.unencoded, 0, 6 * sizeof *t.unencoded);
         decode_rows(&t);
-        ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[2] == 4 && at(&t.back, 3, 2) == 77 && at(&t.back, 2, 1) != 77,
+        ok(t.rc == GRAFT_OK && t.n_unencoded == 3 && t.unencoded[2] == 4 && at(&t.back, 3, 2) == 77 &&
+               at(&t.back, 2, 1) != 77,
            "%s: and left alone", codes[k].name);
-        t.args.raw = NULL;
-        t.args.n_raw = NULL;
+        t.args.unencoded = NULL;
+        t.args.n_unencoded = NULL;
         ok(codec->decode(api->context, &t.args, &t.error) == GRAFT_ERR_FORMAT &&
                strstr(t.error.message, "row 1 ") != NULL,
            "%s: or refused: %s", codes[k].name, t.error.message);
@@ -400,10 +403,11 @@ static void test_double(void)
     }
     encode_rows(&t, &codes[3], 1, 0);
     decode_rows(&t);
-    ok(t.rc == GRAFT_OK && t.n_raw == 3 && t.raw[0] == 0 && t.raw[1] == 1, "doubles that no float holds are raw");
+    ok(t.rc == GRAFT_OK && t.n_unencoded == 3 && t.unencoded[0] == 0 && t.unencoded[1] == 1,
+       "doubles that no float holds have no code");
     encode_rows(&t, &codes[0], 1, 0);
     decode_rows(&t);
-    ok(t.rc == GRAFT_OK && t.n_raw == 0 && at(&t.back, 0, 1) == 1.0 / 3 && at(&t.back, 1, 2) == 1e300,
+    ok(t.rc == GRAFT_OK && t.n_unencoded == 0 && at(&t.back, 0, 1) == 1.0 / 3 && at(&t.back, 1, 2) == 1e300,
        "with 32 bits doubles go as they are");
     trip_fini(&t);
 }
@@ -550,8 +554,8 @@ static void test_arguments(void)
     t.args.message = NULL;
     codec_refused(&t, "message is null", "no message");
     t.args.message = t.message;
-    t.args.n_raw = NULL;
-    codec_refused(&t, "n_raw", "no place for the number of raw rows");
+    t.args.n_unencoded = NULL;
+    codec_refused(&t, "n_unencoded", "no place for the number of rows without a code");
     ok(codec->row_bytes(api->context, 4, -1, GRAFT_F32, &bytes, &t.error) == GRAFT_ERR_ARG && bytes == 7,
        "a negative width: %s", t.error.message);
     ok(codec->row_bytes(api->context, 2, 101, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 30 &&
@@ -576,7 +580,7 @@ int main(void)
     test_codec_error();
     test_rotation();
     test_constant();
-    test_codec_raw();
+    test_codec_unencoded();
     test_double();
     test_noise();
     test_codec_threads();

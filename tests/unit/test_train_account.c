@@ -140,9 +140,9 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
 
         if (pair->peer != q || pair->layer != i / 2 || pair->pass != i % 2) return "a pair of something else";
         if (pair->bytes != own->counts.bytes[i][q]) return "another rank was sent something else";
-        if ((pair->rows_raw > 0) != (own->counts.spare[i][q] > 0) || pair->rows_raw > pair->rows)
+        if ((pair->rows_unquantized > 0) != (own->counts.spare[i][q] > 0) || pair->rows_unquantized > pair->rows)
             return "other rows went as they are";
-        if (pair->bytes_raw != own->counts.spare[i][q]) return "other bytes went as they are";
+        if (pair->bytes_unquantized != own->counts.spare[i][q]) return "other bytes went as they are";
         bytes += pair->bytes;
         rows += pair->rows;
         messages += own->counts.messages[i][q];
@@ -276,7 +276,7 @@ static const char *check_raw(const struct job *job, int32_t n_ranks)
 {
     for (int32_t p = 0; p < n_ranks; p++)
         for (int i = 0; i < ITEMS * n_ranks; i++)
-            if (job->step[p][EPOCHS - 1].pair[i / n_ranks][i % n_ranks].rows_raw > 0) return NULL;
+            if (job->step[p][EPOCHS - 1].pair[i / n_ranks][i % n_ranks].rows_unquantized > 0) return NULL;
     return "all rows fit the code";
 }
 

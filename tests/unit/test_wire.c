@@ -115,7 +115,7 @@ static const char *check_info(int bits, int transposed, int64_t element)
     const int64_t rows = transposed ? info.halo_rows : info.halo_rows_sent;
     const int64_t each = bits == 32 ? WIDTH * element : (bits * WIDTH + 7) / 8 + (bits <= 8 ? 4 : 0);
 
-    if (info.bytes_sent != rows * each || info.bytes_raw != 0) return "other bytes are said to be sent";
+    if (info.bytes_sent != rows * each || info.bytes_unquantized != 0) return "other bytes are said to be sent";
     if (info.sampled_rows != (bits < 32 ? rows : 0)) return "other rows were looked at";
     if (bits < 32 && !(info.nmse > 0)) return "nothing is lost";
     /* For 16 bits no error is predicted: each element changes by at most 2^-7 of itself. */
@@ -201,7 +201,7 @@ static void test_wire_raw(struct world *w, const char *cover)
     for (int64_t v = 0; v < N; v++) sample_put(w->x, w->dtype, v * WIDTH + 5, (double)NAN);
     words = pass_with(w, 3, cover, NULL, GRAFT_PLUS_TIMES, 0, exact);
     if (words == NULL) words = pass_with(w, 3, cover, send, GRAFT_PLUS_TIMES, 0, few);
-    if (words == NULL && info.bytes_raw != info.halo_rows_sent * WIDTH * (int64_t)w->element)
+    if (words == NULL && info.bytes_unquantized != info.halo_rows_sent * WIDTH * (int64_t)w->element)
         words = "other bytes are said to go as they are";
     for (int64_t i = 0; i < N * WIDTH; i++) {
         const double a = sample_at(exact, w->dtype, i), b = sample_at(few, w->dtype, i);
@@ -296,7 +296,7 @@ static void test_one_raw(struct world *w)
         sample_put(w->x, w->dtype, v * WIDTH + 5, (double)NAN);
         words = pass_with(w, 5, "post", settings, GRAFT_PLUS_TIMES, 0, out);
         sample_put(w->x, w->dtype, v * WIDTH + 5, 0.5);
-        raw = info.bytes_raw / (WIDTH * (int64_t)w->element);
+        raw = info.bytes_unquantized / (WIDTH * (int64_t)w->element);
         if (words == NULL && info.sampled_rows + raw != info.halo_rows_sent)
             words = "rows that went raw were looked at";
         if (words == NULL && !(info.nmse > 0 && isfinite(info.nmse))) words = "nothing was lost, or no number";
