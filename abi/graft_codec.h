@@ -72,11 +72,11 @@ typedef struct graft_codec {
 
     /** Encode rows into a message. A row whose elements are all equal floats is decoded exactly, except for the sign of
      *  0. A row with a NaN or an infinity, or whose range exceeds that of a float, has no code: its number is written
-     *  to args->unencoded, decode() does not write it, and the sender must send it separately. With 16 bits every row has a
-     *  code: non-finite elements stay non-finite, and finite ones stay finite.
+     *  to args->unencoded, decode() does not write it, and the sender must send it separately. With 16 bits every row
+     *  has a code: non-finite elements stay non-finite, and finite ones stay finite.
      * \return OK; ERR_ARG (null, shapes, an unknown bits, code or rounding, a message that is too short or overlaps the
-     *         rows); ERR_FORMAT (a row has no code and args->unencoded is NULL; the message has its number); ERR_NOMEM. After
-     *         ERR_FORMAT the contents of the message are undefined.
+     *         rows); ERR_FORMAT (a row has no code and args->unencoded is NULL; the message has its number); ERR_NOMEM.
+     *         After ERR_FORMAT the contents of the message are undefined.
      * [one-caller] [starts-openmp] Not collective. The same bits for any number of threads. Memory during the call: two
      * rows for each thread. Since 1. */
     int32_t (*encode)(graft_context *context, const graft_codec_args *args, graft_error *error);

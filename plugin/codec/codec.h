@@ -7,7 +7,7 @@
  * The parameters of MINMAX are zero and step, both bfloat16: x' = zero + q step. Zero is rounded down and the step up,
  * and the row is quantized with the rounded values: so no element lies outside the levels, and decoding is unbiased.
  * The parameter of ROTATED is the scale, a float. Both leave the sign of the second half unused, and a NaN for the
- * first: record.h marks with them a row of equal elements, which is exact, and one without a code, which holds no elements.
+ * first: record.h marks with them a row of equal elements, which is exact, and one without a code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_CODEC_H
 #define GR_CODEC_CODEC_H
@@ -76,7 +76,8 @@ void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, 
 float gr_codec_range(const struct gr_codec *codec, const uint8_t *record);
 
 /** graft_codec.encode() and decode(): args and codec are checked, and fields of args that codec has too are ignored.
- *  \return OK; ERR_FORMAT (a row without a code and no args->unencoded; an invalid record); ERR_NOMEM. [starts-openmp] */
+ *  \return OK; ERR_FORMAT (a row without a code and no args->unencoded; an invalid record); ERR_NOMEM.
+ *  [starts-openmp] */
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error);
 int32_t gr_codec_decode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,

@@ -1,5 +1,6 @@
 /* The record of one quantized row: 4 bytes of parameters, then the packed levels. codec.h documents the layout. This
- * header has the two records that every code of 8 bits and fewer shares: a row of equal elements, and a row without a code.
+ * header has the two records that every code of 8 bits and fewer shares: of a row of equal elements, and of a row without
+ * a code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_RECORD_H
 #define GR_CODEC_RECORD_H
@@ -44,7 +45,8 @@ static inline enum gr_codec_result write_constant(const struct gr_codec *c, floa
     return GR_CODEC_DONE;
 }
 
-/** Read a record of one of these two forms. eturn 1 if it has one, and *result; 0 if it has levels. */
+/** Read a record of one of these two forms. 
+eturn 1 if it has one, and *result; 0 if it has levels. */
 static inline int read_special(const struct gr_codec *c, const uint8_t *record, float *x, enum gr_codec_result *result)
 {
     struct params params;

@@ -164,8 +164,8 @@ static void test_exact(struct world *w)
     free(few);
 }
 
-/* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. Kernels add up alike as long as
- * no row is so long that simd cuts it. */
+/* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. Kernels add up alike
+ * while no row is so long that simd cuts it. */
 static void test_makers(struct world *w, const char *cover, uint32_t flags)
 {
     static const char *const one[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
