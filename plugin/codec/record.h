@@ -1,6 +1,6 @@
 /* The record of one quantized row: 4 bytes of parameters, then the packed levels. codec.h documents the layout. This
- * header has the two records that every code of 8 bits and fewer shares: of a row of equal elements, and of a row without
- * a code.
+ * header has the two records that every code of 8 bits and fewer shares: of a row of equal elements, and of a row
+ * without a code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_RECORD_H
 #define GR_CODEC_RECORD_H
