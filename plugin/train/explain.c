@@ -63,7 +63,7 @@ static void explain_ranks(const graft_trainer *t, struct gr_text *text)
     go_on(text);
     if (t->partition.plan != NULL) gr_plan_explain(t->partition.plan, text->at, text->left);
     go_on(text);
-    gr_traffic_explain(t, text);
+    gr_trainer_explain_traffic(t, text);
 }
 
 static void explain_graph(const graft_trainer *t, struct gr_text *text)

@@ -49,7 +49,7 @@ static int sums_input(const graft_trainer *t, int32_t l)
     return l == 0 && t->run.layers[0].aggregate_first;
 }
 
-int64_t gr_traffic_label_bytes(const graft_trainer *t, int32_t rank)
+int64_t gr_trainer_label_bytes(const graft_trainer *t, int32_t rank)
 {
     if (!sums_input(t, 0) || !gr_propagates(&t->run)) return 0;
     return step_flow(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->run.targets.n_classes);
@@ -74,7 +74,7 @@ static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32
     if (first && t->run.input.is_constant) bytes = 0;
     /* With stale rows a repeat uses the stored ones, and sends none. */
     if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (kept == NULL || !kept->is_stale)) bytes *= 2;
-    return bytes + (first ? gr_traffic_label_bytes(t, rank) : 0);
+    return bytes + (first ? gr_trainer_label_bytes(t, rank) : 0);
 }
 
 static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text)
@@ -241,7 +241,7 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
                     "stochastically; (pi / 2 - 1) |x|^2 rotated\n");
 }
 
-void gr_traffic_explain(const graft_trainer *t, struct gr_text *text)
+void gr_trainer_explain_traffic(const graft_trainer *t, struct gr_text *text)
 {
     int64_t sent = 0;
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-int32_t gr_model_features_check(const graft_trainer *t, graft_error *error)
+int32_t gr_trainer_features_check(const graft_trainer *t, graft_error *error)
 {
     const graft_dense *f = &t->features;
     int64_t            bad = INT64_MAX;
@@ -147,10 +147,10 @@ static int32_t init_from_sparse(graft_trainer *t, graft_error *error)
 
     GR_TRY(gr_strategy_agree(t->run.strategy, read_host_sparse(t, &sparse, error), error));
     gr_input_expect(t, 0); /* The plan assumed it; now it is decided. */
-    stays = gr_sparse_is_better(t, &sparse.view);
+    stays = gr_trainer_sparse_is_better(t, &sparse.view);
     GR_TRY(gr_strategy_any(t->run.strategy, &stays, error));
     gr_input_expect(t, stays);
-    rc = stays ? gr_sparse_init(t, &sparse, error) : make_dense(t, &sparse.view, error);
+    rc = stays ? gr_trainer_sparse_init(t, &sparse, error) : make_dense(t, &sparse.view, error);
     rc = gr_strategy_agree(t->run.strategy, rc, error);
 done:
     gr_budget_return(&t->budget, gr_csr_bytes(&sparse));
@@ -185,7 +185,7 @@ static int32_t init_dropped(graft_trainer *t, graft_error *error)
     return GR_BUDGET_NEW(&t->budget, GR_USE_FEATURES, t->run.input.dropped, t->n * t->model.config.width[0], error);
 }
 
-int32_t gr_model_features_init(graft_trainer *t, graft_error *error)
+int32_t gr_trainer_features_init(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 

@@ -20,7 +20,7 @@ static double degree(const graft_csr *csr, int64_t row)
     return sum;
 }
 
-int32_t gr_model_scales(graft_trainer *t, const graft_csr *local, const graft_csr *remote, graft_error *error)
+int32_t gr_trainer_scales(graft_trainer *t, const graft_csr *local, const graft_csr *remote, graft_error *error)
 {
     const enum gr_normalization normalization = t->model.config.kind->normalization;
     const int                   symmetric = normalization == GR_NORMALIZE_SYMMETRIC;
@@ -38,7 +38,7 @@ done:
     return rc;
 }
 
-int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
 
@@ -79,7 +79,7 @@ static int32_t borrow_copy(graft_trainer *t, const graft_csr *like, int64_t n_ro
 static int32_t keep_copy(graft_trainer *t, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int64_t bytes = gr_csr_bytes(csr);
-    const int32_t rc = gr_model_wrap(t->context, csr, matrix, error);
+    const int32_t rc = gr_matrix_take(t->context, csr, matrix, error);
 
     if (rc < 0) return rc;
     gr_budget_return(&t->budget, bytes);
@@ -200,7 +200,7 @@ static void make_blocks(graft_trainer *t)
     }
 }
 
-int32_t gr_model_graph_mask(graft_trainer *t, graft_error *error)
+int32_t gr_trainer_graph_mask(graft_trainer *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -255,22 +255,22 @@ static int32_t make_matrices(graft_trainer *t, struct graph_copy *graph, graft_e
         GR_TRY(transpose_copy(t, &t->a->csr, &turned, error));
         GR_TRY(keep_copy(t, &turned, &t->a_transpose, error));
     }
-    rc = gr_model_scales(t, &t->a->csr, NULL, error);
+    rc = gr_trainer_scales(t, &t->a->csr, NULL, error);
 done:
     gr_csr_fini(t->context, &turned);
     return rc;
 }
 
-int32_t gr_model_graph_init(graft_trainer *t, graft_error *error)
+int32_t gr_trainer_graph_init(graft_trainer *t, graft_error *error)
 {
     struct graph_copy graph = { .csr = &t->graph };
     int32_t           rc = GRAFT_OK;
 
     t->n_seen = t->n;
     if (t->over != NULL) return gr_ranks_graph_init(t, error);
-    if (!t->model.config.kind->gathers) return gr_model_order_init(t, NULL, error);
+    if (!t->model.config.kind->gathers) return gr_trainer_order_init(t, NULL, error);
     if (t->model.config.symmetrize) GR_TRY(make_symmetric(t, &graph, error));
-    GR_TRY(gr_model_order_init(t, graph.csr, error));
+    GR_TRY(gr_trainer_order_init(t, graph.csr, error));
     if (t->model.config.self_loops) GR_TRY(add_loops(t, &graph, error));
     if (t->vertex != NULL) GR_TRY(put_in_order(t, &graph, error));
     rc = make_matrices(t, &graph, error);
@@ -279,7 +279,7 @@ done:
     return rc;
 }
 
-void gr_model_graph_fini(graft_trainer *t)
+void gr_trainer_graph_fini(graft_trainer *t)
 {
     for (int32_t l = 0; l < t->model.config.n_layers; l++) {
         gr_matrix_destroy(t->masked_a[l]);

@@ -171,7 +171,7 @@ done:
     return rc;
 }
 
-int32_t gr_model_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
+int32_t gr_trainer_order_init(graft_trainer *t, const graft_csr *graph, graft_error *error)
 {
     const int        given = t->model.config.order == GR_ORDER_GIVEN || graph == NULL;
     const int64_t    bytes = gr_block_bytes(t->n, sizeof(int64_t)) + gr_block_bytes(t->n, sizeof(int32_t));

@@ -92,7 +92,7 @@ static double bytes_with_recompute(graft_trainer *t)
     return bytes;
 }
 
-int32_t gr_model_replan(graft_trainer *t, graft_error *error)
+int32_t gr_trainer_replan(graft_trainer *t, graft_error *error)
 {
     const double least = bytes_with_recompute(t);
     char         advice[64] = "";
@@ -111,7 +111,7 @@ void gr_input_expect(graft_trainer *t, int sparse)
     t->run.input.is_constant = config->reuse_input && config->input_dropout == 0 && !sparse;
 }
 
-int32_t gr_model_plan(graft_trainer *t, graft_error *error)
+int32_t gr_trainer_plan(graft_trainer *t, graft_error *error)
 {
     const struct gr_config *config = &t->model.config;
     int32_t                 rc = GRAFT_OK;
@@ -122,7 +122,7 @@ int32_t gr_model_plan(graft_trainer *t, graft_error *error)
     t->n_seen = t->n;
     gr_budget_plan(&t->budget, GR_USE_FEATURES, feature_bytes(t));
     gr_budget_plan(&t->budget, GR_USE_GRAPH, graph_bytes(t));
-    rc = gr_model_replan(t, error);
+    rc = gr_trainer_replan(t, error);
 done:
     return rc;
 }

@@ -89,13 +89,13 @@ static int32_t make_part(graft_trainer *t, graft_error *error)
     if (t->model.config.symmetrize) GR_TRY(make_part_symmetric(t, error));
     if (moves) GR_TRY(gr_links_init(t->context, t->over->comm, &r->part.halo, &r->links, error));
     gr_partition_charge(r, &t->budget);
-    GR_TRY(gr_model_order_init(t, &r->part.local, error));
+    GR_TRY(gr_trainer_order_init(t, &r->part.local, error));
     if (t->model.config.self_loops) rc = add_part_loops(t, error);
     GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
     if (t->row != NULL) GR_TRY(put_part_in_order(t, error));
     gr_links_fini(t->over->comm, &r->links);
     gr_partition_charge(r, &t->budget);
-    rc = gr_strategy_agree(t->run.strategy, gr_model_scales(t, &r->part.local, &r->part.remote, error), error);
+    rc = gr_strategy_agree(t->run.strategy, gr_trainer_scales(t, &r->part.local, &r->part.remote, error), error);
 done:
     return rc;
 }
@@ -162,7 +162,7 @@ static int32_t make_joined(graft_trainer *t, graft_error *error)
         joined.row_ptr[row + 1] = at;
     }
     GR_ASSERT(gr_csr_is_valid(&joined.view));
-    GR_TRY(gr_model_wrap(t->context, &joined, &t->a, error));
+    GR_TRY(gr_matrix_take(t->context, &joined, &t->a, error));
     GR_TRY(gr_edge_map(t->a, &map, error)); /* here, so that no epoch allocates */
     gr_budget_charge(&t->budget, GR_USE_GRAPH, gr_matrix_own_bytes(t->a));
 done:
@@ -211,7 +211,7 @@ int32_t gr_ranks_graph_init(graft_trainer *t, graft_error *error)
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(&t->budget, GR_USE_MESSAGES, r->pairs, slots * t->over->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
-    if (!t->model.config.kind->gathers) return gr_model_order_init(t, NULL, error);
+    if (!t->model.config.kind->gathers) return gr_trainer_order_init(t, NULL, error);
     GR_TRY(make_part(t, error));
     if (t->model.config.kind->attends) return init_attention(t, error);
     rc = make_part_plan(t, &r->part, &r->plan, error);
@@ -290,7 +290,7 @@ int32_t gr_ranks_reserve(graft_trainer *t, graft_error *error)
         if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &t->budget, r->step_plan[l], -1, width, error));
         GR_TRY(gr_partition_reserve(r, &t->budget, r->step_plan[l], l, columns, error));
     }
-    r->label_bytes = gr_traffic_label_bytes(t, -1);
+    r->label_bytes = gr_trainer_label_bytes(t, -1);
 done:
     return rc;
 }

@@ -55,7 +55,7 @@ static double dense_bytes(const graft_trainer *t)
     return 4.0 * (double)t->n * (double)t->model.config.width[0] * copies;
 }
 
-int gr_sparse_is_better(const graft_trainer *t, const graft_csr *x)
+int gr_trainer_sparse_is_better(const graft_trainer *t, const graft_csr *x)
 {
     graft_error error = { .size = sizeof error };
 
@@ -89,14 +89,14 @@ done:
     return rc;
 }
 
-int32_t gr_sparse_init(graft_trainer *t, struct gr_csr *x, graft_error *error)
+int32_t gr_trainer_sparse_init(graft_trainer *t, struct gr_csr *x, graft_error *error)
 {
     const int64_t     bytes = gr_csr_bytes(x);
     struct gr_sparse *s = &t->run.input.sparse;
     int32_t           rc = GRAFT_OK;
 
     s->whole.rows = t->n;
-    GR_TRY(gr_model_wrap(t->context, x, &s->whole.x, error));
+    GR_TRY(gr_matrix_take(t->context, x, &s->whole.x, error));
     gr_budget_return(&t->budget, bytes);
     gr_budget_charge(&t->budget, GR_USE_FEATURES, gr_matrix_own_bytes(s->whole.x));
     if (t->run.targets.n_train == 0) return GRAFT_OK;
@@ -108,7 +108,7 @@ done:
     return rc;
 }
 
-void gr_sparse_fini(graft_trainer *t)
+void gr_trainer_sparse_fini(graft_trainer *t)
 {
     for (int i = 0; i < 2; i++) {
         gr_matrix_destroy(t->run.input.sparse.step[i].transpose);

@@ -69,7 +69,7 @@ int32_t gr_first_masked(const graft_trainer *trainer);
 /* -- create(), in the order in which it calls them ---------------------------------------------------------------- */
 
 /** Whether dense features are what they should be. */
-int32_t            gr_model_features_check(const graft_trainer *trainer, graft_error *error);
+int32_t            gr_trainer_features_check(const graft_trainer *trainer, graft_error *error);
 /** Whether all ranks have the same options. Collective. */
 int32_t            gr_ranks_compare_options(const graft_trainer *trainer, graft_error *error);
 /** Whether all ranks have a data set of one kind; with loss=auto, choose the loss. Collective. */
@@ -79,18 +79,18 @@ int32_t            gr_ranks_take(graft_trainer *trainer, graft_error *error);
 /** Plan the budget as far as it is known before any of it is used: all but the parts of graph and features whose size
  *  depends on receptive fields. Refuse what cannot fit. replan() does it once more for the layers, when graph and
  *  features are there. */
-int32_t            gr_model_plan(graft_trainer *trainer, graft_error *error);
-int32_t            gr_model_replan(graft_trainer *trainer, graft_error *error);
+int32_t            gr_trainer_plan(graft_trainer *trainer, graft_error *error);
+int32_t            gr_trainer_replan(graft_trainer *trainer, graft_error *error);
 /** Whether features are expected to stay sparse; if not, they may be constant. */
 void               gr_input_expect(graft_trainer *trainer, int sparse);
 /** How large the arrays of the layers are, as far as it is known. */
 struct gr_capacity gr_capacity_of(const graft_trainer *trainer);
 /** The graph: made symmetric, reordered, with self loops and a transpose. Collective. */
-int32_t            gr_model_graph_init(graft_trainer *trainer, graft_error *error);
+int32_t            gr_trainer_graph_init(graft_trainer *trainer, graft_error *error);
 int32_t            gr_ranks_graph_init(graft_trainer *trainer, graft_error *error);
 /** According to options 'order' and 'row_masks': the order of the vertices of this graph (NULL if edges are not used),
  *  labels, targets and split in that order, and reach. Over ranks `graph` is the local one. Collective. */
-int32_t            gr_model_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
+int32_t            gr_trainer_order_init(graft_trainer *trainer, const graft_csr *graph, graft_error *error);
 /** Continue the current level over ranks: what it gathers from other ranks gets level `hop` there. Collective. */
 int32_t            gr_ranks_search(graft_trainer *trainer, struct gr_search *search, int32_t hop, graft_error *error);
 /** Vertex v is found on level `hop`, unless it was before. */
@@ -101,22 +101,22 @@ static inline void gr_search_add(struct gr_search *search, int64_t v, int32_t ho
     search->queue[search->found++] = v;
 }
 /** Make left and right from the rows of the graph; `remote`, their edges to other ranks, may be NULL. */
-int32_t gr_model_scales(graft_trainer *trainer, const graft_csr *local, const graft_csr *remote, graft_error *error);
+int32_t gr_trainer_scales(graft_trainer *trainer, const graft_csr *local, const graft_csr *remote, graft_error *error);
 /** Make a matrix of a csr that Graft made; the matrix takes its arrays, and leaves it empty. */
 struct gr_csr;
-int32_t gr_model_wrap(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
+int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** The features: reordered, normalised, sparse or dense. Collective. */
-int32_t gr_model_features_init(graft_trainer *trainer, graft_error *error);
+int32_t gr_trainer_features_init(graft_trainer *trainer, graft_error *error);
 /** According to option 'sparse_input', whether the sparse features x stay sparse. */
-int     gr_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
+int     gr_trainer_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
 /** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays, borrowed from the budget, are
  *  taken; it is left empty. */
-int32_t gr_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
-void    gr_sparse_fini(graft_trainer *trainer);
+int32_t gr_trainer_sparse_init(graft_trainer *trainer, struct gr_csr *x, graft_error *error);
+void    gr_trainer_sparse_fini(graft_trainer *trainer);
 /** The parts of the graph that a step needs, and the blocks of all layers. Collective. */
-int32_t gr_model_graph_mask(graft_trainer *trainer, graft_error *error);
+int32_t gr_trainer_graph_mask(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_graph_mask(graft_trainer *trainer, graft_error *error);
-void    gr_model_graph_fini(graft_trainer *trainer);
+void    gr_trainer_graph_fini(graft_trainer *trainer);
 /** Space for all messages of a step. Not collective. */
 int32_t gr_ranks_reserve(graft_trainer *trainer, graft_error *error);
 /** Space for the spans of a step on as many threads as the run has, if option 'profile' asks for them. */
@@ -135,10 +135,10 @@ int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);
 /** Bytes of the rows of labels that a rank, or with -1 all, receives in a step. */
-int64_t gr_traffic_label_bytes(const graft_trainer *trainer, int32_t rank);
+int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);
 /** Tables of what a step makes each rank receive, layer by layer, and of what the last step sent. */
 struct gr_text;
-void gr_traffic_explain(const graft_trainer *trainer, struct gr_text *text);
+void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text);
 
 /* -- graft.train/1 ------------------------------------------------------------------------------------------------ */
 

@@ -164,7 +164,7 @@ static int32_t read_dataset(graft_trainer *t, graft_error *error)
     }
     GR_TRY(check_dataset_shapes(t, error));
     GR_TRY(check_dataset_graph(t, error));
-    if (t->data.features != NULL) GR_TRY(gr_model_features_check(t, error));
+    if (t->data.features != NULL) GR_TRY(gr_trainer_features_check(t, error));
     else GR_TRY(gr_csr_check(&t->sparse_features, "sparse_features", 0, t->run.threads, error));
     GR_TRY(check_labels(t, error));
     rc = check_split(t, error);
@@ -212,7 +212,7 @@ static int32_t finish_create(graft_trainer *t, graft_error *error)
     /* Features and graph are complete. */
     gr_budget_plan(&t->budget, GR_USE_FEATURES, 0);
     gr_budget_plan(&t->budget, GR_USE_GRAPH, 0);
-    GR_TRY(gr_model_replan(t, error));
+    GR_TRY(gr_trainer_replan(t, error));
     capacity = gr_capacity_of(t);
     GR_TRY(gr_run_init(&t->run, &t->budget, &capacity, error));
     rc = gr_ranks_reserve(t, error);
@@ -264,10 +264,10 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     GR_TRY(gr_ranks_take(t, error));
     t->run.targets.n = t->n;
     GR_TRY(count_trained(t, error));
-    GR_TRY(gr_strategy_agree(t->run.strategy, gr_model_plan(t, error), error));
-    GR_TRY(gr_model_graph_init(t, error));
-    GR_TRY(gr_model_features_init(t, error));
-    GR_TRY(gr_model_graph_mask(t, error));
+    GR_TRY(gr_strategy_agree(t->run.strategy, gr_trainer_plan(t, error), error));
+    GR_TRY(gr_trainer_graph_init(t, error));
+    GR_TRY(gr_trainer_features_init(t, error));
+    GR_TRY(gr_trainer_graph_mask(t, error));
     GR_TRY(gr_strategy_agree(t->run.strategy, finish_create(t, error), error));
     *trainer = t;
     t = NULL;
@@ -279,8 +279,8 @@ done:
 void gr_trainer_destroy(graft_trainer *t)
 {
     if (t == NULL) return;
-    gr_sparse_fini(t);
-    gr_model_graph_fini(t);
+    gr_trainer_sparse_fini(t);
+    gr_trainer_graph_fini(t);
     gr_budget_fini(&t->budget);
     gr_partition_fini(&t->partition);
     if (t->over != NULL) gr_graph_destroy(t->over); /* with the last of the comm; messages used memory of the budget */
