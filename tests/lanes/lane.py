@@ -27,7 +27,7 @@ SMALL_AND_ALONE = ["-Dsmall_limits=true", "-Dgraphblas=disabled", "-Dcblas=disab
 SANITIZED = {
     "tests/unit/test_mxm": [],
     "tests/unit/test_epilogue": ["tests/unit/graft_kernel_wrong.so"],
-    "tests/unit/test_gradient": ["sage", "gin", "gat"],  # test_blocks has the other kinds
+    "tests/unit/test_gradient": ["sage"],  # test_blocks has the other kinds
     "tests/unit/test_blocks": [],
     "tests/unit/test_edge": [],
     "tests/unit/test_codec": [],
