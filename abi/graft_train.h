@@ -49,7 +49,7 @@ GRAFT_EXTERN_C_BEGIN
  *                   numbering does not change
  *     row_masks     a step computes only the rows on which the training vertices depend, layer by layer; gradients are
  *                   the same up to rounding
- *     reuse_input   the aggregate of features without dropout is computed once, so the features must not change
+ *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
  *     recompute     a layer keeps little more than its output, and the backward pass recomputes the rest (Mostafa 2021,
  *                   SAR): less memory, a longer step, the same bits
  *     sparse_input  sparse features may stay sparse: the first layer computes A (X W) and the gradient X^T G by sparse
@@ -110,6 +110,9 @@ typedef struct graft_metrics {
  *  loss, then the earlier epoch); BEST means LAST without a validation split or before the first evaluation. */
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
+/** What update() replaces. */
+enum { GRAFT_UPDATE_FEATURES = 1u, GRAFT_UPDATE_LABELS = 2u, GRAFT_UPDATE_TARGETS = 4u, GRAFT_UPDATE_SPLIT = 8u };
+
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
  *  trainer: state read from one and written to a new one continues with the same bits. Over ranks with option
  *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
@@ -133,7 +136,8 @@ typedef struct graft_train {
 
     /** Create a trainer with the options of the context.
      *
-     * \param[in]  dataset  Borrowed until destroy(), arrays included. Checked in O(n + edges + features).
+     * \param[in]  dataset  Borrowed until destroy(), arrays included. Their contents must not change without update().
+     *                      Checked in O(n + edges + features).
      * \param[out] trainer  Unchanged on failure.
      * \return OK; ERR_ARG (null, shapes that do not fit, no classes, no features); ERR_FORMAT (the graph, as
      *         matrix_create(); a label or split out of range; a feature, or sum of repeated sparse ones, that is not
@@ -216,6 +220,21 @@ typedef struct graft_train {
      * [one-caller] Not collective. Since 1. */
     int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
                             graft_error *error);
+
+    /** Replace arrays of the data set. Arrays that were changed in place count as replaced by themselves.
+     *
+     * \param[in] what     One or more of GRAFT_UPDATE_...
+     * \param[in] dataset  The new arrays, of the shapes that create() had, and borrowed as those. Only fields that
+     *                     `what` names are read.
+     * \return OK; ERR_ARG (null, shapes, unknown or no bits); ERR_FORMAT (as create()); ERR_STATE (an array that
+     *         create() did not have; a training vertex that was none at create(), unless option row_masks was no);
+     *         ERR_UNSUPPORTED (sparse features); ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER
+     *         the data are as they were.
+     * Weights, moments and the number of epochs stay. There is no best so far any more, and the next epoch with
+     * halo.staleness is synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option
+     * order, row masks, normalize_features, ranks); sums of constant features are computed anew when they are needed.
+     * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
+    int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

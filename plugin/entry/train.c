@@ -189,6 +189,17 @@ static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t 
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_update(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error)
+{
+    struct gr_call call;
+    graft_dataset  ours;
+    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " update", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, dataset, "dataset", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_update(trainer, what, &ours, &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
     struct gr_call call;
@@ -212,4 +223,5 @@ const graft_train gr_interface_train = {
     .traffic = train_traffic,
     .traffic_item = train_traffic_item,
     .traffic_pair = train_traffic_pair,
+    .update = train_update,
 };

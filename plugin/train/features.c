@@ -2,32 +2,12 @@
  * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/parallel.h"
 #include "graph/csr.h"
 #include "train/train.h"
 
 #include <math.h>
 #include <string.h>
-
-int32_t gr_trainer_features_check(const graft_trainer *t, graft_error *error)
-{
-    const graft_dense *f = &t->features;
-    int64_t            bad = INT64_MAX;
-    const int32_t      rc = gr_dense_check(f, "features", error);
-
-    if (rc < 0) return rc;
-    if (f->dtype != GRAFT_F32) {
-        return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
-    }
-#pragma omp parallel for num_threads(t->run.threads) reduction(min : bad) if (t->run.threads > 1)
-    for (int64_t row = 0; row < f->n_rows; row++) {
-        for (int64_t j = 0; j < f->n_cols; j++) {
-            if (!isfinite(((const float *)f->data)[row * f->stride + j]) && row < bad) bad = row;
-        }
-    }
-    if (bad == INT64_MAX) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite",
-                   (long long)(t->first + bad));
-}
 
 static void normalize_row(float *x, int64_t count)
 {
@@ -158,23 +138,42 @@ done:
     return rc;
 }
 
-static int32_t init_from_dense(graft_trainer *t, graft_error *error)
+/* Whether dense features are read from a copy, rather than where they are given. */
+static int are_copied(const graft_trainer *t)
+{
+    return t->model.config.normalize_features || t->row != NULL;
+}
+
+void gr_trainer_features_refresh(graft_trainer *t)
 {
     const int64_t width = t->model.config.width[0], stride = t->features.stride;
     const float  *given = t->features.data;
-    float        *x = NULL;
-    int32_t       rc = GRAFT_OK;
+    float *const  x = (float *)(uintptr_t)t->run.input.x;
+    const int     threads = gr_threads_worth(t->run.threads, t->n * width);
 
-    t->run.input.x = given;
-    t->run.input.stride = stride;
-    if (!t->model.config.normalize_features && t->row == NULL) return GRAFT_OK;
-    GR_TRY(new_dense(t, &x, error));
+    if (!are_copied(t)) {
+        t->run.input.x = given;
+        t->run.input.stride = stride;
+        return;
+    }
+#pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t row = 0; row < t->n; row++) {
         memcpy(x + row * width, given + gr_vertex(t->row, row) * stride, (uint64_t)width * sizeof *x);
         if (t->model.config.normalize_features) normalize_row(x + row * width, width);
     }
-    t->run.input.x = x;
-    t->run.input.stride = width;
+}
+
+static int32_t init_from_dense(graft_trainer *t, graft_error *error)
+{
+    float  *x = NULL;
+    int32_t rc = GRAFT_OK;
+
+    if (are_copied(t)) {
+        GR_TRY(new_dense(t, &x, error));
+        t->run.input.x = x;
+        t->run.input.stride = t->model.config.width[0];
+    }
+    gr_trainer_features_refresh(t);
 done:
     return rc;
 }

@@ -5,28 +5,37 @@
 
 #include <string.h>
 
+int32_t gr_ranks_to_owners(const graft_trainer *t, const void *from, int64_t stride, int64_t bytes, void *to,
+                           graft_error *error)
+{
+    const graft_redistribution args = { .size = sizeof args,
+                                        .direction = GRAFT_TO_OWNERS,
+                                        .row_bytes = bytes,
+                                        .from = from,
+                                        .from_stride = stride,
+                                        .to = to,
+                                        .to_stride = bytes };
+
+    return gr_graph_redistribute(t->over, &args, error);
+}
+
 /* *array[n_slice] of rows of so many bytes becomes one of those that are owned. NULL stays so where no rank has it. */
 static int32_t take(graft_trainer *t, enum gr_use use, const void **array, int64_t bytes, int64_t stride,
                     const char *name, graft_error *error)
 {
-    graft_redistribution args = { .size = sizeof args,
-                                  .direction = GRAFT_TO_OWNERS,
-                                  .row_bytes = bytes,
-                                  .from = *array,
-                                  .from_stride = stride,
-                                  .to_stride = bytes };
-    int                  given = *array != NULL;
-    int32_t              rc = GRAFT_OK;
+    void   *owned = NULL;
+    int     given = *array != NULL;
+    int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_strategy_any(t->run.strategy, &given, error));
     if (!given) return GRAFT_OK;
     if (*array == NULL && t->over->n_slice > 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", name);
-    else if ((args.to = gr_budget_new(&t->budget, use, t->over->n_owned * bytes, 1, name, error)) == NULL)
+    else if ((owned = gr_budget_new(&t->budget, use, t->over->n_owned * bytes, 1, name, error)) == NULL)
         rc = GRAFT_ERR_NOMEM;
     GR_TRY(gr_strategy_agree(t->run.strategy, rc, error));
-    GR_TRY(gr_graph_redistribute(t->over, &args, error));
-    *array = args.to;
+    GR_TRY(gr_ranks_to_owners(t, *array, stride, bytes, owned, error));
+    *array = owned;
 done:
     return rc;
 }

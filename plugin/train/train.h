@@ -1,6 +1,7 @@
 /* A trainer: a data set, a model, and the run of one over the other; what the files of this folder share.
  *
  * trainer.c    create, epoch, evaluate, predict      order.c          the vertices in another order, receptive fields
+ * dataset.c    the host's arrays, checked            update.c         the same when they change
  * state.c      the state as named arrays             ranks_data.c     over ranks: the data set
  * graph.c      the graph as the model needs it       ranks_graph.c    over ranks: the graph
  * features.c, sparse.c  the features likewise        ranks_agree.c    over ranks: what must be the same on all
@@ -68,21 +69,28 @@ int32_t gr_first_masked(const graft_trainer *trainer);
 
 /* -- create(), in the order in which it calls them ---------------------------------------------------------------- */
 
-/** Whether dense features are what they should be. */
-int32_t            gr_trainer_features_check(const graft_trainer *trainer, graft_error *error);
+/** Our copies of the host's structs, whose arrays are checked and remain those of the host. */
+int32_t gr_trainer_read_dataset(graft_trainer *trainer, graft_error *error);
+/** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the first
+ *  row, for the message. */
+int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);
+int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error);
 /** Whether all ranks have the same options. Collective. */
-int32_t            gr_ranks_compare_options(const graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_compare_options(const graft_trainer *trainer, graft_error *error);
 /** Whether all ranks have a data set of one kind; with loss=auto, choose the loss. Collective. */
-int32_t            gr_ranks_compare_data(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_compare_data(graft_trainer *trainer, graft_error *error);
+/** Rows of so many bytes from the slices to `to`, those of the owned vertices. Collective. */
+int32_t gr_ranks_to_owners(const graft_trainer *trainer, const void *from, int64_t stride, int64_t bytes, void *to,
+                           graft_error *error);
 /** Redistribute the data set from slices to owners: n is that of this rank from now on. Collective. */
-int32_t            gr_ranks_take(graft_trainer *trainer, graft_error *error);
+int32_t gr_ranks_take(graft_trainer *trainer, graft_error *error);
 /** Plan the budget as far as it is known before any of it is used: all but the parts of graph and features whose size
  *  depends on receptive fields. Refuse what cannot fit. replan() does it once more for the layers, when graph and
  *  features are there. */
-int32_t            gr_trainer_plan(graft_trainer *trainer, graft_error *error);
-int32_t            gr_trainer_replan(graft_trainer *trainer, graft_error *error);
+int32_t gr_trainer_plan(graft_trainer *trainer, graft_error *error);
+int32_t gr_trainer_replan(graft_trainer *trainer, graft_error *error);
 /** Whether features are expected to stay sparse; if not, they may be constant. */
-void               gr_input_expect(graft_trainer *trainer, int sparse);
+void    gr_input_expect(graft_trainer *trainer, int sparse);
 /** How large the arrays of the layers are, as far as it is known. */
 struct gr_capacity gr_capacity_of(const graft_trainer *trainer);
 /** The graph: made symmetric, reordered, with self loops and a transpose. Collective. */
@@ -107,6 +115,8 @@ struct gr_csr;
 int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** The features: reordered, normalised, sparse or dense. Collective. */
 int32_t gr_trainer_features_init(graft_trainer *trainer, graft_error *error);
+/** Make the input of the first layer once more from dense features. */
+void    gr_trainer_features_refresh(graft_trainer *trainer);
 /** According to option 'sparse_input', whether the sparse features x stay sparse. */
 int     gr_trainer_sparse_is_better(const graft_trainer *trainer, const graft_csr *x);
 /** Keep x, of float values and 32-bit columns, in the order of the trainer. Its arrays, borrowed from the budget, are
@@ -146,6 +156,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
                           graft_error *error);
 void    gr_trainer_destroy(graft_trainer *trainer);
 int32_t gr_trainer_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
+int32_t gr_trainer_update(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 int32_t gr_trainer_evaluate(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
 int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
                            graft_error *error);
