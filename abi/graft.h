@@ -11,7 +11,8 @@
  *  3. Every struct begins with its size; graft_base.h has the rule. Fields that a side does not know count as zero.
  *  4. Every call that can fail returns a status and fills an optional graft_error, which the caller owns: a sentence
  *     that says what was found, what was expected, and where. A failed call leaves its outputs unchanged.
- *  5. Matrices are views of the host's arrays. Each comment says how long they are borrowed, and who frees what.
+ *  5. Matrices are views of the host's arrays. Each comment says how long they are borrowed, and who frees what. A
+ *     borrowed array must not change, unless the host then calls update() or matrix_update_values().
  *  6. Each call has a thread tag. A context serves one caller at a time, and contexts share nothing.
  *  7. The library never prints, exits, installs a signal handler, or changes errno, locale, floating-point or OpenMP
  *     settings, and it is never unloaded. In a child process after fork() every call on a context of the parent returns

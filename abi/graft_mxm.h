@@ -84,7 +84,8 @@ typedef struct graft_mxm {
 
     /** Create a matrix from a graft_csr.
      *
-     * \param[in]  csr    Its arrays are borrowed until matrix_destroy().
+     * \param[in]  csr    Its arrays are borrowed until matrix_destroy(), and values may change only with
+     *                    matrix_update_values().
      * \param[in]  trust  0: check every row pointer, column and value, O(m + entries). 1: check nothing.
      * \param[out] matrix Unchanged on failure.
      * \return OK; ERR_ARG (null, an illegal type, a negative size); ERR_FORMAT (row pointers that do not begin at 0 or
@@ -174,6 +175,20 @@ typedef struct graft_mxm {
      * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes during the call. Since 1. */
     int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
                               graft_matrix **permuted, graft_error *error);
+
+    /** Give a matrix other values of the same type, or say that its borrowed ones were changed in place. Without this
+     * call a kernel may go on with the old ones, of which it may have copies.
+     *
+     * \param[in] values    [entries] in the order of the entries of the matrix. Borrowed as those of matrix_create();
+     *                      copied for a matrix of matrix_transpose() or matrix_permute(). NULL with `original`.
+     * \param[in] original  NULL, or for a matrix of matrix_transpose() the one that it was made from: its values, as
+     *                      they are now, are copied.
+     * \return OK; ERR_ARG (null, another context, a matrix without values, or that is not the transpose of `original`);
+     *         ERR_FORMAT (a value that is not finite); ERR_NOMEM. After a failure the values are as they were.
+     * [one-caller] [starts-openmp]. Not collective. Cost: a check of the values; what kernels prepared is made anew by
+     * the next product. Memory: with `original` 8 bytes a row during the call. Since 1. */
+    int32_t (*matrix_update_values)(graft_context *context, graft_matrix *matrix, const void *values,
+                                    const graft_matrix *original, graft_error *error);
 } graft_mxm;
 
 /* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.

@@ -6,6 +6,8 @@
 #include "graph/order.h"
 #include "kernel/kernel.h"
 
+#include <string.h>
+
 static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
                                  graft_error *error)
 {
@@ -44,6 +46,55 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
         rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
         rc = take_csr(context, &csr, rc, transpose, &call.error);
     }
+    return gr_call_end(&call, rc);
+}
+
+/* Whether a matrix can have other values, and these are finite; `from` is where they are. */
+static int32_t mxm_check_values(const graft_context *context, const graft_matrix *matrix, const graft_csr *from,
+                                graft_error *error)
+{
+    if (matrix->context != context) return gr_fail(error, GRAFT_ERR_ARG, "the matrix belongs to another context");
+    if (matrix->csr.values == NULL || from->values == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "a matrix was created without values, or the new ones are null");
+    if (from->value_type != matrix->csr.value_type)
+        return gr_fail(error, GRAFT_ERR_ARG, "values are of dtype %d, expected %d", from->value_type,
+                       matrix->csr.value_type);
+    return gr_csr_check_entries(from, "values", 0, 0, gr_threads(context, 0), error);
+}
+
+static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const graft_matrix *original,
+                             graft_error *error)
+{
+    graft_csr *csr = &matrix->csr;
+    void      *owned = matrix->owned[GR_OWNED_VALUES];
+    int32_t    rc = GRAFT_OK;
+
+    if (original != NULL && owned == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "the matrix was not made by matrix_transpose()");
+    if (original != NULL) GR_TRY(gr_csr_transpose_values(matrix->context, from, csr, owned, error));
+    else if (owned != NULL)
+        memmove(owned, from->values, (uint64_t)gr_csr_entries(csr) * (csr->value_type == GRAFT_F64 ? 8 : 4));
+    else csr->values = from->values;
+    gr_matrix_unprepare(matrix);
+done:
+    return rc;
+}
+
+static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *matrix, const void *values,
+                                        const graft_matrix *original, graft_error *error)
+{
+    struct gr_call call;
+    graft_csr      from;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_update_values", error);
+
+    if (rc == GRAFT_OK && (matrix == NULL || (values == NULL) == (original == NULL)))
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null, or not one of values and original is given");
+    if (rc == GRAFT_OK) {
+        from = original != NULL ? original->csr : matrix->csr;
+        if (original == NULL) from.values = values;
+        rc = mxm_check_values(context, matrix, &from, &call.error);
+    }
+    if (rc == GRAFT_OK) rc = update_values(matrix, &from, original, &call.error);
     return gr_call_end(&call, rc);
 }
 
@@ -180,4 +231,5 @@ const graft_mxm gr_interface_mxm = {
     .run = mxm_run,
     .explain = mxm_explain,
     .convert = mxm_convert,
+    .matrix_update_values = mxm_matrix_update_values,
 };

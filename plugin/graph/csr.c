@@ -198,6 +198,45 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     return GRAFT_OK;
 }
 
+/* Go through the entries of a matrix and those of its transpose, where next[c] is the next one of row c. Without
+ * `values` only look whether they match. */
+static int walk_transpose(const graft_csr *csr, const graft_csr *transpose, int64_t *next, char *values)
+{
+    const uint64_t bytes = value_bytes(csr);
+
+    memcpy(next, transpose->row_ptr, (uint64_t)transpose->n_rows * sizeof *next);
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            const int64_t c = gr_csr_column(csr, e), at = next[c]++;
+
+            if (values != NULL)
+                memcpy(values + (uint64_t)at * bytes, (const char *)csr->values + (uint64_t)e * bytes, bytes);
+            else if (at >= transpose->row_ptr[c + 1] || gr_csr_column(transpose, at) != row) return 0;
+        }
+    }
+    return 1;
+}
+
+int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *csr, const graft_csr *transpose,
+                                void *values, graft_error *error)
+{
+    int64_t *next = NULL;
+    int32_t  rc = GRAFT_OK;
+
+    if (csr->n_rows != transpose->n_cols || csr->n_cols != transpose->n_rows ||
+        gr_csr_entries(csr) != gr_csr_entries(transpose))
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "the matrix is %lld x %lld with %lld entries, and no transpose of one of %lld x %lld with %lld",
+                       (long long)transpose->n_rows, (long long)transpose->n_cols, (long long)gr_csr_entries(transpose),
+                       (long long)csr->n_rows, (long long)csr->n_cols, (long long)gr_csr_entries(csr));
+    GR_TRY(GR_NEW(context, next, transpose->n_rows, error));
+    if (walk_transpose(csr, transpose, next, NULL)) walk_transpose(csr, transpose, next, values);
+    else rc = gr_fail(error, GRAFT_ERR_ARG, "the matrix is not the transpose of the other one: entries differ");
+done:
+    gr_free(context, next);
+    return rc;
+}
+
 int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, int *symmetric, graft_error *error)
 {
     const uint64_t bytes = value_bytes(csr);

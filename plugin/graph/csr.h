@@ -42,6 +42,11 @@ int gr_csr_is_valid(const graft_csr *csr);
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error);
 
+/** Copy the values of a matrix to those of its transpose, `values`. Allocates 8 bytes a row of the transpose meanwhile.
+ *  \return OK; ERR_ARG (it is not its transpose: nothing is written); ERR_NOMEM. */
+int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *csr, const graft_csr *transpose,
+                                void *values, graft_error *error);
+
 /** Whether the transpose has the same arrays, including the order of the columns. Allocates 8 bytes a row meanwhile. */
 int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, int *symmetric, graft_error *error);
 

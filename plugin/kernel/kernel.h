@@ -17,10 +17,12 @@ struct gr_prepared {
     struct gr_prepared *next;
 };
 
+enum { GR_OWNED_ROWS, GR_OWNED_COLUMNS, GR_OWNED_VALUES, GR_OWNED };
+
 struct graft_matrix {
     graft_context      *context;
     graft_csr           csr;
-    void               *owned[3]; /* arrays to free with the matrix, or NULL */
+    void               *owned[GR_OWNED]; /* arrays to free with the matrix, or NULL */
     int64_t             owned_bytes;
     struct gr_prepared *prepared;
 

@@ -19,12 +19,12 @@ void gr_matrix_adopt(graft_matrix *matrix)
 {
     const graft_csr *csr = &matrix->csr;
 
-    GR_ASSERT(matrix->owned[0] == NULL && matrix->owned[1] == NULL);
-    matrix->owned[0] = (void *)(uintptr_t)csr->row_ptr;
-    matrix->owned[1] = (void *)(uintptr_t)csr->col_idx;
-    matrix->owned[2] = (void *)(uintptr_t)csr->values;
+    GR_ASSERT(matrix->owned[GR_OWNED_ROWS] == NULL && matrix->owned[GR_OWNED_COLUMNS] == NULL);
+    matrix->owned[GR_OWNED_ROWS] = (void *)(uintptr_t)csr->row_ptr;
+    matrix->owned[GR_OWNED_COLUMNS] = (void *)(uintptr_t)csr->col_idx;
+    matrix->owned[GR_OWNED_VALUES] = (void *)(uintptr_t)csr->values;
     matrix->owned_bytes = 0;
-    for (int i = 0; i < 3; i++) matrix->owned_bytes += gr_bytes(matrix->owned[i]);
+    for (int i = 0; i < GR_OWNED; i++) matrix->owned_bytes += gr_bytes(matrix->owned[i]);
 }
 
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix)
@@ -58,7 +58,7 @@ void gr_matrix_destroy(graft_matrix *matrix)
     if (matrix == NULL) return;
     gr_matrix_unprepare(matrix);
     if (matrix->edge_map_free != NULL) matrix->edge_map_free(matrix->context, matrix->edge_map);
-    for (int i = 0; i < 3; i++) gr_free(matrix->context, matrix->owned[i]);
+    for (int i = 0; i < GR_OWNED; i++) gr_free(matrix->context, matrix->owned[i]);
     gr_free(matrix->context, matrix);
 }
 

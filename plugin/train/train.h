@@ -71,8 +71,8 @@ int32_t gr_first_masked(const graft_trainer *trainer);
 
 /** Our copies of the host's structs, whose arrays are checked and remain those of the host. */
 int32_t gr_trainer_read_dataset(graft_trainer *trainer, graft_error *error);
-/** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the first
- *  row, for the message. */
+/** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the
+ *  first row, for the message. */
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);
 int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error);
 /** Whether all ranks have the same options. Collective. */

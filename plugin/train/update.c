@@ -1,5 +1,5 @@
-/* Arrays of the data set that change while the trainer lives: they are checked, brought to where they are used, and what
- * was computed from the old ones is forgotten.
+/* Arrays of the data set that change while the trainer lives: they are checked and brought to where they are used, and
+ * what was computed from the old ones is forgotten.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/collective.h"
@@ -130,7 +130,7 @@ done:
 }
 
 /* A step computes the rows that the training vertices of create() depend on, and no others. */
-static int32_t count_trained(const graft_trainer *t, struct update *u, graft_error *error)
+static int32_t update_count_trained(const graft_trainer *t, struct update *u, graft_error *error)
 {
     double  count = 0, outside = 0; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
@@ -168,7 +168,7 @@ static int32_t make_targets(const graft_trainer *t, const graft_dataset *data, s
         if (has_copies(t)) GR_TRY(arrange(t, array.given, array.bytes, &u->made[i], error));
         set_array(&u->next, i, has_copies(t) ? u->made[i] : array.given);
     }
-    if (u->what & ALL_TARGETS) rc = count_trained(t, u, error);
+    if (u->what & ALL_TARGETS) rc = update_count_trained(t, u, error);
 done:
     return rc;
 }

@@ -272,6 +272,38 @@ static const char *convert_calls(const void *arg)
     return end_of_group();
 }
 
+static const char *values_calls(const void *arg)
+{
+    static const int64_t rows[] = { 0, 1, 2 };
+    static const int32_t cols[] = { 0, 1 };
+    static const float   good[] = { 1, 2 }, bad[] = { 1, (float)NAN };
+    const graft_csr      plain = { sizeof plain, GRAFT_I32, 0, 0, 2, 2, rows, cols, NULL };
+    const graft_csr      valued = { sizeof valued, GRAFT_I32, GRAFT_F32, 0, 2, 2, rows, cols, good };
+    graft_matrix        *ones = NULL, *matrix = NULL, *transpose = NULL, *other = NULL;
+
+    (void)arg;
+    REFUSED(GRAFT_OK, s.mxm->matrix_create(s.context, &plain, 0, &ones, &error));
+    REFUSED(GRAFT_OK, s.mxm->matrix_create(s.context, &valued, 0, &matrix, &error));
+    REFUSED(GRAFT_OK, s.mxm->matrix_create(s.context, &set.graph.csr, 0, &other, &error));
+    REFUSED(GRAFT_OK, s.mxm->matrix_transpose(s.context, matrix, &transpose, &error));
+    REFUSED(GRAFT_OK, s.mxm->matrix_update_values(s.context, matrix, good, NULL, &error));
+    REFUSED(GRAFT_OK, s.mxm->matrix_update_values(s.context, transpose, good, NULL, &error));
+    REFUSED(GRAFT_OK, s.mxm->matrix_update_values(s.context, transpose, NULL, matrix, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(NULL, matrix, good, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, NULL, good, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, matrix, NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, transpose, good, matrix, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, matrix, NULL, transpose, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, transpose, NULL, other, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, ones, good, NULL, &error));
+    REFUSED(GRAFT_ERR_FORMAT, s.mxm->matrix_update_values(s.context, matrix, bad, NULL, &error));
+    s.mxm->matrix_destroy(s.context, transpose);
+    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(s.context, ones);
+    s.mxm->matrix_destroy(s.context, other);
+    return end_of_group();
+}
+
 static const char *order_calls(const void *arg)
 {
     static const int64_t rows[] = { 0, 1, 1 };
@@ -459,6 +491,7 @@ int main(void)
         { "calls of the context", context_calls, NULL },
         { "matrix_create, matrix_transpose, matrix_destroy", matrix_calls, NULL },
         { "matrix_order, matrix_permute", order_calls, NULL },
+        { "matrix_update_values", values_calls, NULL },
         { "run and explain: arguments and masks", product_calls, &products },
         { "run and explain: operands", product_calls, &operands },
         { "run: epilogues", epilogue_calls, NULL },

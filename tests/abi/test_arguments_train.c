@@ -177,6 +177,36 @@ static void bad_state(graft_trainer *trainer)
 #undef BAD
 }
 
+static void bad_update(graft_trainer *trainer)
+{
+    graft_dataset d = set.dataset;
+    graft_dense   x = set.features;
+
+    REFUSED(GRAFT_OK, s.train->update(trainer, GRAFT_UPDATE_FEATURES, &d, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->update(NULL, GRAFT_UPDATE_FEATURES, &d, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_FEATURES, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, 0, &d, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, UINT32_MAX, &d, &error));
+    d.features = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_FEATURES, &d, &error));
+    d.features = &x;
+#define BAD(field, value)                                                                                              \
+    (x = set.features, x.field = (value),                                                                              \
+     REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_FEATURES, &d, &error)))
+    BAD(size, 0);
+    BAD(dtype, GRAFT_F64);
+    BAD(n_rows, N - 1);
+    BAD(n_cols, FEATURES + 1);
+    BAD(stride, FEATURES - 1);
+    BAD(data, NULL);
+#undef BAD
+    d.labels = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_LABELS, &d, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->update(trainer, GRAFT_UPDATE_TARGETS, &d, &error));
+    d.size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_SPLIT, &d, &error));
+}
+
 static const char *trainer_calls(const void *arg)
 {
     static float   values[2 * N][CLASSES]; /* as long as doubles, which are refused */
@@ -234,6 +264,7 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));
     REFUSED(GRAFT_OK, s.train->explain(trainer, text, sizeof text, &error));
     if (memchr(text, '\0', sizeof text) == NULL) watch_blame("a cut text has no end");
+    bad_update(trainer);
     bad_state(trainer);
     s.train->destroy(trainer);
     s.train->destroy(NULL);

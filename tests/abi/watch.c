@@ -261,6 +261,16 @@ static int32_t convert(graft_context *context, const graft_dense *from, const gr
     WATCHED_DENSE("graft.mxm/1 convert", error, mxm->convert(context, from, to, error), to, 0);
 }
 
+static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *matrix, const void *values,
+                                        const graft_matrix *original, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.mxm/1 matrix_update_values", error,
+            mxm->matrix_update_values(context, matrix, values, original, error), 1, 0);
+    return rc;
+}
+
 static const graft_mxm watched_mxm = {
     .size = sizeof watched_mxm,
     .matrix_create = matrix_create,
@@ -272,6 +282,7 @@ static const graft_mxm watched_mxm = {
     .run = watch_run,
     .explain = mxm_explain,
     .convert = convert,
+    .matrix_update_values = mxm_matrix_update_values,
 };
 
 static int32_t gather_rows(graft_context *context, const graft_dense *x, const graft_index *index,
@@ -493,6 +504,14 @@ static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t 
     return rc;
 }
 
+static int32_t train_update(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.train/1 update", error, train->update(trainer, what, dataset, error), 1, 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -508,6 +527,7 @@ static const graft_train watched_train = {
     .traffic = train_traffic,
     .traffic_item = train_traffic_item,
     .traffic_pair = train_traffic_pair,
+    .update = train_update,
 };
 
 void watch_check_whole(const char *id, const void *table, size_t size)

@@ -73,7 +73,7 @@ static int32_t copy_state(struct host *host, graft_trainer *from, graft_trainer 
 }
 
 /* Fail with a sentence of this test. */
-static int32_t wrong(struct host *host, const char *words)
+static int32_t update_wrong(struct host *host, const char *words)
 {
     snprintf(host->error.message, sizeof host->error.message, "%s", words);
     return GRAFT_STATUS_END;
@@ -88,25 +88,25 @@ static int32_t refused(struct host *host, const struct host_trainer *t)
     float         hole[FEATURES] = { 0 };
 
     hole[FEATURES - 1] = NAN;
-    if (host->train->update(t->trainer, 0, &data, &error) != GRAFT_ERR_ARG) return wrong(host, "0 is accepted");
-    if (host->train->update(t->trainer, 1u << 20, &data, &error) != GRAFT_ERR_ARG) return wrong(host, "unknown bits");
+    if (host->train->update(t->trainer, 0, &data, &error) != GRAFT_ERR_ARG) return update_wrong(host, "0 is accepted");
+    if (host->train->update(t->trainer, 1u << 20, &data, &error) != GRAFT_ERR_ARG)
+        return update_wrong(host, "unknown bits");
     features.n_cols--;
     data.features = &features;
     if (host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error) != GRAFT_ERR_ARG)
-        return wrong(host, "features of another width are accepted");
+        return update_wrong(host, "features of another width are accepted");
     features.n_cols++;
     features.stride = 0; /* all rows are the same one */
     features.data = hole;
     if (host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error) >= 0)
-        return wrong(host, "features that are not finite are accepted");
+        return update_wrong(host, "features that are not finite are accepted");
     if (host->n_ranks > 1 && host->train->update(t->trainer, host->rank == 0 ? GRAFT_UPDATE_LABELS : GRAFT_UPDATE_SPLIT,
                                                  &t->slice.dataset, &error) != GRAFT_ERR_ARG)
-        return wrong(host, "ranks replace other arrays");
+        return update_wrong(host, "ranks replace other arrays");
     return GRAFT_OK;
 }
 
-/* Whether numbers are the same: bit for bit, but where the trainers differ in the order of their vertices, for others are
- * trained. */
+/* Whether numbers are the same: bit for bit, but where fewer vertices are trained, which changes the order of them. */
 static int are_same(const struct job *job, double a, double b)
 {
     return a == b || ((job->what & GRAFT_UPDATE_SPLIT) != 0 && fabs(a - b) < 1e-5 * (1 + fabs(b)));
@@ -134,7 +134,7 @@ static int32_t body(struct host *host)
     if (rc == GRAFT_OK) rc = predict(host, &updated, job->logits[0]);
     if (rc == GRAFT_OK) rc = predict(host, &fresh, job->logits[1]);
     for (int i = 0; i < AFTER && rc == GRAFT_OK; i++)
-        if (!are_same(job, loss[0][i], loss[1][i])) rc = wrong(host, "losses are not those of a new trainer");
+        if (!are_same(job, loss[0][i], loss[1][i])) rc = update_wrong(host, "losses are not those of a new trainer");
     close_trainer(host, &updated);
     close_trainer(host, &fresh);
     if (!job->serial) host_slice_fini(&slice);
