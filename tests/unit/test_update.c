@@ -201,6 +201,7 @@ static void test_update(int32_t n_ranks, uint32_t what, const char *more)
     job.new = &other.dataset;
     for (int i = 0; i < 2; i++) job.logits[i] = oracle_new(N * CLASSES, sizeof(float));
     for (int i = 0; settings[i] != NULL; i++) given[count++] = settings[i];
+    if (!job.serial) given[count++] = "partition=hash"; /* slices are on every other rank, edges between all */
     snprintf(text, sizeof text, "%s", more);
     for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) given[count++] = word;
     given[count] = NULL;
