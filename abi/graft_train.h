@@ -43,7 +43,13 @@ GRAFT_EXTERN_C_BEGIN
  *
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W, and to E below. Option strict is live:
- * create() and products read it when they choose a module.
+ * create() and products read it when they choose a module. Each epoch() reads epochs, eval_every, lr, weight_decay,
+ * momentum and these, with e completed epochs:
+ *
+ *     schedule      constant: lr; cosine: lr/2 (1 + cos(pi e / epochs)) (Loshchilov and Hutter 2017, eq. 5); step:
+ *                   lr schedule_factor^floor(e / schedule_every)
+ *
+ * The others are read by create():
  *
  *     order         the trainer keeps copies of graph, features and labels in this order (see matrix_order); the host's
  *                   numbering does not change
@@ -94,6 +100,7 @@ typedef struct graft_epoch {
                            same on all ranks */
     int32_t synchronous; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
     int32_t reserved;
+    double  learning_rate; /**< of the step, after option schedule */
 } graft_epoch;
 
 /** Accuracy: the fraction of labelled vertices of the split whose largest logit is that of their label; with several

@@ -231,7 +231,7 @@ done:
 /** Whether another value of this option changes how a run continues. */
 static int matters(const char *key)
 {
-    static const char *const without[] = { "epochs", "profile", "memory.limit", "recompute" };
+    static const char *const without[] = { "epochs", "recompute", "mxm.kernel", "strict" };
 
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++) {
         if (strcmp(key, without[i]) == 0) return 0;
@@ -253,7 +253,8 @@ static void describe_differences(const struct checkpoint *checkpoint, const stru
     for (int32_t i = 0; library->api->option_info(library->api->context, i, &option, &ignored) >= 0; i++) {
         snprintf(key, sizeof key, CHECKPOINT_OPTION "%s", option.key);
         const char *then = json_string_value(json_object_get(metadata, key));
-        if (then != NULL && !option.live && matters(option.key) && strcmp(then, option.value) != 0 && used < capacity) {
+        if (then != NULL && option.scope == GRAFT_SCOPE_SAME && matters(option.key) &&
+            strcmp(then, option.value) != 0 && used < capacity) {
             used += (size_t)snprintf(text + used, capacity - used, "%s%s=%.32s (now %.32s)", used > 0 ? ", " : "",
                                      option.key, then, option.value);
         }

@@ -53,6 +53,7 @@ static json_t *build_history(const struct run *run)
         json_add(entry, "val_accuracy", measured(e, e->validation_accuracy), &bad);
         json_add(entry, "test_accuracy", measured(e, e->test_accuracy), &bad);
         json_add(entry, "seconds", json_number(e->seconds), &bad);
+        json_add(entry, "learning_rate", json_number(e->learning_rate), &bad);
         if (e->drift > 0) json_add(entry, "drift", json_number(e->drift), &bad);
         if (e->synchronous) json_add(entry, "synchronous", json_true(), &bad);
         if (json_array_append_new(history, entry) != 0 || bad) {

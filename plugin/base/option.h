@@ -77,9 +77,12 @@ struct gr_model_options {
     double           gin_eps, teleport, dropout, input_dropout;
 };
 
+enum gr_schedule { GR_SCHEDULE_CONSTANT, GR_SCHEDULE_COSINE, GR_SCHEDULE_STEP };
+
 struct gr_train_options {
-    int64_t           epochs, eval_every, seed;
-    double            lr, momentum, weight_decay, label_rate;
+    int64_t           epochs, eval_every, seed, schedule_every;
+    double            lr, momentum, weight_decay, label_rate, schedule_factor;
+    enum gr_schedule  schedule;
     enum gr_optimizer optimizer;
     enum gr_loss      loss;
     int32_t           decays_first_only;

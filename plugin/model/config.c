@@ -78,6 +78,20 @@ done:
     return rc;
 }
 
+struct gr_live_config gr_live_config_of(const graft_context *context)
+{
+    const struct gr_train_options *train = &context->options.train;
+
+    return (struct gr_live_config){ .epochs = train->epochs,
+                                    .eval_every = train->eval_every,
+                                    .lr = train->lr,
+                                    .weight_decay = train->weight_decay,
+                                    .momentum = train->momentum,
+                                    .schedule = train->schedule,
+                                    .schedule_every = train->schedule_every,
+                                    .schedule_factor = train->schedule_factor };
+}
+
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error)
 {
     const struct gr_model_options    *model = &context->options.model;
@@ -94,14 +108,10 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
                                   .teleport = model->teleport,
                                   .dropout = model->dropout,
                                   .input_dropout = model->input_dropout,
-                                  .epochs = train->epochs,
-                                  .eval_every = train->eval_every,
                                   .seed = (uint64_t)train->seed,
-                                  .lr = train->lr,
                                   .label_rate = train->label_rate,
                                   .adam = train->optimizer == GR_ADAM,
-                                  .momentum = train->momentum,
-                                  .weight_decay = train->weight_decay,
+                                  .live = gr_live_config_of(context),
                                   .decay_first_only = train->decays_first_only,
                                   .symmetrize = context->options.data.symmetrize,
                                   .self_loops = self_loops == GR_AUTO ? kind->self_loops : self_loops == GR_YES,

@@ -15,16 +15,24 @@ enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
 
 struct gr_model_kind;
 
+/** What may change between epochs. */
+struct gr_live_config {
+    int64_t epochs, eval_every, schedule_every;
+    int64_t schedule; /* enum gr_schedule; so wide that the struct has no gaps, for its checksum */
+    double  lr, weight_decay, momentum, schedule_factor;
+};
+
 struct gr_config {
     const struct gr_model_kind *kind;
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
     int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
-    int64_t epochs, eval_every, heads;
-    double  lr, dropout, input_dropout, label_rate, weight_decay, momentum, gin_eps, teleport;
-    int     norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
-    int     recompute;
+    int64_t heads;
+    double  dropout, input_dropout, label_rate, gin_eps, teleport;
+    struct gr_live_config live; /* read again before every epoch */
+    int norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
+    int recompute;
     enum gr_choice sparse_input;
     uint64_t       seed;
     enum gr_order  order;
@@ -122,6 +130,9 @@ const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
 int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
 
+/** What may change between epochs, as the options of the context are now. */
+struct gr_live_config gr_live_config_of(const graft_context *context);
+
 /** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
 int64_t gr_config_wide(const struct gr_config *config, int32_t l);
 
@@ -130,6 +141,10 @@ int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graf
 
 /** Make the arrays of all parameters, with their first values. */
 int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error);
+
+/** The learning rate of the step after so many completed epochs. Cosine: Loshchilov and Hutter 2017, eq. 5, without
+ *  restarts. */
+double gr_learning_rate(const struct gr_live_config *config, int64_t epoch);
 
 /** Change all weights by their gradients. \param[in] step  1 for the first. */
 void gr_optimizer_step(struct gr_model *model, int64_t step);

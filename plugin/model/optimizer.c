@@ -27,17 +27,28 @@ static void sgd_step(struct gr_parameter *p, float rate, float decay, float mome
     }
 }
 
+double gr_learning_rate(const struct gr_live_config *config, int64_t epoch)
+{
+    const double pi = 3.14159265358979323846;
+
+    switch (config->schedule) {
+    case GR_SCHEDULE_COSINE: return config->lr / 2 * (1 + cos(pi * (double)epoch / (double)config->epochs));
+    case GR_SCHEDULE_STEP: return config->lr * pow(config->schedule_factor, (double)(epoch / config->schedule_every));
+    default: return config->lr;
+    }
+}
+
 void gr_optimizer_step(struct gr_model *model, int64_t step)
 {
-    const struct gr_config *config = &model->config;
-    const float             rate = (float)config->lr;
+    const struct gr_live_config *config = &model->config.live;
+    const float                  rate = (float)gr_learning_rate(config, step - 1);
 
     GR_ASSERT(step >= 1);
     for (int32_t i = 0; i < model->n_parameters; i++) {
         struct gr_parameter *p = &model->parameters[i];
         const float          decay = p->decayed ? (float)config->weight_decay : 0;
 
-        if (config->adam) adam_step(p, rate, decay, (double)step);
+        if (model->config.adam) adam_step(p, rate, decay, (double)step);
         else sgd_step(p, rate, decay, (float)config->momentum);
     }
 }

@@ -168,8 +168,8 @@ static int keep_best(graft_trainer *t, const graft_metrics *metrics)
 
 static int evaluation_is_due(const graft_trainer *t)
 {
-    if (t->progress.epoch == t->model.config.epochs) return 1;
-    return t->model.config.eval_every > 0 && t->progress.epoch % t->model.config.eval_every == 0;
+    if (t->progress.epoch == t->model.config.live.epochs) return 1;
+    return t->model.config.live.eval_every > 0 && t->progress.epoch % t->model.config.live.eval_every == 0;
 }
 
 static int32_t train_step(graft_trainer *t, double *loss, graft_error *error)
@@ -178,7 +178,7 @@ static int32_t train_step(graft_trainer *t, double *loss, graft_error *error)
     int32_t        rc = GRAFT_OK;
     double         begin;
 
-    GR_ASSERT(t->progress.epoch < t->model.config.epochs);
+    GR_ASSERT(t->progress.epoch < t->model.config.live.epochs);
     run->epoch = t->progress.epoch;
     gr_strategy_begin_step(run->strategy, run->epoch);
     GR_TRY(gr_run_step(run, t->step_of, loss, error));
@@ -222,11 +222,12 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     int32_t       rc = gr_ranks_compare_state(t, error);
 
     if (rc < 0) return rc;
+    t->model.config.live = gr_live_config_of(t->context);
     if (t->run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
-    if (t->progress.epoch >= t->model.config.epochs) {
+    if (t->progress.epoch >= t->model.config.live.epochs) {
         return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are completed",
-                       (long long)t->model.config.epochs);
+                       (long long)t->model.config.live.epochs);
     }
     metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
         (double)NAN;
@@ -248,9 +249,10 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     epoch->validation_accuracy = metrics.validation_accuracy;
     epoch->test_accuracy = metrics.test_accuracy;
     epoch->validation_loss = metrics.validation_loss;
+    epoch->learning_rate = gr_learning_rate(&t->model.config.live, t->progress.epoch - 1);
     epoch->epoch = t->progress.epoch;
-    epoch->epochs = t->model.config.epochs;
-    epoch->done = t->progress.epoch == t->model.config.epochs;
+    epoch->epochs = t->model.config.live.epochs;
+    epoch->done = t->progress.epoch >= t->model.config.live.epochs;
     epoch->seconds = gr_seconds() - begin;
 done:
     return gr_ranks_fail(t, rc, error);

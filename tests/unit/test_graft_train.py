@@ -56,7 +56,7 @@ def test_training():
        "the report has options that were set and those that were not, as texts", options)
     history = report["history"]
     ok([e["epoch"] for e in history] == list(range(1, 31)), "the history has every epoch once")
-    keys = {"epoch", "loss", "train_accuracy", "val_accuracy", "test_accuracy", "seconds"}
+    keys = {"epoch", "loss", "learning_rate", "train_accuracy", "val_accuracy", "test_accuracy", "seconds"}
     ok(all(set(e) == keys and isinstance(e["loss"], float) for e in history), "its entries have their keys")
     best = history[report["best_epoch"] - 1]
     ok(best["val_accuracy"] == max(e["val_accuracy"] for e in history) == report["val_accuracy"] and
