@@ -21,40 +21,54 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
     return strip < row_bytes ? strip : row_bytes;
 }
 
-/* A strip as it is packed, and as it is received. */
+/* A strip as it is packed, and as it is received; NULL where rows lie so already in the arrays of the caller. */
 struct strip {
     int64_t bytes; /* of each row */
     char   *out, *in;
 };
 
+/* Whether the rows of the slice are in the order in which they are sent. */
+static int slice_is_packed(const graft_graph *g)
+{
+    for (int64_t i = 0; i < g->n_slice; i++)
+        if (g->packed[i] != i) return 0;
+    return 1;
+}
+
 static int32_t strip_init(const graft_graph *g, const graft_redistribution *args, struct strip *s, graft_error *error)
 {
     const int to_owners = args->direction == GRAFT_TO_OWNERS;
+    int       is_whole, is_packed;
     int32_t   rc = GRAFT_OK;
 
     s->bytes = strip_bytes(g, args->row_bytes);
-    GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
-    GR_TRY(GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error));
+    is_whole = s->bytes == args->row_bytes;
+    is_packed = is_whole && slice_is_packed(g);
+    /* The owned rows are in the order in which they are received, so only the rows of the slice are permuted. */
+    if (args->from_stride != s->bytes || !(to_owners ? is_packed : is_whole))
+        GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
+    if (args->to_stride != s->bytes || !(to_owners ? is_whole : is_packed))
+        rc = GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error);
 done:
     return rc;
 }
 
-/* Redistribute `bytes` of each row from byte `at` on. The owned rows are in the order in which they are received, so
- * only the rows of the slice are permuted. */
+/* Redistribute `bytes` of each row from byte `at` on. */
 static int32_t redistribute_strip(const graft_graph *g, const graft_redistribution *args, int64_t at, int64_t bytes,
                                   struct strip *s, graft_error *error)
 {
-    const int     to_owners = args->direction == GRAFT_TO_OWNERS;
-    const int64_t rows_out = to_owners ? g->n_slice : g->n_owned, rows_in = to_owners ? g->n_owned : g->n_slice;
-    int32_t       rc;
+    const int         to_owners = args->direction == GRAFT_TO_OWNERS;
+    const int64_t     rows_out = to_owners ? g->n_slice : g->n_owned, rows_in = to_owners ? g->n_owned : g->n_slice;
+    const char *const out = s->out != NULL ? s->out : args->from;
+    char *const       in = s->in != NULL ? s->in : args->to;
+    int32_t           rc;
 
     GR_ASSERT(bytes > 0 && bytes <= s->bytes);
-    for (int64_t i = 0; i < rows_out; i++)
+    for (int64_t i = 0; i < rows_out && s->out != NULL; i++)
         memcpy(s->out + (to_owners ? g->packed[i] : i) * bytes, (const char *)args->from + i * args->from_stride + at,
                (uint64_t)bytes);
-    rc = to_owners ? gr_route_send(&g->rows, s->out, s->in, bytes, error)
-                   : gr_route_return(&g->rows, s->out, s->in, bytes, error);
-    for (int64_t i = 0; i < rows_in && rc == GRAFT_OK; i++)
+    rc = to_owners ? gr_route_send(&g->rows, out, in, bytes, error) : gr_route_return(&g->rows, out, in, bytes, error);
+    for (int64_t i = 0; i < rows_in && s->in != NULL && rc == GRAFT_OK; i++)
         memcpy((char *)args->to + i * args->to_stride + at, s->in + (to_owners ? i : g->packed[i]) * bytes,
                (uint64_t)bytes);
     return rc;
