@@ -29,7 +29,10 @@
  * grow at the tail only; any other change has a new interface id. Reserved fields are zero. Such a struct has no bool,
  * enum, long, size_t or bit-field.
  *
- * GRAFT_INIT(T) is a T with every field zero and `size` set. */
+ * GRAFT_INIT(T) is a T with every field zero and `size` set. GRAFT_HAS(T, field) is the size that a T has at least if
+ * it has `field`: what the `size` of the other side is compared with before the field is used. */
+#define GRAFT_HAS(T, field) (offsetof(T, field) + sizeof(((T *)0)->field))
+
 #ifdef __cplusplus
 template <class T> inline T graft_sized()
 {

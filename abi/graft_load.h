@@ -60,7 +60,7 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
     }
     memcpy(&entry, &symbol, sizeof entry); /* ISO C has no conversion from an object to a function pointer. */
     rc = entry(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, host, &opened, error);
-    if (rc == GRAFT_OK && opened->size < sizeof(graft_api)) {
+    if (rc == GRAFT_OK && opened->size < GRAFT_HAS(graft_api, module_info)) {
         opened->close(opened->context);
         rc = graft_load_refuse(error, GRAFT_ERR_VERSION, file, "its table of calls is shorter than this host needs");
     }
@@ -69,9 +69,11 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
     return rc;
 }
 
-/** Return an interface of the library, or NULL if the library does not have it or its table is shorter than `size`:
+/** Return an interface of the library, or NULL if the library does not have it or its table is shorter than `size`. A
+ *  host asks for the last call that it uses, in the order of the table, so that it runs with libraries that are older
+ *  than its headers:
  *
- *      const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+ *      const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
  *
  * Threads: [any-thread]. Not collective. Since 1. */
 static inline __attribute__((unused)) const void *graft_interface(const graft_api *api, const char *id, uint64_t size)

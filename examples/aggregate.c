@@ -83,8 +83,8 @@ static void *run_rank(void *arg)
 
     r->rc = graft_load(r->library, NULL, &api, &r->error);
     if (r->rc < 0) return NULL;
-    graphs = graft_interface(api, GRAFT_GRAPH_ID, sizeof *graphs);
-    aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
+    graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
+    aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate, destroy));
     r->rc = graphs != NULL && aggregate != NULL ? GRAFT_OK : GRAFT_ERR_NOT_FOUND;
     if (r->rc >= 0) r->rc = make_graph(r, api, graphs, &graph);
     if (r->rc >= 0) r->rc = aggregate->create(graph, NULL, &plan, &r->error);
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     int                     failed = 0;
 
     if (graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error) < 0) goto fail;
-    ranks = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *ranks);
+    ranks = graft_interface(api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, threads));
     for (int i = 0; i < RANKS; i++) transports[i] = GRAFT_INIT(graft_transport);
     if (ranks == NULL || ranks->threads(api->context, RANKS, transports, &error) < 0) goto fail;
     for (int i = 0; i < RANKS; i++) {

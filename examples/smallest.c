@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     if (rc < 0) goto done;
 
     /* 2. Fetch an interface. NULL means that this library lacks it, or has an older and shorter table. */
-    mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain));
     if (mxm == NULL) goto done;
 
     /* 3. Pass our arrays to the library. They are borrowed, not copied, and checked because trust is 0. */

@@ -114,13 +114,13 @@ int32_t library_init(struct library *library, const graft_host *host, graft_erro
 
     *library = (struct library){ 0 };
     TRY(open_api(host, &library->api, error));
-    TRY(require(library, GRAFT_DATA_ID, sizeof *library->data, &table, error));
+    TRY(require(library, GRAFT_DATA_ID, GRAFT_HAS(graft_data_interface, open_slice), &table, error));
     library->data = table;
-    TRY(require(library, GRAFT_TRAIN_ID, sizeof *library->train, &table, error));
+    TRY(require(library, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, traffic_pair), &table, error));
     library->train = table;
-    TRY(require(library, GRAFT_MXM_ID, sizeof *library->mxm, &table, error));
+    TRY(require(library, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain), &table, error));
     library->mxm = table;
-    TRY(require(library, GRAFT_GRAPH_ID, sizeof *library->graphs, &table, error));
+    TRY(require(library, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy), &table, error));
     library->graphs = table;
 done:
     if (rc < 0) library_fini(library);

@@ -50,10 +50,11 @@ int ranks_are_launched(void)
 
 static int32_t open_both(struct ranks *ranks, const struct library *library, graft_error *error)
 {
-    const graft_transports *transports = graft_interface(library->api, GRAFT_TRANSPORT_ID, sizeof *transports);
-    graft_communicator      all = GRAFT_INIT(graft_communicator);
-    graft_context          *context = library->api->context;
-    int32_t                 rc;
+    const graft_transports *transports =
+        graft_interface(library->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, open));
+    graft_communicator all = GRAFT_INIT(graft_communicator);
+    graft_context     *context = library->api->context;
+    int32_t            rc;
 
     if (transports == NULL)
         return problem(error, GRAFT_ERR_VERSION, "Graft %s has no transports", library->api->version);

@@ -189,6 +189,29 @@ static void test_tables(void)
     ok(host.live_bytes == 0, "close leaves no memory, and takes NULL");
 }
 
+/* An older library, whose table ends with run(). */
+static const graft_mxm older_mxm = { .size = GRAFT_HAS(graft_mxm, run) };
+
+static const void *older_interface(graft_context *context, const char *id)
+{
+    (void)context;
+    return strcmp(id, GRAFT_MXM_ID) == 0 ? &older_mxm : NULL;
+}
+
+static void test_older_library(void)
+{
+    const graft_api api = { .size = sizeof api, .get_interface = older_interface };
+
+    ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run)) == &older_mxm &&
+           graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_create)) == &older_mxm,
+       "a table that ends with run() serves a host that needs no more");
+    ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain)) == NULL &&
+           graft_interface(&api, GRAFT_MXM_ID, sizeof older_mxm) == NULL,
+       "and not one that needs what follows");
+    ok(GRAFT_HAS(graft_train, update) == sizeof(graft_train) && GRAFT_HAS(graft_api, size) == 4,
+       "GRAFT_HAS is where a field ends");
+}
+
 static void test_loader(void)
 {
     const graft_api *const mark = (const graft_api *)&host;
@@ -218,6 +241,7 @@ int main(void)
     test_host_sizes();
     test_error_sizes();
     test_tables();
+    test_older_library();
     test_loader();
     return done();
 }
