@@ -74,8 +74,8 @@ GRAFT_EXTERN_C_BEGIN
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
  * weights, bit for bit: gradients and losses are summed in the order of ranks. Results equal those of one process up to
  * rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
- * graft_aggregate.h; gat exchanges the raw rows of its halo. create(), epoch(), evaluate() and predict() are collective
- * and return the same status on all ranks; see graft_graphs. Options of the model are the same on all ranks;
+ * graft_aggregate.h; gat exchanges the raw rows of its halo. create(), epoch(), evaluate(), predict() and update() are
+ * collective and return the same status on all ranks; see graft_graphs. Options of the model are the same on all ranks;
  * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank;
  * with row_masks a step sends fewer rows than an evaluation, and a layer with fewer rows has a plan of its own. */
 
@@ -163,8 +163,8 @@ typedef struct graft_train {
      * \param[out] epoch  The result.
      * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); the codes of graft_mxm.run(). After a
      *         failure the weights may be between two epochs: only destroy() and state_set() are useful. Over ranks
-     *         ERR_ARG, before any work, if ranks differ in epochs or state, and ERR_PEER for all later failures, after
-     *         which only destroy() is useful.
+     *         ERR_ARG, before any work, if ranks differ in epochs, state or the options that it reads, and ERR_PEER for
+     *         all later failures, after which only destroy() is useful.
      * [one-caller] [starts-openmp]. Collective, over ranks. Numerics: the same bits for any number of threads.
      * Memory: what kernels prepare at their first run. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
@@ -234,7 +234,7 @@ typedef struct graft_train {
      * \param[in] dataset  The new arrays, of the shapes that create() had, and borrowed as those. Only fields that
      *                     `what` names are read.
      * \return OK; ERR_ARG (null, shapes, unknown or no bits); ERR_FORMAT (as create()); ERR_STATE (an array that
-     *         create() did not have; a training vertex that was none at create(), unless option row_masks was no);
+     *         create() did not have; a training vertex whose row no step computes: see option row_masks);
      *         ERR_UNSUPPORTED (sparse features); ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER
      *         the data are as they were.
      * Weights, moments and the number of epochs stay. There is no best so far any more, and the next epoch with

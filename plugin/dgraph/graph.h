@@ -98,9 +98,13 @@ int32_t gr_graph_route_edges(const graft_graph *graph, const int64_t *row_ptr, s
 int32_t gr_graph_send_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
                             const void *elements, int64_t bytes, void *packed, void *received, graft_error *error);
 
+/** Bits of `own` below: which arrays are of the library. Those may be sent and received where they lie; those of the
+ *  host may not, for a transport that cannot cancel a message uses its memory after a failure. */
+enum { GR_OWN_FROM = 1, GR_OWN_TO = 2 };
+
 /** Redistribute rows of bytes; see graft_graphs.redistribute(). `args` is a complete struct. Collective.
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_graph_redistribute(graft_graph *graph, const graft_redistribution *args, graft_error *error);
+int32_t gr_graph_redistribute(graft_graph *graph, const graft_redistribution *args, int own, graft_error *error);
 
 /** Gather the sizes of all parts on all ranks. `part` is that of this graph, or derived from it. Collective.
  * \param[out] share  [n_ranks]

@@ -21,7 +21,8 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
     return strip < row_bytes ? strip : row_bytes;
 }
 
-/* A strip as it is packed, and as it is received; NULL where rows lie so already in the arrays of the caller. */
+/* A strip as it is packed, and as it is received; NULL where rows lie so already in arrays of the library. Those
+ * of the host are never lent to the transport, which may not be able to cancel a message. */
 struct strip {
     int64_t bytes; /* of each row */
     char   *out, *in;
@@ -35,7 +36,8 @@ static int slice_is_packed(const graft_graph *g)
     return 1;
 }
 
-static int32_t strip_init(const graft_graph *g, const graft_redistribution *args, struct strip *s, graft_error *error)
+static int32_t strip_init(const graft_graph *g, const graft_redistribution *args, int own, struct strip *s,
+                          graft_error *error)
 {
     const int to_owners = args->direction == GRAFT_TO_OWNERS;
     int       is_whole, is_packed;
@@ -45,9 +47,10 @@ static int32_t strip_init(const graft_graph *g, const graft_redistribution *args
     is_whole = s->bytes == args->row_bytes;
     is_packed = is_whole && slice_is_packed(g);
     /* The owned rows are in the order in which they are received, so only the rows of the slice are permuted. */
-    if (args->from_stride != s->bytes || !(to_owners ? is_packed : is_whole))
+    if (!(own & GR_OWN_FROM) || args->from == NULL || args->from_stride != s->bytes ||
+        !(to_owners ? is_packed : is_whole))
         GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
-    if (args->to_stride != s->bytes || !(to_owners ? is_whole : is_packed))
+    if (!(own & GR_OWN_TO) || args->to == NULL || args->to_stride != s->bytes || !(to_owners ? is_whole : is_packed))
         rc = GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error);
 done:
     return rc;
@@ -118,7 +121,7 @@ done:
     return rc;
 }
 
-int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, graft_error *error)
+int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, int own, graft_error *error)
 {
     static const char *const names[] = { "direction of a redistribution", "row_bytes of a redistribution" };
     const uint64_t           values[] = { (uint64_t)args->direction, (uint64_t)args->row_bytes };
@@ -127,7 +130,7 @@ int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, 
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
-    rc = strip_init(g, args, &strip, error);
+    rc = strip_init(g, args, own, &strip, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     for (int64_t at = 0; at < args->row_bytes; at += strip.bytes) {
         const int64_t left = args->row_bytes - at;

@@ -77,7 +77,7 @@ static int32_t graph_redistribute(graft_graph *graph, const graft_redistribution
     GR_TRY(rc);
     rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
-    rc = gr_graph_redistribute(graph, &ours, &call.error);
+    rc = gr_graph_redistribute(graph, &ours, 0, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

@@ -50,10 +50,12 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
 }
 
 /* Whether a matrix can have other values, and these are finite; `from` is where they are. */
-static int32_t mxm_check_values(const graft_context *context, const graft_matrix *matrix, const graft_csr *from,
-                                graft_error *error)
+static int32_t mxm_check_values(const graft_context *context, const graft_matrix *matrix, const graft_matrix *original,
+                                const graft_csr *from, graft_error *error)
 {
-    if (matrix->context != context) return gr_fail(error, GRAFT_ERR_ARG, "the matrix belongs to another context");
+    if (matrix->context != context || (original != NULL && original->context != context))
+        return gr_fail(error, GRAFT_ERR_ARG, "the matrix, or original, belongs to another context");
+    if (matrix == original) return gr_fail(error, GRAFT_ERR_ARG, "original is the matrix itself");
     if (matrix->csr.values == NULL || from->values == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "a matrix was created without values, or the new ones are null");
     if (from->value_type != matrix->csr.value_type)
@@ -92,7 +94,7 @@ static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *ma
     if (rc == GRAFT_OK) {
         from = original != NULL ? original->csr : matrix->csr;
         if (original == NULL) from.values = values;
-        rc = mxm_check_values(context, matrix, &from, &call.error);
+        rc = mxm_check_values(context, matrix, original, &from, &call.error);
     }
     if (rc == GRAFT_OK) rc = update_values(matrix, &from, original, &call.error);
     return gr_call_end(&call, rc);

@@ -48,7 +48,7 @@ struct gr_strategy_ops {
     /** A step begins; and it ends: *loss becomes the sum over all ranks. */
     void (*begin_step)(struct gr_strategy *strategy, int64_t epoch);
     int32_t (*end_step)(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error);
-    /** Weights were replaced, so what is kept of earlier steps is of no use. */
+    /** Weights or data were replaced, so what is kept of earlier steps is of no use. */
     void (*forget)(struct gr_strategy *strategy);
 
     /** Begin and end a sum over neighbours. Between them x and out must not be touched. */

@@ -25,25 +25,19 @@ static uint64_t digest_of(graft_trainer *t)
     return crc;
 }
 
-static const uint32_t TRAINING_GROUP = 1u << GR_GROUP_TRAINING;
-
-int32_t gr_ranks_compare_state(graft_trainer *t, graft_error *error)
+int32_t gr_ranks_compare_state(graft_trainer *t, int trains, graft_error *error)
 {
     static const char *const    names[] = { "the number of completed epochs", "whether state_set() was called",
-                                            "the state (by its CRC32C) after state_set()",
-                                            "the options that epoch() reads (by their CRC32C)" };
+                                            "the state (by its CRC32C) after state_set()", "whether this is epoch()",
+                                            "an option that epoch() reads (lr, epochs, schedule, ...; their CRC32C)" };
     const struct gr_live_config live = gr_live_config_of(t->context);
+    const uint64_t              values[] = { (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
+                                t->state_is_set ? digest_of(t) : 0, (uint64_t)trains,
+                                trains ? gr_crc(0, &live, sizeof live) : 0 };
     int32_t                     rc = GRAFT_OK;
 
     if (t->over == NULL || t->over->comm->n_ranks == 1) return GRAFT_OK;
-    rc = gr_comm_compare(t->over->comm, names,
-                         (const uint64_t[]){ (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
-                                             t->state_is_set ? digest_of(t) : 0, gr_crc(0, &live, sizeof live) },
-                         4, error);
-    /* If it is an option that differs, all ranks say which. */
-    if (rc == GRAFT_ERR_ARG && gr_options_compare(t->context, t->over->comm, TRAINING_GROUP, error) == GRAFT_ERR_PEER)
-        rc = GRAFT_ERR_PEER;
-    GR_TRY(rc);
+    GR_TRY(gr_comm_compare(t->over->comm, names, values, 5, error));
     if (t->state_is_set) gr_strategy_forget(t->run.strategy);
     t->state_is_set = 0;
 done:

@@ -16,7 +16,7 @@ int32_t gr_ranks_to_owners(const graft_trainer *t, const void *from, int64_t str
                                         .to = to,
                                         .to_stride = bytes };
 
-    return gr_graph_redistribute(t->over, &args, error);
+    return gr_graph_redistribute(t->over, &args, GR_OWN_TO, error);
 }
 
 /* *array[n_slice] of rows of so many bytes becomes one of those that are owned. NULL stays so where no rank has it. */
@@ -96,7 +96,7 @@ static int32_t take_sparse(graft_trainer *t, graft_error *error)
     length = row_ptr + 1;
     args.from = p.length;
     args.to = length;
-    GR_TRY(gr_graph_redistribute(t->over, &args, error));
+    GR_TRY(gr_graph_redistribute(t->over, &args, GR_OWN_FROM | GR_OWN_TO, error));
     GR_TRY(gr_graph_route_edges(g, s->row_ptr, &p.edges, error));
     for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
     col_idx =
@@ -167,7 +167,7 @@ static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to,
                                         .to_stride = bytes };
 
     GR_ASSERT(bytes >= 0);
-    return gr_graph_redistribute(t->over, &args, error);
+    return gr_graph_redistribute(t->over, &args, GR_OWN_FROM | GR_OWN_TO, error);
 }
 
 /* Predictions of this rank, and those that are sent to slices and received. */

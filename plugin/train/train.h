@@ -139,9 +139,9 @@ int32_t gr_spans_reset(graft_trainer *trainer, graft_error *error);
 /** Notify the others of a failure that this rank has alone while they wait for it. It counts as a collective
  *  call. */
 int32_t gr_ranks_fail(graft_trainer *trainer, int32_t rc, graft_error *error);
-/** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and
- *  the same options that epoch() reads. */
-int32_t gr_ranks_compare_state(graft_trainer *trainer, graft_error *error);
+/** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and,
+ *  before an epoch (`trains`), the same options that it reads. */
+int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, graft_error *error);
 /** Logits of the owned vertices, and their classes, to the slices of all ranks. Outputs may be NULL. Collective. */
 int32_t gr_ranks_give(graft_trainer *trainer, const float *logits, int32_t *labels, const graft_dense *out,
                       graft_error *error);

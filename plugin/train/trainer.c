@@ -219,7 +219,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
 {
     graft_metrics metrics = { .size = sizeof metrics };
     const double  begin = gr_seconds();
-    int32_t       rc = gr_ranks_compare_state(t, error);
+    int32_t       rc = gr_ranks_compare_state(t, 1, error);
 
     if (rc < 0) return rc;
     t->model.config.live = gr_live_config_of(t->context);
@@ -303,7 +303,7 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
 
     if (t->run.targets.split == NULL) return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     rc = gr_strategy_agree(t->run.strategy, check_weights(weights, error), error);
-    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, error);
+    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     GR_TRY(measure_logits(t, metrics, error));
@@ -333,7 +333,7 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
 
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->run.strategy, rc, error);
-    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, error);
+    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     if (t->over != NULL) return gr_ranks_give(t, gr_run_logits(&t->run), labels, logits, error);

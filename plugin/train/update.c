@@ -66,6 +66,7 @@ static int32_t check_features(const graft_trainer *t, const graft_dataset *data,
     if (t->data.sparse_features != NULL)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "the features of this trainer are sparse; update() can replace dense ones");
+    u->features.stride = t->data.n_features;
     if (data->features == NULL && rows_of_host(t) == 0) return GRAFT_OK;
     if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
     GR_TRY(gr_struct_read(&u->features, sizeof u->features, data->features, "dataset.features", error));
@@ -150,7 +151,7 @@ static int32_t update_count_trained(const graft_trainer *t, struct update *u, gr
                        outside, count);
     u->next.n_train = u->next.n_loss = (int64_t)count;
     if (count > 0 || t->run.targets.n_train == 0) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "the new split has no training vertex with a label among its %lld vertices",
+    return gr_fail(error, GRAFT_ERR_FORMAT, "no training vertex has a label any more, among %lld vertices",
                    (long long)t->data.n_vertices);
 done:
     return rc;
@@ -223,6 +224,7 @@ int32_t gr_trainer_update(graft_trainer *t, uint32_t what, const graft_dataset *
     struct update u = { .what = what };
     int32_t       rc = GRAFT_OK;
 
+    GR_TRY(gr_ranks_compare_state(t, 0, error));
     GR_TRY(compare(t, what, error));
     GR_TRY(gr_strategy_agree(t->run.strategy, check_update(t, data, &u, error), error));
     GR_TRY(make_targets(t, data, &u, error));

@@ -295,6 +295,7 @@ static const char *values_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, transpose, good, matrix, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, matrix, NULL, transpose, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, transpose, NULL, other, &error));
+    REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, transpose, NULL, transpose, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, ones, good, NULL, &error));
     REFUSED(GRAFT_ERR_FORMAT, s.mxm->matrix_update_values(s.context, matrix, bad, NULL, &error));
     s.mxm->matrix_destroy(s.context, transpose);

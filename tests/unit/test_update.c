@@ -85,9 +85,8 @@ static int32_t refused(struct host *host, const struct host_trainer *t)
     graft_error   error = GRAFT_INIT(graft_error);
     graft_dataset data = t->slice.dataset;
     graft_dense   features = *data.features;
-    float         hole[FEATURES] = { 0 };
+    float         hole[N * 2 * FEATURES];
 
-    hole[FEATURES - 1] = NAN;
     if (host->train->update(t->trainer, 0, &data, &error) != GRAFT_ERR_ARG) return update_wrong(host, "0 is accepted");
     if (host->train->update(t->trainer, 1u << 20, &data, &error) != GRAFT_ERR_ARG)
         return update_wrong(host, "unknown bits");
@@ -96,9 +95,12 @@ static int32_t refused(struct host *host, const struct host_trainer *t)
     if (host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error) != GRAFT_ERR_ARG)
         return update_wrong(host, "features of another width are accepted");
     features.n_cols++;
-    features.stride = 0; /* all rows are the same one */
     features.data = hole;
-    if (host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error) >= 0)
+    if (features.n_rows > 0) {
+        memcpy(hole, t->slice.dataset.features->data, (size_t)(features.n_rows * features.stride) * sizeof *hole);
+        hole[(features.n_rows - 1) * features.stride] = NAN;
+    } else features.data = t->slice.dataset.features->data;
+    if (host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error) != GRAFT_ERR_FORMAT)
         return update_wrong(host, "features that are not finite are accepted");
     if (host->n_ranks > 1 && host->train->update(t->trainer, host->rank == 0 ? GRAFT_UPDATE_LABELS : GRAFT_UPDATE_SPLIT,
                                                  &t->slice.dataset, &error) != GRAFT_ERR_ARG)
