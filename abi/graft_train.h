@@ -240,6 +240,7 @@ typedef struct graft_train {
      * Weights, moments and the number of epochs stay. There is no best so far any more, and the next epoch with
      * halo.staleness is synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option
      * order, row masks, normalize_features, ranks); sums of constant features are computed anew when they are needed.
+     * Memory during the call, besides memory.limit: copies of labels, targets and split, and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 } graft_train;

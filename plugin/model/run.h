@@ -93,7 +93,7 @@ struct gr_input {
     float                 *dropped; /* [n_src x width] space for dropout, or NULL */
     struct gr_sparse       sparse;
     int                    is_sparse;   /* they stay sparse, or are expected to */
-    int                    is_constant; /* x is dense and never changes, so its sums are computed once, over: */
+    int                    is_constant; /* x is dense and changes with update() alone; its sums are kept, over: */
     const struct gr_block *whole;       /* the block of evaluation */
 };
 
@@ -225,8 +225,8 @@ int32_t       gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum 
 struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direction, const float *scale, const float *x,
                         int64_t width, int add, float *out);
 
-/** a->gathered = diag(left) A diag(right) x + own x, unless it is that already: features that do not change are
- *  aggregated once. Labels of x go to a->label_sums likewise, once in a pass. */
+/** a->gathered = diag(left) A diag(right) x + own x, unless it is that already: features that do not change in
+ *  training are aggregated once. Labels of x go to a->label_sums likewise, once in a pass. */
 int32_t           gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
                                   graft_error *error);
 /** Its result as an operand. */

@@ -13,7 +13,7 @@ struct gr_run;
 struct gr_strategy;
 
 /** What a sum over neighbours is of: the rows of the layer in this pass; labels that are input beside features; or
- *  features that never change, whose sum is computed once, exactly, and cached. */
+ *  constant features, whose sum is computed once, exactly, and cached until update(). */
 enum gr_sum_kind { GR_SUM_ROWS, GR_SUM_LABELS, GR_SUM_CONSTANT };
 
 /** out[n_dst x width] = diag(scale) A x (forward), or out[n_src x width] = diag(scale) A^T x (backward); added to out

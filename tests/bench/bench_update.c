@@ -75,7 +75,7 @@ static void advance(const struct host_slice *slice, int step)
         x[i] = (float)sin(0.01 * (double)(slice->first + i / FEATURES) + 0.1 * step + (double)(i % FEATURES));
 }
 
-static int32_t run_step(struct host *host, struct host_trainer *t, int step, int32_t *labels, float *copy)
+static int32_t bench_step(struct host *host, struct host_trainer *t, int step, int32_t *labels, float *copy)
 {
     struct bench *b = host->all->arg;
     graft_epoch   epoch = GRAFT_INIT(graft_epoch);
@@ -106,7 +106,7 @@ static int32_t bench_body(struct host *host)
     int32_t            *labels = bench_new((size_t)rows + 1, sizeof *labels, 1);
     float              *copy = bench_new((size_t)(rows * FEATURES) + 1, sizeof *copy, 1);
 
-    for (int step = 0; step < b->steps && rc == GRAFT_OK; step++) rc = run_step(host, &t, step, labels, copy);
+    for (int step = 0; step < b->steps && rc == GRAFT_OK; step++) rc = bench_step(host, &t, step, labels, copy);
     host_trainer_destroy(host, &t);
     free(labels);
     free(copy);
