@@ -103,10 +103,10 @@ typedef struct graft_traffic_pair {
     int32_t  layer;
     int32_t  pass;  /**< as in graft_traffic_item */
     int64_t  rows;  /**< in the last step */
-    int64_t  bytes; /**< of these rows with their parameters, without frames */
-    int64_t
-        rows_unquantized; /**< of these rows, those that were also sent unquantized, because a row of their message has
-                             no code (see halo.nonfinite); their bytes count only in bytes_unquantized */
+    int64_t  bytes; /**< bytes of the rows and their quantization parameters; frames of messages do not count */
+    /** Rows that were also sent unquantized, because a row of the same message has no code (see halo.nonfinite). Their
+     *  unquantized bytes count only in bytes_unquantized. */
+    int64_t  rows_unquantized;
     int64_t
            sampled_rows; /**< sampled quantized rows since create(); this, nmse and expected as in graft_traffic_item */
     double nmse;

@@ -45,8 +45,8 @@ static inline enum gr_codec_result write_constant(const struct gr_codec *c, floa
     return GR_CODEC_DONE;
 }
 
-/** Read a record of one of these two forms. 
-eturn 1 if it has one, and *result; 0 if it has levels. */
+/** Read a record that holds no levels: of a row of equal elements, or of a row without a code.
+ *  \return 1 if it is one of these, and *result; 0 if it has levels. */
 static inline int read_special(const struct gr_codec *c, const uint8_t *record, float *x, enum gr_codec_result *result)
 {
     struct params params;

@@ -5,18 +5,26 @@
 
 #include <string.h>
 
-int32_t gr_ranks_to_owners(const graft_trainer *t, const void *from, int64_t stride, int64_t bytes, void *to,
-                           graft_error *error)
+/* Rows of so many bytes between slices and owners; `to` has them without gaps. */
+static int32_t redistribute_rows(const graft_trainer *t, int32_t direction, const void *from, int64_t stride,
+                                 int64_t bytes, void *to, int own, graft_error *error)
 {
     const graft_redistribution args = { .size = sizeof args,
-                                        .direction = GRAFT_TO_OWNERS,
+                                        .direction = direction,
                                         .row_bytes = bytes,
                                         .from = from,
                                         .from_stride = stride,
                                         .to = to,
                                         .to_stride = bytes };
 
-    return gr_graph_redistribute(t->over, &args, GR_OWN_TO, error);
+    GR_ASSERT(bytes >= 0);
+    return gr_graph_redistribute(t->over, &args, own, error);
+}
+
+int32_t gr_ranks_to_owners(const graft_trainer *t, const void *from, int64_t stride, int64_t bytes, void *to,
+                           graft_error *error)
+{
+    return redistribute_rows(t, GRAFT_TO_OWNERS, from, stride, bytes, to, GR_OWN_TO, error);
 }
 
 /* *array[n_slice] of rows of so many bytes becomes one of those that are owned. NULL stays so where no rank has it. */
@@ -155,19 +163,10 @@ done:
     return rc;
 }
 
-/* Rows of so many bytes from the order of owners to that of slices. */
+/* Rows of so many bytes from the order of owners to that of slices; both arrays are of the library. */
 static int32_t give(graft_trainer *t, const void *from, int64_t bytes, void *to, graft_error *error)
 {
-    const graft_redistribution args = { .size = sizeof args,
-                                        .direction = GRAFT_TO_SLICES,
-                                        .row_bytes = bytes,
-                                        .from = from,
-                                        .from_stride = bytes,
-                                        .to = to,
-                                        .to_stride = bytes };
-
-    GR_ASSERT(bytes >= 0);
-    return gr_graph_redistribute(t->over, &args, GR_OWN_FROM | GR_OWN_TO, error);
+    return redistribute_rows(t, GRAFT_TO_SLICES, from, bytes, bytes, to, GR_OWN_FROM | GR_OWN_TO, error);
 }
 
 /* Predictions of this rank, and those that are sent to slices and received. */
