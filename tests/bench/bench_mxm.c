@@ -92,18 +92,12 @@ static int listed(const char *list, const char *word)
     return 0;
 }
 
-/** The library that GRAFT_LIBRARY names, else the one of the build in which this program is. */
 static const graft_api *load_library(void)
 {
     const graft_api *api = NULL;
     graft_error      error = GRAFT_INIT(graft_error);
-    const char      *named = getenv("GRAFT_LIBRARY");
-    char             path[4096];
-    ssize_t          length = readlink("/proc/self/exe", path, sizeof path - 32);
 
-    path[length > 0 ? length : 0] = '\0';
-    if (strrchr(path, '/') != NULL) strcpy(strrchr(path, '/'), "/../../libgraft.so");
-    if (graft_load(named != NULL ? named : path, NULL, &api, &error) < 0) bench_die("%s", error.message);
+    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) bench_die("%s", error.message);
     return api;
 }
 
