@@ -33,6 +33,7 @@
 #include "graft_graph.h"     /* graft.graph/1: a distributed graph, in which each vertex has an owner */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
+#include "graft_model.h"     /* models: formulas, initial weights */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */

@@ -1,4 +1,4 @@
-/* Forward pass, loss, and the gradient by central differences: the formulas of graft_train.h read literally.
+/* Forward pass, loss, and the gradient by central differences: the formulas of graft_model.h read literally.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
