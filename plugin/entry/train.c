@@ -44,7 +44,7 @@ const graft_data_interface gr_interface_data = {
 static int32_t trainer_call_begin(struct gr_call *call, const graft_trainer *trainer, const char *where,
                                   graft_error *error)
 {
-    const int32_t rc = gr_call_begin(call, trainer != NULL ? trainer->context : NULL, where, error);
+    const int32_t rc = gr_call_begin(call, trainer != NULL ? trainer->setup.context : NULL, where, error);
 
     if (trainer == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the trainer is null");
     return rc;

@@ -7,44 +7,44 @@
 #include <stdio.h>
 #include <string.h>
 
-static void explain_model(const graft_trainer *t, struct gr_text *text)
+static void explain_model(const struct gr_setup *s, struct gr_text *text)
 {
     int64_t weights = 0;
 
-    for (int32_t i = 0; i < t->model.n_parameters; i++)
-        weights += t->model.parameters[i].rows * t->model.parameters[i].cols;
-    gr_text_add(text, "model     %s", t->model.config.kind->name);
-    if (t->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)t->model.config.heads);
+    for (int32_t i = 0; i < s->model.n_parameters; i++)
+        weights += s->model.parameters[i].rows * s->model.parameters[i].cols;
+    gr_text_add(text, "model     %s", s->model.config.kind->name);
+    if (s->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)s->model.config.heads);
     gr_text_add(text, ", widths");
-    for (int32_t l = 0; l <= t->model.config.n_layers; l++)
-        gr_text_add(text, " %lld", (long long)t->model.config.width[l]);
-    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, t->model.config.sigmoid ? "sigmoid" : "softmax");
+    for (int32_t l = 0; l <= s->model.config.n_layers; l++)
+        gr_text_add(text, " %lld", (long long)s->model.config.width[l]);
+    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, s->model.config.sigmoid ? "sigmoid" : "softmax");
 }
 
-static void explain_labels(const graft_trainer *t, struct gr_text *text)
+static void explain_labels(const struct gr_setup *s, struct gr_text *text)
 {
-    if (gr_propagates(&t->run))
+    if (gr_propagates(&s->run))
         gr_text_add(text, "labels    of %g %% of the training vertices are input of a step, the others are its loss\n",
-                    100 * t->model.config.label_rate);
+                    100 * s->model.config.label_rate);
 }
 
-static void explain_rows(const graft_trainer *t, struct gr_text *text)
+static void explain_rows(const struct gr_setup *s, struct gr_text *text)
 {
-    if (t->reach_of_all[t->model.config.n_layers] < t->data.n_vertices) {
+    if (s->reach_of_all[s->model.config.n_layers] < s->data.n_vertices) {
         gr_text_add(text, "rows      a step needs");
-        for (int32_t l = 1; l <= t->model.config.n_layers; l++)
-            gr_text_add(text, " %lld", (long long)t->reach_of_all[l]);
+        for (int32_t l = 1; l <= s->model.config.n_layers; l++)
+            gr_text_add(text, " %lld", (long long)s->reach_of_all[l]);
         gr_text_add(text, " of those behind each layer\n");
     }
 }
 
-static void explain_features(const graft_trainer *t, struct gr_text *text)
+static void explain_features(const struct gr_setup *s, struct gr_text *text)
 {
-    const double elements = (double)(t->n > 0 ? t->n : 1) * (double)t->model.config.width[0];
-    const double filled = 100.0 * (double)t->sparse_features.row_ptr[t->n] / elements;
+    const double elements = (double)(s->n > 0 ? s->n : 1) * (double)s->model.config.width[0];
+    const double filled = 100.0 * (double)s->sparse_features.row_ptr[s->n] / elements;
 
     gr_text_add(text, "features  sparse, %.3g %% filled; %s\n", filled,
-                t->run.input.x == NULL ? "multiplied as they are" : "made dense");
+                s->run.input.x == NULL ? "multiplied as they are" : "made dense");
 }
 
 /* Behind what another has written there. */
@@ -57,57 +57,60 @@ static void go_on(struct gr_text *text)
 }
 
 /* Tables of all ranks, which all of them know. */
-static void explain_ranks(const graft_trainer *t, struct gr_text *text)
+static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 {
-    gr_graph_explain(t->over, t->partition.share, text->at, text->left);
+    gr_graph_explain(s->over, s->partition.share, text->at, text->left);
     go_on(text);
-    if (t->partition.plan != NULL) gr_plan_explain(t->partition.plan, text->at, text->left);
+    if (s->partition.plan != NULL) gr_plan_explain(s->partition.plan, text->at, text->left);
     go_on(text);
-    gr_trainer_explain_traffic(t, text);
 }
 
-static void explain_graph(const graft_trainer *t, struct gr_text *text)
+static void explain_graph(const struct gr_setup *s, struct gr_text *text)
 {
-    if (t->over != NULL) explain_ranks(t, text);
-    if (!t->model.config.kind->gathers) {
-        gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)t->data.n_vertices);
+    if (!s->model.config.kind->gathers) {
+        gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)s->data.n_vertices);
         return;
     }
-    if (t->over == NULL)
-        gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)t->n,
-                    (long long)t->a->csr.row_ptr[t->n], t->model.config.self_loops ? " with self loops" : "",
-                    t->symmetric ? "symmetric" : "not symmetric");
-    if (t->model.config.order != GR_ORDER_GIVEN)
-        gr_text_add(text, "order     %s\n", gr_order_names[t->model.config.order]);
-    if (t->run.layers[0].gathered != NULL && t->run.input.is_constant)
+    if (s->over == NULL)
+        gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)s->n,
+                    (long long)s->a->csr.row_ptr[s->n], s->model.config.self_loops ? " with self loops" : "",
+                    s->symmetric ? "symmetric" : "not symmetric");
+    if (s->model.config.order != GR_ORDER_GIVEN)
+        gr_text_add(text, "order     %s\n", gr_order_names[s->model.config.order]);
+    if (s->run.layers[0].gathered != NULL && s->run.input.is_constant)
         gr_text_add(text, "reuse     features are aggregated once\n");
     gr_text_add(text, "layers   ");
-    for (int32_t l = 0; l < t->model.config.n_layers; l++) {
-        gr_text_add(text, " %d: %s first%s", l, t->run.layers[l].aggregate_first ? "aggregate" : "transform",
-                    l + 1 < t->model.config.n_layers ? "," : "\n");
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        gr_text_add(text, " %d: %s first%s", l, s->run.layers[l].aggregate_first ? "aggregate" : "transform",
+                    l + 1 < s->model.config.n_layers ? "," : "\n");
     }
 }
 
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
 {
-    const char    *kernel = t->context->options.kernel.mxm;
-    struct gr_text text = { buffer, capacity };
-    char           budget[192];
+    const struct gr_setup *s = &t->setup;
+    const char            *kernel = s->context->options.kernel.mxm;
+    struct gr_text         text = { buffer, capacity };
+    char                   budget[192];
 
     (void)error;
-    if (t->model.config.kind->attends) kernel = "edge operators";
-    explain_model(t, &text);
-    if (t->data.sparse_features != NULL) explain_features(t, &text);
-    explain_labels(t, &text);
-    explain_graph(t, &text);
-    explain_rows(t, &text);
-    gr_text_add(&text, "kernel    %s; %d threads\n", kernel, t->run.threads);
-    gr_text_add(&text, "dense     %s: %s%s\n", t->run.dense->name, t->run.dense->detail,
-                t->run.dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
-    if (t->model.config.recompute)
+    if (s->model.config.kind->attends) kernel = "edge operators";
+    explain_model(s, &text);
+    if (s->data.sparse_features != NULL) explain_features(s, &text);
+    explain_labels(s, &text);
+    if (s->over != NULL) {
+        explain_ranks(s, &text);
+        gr_trainer_explain_traffic(t, &text);
+    }
+    explain_graph(s, &text);
+    explain_rows(s, &text);
+    gr_text_add(&text, "kernel    %s; %d threads\n", kernel, s->run.threads);
+    gr_text_add(&text, "dense     %s: %s%s\n", s->run.dense->name, s->run.dense->detail,
+                s->run.dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
+    if (s->model.config.recompute)
         gr_text_add(&text, "recompute what is inside layers is made again in the backward pass\n");
-    gr_budget_text(&t->budget, 0, budget, sizeof budget);
-    gr_text_add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_budget_total(&t->budget) * 1e-6,
+    gr_budget_text(&s->budget, 0, budget, sizeof budget);
+    gr_text_add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_budget_total(&s->budget) * 1e-6,
                 budget);
     return GRAFT_OK;
 }

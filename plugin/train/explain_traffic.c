@@ -6,95 +6,100 @@
 
 /* Whether layer l gathers in a step whose arrays it shares with layers behind it, so that the backward pass does it
  * again: with recompute. */
-static int gathers_again(const graft_trainer *t, int32_t l)
+static int gathers_again(const struct gr_setup *s, int32_t l)
 {
-    const struct gr_activations *a = &t->run.layers[l];
-    const int                    late = t->model.config.kind->gathers_late && !a->aggregate_first;
+    const struct gr_activations *a = &s->run.layers[l];
+    const int                    late = s->model.config.kind->gathers_late && !a->aggregate_first;
     const enum gr_step           step = late ? GR_STEP_Z : GR_STEP_BEGIN;
 
     if (!a->shared[step]) return 0;
-    for (int32_t behind = l + 1; behind < t->model.config.n_layers; behind++)
-        if (t->run.layers[behind].shared[step]) return 1;
+    for (int32_t behind = l + 1; behind < s->model.config.n_layers; behind++)
+        if (s->run.layers[behind].shared[step]) return 1;
     return 0;
 }
 
-static const struct gr_messages *messages_of(const graft_trainer *t)
+static const struct gr_messages *messages_of(const struct gr_setup *s)
 {
-    return t->partition.plan != NULL ? &t->partition.plan->messages : &t->partition.halo_rows.messages;
+    return s->partition.plan != NULL ? &s->partition.plan->messages : &s->partition.halo_rows.messages;
 }
 
-static const struct gr_halo_layers *layers_of(const graft_trainer *t)
+static const struct gr_halo_layers *layers_of(const struct gr_setup *s)
 {
-    return t->partition.plan != NULL ? &t->partition.plan->layers : &t->partition.halo_rows.layers;
+    return s->partition.plan != NULL ? &s->partition.plan->layers : &s->partition.halo_rows.layers;
 }
 
-static int64_t row_bytes(const graft_trainer *t, int32_t pass, int64_t width)
+static int64_t row_bytes(const struct gr_setup *s, int32_t pass, int64_t width)
 {
     const struct gr_exchange_args args = { .direction = (enum gr_direction)pass, .width = width, .dtype = GRAFT_F32 };
 
-    return gr_messages_row_bytes(messages_of(t), &args);
+    return gr_messages_row_bytes(messages_of(s), &args);
 }
 
 /* Rows that come to a rank, or to all, in one exchange of layer l in a step. */
-static struct gr_flow step_flow(const graft_trainer *t, int32_t l, int32_t rank)
+static struct gr_flow step_flow(const struct gr_setup *s, int32_t l, int32_t rank)
 {
-    const struct gr_partition *p = &t->partition;
+    const struct gr_partition *p = &s->partition;
 
     return gr_traffic_flow(p, p->step_plan[l] != NULL ? p->step_plan[l]->flow : gr_traffic_whole(p), rank);
 }
 
 /* Whether layer l is the first, and sums its input over neighbours. */
-static int sums_input(const graft_trainer *t, int32_t l)
+static int sums_input(const struct gr_setup *s, int32_t l)
 {
-    return l == 0 && t->run.layers[0].aggregate_first;
+    return l == 0 && s->run.layers[0].aggregate_first;
 }
 
-int64_t gr_trainer_label_bytes(const graft_trainer *t, int32_t rank)
+static int64_t label_bytes(const struct gr_setup *s, int32_t rank)
 {
-    if (!sums_input(t, 0) || !gr_propagates(&t->run)) return 0;
-    return step_flow(t, 0, rank).in * row_bytes(t, GRAFT_PASS_FORWARD, t->run.targets.n_classes);
+    if (!sums_input(s, 0) || !gr_propagates(&s->run)) return 0;
+    return step_flow(s, 0, rank).in * row_bytes(s, GRAFT_PASS_FORWARD, s->run.targets.n_classes);
+}
+
+int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank)
+{
+    return label_bytes(&trainer->setup, rank);
 }
 
 /* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
-static int64_t step_bytes(const graft_trainer *t, int32_t l, int32_t pass, int32_t rank)
+static int64_t step_bytes(const struct gr_setup *s, int32_t l, int32_t pass, int32_t rank)
 {
-    const struct gr_activations *a = &t->run.layers[l];
+    const struct gr_activations *a = &s->run.layers[l];
     const struct gr_layer       *layer = a->layer;
-    const struct gr_flow         flow = step_flow(t, l, rank);
-    const struct gr_halo_layer  *kept = gr_partition_layer(&t->partition, l, (enum gr_direction)pass);
+    const struct gr_flow         flow = step_flow(s, l, rank);
+    const struct gr_halo_layer  *kept = gr_partition_layer(&s->partition, l, (enum gr_direction)pass);
     const int64_t                rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
-    const int                    attends = t->model.config.kind->attends;
-    const int                    first = sums_input(t, l);
+    const int                    attends = s->model.config.kind->attends;
+    const int                    first = sums_input(s, l);
     const int64_t                width = attends ? layer->wide : a->aggregate_first ? layer->in : layer->out;
     int64_t                      bytes;
 
-    if (l < t->model.config.gathers_from || (first && pass == GRAFT_PASS_BACKWARD)) return 0;
-    if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(&t->partition, kept, rank).bytes_in;
-    else bytes = rows * row_bytes(t, pass, width);
-    if (first && t->run.input.is_constant) bytes = 0;
+    if (l < s->model.config.gathers_from || (first && pass == GRAFT_PASS_BACKWARD)) return 0;
+    if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(&s->partition, kept, rank).bytes_in;
+    else bytes = rows * row_bytes(s, pass, width);
+    if (first && s->run.input.is_constant) bytes = 0;
     /* With stale rows a repeat uses the stored ones, and sends none. */
-    if (pass == GRAFT_PASS_FORWARD && gathers_again(t, l) && (kept == NULL || !kept->is_stale)) bytes *= 2;
-    return bytes + (first ? gr_trainer_label_bytes(t, rank) : 0);
+    if (pass == GRAFT_PASS_FORWARD && gathers_again(s, l) && (kept == NULL || !kept->is_stale)) bytes *= 2;
+    return bytes + (first ? label_bytes(s, rank) : 0);
 }
 
-static void step_line(const graft_trainer *t, int32_t rank, struct gr_text *text)
+static void step_line(const struct gr_setup *s, int32_t rank, struct gr_text *text)
 {
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++)
-        gr_text_add(text, " %12lld", (long long)step_bytes(t, i / GR_DIRECTIONS, i % GR_DIRECTIONS, rank));
+    for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++)
+        gr_text_add(text, " %12lld", (long long)step_bytes(s, i / GR_DIRECTIONS, i % GR_DIRECTIONS, rank));
     gr_text_add(text, "\n");
 }
 
-static void explain_step(const graft_trainer *t, struct gr_text *text)
+static void explain_step(const struct gr_setup *s, struct gr_text *text)
 {
     gr_text_add(text, "bytes of rows that each rank receives in a step, by layer, forward and backward\nrank  ");
-    for (int32_t l = 0; l < t->model.config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
     gr_text_add(text, "\n");
-    for (int32_t p = 0; p < t->over->comm->n_ranks; p++) {
+    for (int32_t p = 0; p < s->over->comm->n_ranks; p++) {
         gr_text_add(text, "%-6d", p);
-        step_line(t, p, text);
+        step_line(s, p, text);
     }
     gr_text_add(text, "all   ");
-    step_line(t, -1, text);
+    step_line(s, -1, text);
 }
 
 static const char *code_name(int32_t code, int32_t rounding)
@@ -104,11 +109,11 @@ static const char *code_name(int32_t code, int32_t rounding)
 }
 
 /* How rows are written, where that is not as they are. */
-static void explain_bits(const graft_trainer *t, struct gr_text *text)
+static void explain_bits(const struct gr_setup *s, struct gr_text *text)
 {
     static const char *const    names[] = { "forward", "backward" };
     static const char *const    measured[] = { "no row", "one row in 64", "every row" };
-    const struct gr_row_format *f = &messages_of(t)->format;
+    const struct gr_row_format *f = &messages_of(s)->format;
 
     if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
     gr_text_add(text, "messages ");
@@ -127,12 +132,12 @@ static void explain_bits(const graft_trainer *t, struct gr_text *text)
 }
 
 /* Ask for a layer and direction: of all ranks, with what this one lost. */
-static graft_traffic_item item_of(const graft_trainer *t, int32_t index)
+static graft_traffic_item item_of(const struct gr_setup *s, int32_t index)
 {
     graft_traffic_item all = { .size = sizeof all }, own = { .size = sizeof own };
 
-    gr_trainer_traffic_item(t, -1, index, &all, NULL);
-    gr_trainer_traffic_item(t, t->over->comm->rank, index, &own, NULL);
+    gr_traffic_item(&s->partition, -1, index, &all, NULL);
+    gr_traffic_item(&s->partition, s->over->comm->rank, index, &own, NULL);
     all.sampled_rows = own.sampled_rows;
     all.nmse = own.nmse;
     all.expected = own.expected;
@@ -140,14 +145,14 @@ static graft_traffic_item item_of(const graft_trainer *t, int32_t index)
 }
 
 /* The rank with the largest error for each measured row. */
-static graft_traffic_pair worst_of(const graft_trainer *t, int32_t index)
+static graft_traffic_pair worst_of(const struct gr_setup *s, int32_t index)
 {
     graft_traffic_pair worst = { .peer = -1 };
 
-    for (int32_t q = 0; q < t->over->comm->n_ranks; q++) {
+    for (int32_t q = 0; q < s->over->comm->n_ranks; q++) {
         graft_traffic_pair pair = { .size = sizeof pair };
 
-        gr_trainer_traffic_pair(t, q, index, &pair, NULL);
+        gr_traffic_pair(&s->partition, q, index, &pair, NULL);
         if (pair.sampled_rows > 0 &&
             (worst.peer < 0 || pair.nmse * (double)worst.sampled_rows > worst.nmse * (double)pair.sampled_rows))
             worst = pair;
@@ -155,9 +160,9 @@ static graft_traffic_pair worst_of(const graft_trainer *t, int32_t index)
     return worst;
 }
 
-static void loss_columns(const graft_trainer *t, int32_t index, const graft_traffic_item *item, struct gr_text *text)
+static void loss_columns(const struct gr_setup *s, int32_t index, const graft_traffic_item *item, struct gr_text *text)
 {
-    const graft_traffic_pair worst = worst_of(t, index);
+    const graft_traffic_pair worst = worst_of(s, index);
 
     if (item->sampled_rows == 0) {
         gr_text_add(text, " %8s %8s %-10s %16s", "-", "-", "-", "-");
@@ -173,12 +178,12 @@ struct columns {
     int bits[GR_BITS], lost, late, shares;
 };
 
-static struct columns columns_of(const graft_trainer *t)
+static struct columns columns_of(const struct gr_setup *s)
 {
-    struct columns columns = { .late = layers_of(t)->is_stale };
+    struct columns columns = { .late = layers_of(s)->is_stale };
 
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) {
-        const graft_traffic_item item = item_of(t, i);
+    for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) {
+        const graft_traffic_item item = item_of(s, i);
 
         for (int b = 0; b < GR_BITS; b++) columns.bits[b] |= item.rows_by_bits[b] > 0;
         columns.lost |= item.sampled_rows > 0;
@@ -188,21 +193,21 @@ static struct columns columns_of(const graft_trainer *t)
 }
 
 /* Rows of this rank that no code could encode. */
-static void explain_raw(const graft_trainer *t, struct gr_text *text)
+static void explain_raw(const struct gr_setup *s, struct gr_text *text)
 {
-    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * t->model.config.n_layers * t->over->comm->n_ranks;
+    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * s->model.config.n_layers * s->over->comm->n_ranks;
     struct gr_send_stats sum = { 0 };
 
-    for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &t->partition.pairs[i]);
+    for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &s->partition.pairs[i]);
     if (sum.raw > 0)
         gr_text_add(text,
                     "%lld rows of this rank were also sent unquantized, %.3f MB: a row of their message fits no code\n",
                     (long long)sum.raw, (double)sum.raw_bytes * 1e-6);
 }
 
-static void explain_sent(const graft_trainer *t, struct gr_text *text)
+static void explain_sent(const struct gr_setup *s, struct gr_text *text)
 {
-    const struct columns c = columns_of(t);
+    const struct columns c = columns_of(s);
 
     gr_text_add(text, "what the last step sent, all ranks: rows by their bits\n%-10s", "layer");
     for (int b = GR_BITS - 1; b >= 0; b--)
@@ -212,8 +217,8 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
     if (c.shares) gr_text_add(text, " %8s", "share");
     if (c.lost) gr_text_add(text, " %8s %8s %-10s %16s", "lost", "expected", "rounding", "most lost");
     gr_text_add(text, "\n");
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) {
-        const graft_traffic_item item = item_of(t, i);
+    for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) {
+        const graft_traffic_item item = item_of(s, i);
 
         gr_text_add(text, "%-2d%-8s", item.layer, item.pass == GRAFT_PASS_FORWARD ? "forward" : "backward");
         for (int b = GR_BITS - 1; b >= 0; b--)
@@ -221,19 +226,19 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
         gr_text_add(text, " %10.3f", (double)item.bytes * 1e-6);
         if (c.late) gr_text_add(text, " %5lld %5lld", (long long)item.staleness, (long long)item.staleness_max);
         if (c.shares) gr_text_add(text, " %8.2g", item.expected_error);
-        if (c.lost) loss_columns(t, i, &item, text);
+        if (c.lost) loss_columns(s, i, &item, text);
         gr_text_add(text, "\n");
     }
     if (c.late)
         gr_text_add(text,
                     "late: epochs that the rows in use were behind; most: since the start. %lld steps had their own; "
                     "rows drifted by %.3g in the last one\n",
-                    (long long)t->partition.n_synchronous, t->partition.drift);
+                    (long long)s->partition.n_synchronous, s->partition.drift);
     if (c.shares)
         gr_text_add(text,
                     "share: of weight |x|^2 of its rows, what a layer is expected to lose with the bits that were "
                     "decided on\n");
-    explain_raw(t, text);
+    explain_raw(s, text);
     if (c.lost)
         gr_text_add(text,
                     "lost: |x - x'|^2 / |x|^2, mean of rows that this rank sent since the start. expected: D elements "
@@ -241,13 +246,15 @@ static void explain_sent(const graft_trainer *t, struct gr_text *text)
                     "stochastically; (pi / 2 - 1) |x|^2 rotated\n");
 }
 
-void gr_trainer_explain_traffic(const graft_trainer *t, struct gr_text *text)
+void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text)
 {
+    const struct gr_setup *s = &trainer->setup;
+
     int64_t sent = 0;
 
-    if (!t->model.config.kind->gathers) return;
-    explain_bits(t, text);
-    explain_step(t, text);
-    for (int32_t i = 0; i < GR_DIRECTIONS * t->model.config.n_layers; i++) sent += item_of(t, i).rows;
-    if (sent > 0) explain_sent(t, text);
+    if (!s->model.config.kind->gathers) return;
+    explain_bits(s, text);
+    explain_step(s, text);
+    for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) sent += item_of(s, i).rows;
+    if (sent > 0) explain_sent(s, text);
 }

@@ -24,7 +24,7 @@ static void progress_item(const graft_trainer *t, int32_t index, graft_state_ite
 
 int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item *item, graft_error *error)
 {
-    const int32_t              count = t->model.n_parameters * GR_STATE_COPIES;
+    const int32_t              count = t->setup.model.n_parameters * GR_STATE_COPIES;
     const struct gr_parameter *p;
 
     if (index < 0 || index >= count + N_PROGRESS) {
@@ -34,13 +34,14 @@ int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item 
         progress_item(t, index - count, item);
         return GRAFT_OK;
     }
-    p = &t->model.parameters[index % t->model.n_parameters];
+    p = &t->setup.model.parameters[index % t->setup.model.n_parameters];
     item->dtype = GRAFT_F32;
-    item->name = p->name[index / t->model.n_parameters];
+    item->name = p->name[index / t->setup.model.n_parameters];
     item->n_dims = p->n_dims;
     item->shape[0] = p->n_dims == 2 ? p->rows : p->cols;
     item->shape[1] = p->n_dims == 2 ? p->cols : 0;
-    item->data = (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[index / t->model.n_parameters];
+    item->data =
+        (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[index / t->setup.model.n_parameters];
     return GRAFT_OK;
 }
 

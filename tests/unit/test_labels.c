@@ -52,19 +52,19 @@ static double epoch_loss(graft_trainer *t)
 /* Compare with the definition, by the host's numbers of vertices. Returns how many differ. */
 static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *set, int64_t epoch, int64_t *taken)
 {
-    const int64_t rows = t->reach[t->model.config.n_layers];
+    const int64_t rows = t->setup.reach[t->setup.model.config.n_layers];
     int64_t       wrong = 0, seen = 0;
 
-    for (int64_t row = 0; row < t->n; row++) {
-        const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
+    for (int64_t row = 0; row < t->setup.n; row++) {
+        const int64_t v = t->setup.vertex != NULL ? t->setup.vertex[row] : row;
         const int     trained = set->split[v] == GRAFT_SPLIT_TRAIN && set->labels[v] >= 0;
         const int     gives = trained && (epoch < 0 || oracle_gives_label(RATE, SEED, epoch, v));
 
-        wrong += (row < rows && t->run.labels.taken[row]) != gives;
+        wrong += (row < rows && t->setup.run.labels.taken[row]) != gives;
         *taken += gives;
         seen += trained && !gives;
     }
-    return wrong + (t->over == NULL && epoch >= 0 && t->run.targets.n_loss != seen);
+    return wrong + (t->setup.over == NULL && epoch >= 0 && t->setup.run.targets.n_loss != seen);
 }
 
 static void test_labels_draws(const struct sample_dataset *set, const char *settings)
@@ -74,8 +74,8 @@ static void test_labels_draws(const struct sample_dataset *set, const char *sett
     uint8_t        before[N] = { 0 };
     int64_t        wrong = 0, far = 0, stays = 0, all = 0;
     int32_t        rc;
-    const int64_t  rows = t->reach[t->model.config.n_layers];
-    const double   mean = RATE * (double)t->run.targets.n_train, deviation = sqrt(mean * (1 - RATE));
+    const int64_t  rows = t->setup.reach[t->setup.model.config.n_layers];
+    const double   mean = RATE * (double)t->setup.run.targets.n_train, deviation = sqrt(mean * (1 - RATE));
 
     for (int e = 0; e < EPOCHS; e++) {
         int64_t taken = 0;
@@ -83,14 +83,14 @@ static void test_labels_draws(const struct sample_dataset *set, const char *sett
         epoch_loss(t);
         wrong += count_wrong(t, set, e, &taken);
         far += fabs((double)taken - mean) > 5 * deviation;
-        stays += memcmp(before, t->run.labels.taken, (size_t)rows) == 0;
-        memcpy(before, t->run.labels.taken, (size_t)rows);
+        stays += memcmp(before, t->setup.run.labels.taken, (size_t)rows) == 0;
+        memcpy(before, t->setup.run.labels.taken, (size_t)rows);
     }
     ok(wrong == 0 && far == 0 && stays == 0, "%s: in each epoch another set, by the definition, of about %.0f of %lld",
-       settings, mean, (long long)t->run.targets.n_train);
+       settings, mean, (long long)t->setup.run.targets.n_train);
     rc = train->evaluate(t, GRAFT_WEIGHTS_LAST, &metrics, &error);
     wrong = count_wrong(t, set, -1, &all);
-    ok(rc == GRAFT_OK && wrong == 0 && all == t->run.targets.n_train, "%s: in evaluation, the labels of all %lld",
+    ok(rc == GRAFT_OK && wrong == 0 && all == t->setup.run.targets.n_train, "%s: in evaluation, the labels of all %lld",
        settings, (long long)all);
     train->destroy(t);
 }
@@ -147,12 +147,12 @@ static float *first_logits(const graft_dataset *dataset, const char *settings, u
     float         *logits = calloc((size_t)N * CLASSES, sizeof *logits);
 
     epoch_loss(t);
-    for (int64_t row = 0; row < t->reach[t->model.config.n_layers]; row++) {
-        const int64_t v = t->vertex != NULL ? t->vertex[row] : row;
-        const float  *z = t->run.layers[t->model.config.n_layers - 1].z + row * CLASSES;
+    for (int64_t row = 0; row < t->setup.reach[t->setup.model.config.n_layers]; row++) {
+        const int64_t v = t->setup.vertex != NULL ? t->setup.vertex[row] : row;
+        const float  *z = t->setup.run.layers[t->setup.model.config.n_layers - 1].z + row * CLASSES;
 
-        taken[v] = t->run.labels.taken[row];
-        if (gr_is_trained(&t->run.targets, row)) memcpy(logits + v * CLASSES, z, CLASSES * sizeof *logits);
+        taken[v] = t->setup.run.labels.taken[row];
+        if (gr_is_trained(&t->setup.run.targets, row)) memcpy(logits + v * CLASSES, z, CLASSES * sizeof *logits);
     }
     train->destroy(t);
     return logits;
@@ -273,7 +273,8 @@ static void test_none_left(const graft_dataset *dataset, const char *settings)
     graft_trainer *t = create(dataset, settings), *fresh = create(dataset, settings);
     const double   loss = epoch_loss(t);
 
-    ok(t->run.targets.n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings, loss);
+    ok(t->setup.run.targets.n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings,
+       loss);
     fresh->progress.epoch = 1;
     ok(host_same_state(train, t, fresh), "%s: nor does a weight change, or a moment", settings);
     train->destroy(t);

@@ -1,7 +1,7 @@
 /* The data set of the host, checked: what a rank can check without the others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr.h"
-#include "train/train.h"
+#include "setup/setup.h"
 
 #include <math.h>
 
@@ -60,34 +60,34 @@ int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graf
                    (long long)(first + bad));
 }
 
-static int32_t check_dataset_graph(const graft_trainer *t, graft_error *error)
+static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)
 {
-    if (t->over != NULL) {
-        if (t->over->context != t->context)
+    if (s->over != NULL) {
+        if (s->over->context != s->context)
             return gr_fail(error, GRAFT_ERR_ARG, "the graph over ranks was made in another context");
-        if (t->over->n_vertices == t->data.n_vertices && t->over->value_type != GRAFT_F64) return GRAFT_OK;
+        if (s->over->n_vertices == s->data.n_vertices && s->over->value_type != GRAFT_F64) return GRAFT_OK;
         return gr_fail(
             error, GRAFT_ERR_ARG,
             "the graph over ranks has %lld vertices and values of dtype %d; expected %lld, and GRAFT_F32 (1) "
             "or none (0)",
-            (long long)t->over->n_vertices, t->over->value_type, (long long)t->data.n_vertices);
+            (long long)s->over->n_vertices, s->over->value_type, (long long)s->data.n_vertices);
     }
-    if (t->graph.n_rows != t->n || t->graph.n_cols != t->n) {
+    if (s->graph.n_rows != s->n || s->graph.n_cols != s->n) {
         return gr_fail(error, GRAFT_ERR_ARG, "the graph is %lld x %lld, but there are %lld vertices",
-                       (long long)t->graph.n_rows, (long long)t->graph.n_cols, (long long)t->n);
+                       (long long)s->graph.n_rows, (long long)s->graph.n_cols, (long long)s->n);
     }
-    if (t->graph.values != NULL && t->graph.value_type != GRAFT_F32) {
+    if (s->graph.values != NULL && s->graph.value_type != GRAFT_F32) {
         return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)",
-                       t->graph.value_type);
+                       s->graph.value_type);
     }
-    return gr_csr_check(&t->graph, "graph", 0, t->run.threads, error);
+    return gr_csr_check(&s->graph, "graph", 0, s->run.threads, error);
 }
 
-static int32_t check_dataset_shapes(const graft_trainer *t, graft_error *error)
+static int32_t check_dataset_shapes(const struct gr_setup *s, graft_error *error)
 {
-    const graft_dataset *d = &t->data;
-    const int64_t        rows = d->features != NULL ? t->features.n_rows : t->sparse_features.n_rows;
-    const int64_t        cols = d->features != NULL ? t->features.n_cols : t->sparse_features.n_cols;
+    const graft_dataset *d = &s->data;
+    const int64_t        rows = d->features != NULL ? s->features.n_rows : s->sparse_features.n_rows;
+    const int64_t        cols = d->features != NULL ? s->features.n_cols : s->sparse_features.n_cols;
 
     if (d->n_features > INT32_MAX || d->n_classes > INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_ARG, "%lld features and %lld classes are too many", (long long)d->n_features,
@@ -103,71 +103,71 @@ static int32_t check_dataset_shapes(const graft_trainer *t, graft_error *error)
         return gr_fail(error, GRAFT_ERR_ARG, "%s given; give dense features or sparse ones",
                        d->features == NULL ? "no features are" : "dense and sparse features are both");
     }
-    if (rows != t->n || cols != d->n_features) {
+    if (rows != s->n || cols != d->n_features) {
         return gr_fail(error, GRAFT_ERR_ARG,
                        "features are %lld x %lld, but there are %lld vertices%s and %lld features", (long long)rows,
-                       (long long)cols, (long long)t->n, t->over != NULL ? " in the slice" : "",
+                       (long long)cols, (long long)s->n, s->over != NULL ? " in the slice" : "",
                        (long long)d->n_features);
     }
     return GRAFT_OK;
 }
 
-static int32_t check_flags(const graft_trainer *t, graft_error *error)
+static int32_t check_flags(const struct gr_setup *s, graft_error *error)
 {
-    const graft_dataset *d = &t->data;
+    const graft_dataset *d = &s->data;
 
     if (d->flags & ~(uint32_t)GRAFT_DATASET_SLICE)
         return gr_fail(error, GRAFT_ERR_ARG, "dataset: flags are 0x%x, of which some are unknown", d->flags);
     if (d->flags == 0) return GRAFT_OK;
-    if (t->over == NULL)
+    if (s->over == NULL)
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "this data set is a slice of %lld of %lld vertices, from vertex %lld on; expected all of them, or "
             "a graph over ranks with it (graft_dataset.over)",
             (long long)d->n_slice, (long long)d->n_vertices, (long long)d->first_vertex);
-    if (d->n_slice == t->over->n_slice && d->first_vertex == t->over->first[t->over->comm->rank]) return GRAFT_OK;
+    if (d->n_slice == s->over->n_slice && d->first_vertex == s->over->first[s->over->comm->rank]) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG,
                    "this data set is a slice of %lld vertices from vertex %lld on, the graph over ranks has %lld from "
                    "vertex %lld on here",
-                   (long long)d->n_slice, (long long)d->first_vertex, (long long)t->over->n_slice,
-                   (long long)t->over->first[t->over->comm->rank]);
+                   (long long)d->n_slice, (long long)d->first_vertex, (long long)s->over->n_slice,
+                   (long long)s->over->first[s->over->comm->rank]);
 }
 
 /* What the run learns, as the host gives it; arrays of no rows are as if they were not given. */
-static void read_run_targets(graft_trainer *t)
+static void read_run_targets(struct gr_setup *s)
 {
-    struct gr_targets *targets = &t->run.targets;
+    struct gr_targets *targets = &s->run.targets;
 
-    targets->n_classes = t->data.n_classes;
-    targets->n = t->n;
-    if (t->n == 0) return;
-    targets->labels = t->data.labels;
-    targets->targets = t->data.targets;
-    targets->split = t->data.split;
+    targets->n_classes = s->data.n_classes;
+    targets->n = s->n;
+    if (s->n == 0) return;
+    targets->labels = s->data.labels;
+    targets->targets = s->data.targets;
+    targets->split = s->data.split;
 }
 
 /* Our copies of the host's structs; the arrays remain those of the host. */
-int32_t gr_trainer_read_dataset(graft_trainer *t, graft_error *error)
+int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(check_flags(t, error));
-    t->n = t->over != NULL ? t->over->n_slice : t->data.n_vertices;
-    t->first = t->over != NULL ? t->over->first[t->over->comm->rank] : 0;
-    read_run_targets(t);
-    if (t->over == NULL) GR_TRY(gr_struct_read(&t->graph, sizeof t->graph, t->data.graph, "dataset.graph", error));
-    if (t->data.features != NULL) {
-        GR_TRY(gr_struct_read(&t->features, sizeof t->features, t->data.features, "dataset.features", error));
+    GR_TRY(check_flags(s, error));
+    s->n = s->over != NULL ? s->over->n_slice : s->data.n_vertices;
+    s->first = s->over != NULL ? s->over->first[s->over->comm->rank] : 0;
+    read_run_targets(s);
+    if (s->over == NULL) GR_TRY(gr_struct_read(&s->graph, sizeof s->graph, s->data.graph, "dataset.graph", error));
+    if (s->data.features != NULL) {
+        GR_TRY(gr_struct_read(&s->features, sizeof s->features, s->data.features, "dataset.features", error));
     }
-    if (t->data.sparse_features != NULL) {
-        GR_TRY(gr_struct_read(&t->sparse_features, sizeof t->sparse_features, t->data.sparse_features,
+    if (s->data.sparse_features != NULL) {
+        GR_TRY(gr_struct_read(&s->sparse_features, sizeof s->sparse_features, s->data.sparse_features,
                               "dataset.sparse_features", error));
     }
-    GR_TRY(check_dataset_shapes(t, error));
-    GR_TRY(check_dataset_graph(t, error));
-    if (t->data.features != NULL) GR_TRY(gr_features_check(&t->features, t->first, t->run.threads, error));
-    else GR_TRY(gr_csr_check(&t->sparse_features, "sparse_features", 0, t->run.threads, error));
-    rc = gr_targets_check(&t->run.targets, t->first, error);
+    GR_TRY(check_dataset_shapes(s, error));
+    GR_TRY(check_dataset_graph(s, error));
+    if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
+    else GR_TRY(gr_csr_check(&s->sparse_features, "sparse_features", 0, s->run.threads, error));
+    rc = gr_targets_check(&s->run.targets, s->first, error);
 done:
     return rc;
 }

@@ -1,0 +1,196 @@
+/* The features as the model wants them: in the order of the setup, and each row divided by its sum if that is asked
+ * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/parallel.h"
+#include "graph/csr.h"
+#include "setup/setup.h"
+
+#include <math.h>
+#include <string.h>
+
+static void normalize_row(float *x, int64_t count)
+{
+    double sum = 0;
+
+    for (int64_t j = 0; j < count; j++) sum += x[j];
+    for (int64_t j = 0; j < count && sum != 0; j++) x[j] = (float)(x[j] / sum);
+}
+
+/* Row v of the host behind the `to` entries that are there, values of one column added up. place[c] is one more than
+ * where column c was put last. Returns the end. */
+static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int64_t to, int64_t *place)
+{
+    const int64_t begin = to;
+    float *const  values = x->values;
+
+    for (int64_t e = from->row_ptr[v]; e < from->row_ptr[v + 1]; e++) {
+        const int64_t column = gr_csr_column(from, e);
+
+        if (place[column] <= begin) {
+            ((int32_t *)x->col_idx)[to] = (int32_t)column;
+            place[column] = ++to;
+        }
+        values[place[column] - 1] += from->values != NULL ? ((const float *)from->values)[e] : 1;
+    }
+    return to;
+}
+
+/* `v` is what the host calls the row. */
+static int32_t check_merged_values(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
+{
+    for (int64_t e = x->row_ptr[row]; e < x->row_ptr[row + 1]; e++) {
+        if (isfinite(((const float *)x->values)[e])) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "sparse_features: the values at row %lld, column %lld add up to more than a float holds",
+                       (long long)v, (long long)gr_csr_column(&x->view, e));
+    }
+    return GRAFT_OK;
+}
+
+static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_t *place, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int64_t row = 0; row < s->n; row++) {
+        const int64_t begin = x->row_ptr[row];
+
+        x->row_ptr[row + 1] = copy_row(&s->sparse_features, gr_vertex(s->row, row), x, begin, place);
+        GR_TRY(check_merged_values(x, row, gr_vertex(s->vertex, row), error));
+        if (s->model.config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
+    }
+done:
+    return rc;
+}
+
+/* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
+static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_error *error)
+{
+    const graft_csr *given = &s->sparse_features;
+    const float      one = 1;
+    const graft_csr  like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &one };
+    int64_t         *place = NULL, place_bytes;
+    int32_t          rc = GRAFT_OK;
+
+    if (given->values != NULL && given->value_type != GRAFT_F32) {
+        return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)",
+                       given->value_type);
+    }
+    place_bytes = gr_block_bytes(given->n_cols, sizeof *place);
+    GR_TRY(gr_budget_borrow(&s->budget, place_bytes + gr_csr_copy_bytes(&like, given->n_rows, gr_csr_entries(given)),
+                            "features (sparse, in another order)", error));
+    GR_TRY(GR_NEW(s->context, place, given->n_cols, error));
+    GR_TRY(gr_csr_init(s->context, x, &like, given->n_rows, given->n_cols, gr_csr_entries(given), error));
+    rc = fill_from_host(s, x, place, error);
+    GR_ASSERT(rc < 0 || gr_csr_is_valid(&x->view));
+    gr_budget_return(&s->budget, place_bytes);
+done:
+    gr_free(s->context, place);
+    if (rc < 0) gr_csr_fini(s->context, x);
+    return rc;
+}
+
+/* Allocate dense features. */
+static int32_t new_dense(struct gr_setup *s, float **x, graft_error *error)
+{
+    const int64_t width = s->model.config.width[0];
+
+    if (s->n > 0 && width > INT64_MAX / s->n) {
+        return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)s->n, (long long)width);
+    }
+    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, *x, s->n * width, error);
+}
+
+static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_error *error)
+{
+    const int64_t width = s->model.config.width[0];
+    float        *x = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(new_dense(s, &x, error));
+    for (int64_t row = 0; row < s->n; row++) {
+        for (int64_t e = sparse->row_ptr[row]; e < sparse->row_ptr[row + 1]; e++)
+            x[row * width + gr_csr_column(sparse, e)] = ((const float *)sparse->values)[e];
+    }
+    s->run.input.x = x;
+    s->run.input.stride = width;
+done:
+    return rc;
+}
+
+/* Over ranks they stay sparse on all, or on none. */
+static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
+{
+    struct gr_csr sparse = { 0 };
+    int32_t       rc = GRAFT_OK;
+    int           stays;
+
+    GR_TRY(gr_strategy_agree(s->run.strategy, read_host_sparse(s, &sparse, error), error));
+    gr_input_expect(s, 0); /* The plan assumed it; now it is decided. */
+    stays = gr_setup_sparse_is_better(s, &sparse.view);
+    GR_TRY(gr_strategy_any(s->run.strategy, &stays, error));
+    gr_input_expect(s, stays);
+    rc = stays ? gr_setup_sparse_init(s, &sparse, error) : make_dense(s, &sparse.view, error);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
+done:
+    gr_budget_return(&s->budget, gr_csr_bytes(&sparse));
+    gr_csr_fini(s->context, &sparse);
+    return rc;
+}
+
+/* Whether dense features are read from a copy, rather than where they are given. */
+static int are_copied(const struct gr_setup *s)
+{
+    return s->model.config.normalize_features || s->row != NULL;
+}
+
+void gr_setup_features_refresh(struct gr_setup *s)
+{
+    const int64_t width = s->model.config.width[0], stride = s->features.stride;
+    const float  *given = s->features.data;
+    float *const  x = (float *)(uintptr_t)s->run.input.x;
+    const int     threads = gr_threads_worth(s->run.threads, s->n * width);
+
+    if (!are_copied(s)) {
+        s->run.input.x = given;
+        s->run.input.stride = stride;
+        return;
+    }
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t row = 0; row < s->n; row++) {
+        memcpy(x + row * width, given + gr_vertex(s->row, row) * stride, (uint64_t)width * sizeof *x);
+        if (s->model.config.normalize_features) normalize_row(x + row * width, width);
+    }
+}
+
+static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
+{
+    float  *x = NULL;
+    int32_t rc = GRAFT_OK;
+
+    if (are_copied(s)) {
+        GR_TRY(new_dense(s, &x, error));
+        s->run.input.x = x;
+        s->run.input.stride = s->model.config.width[0];
+    }
+    gr_setup_features_refresh(s);
+done:
+    return rc;
+}
+
+static int32_t init_dropped(struct gr_setup *s, graft_error *error)
+{
+    if (s->model.config.input_dropout == 0 || s->run.input.sparse.whole.x != NULL) return GRAFT_OK;
+    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->run.input.dropped, s->n * s->model.config.width[0], error);
+}
+
+int32_t gr_setup_features_init(struct gr_setup *s, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (s->data.features == NULL) GR_TRY(init_from_sparse(s, error));
+    else GR_TRY(gr_strategy_agree(s->run.strategy, init_from_dense(s, error), error));
+    rc = gr_strategy_agree(s->run.strategy, init_dropped(s, error), error);
+done:
+    return rc;
+}

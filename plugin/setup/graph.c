@@ -1,0 +1,291 @@
+/* The graph as the model wants it: made symmetric, with self loops, transposed for the backward pass, and the factors
+ * that turn sums over neighbours into means or into Kipf and Welling's normalisation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "edge/edge.h"
+#include "graph/csr.h"
+#include "graph/order.h"
+#include "setup/setup.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sum of the values of a row; the number of its entries if there are none. */
+static double degree(const graft_csr *csr, int64_t row)
+{
+    double sum = 0;
+
+    if (csr->values == NULL) return (double)(csr->row_ptr[row + 1] - csr->row_ptr[row]);
+    for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) sum += ((const float *)csr->values)[e];
+    return sum;
+}
+
+int32_t gr_setup_scales(struct gr_setup *s, const graft_csr *local, const graft_csr *remote, graft_error *error)
+{
+    const enum gr_normalization normalization = s->model.config.kind->normalization;
+    const int                   symmetric = normalization == GR_NORMALIZE_SYMMETRIC;
+    int32_t                     rc = GRAFT_OK;
+
+    if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->left, s->n, error));
+    for (int64_t v = 0; v < s->n; v++) {
+        const double d = degree(local, v) + (remote != NULL ? degree(remote, v) : 0);
+
+        s->left[v] = d > 0 ? (float)(symmetric ? 1 / sqrt(d) : 1 / d) : 0;
+    }
+    if (symmetric) s->right = s->left;
+done:
+    return rc;
+}
+
+int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+{
+    const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
+
+    if (rc < 0) return rc;
+    gr_matrix_adopt(*matrix);
+    memset(csr, 0, sizeof *csr);
+    return GRAFT_OK;
+}
+
+/* The graph as far as it is made: the host's, or a copy. */
+struct graph_copy {
+    const graft_csr *csr;
+    struct gr_csr    copy;
+};
+
+static void free_copy(struct gr_setup *s, struct gr_csr *csr)
+{
+    gr_budget_return(&s->budget, gr_csr_bytes(csr));
+    gr_csr_fini(s->context, csr);
+}
+
+/* What was made of it takes its place. */
+static void replace_copy(struct gr_setup *s, struct graph_copy *graph, struct gr_csr *next)
+{
+    free_copy(s, &graph->copy);
+    graph->copy = *next;
+    graph->csr = &graph->copy.view;
+    memset(next, 0, sizeof *next);
+}
+
+/* Reserve the memory of a copy before it is made; free_copy() or keep_copy() ends the reservation. */
+static int32_t borrow_copy(struct gr_setup *s, const graft_csr *like, int64_t n_rows, int64_t entries,
+                           graft_error *error)
+{
+    return gr_budget_borrow(&s->budget, gr_csr_copy_bytes(like, n_rows, entries), "graph (a copy of it)", error);
+}
+
+/* What was borrowed stays with the setup. */
+static int32_t keep_copy(struct gr_setup *s, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
+{
+    const int64_t bytes = gr_csr_bytes(csr);
+    const int32_t rc = gr_matrix_take(s->context, csr, matrix, error);
+
+    if (rc < 0) return rc;
+    gr_budget_return(&s->budget, bytes);
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(*matrix));
+    return GRAFT_OK;
+}
+
+static int32_t transpose_copy(struct gr_setup *s, const graft_csr *csr, struct gr_csr *made, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(borrow_copy(s, csr, csr->n_cols, gr_csr_entries(csr), error));
+    rc = gr_csr_transpose(s->context, csr, made, error);
+done:
+    return rc;
+}
+
+/* Every entry in both directions, once. A value is that of (i, j) if it was there, else that of (j, i). */
+static int32_t make_symmetric(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+{
+    struct gr_csr back = { 0 }, there = { 0 }, both = { 0 };
+    int64_t       entries;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(transpose_copy(s, graph->csr, &back, error));
+    GR_TRY(transpose_copy(s, &back.view, &there, error)); /* for sorted rows */
+    entries = gr_csr_union_entries(&there.view, &back.view);
+    GR_TRY(borrow_copy(s, graph->csr, s->n, entries, error));
+    GR_TRY(gr_csr_union(s->context, &there.view, &back.view, entries, &both, error));
+    replace_copy(s, graph, &both);
+done:
+    free_copy(s, &back);
+    free_copy(s, &there);
+    return rc;
+}
+
+static int32_t add_loops(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+{
+    const int64_t missing = gr_csr_missing_loops(graph->csr);
+    struct gr_csr looped = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    if (missing == 0) return GRAFT_OK;
+    GR_TRY(borrow_copy(s, graph->csr, s->n, gr_csr_entries(graph->csr) + missing, error));
+    GR_TRY(gr_csr_add_self_loops(s->context, graph->csr, &looped, error));
+    replace_copy(s, graph, &looped);
+done:
+    return rc;
+}
+
+/* The graph in the order of the setup, rows sorted as those that Graft makes are: a transpose comes sorted. */
+static int32_t put_in_order(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+{
+    const int64_t places = gr_block_bytes(s->n, sizeof *s->vertex);
+    struct gr_csr next = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(borrow_copy(s, graph->csr, s->n, gr_csr_entries(graph->csr), error));
+    GR_TRY(gr_budget_borrow(&s->budget, places, "graph (the places of its vertices)", error));
+    GR_TRY(gr_order_apply(s->context, graph->csr, s->vertex, &next, error));
+    gr_budget_return(&s->budget, places);
+    for (int times = 0; times < 2; times++) {
+        replace_copy(s, graph, &next);
+        GR_TRY(transpose_copy(s, graph->csr, &next, error));
+    }
+    replace_copy(s, graph, &next);
+done:
+    return rc;
+}
+
+/* The graph as a step of training sees it in one layer: the first rows, whose columns are among the first ones too. */
+static int32_t mask_layer(struct gr_setup *s, int32_t l, graft_error *error)
+{
+    struct gr_csr turned = { 0 };
+    graft_csr     part = s->a->csr;
+    int32_t       rc = GRAFT_OK;
+
+    GR_ASSERT(s->reach[l + 1] <= s->reach[l] && s->reach[l] <= s->n);
+    part.n_rows = s->reach[l + 1];
+    part.n_cols = s->reach[l];
+    GR_TRY(gr_matrix_create(s->context, &part, &s->masked_a[l], error));
+    GR_TRY(transpose_copy(s, &part, &turned, error));
+    rc = keep_copy(s, &turned, &s->masked_transpose[l], error);
+done:
+    gr_csr_fini(s->context, &turned);
+    return rc;
+}
+
+/* The block of all rows, and those of the layers in a step. */
+static void make_blocks(struct gr_setup *s)
+{
+    s->whole = (struct gr_block){ .n_dst = s->n,
+                                  .n_src = s->n,
+                                  .n_seen = s->n_seen,
+                                  .a = s->a,
+                                  .a_transpose = s->a_transpose,
+                                  .left = s->left,
+                                  .right = s->right,
+                                  .vertex = s->vertex,
+                                  .kind = s->row_kind,
+                                  .of_strategy = s->partition.plan };
+    s->run.input.whole = &s->whole;
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        struct gr_block *step = &s->step[l];
+
+        *step = s->whole;
+        step->n_dst = s->reach[l + 1];
+        step->n_src = s->reach[l];
+        if (!s->model.config.kind->attends) step->n_seen = step->n_src;
+        if (s->masked_a[l] != NULL) {
+            step->a = s->masked_a[l];
+            step->a_transpose = s->masked_transpose[l];
+        }
+        step->of_strategy = s->partition.step_plan[l];
+        s->whole_of[l] = &s->whole;
+        s->step_of[l] = step;
+        GR_ASSERT(gr_block_is_valid(step));
+    }
+}
+
+int32_t gr_setup_graph_mask(struct gr_setup *s, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (s->over != NULL) GR_TRY(gr_ranks_graph_mask(s, error));
+    for (int32_t l = gr_first_masked(s); l < s->model.config.n_layers && s->a_transpose != NULL; l++) {
+        if (l >= s->model.config.gathers_from && s->reach[l + 1] < s->n) GR_TRY(mask_layer(s, l, error));
+    }
+    make_blocks(s);
+done:
+    return rc;
+}
+
+static int32_t find_symmetry(struct gr_setup *s, const graft_csr *csr, graft_error *error)
+{
+    const int64_t bytes = gr_block_bytes(s->n, sizeof *csr->row_ptr);
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_borrow(&s->budget, bytes, "graph (whether it is symmetric)", error));
+    rc = gr_csr_is_symmetric(s->context, csr, &s->symmetric, error);
+    gr_budget_return(&s->budget, bytes);
+done:
+    return rc;
+}
+
+/* What gat has in place of a transpose; made here, so that no epoch allocates. */
+static int32_t make_map(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(
+        gr_budget_check(&s->budget, (double)gr_edge_map_bytes(&s->a->csr), "graph (the map of its transpose)", error));
+    GR_TRY(gr_edge_map(s->a, &map, error));
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_edge_map_bytes(&s->a->csr));
+done:
+    return rc;
+}
+
+/* The matrices of all rows, forward and backward. */
+static int32_t make_matrices(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+{
+    struct gr_csr turned = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(find_symmetry(s, graph->csr, error));
+    if (graph->csr == &s->graph) GR_TRY(gr_matrix_create(s->context, graph->csr, &s->a, error));
+    else GR_TRY(keep_copy(s, &graph->copy, &s->a, error));
+    if (s->model.config.kind->attends) return make_map(s, error);
+    if (s->symmetric) {
+        s->a_transpose = s->a;
+    } else {
+        GR_TRY(transpose_copy(s, &s->a->csr, &turned, error));
+        GR_TRY(keep_copy(s, &turned, &s->a_transpose, error));
+    }
+    rc = gr_setup_scales(s, &s->a->csr, NULL, error);
+done:
+    gr_csr_fini(s->context, &turned);
+    return rc;
+}
+
+int32_t gr_setup_graph_init(struct gr_setup *s, graft_error *error)
+{
+    struct graph_copy graph = { .csr = &s->graph };
+    int32_t           rc = GRAFT_OK;
+
+    s->n_seen = s->n;
+    if (s->over != NULL) return gr_ranks_graph_init(s, error);
+    if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
+    if (s->model.config.symmetrize) GR_TRY(make_symmetric(s, &graph, error));
+    GR_TRY(gr_setup_order_init(s, graph.csr, error));
+    if (s->model.config.self_loops) GR_TRY(add_loops(s, &graph, error));
+    if (s->vertex != NULL) GR_TRY(put_in_order(s, &graph, error));
+    rc = make_matrices(s, &graph, error);
+done:
+    gr_csr_fini(s->context, &graph.copy);
+    return rc;
+}
+
+void gr_setup_graph_fini(struct gr_setup *s)
+{
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        gr_matrix_destroy(s->masked_a[l]);
+        gr_matrix_destroy(s->masked_transpose[l]);
+    }
+    if (s->a_transpose != s->a) gr_matrix_destroy(s->a_transpose);
+    gr_matrix_destroy(s->a);
+}

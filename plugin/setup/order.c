@@ -1,0 +1,197 @@
+/* The vertices in an order in which what is read together lies together, and in which the rows that training needs come
+ * first, layer by layer: a mask of rows is then a number of rows. Inside the library, vertex v is vertex
+ * setup->vertex[v] of the host; the host never sees the order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graph/order.h"
+#include "base/assert.h"
+#include "setup/setup.h"
+
+#include <string.h>
+
+/* *array[n] of elements of so many bytes becomes a copy in the order of the setup. NULL stays NULL. */
+static int32_t reorder(struct gr_setup *s, const void **array, uint64_t bytes, graft_error *error)
+{
+    const char *from = *array;
+    char       *to;
+    int32_t     rc = GRAFT_OK;
+
+    if (from == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, to, s->n * (int64_t)bytes, error));
+    for (int64_t v = 0; v < s->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)s->row[v] * bytes, bytes);
+    *array = to;
+done:
+    return rc;
+}
+
+/* hop[v]: over how many edges v is gathered from by a vertex that is trained; n_layers + 1 if over more than n_layers.
+ * reach is counted. */
+static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_search *search, graft_error *error)
+{
+    const int32_t n_layers = s->model.config.n_layers;
+    int32_t       rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < s->n; v++) {
+        search->hop[v] = n_layers + 1;
+        if (gr_is_trained(&s->run.targets, v)) gr_search_add(search, v, 0);
+    }
+    s->reach[n_layers] = search->end = search->found;
+    for (int32_t h = 1; h <= n_layers; h++) {
+        const int gathers = graph != NULL && n_layers - h >= s->model.config.gathers_from;
+
+        for (int64_t i = search->begin; i < search->end && gathers; i++) {
+            for (int64_t e = graph->row_ptr[search->queue[i]]; e < graph->row_ptr[search->queue[i] + 1]; e++)
+                gr_search_add(search, gr_csr_column(graph, e), h);
+        }
+        if (gathers) GR_TRY(gr_ranks_search(s, search, h, error));
+        search->begin = search->end;
+        search->end = search->found;
+        s->reach[n_layers - h] = search->end;
+        GR_ASSERT(search->end <= s->n);
+    }
+done:
+    return rc;
+}
+
+static int32_t sum_reach(struct gr_setup *s, graft_error *error)
+{
+    double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l <= s->model.config.n_layers; l++) rows[l] = (double)s->reach[l];
+    GR_TRY(gr_strategy_sum(s->run.strategy, rows, s->model.config.n_layers + 1, error));
+    for (int32_t l = 0; l <= s->model.config.n_layers; l++) s->reach_of_all[l] = (int64_t)rows[l];
+done:
+    return rc;
+}
+
+int gr_masks_rows(const struct gr_setup *s)
+{
+    return s->model.config.row_masks && !s->model.config.kind->attends && s->run.targets.n_train > 0;
+}
+
+int32_t gr_first_masked(const struct gr_setup *s)
+{
+    return s->run.input.is_constant && !gr_propagates(&s->run);
+}
+
+/* Whether masks of rows save enough of a step to be worth a copy of the features: a tenth of the rows of all layers. */
+static int reach_is_short(const struct gr_setup *s)
+{
+    double rows = 0;
+
+    for (int32_t l = 1; l <= s->model.config.n_layers; l++) rows += (double)s->reach_of_all[l];
+    return rows < 0.9 * (double)s->data.n_vertices * s->model.config.n_layers;
+}
+
+/* Of vertices in some order, those with fewer hops first; else as they were. */
+static void sort_by_hop(const struct gr_setup *s, const int32_t *hop, const int64_t *from, int64_t *to)
+{
+    int64_t at[GR_LAYERS_MAX + 2] = { 0 };
+
+    for (int32_t h = 1; h <= s->model.config.n_layers + 1; h++) at[h] = s->reach[s->model.config.n_layers - h + 1];
+    for (int64_t i = 0; i < s->n; i++) to[at[hop[from[i]]]++] = from[i];
+}
+
+/* In layer l a step does all rows. */
+static void reach_all(struct gr_setup *s, int32_t l)
+{
+    s->reach[l] = s->n;
+    s->reach_of_all[l] = s->data.n_vertices;
+}
+
+/* Masks that save little are not worth a copy of their part of the graph. reach falls from layer to layer, so those
+ * that are dropped belong to the first ones. */
+static void drop_long_reach(struct gr_setup *s)
+{
+    for (int32_t l = 0; l <= s->model.config.n_layers; l++) {
+        if ((double)s->reach_of_all[l] > 0.95 * (double)s->data.n_vertices) reach_all(s, l);
+    }
+}
+
+static int32_t reorder_vertices(struct gr_setup *s, graft_error *error)
+{
+    const void *labels = s->run.targets.labels, *targets = s->run.targets.targets, *split = s->run.targets.split;
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(reorder(s, &labels, sizeof *s->run.targets.labels, error));
+    GR_TRY(reorder(s, &targets, (uint64_t)s->run.targets.n_classes * sizeof *s->run.targets.targets, error));
+    GR_TRY(reorder(s, &split, sizeof *s->run.targets.split, error));
+    s->run.targets.labels = labels;
+    s->run.targets.targets = targets;
+    s->run.targets.split = split;
+done:
+    return rc;
+}
+
+/* Over ranks a vertex has a place among those of its owner, and another name. */
+static int32_t name_vertices(struct gr_setup *s, graft_error *error)
+{
+    int64_t *vertex;
+    int32_t  rc = GRAFT_OK;
+
+    s->vertex = s->row;
+    if (s->over == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, vertex, s->n, error));
+    for (int64_t v = 0; v < s->n; v++) vertex[v] = s->over->vertex[s->row[v]];
+    s->vertex = vertex;
+done:
+    return rc;
+}
+
+/* The order that is asked for, and in it those first that training needs; `order` is [n] and of no more use. */
+static int32_t choose_order(struct gr_setup *s, const graft_csr *graph, const int32_t *hop, int64_t *order,
+                            graft_error *error)
+{
+    const int given = s->model.config.order == GR_ORDER_GIVEN || graph == NULL;
+    int64_t  *row;
+    int32_t   rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < s->n; v++) order[v] = v;
+    GR_TRY(gr_budget_check(&s->budget, given ? 0 : (double)gr_order_bytes(s->n),
+                           "graph (finding an order of its vertices)", error));
+    if (!given) GR_TRY(gr_order_compute(s->context, graph, s->model.config.order, order, error));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, row, s->n, error));
+    if (hop != NULL) sort_by_hop(s, hop, order, row);
+    else memcpy(row, order, (uint64_t)s->n * sizeof *order);
+    s->row = row;
+    GR_TRY(name_vertices(s, error));
+    rc = reorder_vertices(s, error);
+done:
+    return rc;
+}
+
+static int32_t search_init(struct gr_setup *s, int64_t bytes, struct gr_search *search, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_borrow(&s->budget, bytes, "graph (the order of its vertices)", error));
+    GR_TRY(GR_NEW(s->context, search->queue, s->n, error));
+    rc = GR_NEW(s->context, search->hop, s->n, error);
+done:
+    return rc;
+}
+
+int32_t gr_setup_order_init(struct gr_setup *s, const graft_csr *graph, graft_error *error)
+{
+    const int        given = s->model.config.order == GR_ORDER_GIVEN || graph == NULL;
+    const int64_t    bytes = gr_block_bytes(s->n, sizeof(int64_t)) + gr_block_bytes(s->n, sizeof(int32_t));
+    struct gr_search search = { 0 };
+    int32_t          rc = GRAFT_OK;
+    int              masks = gr_masks_rows(s);
+
+    GR_TRY(gr_strategy_agree(s->run.strategy, search_init(s, bytes, &search, error), error));
+    if (masks) {
+        GR_TRY(find_reach(s, graph, &search, error));
+        GR_TRY(sum_reach(s, error));
+        masks = reach_is_short(s);
+    }
+    for (int32_t l = 0; l <= s->model.config.n_layers && !masks; l++) reach_all(s, l);
+    if (masks || !given) rc = choose_order(s, graph, masks ? search.hop : NULL, search.queue, error);
+    if (masks) drop_long_reach(s);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
+done:
+    gr_budget_return(&s->budget, bytes);
+    gr_free(s->context, search.queue);
+    gr_free(s->context, search.hop);
+    return rc;
+}

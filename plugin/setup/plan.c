@@ -1,0 +1,128 @@
+/* The memory budget of a setup, planned before any of it is used, so that one refusal names all uses. What is not
+ * known yet is left out, so that nothing is refused that would fit; it is checked when it is needed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/parallel.h"
+#include "edge/edge.h"
+#include "graph/csr.h"
+#include "setup/setup.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Edges of the graph; those of the host's, before it is made. */
+static int64_t edges_of(const struct gr_setup *s)
+{
+    return gr_csr_entries(s->a != NULL ? &s->a->csr : &s->graph);
+}
+
+/* Whether the vertices are certain to be put in an order; those that training needs may come first in any case. */
+static int is_ordered(const struct gr_setup *s)
+{
+    return s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN;
+}
+
+/* Self loops are as many as are missing, and transposes come with graphs that are not symmetric: not known yet. */
+static double graph_bytes(const struct gr_setup *s)
+{
+    const struct gr_model_kind *kind = s->model.config.kind;
+    const double                labels = s->run.targets.labels != NULL ? sizeof *s->run.targets.labels : 0;
+    const double                split = s->run.targets.split != NULL ? sizeof *s->run.targets.split : 0;
+    double                      bytes = 0;
+
+    if (!kind->gathers) return 0;
+    if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
+    if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split) * (double)s->n;
+    if (kind->normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
+    if (kind->attends) bytes += (double)gr_edge_map_bytes(&s->graph);
+    return bytes;
+}
+
+static double feature_bytes(const struct gr_setup *s)
+{
+    const double    dense = sizeof(float) * (double)s->n * (double)s->model.config.width[0];
+    const double    dropped = s->model.config.input_dropout > 0 ? dense : 0;
+    const float     one = 1;
+    const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
+    const int       copied = s->model.config.normalize_features || is_ordered(s);
+    double          sparse;
+
+    if (s->data.features != NULL) return (copied ? dense : 0) + dropped;
+    sparse = (double)gr_csr_copy_bytes(&like, s->n, gr_csr_entries(&s->sparse_features));
+    if (s->model.config.sparse_input == GR_AUTO) return fmin(sparse, dense + dropped);
+    return s->model.config.sparse_input == GR_YES ? sparse : dense + dropped;
+}
+
+/* Rows of a step that have gradients: those behind the first layer that a later one needs, and for some kinds those
+ * before it. Before the receptive fields are known, as many as are certain. */
+static int64_t gradient_rows(const struct gr_setup *s)
+{
+    if (s->reach[0] > 0 || s->over != NULL) return s->reach[s->model.config.kind->wide_gradient ? 0 : 1];
+    return gr_masks_rows(s) ? s->run.targets.n_train : s->n;
+}
+
+struct gr_capacity gr_capacity_of(const struct gr_setup *s)
+{
+    GR_ASSERT(s->n_seen >= s->n);
+    return (struct gr_capacity){ .rows = s->n,
+                                 .seen = s->n_seen,
+                                 .edges = s->model.config.kind->attends ? edges_of(s) : 0,
+                                 .gradient_rows = gradient_rows(s),
+                                 .label_rows = s->reach[s->model.config.n_layers] };
+}
+
+static void plan_layers(struct gr_setup *s)
+{
+    const struct gr_capacity capacity = gr_capacity_of(s);
+
+    gr_run_plan(&s->run, &s->budget, &capacity);
+}
+
+/* Bytes that are planned if option recompute is set, whatever it is. */
+static double bytes_with_recompute(struct gr_setup *s)
+{
+    const int recompute = s->model.config.recompute;
+    double    bytes;
+
+    s->model.config.recompute = 1;
+    plan_layers(s);
+    bytes = gr_budget_planned(&s->budget);
+    s->model.config.recompute = recompute;
+    return bytes;
+}
+
+int32_t gr_setup_replan(struct gr_setup *s, graft_error *error)
+{
+    const double least = bytes_with_recompute(s);
+    char         advice[64] = "";
+
+    if (!s->model.config.recompute && least <= (double)s->budget.limit)
+        snprintf(advice, sizeof advice, "; with recompute=yes %.1f MB at least", least * 1e-6);
+    plan_layers(s);
+    return gr_budget_check_plan(&s->budget, advice, error);
+}
+
+void gr_input_expect(struct gr_setup *s, int sparse)
+{
+    const struct gr_config *config = &s->model.config;
+
+    s->run.input.is_sparse = sparse;
+    s->run.input.is_constant = config->reuse_input && config->input_dropout == 0 && !sparse;
+}
+
+int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_config *config = &s->model.config;
+    int32_t                 rc = GRAFT_OK;
+
+    gr_input_expect(s, s->data.sparse_features != NULL && config->sparse_input != GR_NO);
+    GR_TRY(gr_model_describe(&s->model, &s->budget, error));
+    if (s->over != NULL) return GRAFT_OK; /* The size of a rank's part is known when it has been redistributed. */
+    s->n_seen = s->n;
+    gr_budget_plan(&s->budget, GR_USE_FEATURES, feature_bytes(s));
+    gr_budget_plan(&s->budget, GR_USE_GRAPH, graph_bytes(s));
+    rc = gr_setup_replan(s, error);
+done:
+    return rc;
+}

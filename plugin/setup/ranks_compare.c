@@ -1,0 +1,55 @@
+/* Over ranks: what must be the same on all of them, and failures of one of them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "comm/compare_options.h"
+#include "setup/setup.h"
+
+int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
+{
+    if (s->over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER) return rc;
+    return gr_comm_fail(s->over->comm, error);
+}
+
+/* What must be the same for ranks to train one model, beside the options. */
+static int32_t compare_data(const struct gr_setup *s, graft_error *error)
+{
+    static const char *const names[] = { "the number of features", "the number of classes", "the loss" };
+    const int                sigmoid = s->model.config.sigmoid;
+    const char *const        texts[] = { NULL, NULL, sigmoid ? "sigmoid" : "softmax" };
+    const uint64_t values[] = { (uint64_t)s->data.n_features, (uint64_t)s->data.n_classes, (uint64_t)sigmoid };
+
+    GR_ASSERT(s->over != NULL);
+    return gr_comm_compare_texts(s->over->comm, names, values, texts, 3, error);
+}
+
+/* With loss "auto", targets make it a sigmoid; a rank that has no rows to give goes by those that have. */
+static int32_t settle_loss(struct gr_setup *s, graft_error *error)
+{
+    const int has_rows = s->over->n_slice > 0;
+    int       sigmoid = has_rows && s->model.config.sigmoid;
+    int32_t   rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_any(s->run.strategy, &sigmoid, error));
+    if (!has_rows && s->context->options.train.loss == GR_LOSS_AUTO) s->model.config.sigmoid = sigmoid;
+done:
+    return rc;
+}
+
+/* The partition was compared when the graph was made. */
+static const uint32_t COMPARED_GROUPS = ~(1u << GR_GROUP_PARTITION);
+
+int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
+{
+    return s->over != NULL ? gr_options_compare(s->context, s->over->comm, COMPARED_GROUPS, error) : GRAFT_OK;
+}
+
+int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (s->over == NULL) return GRAFT_OK;
+    GR_TRY(settle_loss(s, error));
+    rc = compare_data(s, error);
+done:
+    return rc;
+}

@@ -1,0 +1,238 @@
+/* The data set over ranks, from slices to owners, and what it says of vertices back to the slices.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "setup/setup.h"
+
+#include <string.h>
+
+/* Rows of so many bytes between slices and owners; `to` has them without gaps. */
+static int32_t redistribute_rows(const struct gr_setup *s, int32_t direction, const void *from, int64_t stride,
+                                 int64_t bytes, void *to, int own, graft_error *error)
+{
+    const graft_redistribution args = { .size = sizeof args,
+                                        .direction = direction,
+                                        .row_bytes = bytes,
+                                        .from = from,
+                                        .from_stride = stride,
+                                        .to = to,
+                                        .to_stride = bytes };
+
+    GR_ASSERT(bytes >= 0);
+    return gr_graph_redistribute(s->over, &args, own, error);
+}
+
+int32_t gr_ranks_to_owners(const struct gr_setup *s, const void *from, int64_t stride, int64_t bytes, void *to,
+                           graft_error *error)
+{
+    return redistribute_rows(s, GRAFT_TO_OWNERS, from, stride, bytes, to, GR_OWN_TO, error);
+}
+
+/* *array[n_slice] of rows of so many bytes becomes one of those that are owned. NULL stays so where no rank has it. */
+static int32_t take(struct gr_setup *s, enum gr_use use, const void **array, int64_t bytes, int64_t stride,
+                    const char *name, graft_error *error)
+{
+    void   *owned = NULL;
+    int     given = *array != NULL;
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_any(s->run.strategy, &given, error));
+    if (!given) return GRAFT_OK;
+    if (*array == NULL && s->over->n_slice > 0)
+        rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", name);
+    else if ((owned = gr_budget_new(&s->budget, use, s->over->n_owned * bytes, 1, name, error)) == NULL)
+        rc = GRAFT_ERR_NOMEM;
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_ranks_to_owners(s, *array, stride, bytes, owned, error));
+    *array = owned;
+done:
+    return rc;
+}
+
+/* The rows of a sparse slice on the way to their owners. */
+struct parcel {
+    struct gr_route edges;
+    int64_t        *length; /* [n_slice] */
+    char           *packed;
+};
+
+static int32_t parcel_init(struct gr_setup *s, const graft_csr *rows, struct parcel *p, graft_error *error)
+{
+    const graft_graph *g = s->over;
+    const int64_t      entries = g->n_slice > 0 ? gr_csr_entries(rows) : 0;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(gr_route_init(&p->edges, g->comm, error));
+    GR_TRY(GR_NEW(s->context, p->length, g->n_slice, error));
+    GR_TRY(GR_NEW(s->context, p->packed, entries * (int64_t)sizeof(int64_t), error));
+    for (int64_t i = 0; i < g->n_slice; i++) p->length[i] = rows->row_ptr[i + 1] - rows->row_ptr[i];
+done:
+    return rc;
+}
+
+static void parcel_fini(const struct gr_setup *s, struct parcel *p)
+{
+    gr_route_fini(&p->edges);
+    gr_free(s->context, p->length);
+    gr_free(s->context, p->packed);
+}
+
+/* The sparse features of the slice become those of the owned vertices. */
+static int32_t take_sparse(struct gr_setup *s, graft_error *error)
+{
+    const graft_graph   *g = s->over;
+    graft_csr           *sparse = &s->sparse_features;
+    int64_t              index;
+    struct parcel        p = { 0 };
+    int64_t             *row_ptr = NULL, *length = NULL;
+    char                *col_idx = NULL, *values = NULL;
+    int                  valued = sparse->values != NULL, wide = sparse->index_type == GRAFT_I64;
+    graft_redistribution args = {
+        .size = sizeof args, .direction = GRAFT_TO_OWNERS, .row_bytes = 8, .from_stride = 8, .to_stride = 8
+    };
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_any(s->run.strategy, &valued, error));
+    GR_TRY(gr_strategy_any(s->run.strategy, &wide, error));
+    if (g->n_slice > 0 && (wide != (sparse->index_type == GRAFT_I64) || valued != (sparse->values != NULL)))
+        rc =
+            gr_fail(error, GRAFT_ERR_ARG, "sparse features are of another kind (index type, values) than other ranks'");
+    if (rc == GRAFT_OK) rc = parcel_init(s, sparse, &p, error);
+    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, row_ptr, g->n_owned + 1, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    index = wide ? 8 : 4;
+    sparse->index_type = wide ? GRAFT_I64 : GRAFT_I32;
+    length = row_ptr + 1;
+    args.from = p.length;
+    args.to = length;
+    GR_TRY(gr_graph_redistribute(s->over, &args, GR_OWN_FROM | GR_OWN_TO, error));
+    GR_TRY(gr_graph_route_edges(g, sparse->row_ptr, &p.edges, error));
+    for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
+    col_idx =
+        gr_budget_new(&s->budget, GR_USE_FEATURES, row_ptr[g->n_owned] * index, 1, "columns of sparse features", error);
+    if (valued && col_idx != NULL)
+        values =
+            gr_budget_new(&s->budget, GR_USE_FEATURES, row_ptr[g->n_owned] * 4, 1, "values of sparse features", error);
+    rc = col_idx == NULL || (valued && values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK;
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->col_idx, index, p.packed, col_idx, error));
+    if (valued) GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->values, 4, p.packed, values, error));
+    sparse->n_rows = g->n_owned;
+    sparse->row_ptr = row_ptr;
+    sparse->col_idx = col_idx;
+    sparse->values = values;
+done:
+    parcel_fini(s, &p);
+    return rc;
+}
+
+static int32_t take_dense(struct gr_setup *s, graft_error *error)
+{
+    const int64_t row = s->data.n_features * (int64_t)sizeof(float);
+    const void   *x = s->features.data;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(take(s, GR_USE_FEATURES, &x, row, s->features.stride * (int64_t)sizeof(float), "features", error));
+    s->features.data = (void *)(uintptr_t)x;
+    s->features.n_rows = s->over->n_owned;
+    s->features.stride = s->data.n_features;
+done:
+    return rc;
+}
+
+int32_t gr_ranks_take(struct gr_setup *s, graft_error *error)
+{
+    const void *labels = s->run.targets.labels, *targets = s->run.targets.targets, *split = s->run.targets.split;
+    int         sparse = s->data.sparse_features != NULL;
+    int32_t     rc = GRAFT_OK;
+
+    if (s->over == NULL) return GRAFT_OK;
+    GR_TRY(gr_strategy_any(s->run.strategy, &sparse, error));
+    if (sparse != (s->data.sparse_features != NULL))
+        rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, and those of other ranks are sparse");
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(sparse ? take_sparse(s, error) : take_dense(s, error));
+    GR_TRY(take(s, GR_USE_GRAPH, &labels, 4, 4, "labels", error));
+    GR_TRY(take(s, GR_USE_GRAPH, &targets, s->data.n_classes, s->data.n_classes, "targets", error));
+    GR_TRY(take(s, GR_USE_GRAPH, &split, 1, 1, "split", error));
+    s->run.targets.labels = labels;
+    s->run.targets.targets = targets;
+    s->run.targets.split = split;
+    s->n = s->over->n_owned;
+    s->first = 0;
+done:
+    return rc;
+}
+
+/* Rows of so many bytes from the order of owners to that of slices; both arrays are of the library. */
+static int32_t give(struct gr_setup *s, const void *from, int64_t bytes, void *to, graft_error *error)
+{
+    return redistribute_rows(s, GRAFT_TO_SLICES, from, bytes, bytes, to, GR_OWN_FROM | GR_OWN_TO, error);
+}
+
+/* Predictions of this rank, and those that are sent to slices and received. */
+struct prediction {
+    int32_t *mine, *slice; /* labels; outputs are written when nothing can fail any more */
+    float   *logits;       /* [n x classes] in the order of owners, where the setup has another */
+    float   *rows;
+};
+
+static int32_t prediction_init(const struct gr_setup *s, struct prediction *p, int labels, int logits,
+                               graft_error *error)
+{
+    const int64_t classes = s->data.n_classes, n_slice = s->over->n_slice;
+    int32_t       rc = GRAFT_OK;
+
+    if (labels) GR_TRY(GR_NEW(s->context, p->mine, s->n, error));
+    if (labels) GR_TRY(GR_NEW(s->context, p->slice, n_slice, error));
+    if (logits) GR_TRY(GR_NEW(s->context, p->rows, n_slice * classes, error));
+    if (logits && s->row != NULL) rc = GR_NEW(s->context, p->logits, s->n * classes, error);
+done:
+    return rc;
+}
+
+/* Labels and logits by rows of the owner, which vertices of the setup have. */
+static void fill_prediction(const struct gr_setup *s, const float *logits, struct prediction *p)
+{
+    const int64_t classes = s->data.n_classes;
+
+    for (int64_t v = 0; v < s->n; v++) {
+        const int64_t row = gr_vertex(s->row, v);
+
+        if (p->mine != NULL) p->mine[row] = (int32_t)gr_argmax(logits + v * classes, classes);
+        if (p->logits != NULL)
+            memcpy(p->logits + row * classes, logits + v * classes, (uint64_t)classes * sizeof *logits);
+    }
+}
+
+static void prediction_fini(const struct gr_setup *s, struct prediction *p)
+{
+    gr_free(s->context, p->mine);
+    gr_free(s->context, p->slice);
+    gr_free(s->context, p->logits);
+    gr_free(s->context, p->rows);
+}
+
+int32_t gr_ranks_give(struct gr_setup *s, const float *logits, int32_t *labels, const graft_dense *out,
+                      graft_error *error)
+{
+    const int64_t     classes = s->data.n_classes;
+    int               wants_labels = labels != NULL, wants_logits = out != NULL;
+    struct prediction p = { 0 };
+    int32_t           rc = GRAFT_OK;
+
+    GR_ASSERT(s->n == s->over->n_owned);
+    GR_TRY(gr_strategy_any(s->run.strategy, &wants_labels, error));
+    GR_TRY(gr_strategy_any(s->run.strategy, &wants_logits, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, prediction_init(s, &p, wants_labels, wants_logits, error), error));
+    fill_prediction(s, logits, &p);
+    if (wants_labels) GR_TRY(give(s, p.mine, 4, p.slice, error));
+    if (wants_logits) GR_TRY(give(s, p.logits != NULL ? p.logits : logits, classes * 4, p.rows, error));
+    for (int64_t i = 0; i < s->over->n_slice; i++) {
+        if (labels != NULL) labels[i] = p.slice[i];
+        if (out != NULL)
+            memcpy((float *)out->data + i * out->stride, p.rows + i * classes, (uint64_t)classes * sizeof *p.rows);
+    }
+done:
+    prediction_fini(s, &p);
+    return rc;
+}

@@ -1,0 +1,295 @@
+/* The graph over ranks: made symmetric, in the order of the setup, with self loops; and the parts of it
+ * that the layers need in a step.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "edge/edge.h"
+#include "setup/setup.h"
+
+#include <string.h>
+
+/* What was made replaces what it was made from. */
+static void replace_part(struct gr_setup *s, struct gr_made_part *next)
+{
+    struct gr_partition *r = &s->partition;
+
+    gr_made_part_fini(s->context, &r->made);
+    r->made = *next;
+    r->part = next->part;
+    GR_ASSERT(gr_part_is_valid(&r->part, s->over->comm->n_ranks, s->over->comm->rank));
+    *next = (struct gr_made_part){ 0 };
+    gr_partition_charge(r, &s->budget);
+}
+
+/* Store every edge in both directions. All ranks then learn the new counts. */
+static int32_t make_part_symmetric(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int64_t        bytes = gr_part_symmetrize_bytes(&r->part);
+    struct gr_made_part  made = { 0 };
+    int32_t              rc = GRAFT_OK;
+
+    rc = gr_budget_borrow(&s->budget, bytes, "graph (made symmetric)", error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_part_symmetrize(s->context, s->over->comm, &r->part, &made, error));
+    gr_budget_return(&s->budget, bytes);
+    replace_part(s, &made);
+    rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, r->share, s->over->comm->n_ranks, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    rc = gr_graph_share(s->over, &r->part, r->share, error);
+done:
+    gr_made_part_fini(s->context, &made);
+    return rc;
+}
+
+/* A loop at each vertex, which takes the place of the local matrix alone. */
+static int32_t add_part_loops(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const graft_csr     *local = &r->part.local;
+    const int64_t        entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
+    const int64_t        bytes = gr_csr_copy_bytes(local, s->n, entries);
+    struct gr_csr        looped = { 0 };
+    int32_t              rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_borrow(&s->budget, bytes, "graph (with self loops)", error));
+    GR_TRY(gr_csr_add_self_loops(s->context, local, &looped, error));
+    gr_csr_fini(s->context, &r->made.local);
+    r->made.local = looped;
+    r->part.local = r->made.part.local = looped.view;
+    gr_budget_return(&s->budget, bytes);
+    gr_partition_charge(r, &s->budget);
+done:
+    return rc;
+}
+
+static int32_t put_part_in_order(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int64_t        bytes = gr_part_reorder_bytes(&r->part);
+    struct gr_made_part  made = { 0 };
+    int32_t              rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_budget_borrow(&s->budget, bytes, "graph (in another order)", error),
+                             error));
+    GR_TRY(gr_part_reorder(s->context, s->over->comm, &r->part, &r->links, s->row, &made, error));
+    gr_budget_return(&s->budget, bytes);
+    replace_part(s, &made);
+done:
+    gr_made_part_fini(s->context, &made);
+    return rc;
+}
+
+/* r->part, from that of the graph over ranks. */
+static int32_t make_part(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int            moves = gr_masks_rows(s) || s->model.config.order != GR_ORDER_GIVEN;
+    int32_t              rc = GRAFT_OK;
+
+    if (s->model.config.symmetrize) GR_TRY(make_part_symmetric(s, error));
+    if (moves) GR_TRY(gr_links_init(s->context, s->over->comm, &r->part.halo, &r->links, error));
+    gr_partition_charge(r, &s->budget);
+    GR_TRY(gr_setup_order_init(s, &r->part.local, error));
+    if (s->model.config.self_loops) rc = add_part_loops(s, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    if (s->row != NULL) GR_TRY(put_part_in_order(s, error));
+    gr_links_fini(s->over->comm, &r->links);
+    gr_partition_charge(r, &s->budget);
+    rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
+done:
+    return rc;
+}
+
+/* Note in `out` which vertices of the halo are gathered from by the level. */
+static void mark_halo(const graft_csr *remote, const struct gr_search *search, uint8_t *out)
+{
+    for (int64_t i = search->begin; i < search->end; i++) {
+        const int64_t row = search->queue[i];
+
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) out[gr_csr_column(remote, e)] = 1;
+    }
+}
+
+int32_t gr_ranks_search(struct gr_setup *s, struct gr_search *search, int32_t hop, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    uint8_t             *out = NULL, *in = NULL;
+    int64_t              told;
+    int32_t              rc = GRAFT_OK;
+
+    if (s->over == NULL) return GRAFT_OK;
+    told = r->links.send_start[s->over->comm->n_ranks];
+    rc = gr_budget_check(&s->budget, (double)(r->part.halo.count + told), "graph (the order of its vertices)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(s->context, out, r->part.halo.count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(s->context, in, told, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    mark_halo(&r->part.remote, search, out);
+    GR_TRY(gr_links_tell(&r->links, s->over->comm, out, in, 1, error));
+    for (int64_t i = 0; i < told; i++)
+        if (in[i]) gr_search_add(search, r->links.place[i], hop);
+done:
+    gr_free(s->context, out);
+    gr_free(s->context, in);
+    return rc;
+}
+
+/* For gat, entries of all owned rows as one matrix, whose columns are the owned vertices and those of the halo behind
+ * them. */
+static int32_t make_joined(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_part *part = &s->partition.part;
+    const graft_csr      *parts[] = { &part->local, &part->remote };
+    const graft_csr       like = { .size = sizeof like, .index_type = GRAFT_I32 };
+    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
+    struct gr_csr         joined = { 0 };
+    int64_t               at = 0;
+
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    if (s->n_seen > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
+                       (long long)s->n, (long long)part->halo.count);
+    GR_TRY(gr_csr_init(s->context, &joined, &like, s->n, s->n_seen, entries, error));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->row_kind, s->n_seen, error));
+    memset(s->row_kind + s->n, GR_ROW_HALO, (uint64_t)part->halo.count);
+    for (int64_t row = 0; row < s->n; row++) {
+        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) s->row_kind[row] = GR_ROW_BOUNDARY;
+        for (int i = 0; i < 2; i++) {
+            for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
+                ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? s->n : 0));
+        }
+        joined.row_ptr[row + 1] = at;
+    }
+    GR_ASSERT(gr_csr_is_valid(&joined.view));
+    GR_TRY(gr_matrix_take(s->context, &joined, &s->a, error));
+    GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->a));
+done:
+    gr_csr_fini(s->context, &joined);
+    return rc;
+}
+
+static int32_t init_attention(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_halo *halo = &s->partition.part.halo;
+    const int32_t         layers = s->model.config.n_layers;
+    int64_t               width[GR_LAYERS_MAX];
+    int32_t               rc = GRAFT_OK;
+
+    s->n_seen = s->n + halo->count;
+    for (int32_t l = 0; l < layers; l++) width[l] = gr_config_wide(&s->model.config, l);
+    GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, error), error));
+    GR_TRY(gr_halo_rows_init(s->context, s->over->comm, halo, width, layers, &s->partition.halo_rows, error));
+    gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
+    gr_partition_charge(&s->partition, &s->budget);
+done:
+    return rc;
+}
+
+static int32_t make_part_plan(struct gr_setup *s, const struct gr_part *part, graft_plan **plan, graft_error *error)
+{
+    const struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .layers = s->model.config.n_layers };
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(gr_plan_create(s->context, s->over->comm, part, s->over, &wish, plan, error));
+    gr_partition_charge(&s->partition, &s->budget);
+done:
+    return rc;
+}
+
+int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
+    int32_t              rc = GRAFT_OK;
+
+    s->vertex = s->over->vertex;
+    r->part = s->over->part;
+    r->share = s->over->share;
+    rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->sent, slots + 1, error);
+    if (rc == GRAFT_OK)
+        rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->pairs, slots * s->over->comm->n_ranks, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
+    GR_TRY(make_part(s, error));
+    if (s->model.config.kind->attends) return init_attention(s, error);
+    rc = make_part_plan(s, &r->part, &r->plan, error);
+done:
+    return rc;
+}
+
+/* Whether layer l computes the rows that the layer before it computes, of the same input. All ranks agree on that, for
+ * no number of rows grows from layer to layer. */
+static int repeats_rows(const struct gr_setup *s, int32_t l)
+{
+    const struct gr_partition *r = &s->partition;
+
+    return l > 0 && r->step_plan[l - 1] != NULL && r->step_plan[l - 1] != r->plan &&
+           s->reach_of_all[l - 1] == s->reach_of_all[l] && s->reach_of_all[l] == s->reach_of_all[l + 1];
+}
+
+static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
+{
+    struct gr_masked_rows *m = &s->partition.masked[l];
+    int32_t rc = gr_part_first(s->context, &s->partition.part, s->over->comm->n_ranks, s->reach[l + 1], s->reach[l],
+                               &m->part, error);
+
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(make_part_plan(s, &m->part.part, &m->plan, error));
+    s->partition.step_plan[l] = m->plan;
+done:
+    return rc;
+}
+
+/* What each layer sends in a step goes by the plan that it has there. */
+static int32_t add_step_plans(struct gr_setup *s, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
+        const int32_t here = gr_plan_add_layer(s->partition.step_plan[l], l, error);
+
+        if (rc == GRAFT_OK) rc = here;
+    }
+    gr_partition_charge(&s->partition, &s->budget);
+    return gr_strategy_agree(s->run.strategy, rc, error);
+}
+
+int32_t gr_ranks_graph_mask(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    int32_t              rc = GRAFT_OK;
+
+    if (r->plan == NULL) return GRAFT_OK;
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
+        r->step_plan[l] = r->plan;
+        if (l < gr_first_masked(s) || s->reach_of_all[l + 1] == s->data.n_vertices) continue;
+        if (repeats_rows(s, l)) r->step_plan[l] = r->step_plan[l - 1];
+        else GR_TRY(mask_rows(s, l, error));
+    }
+    rc = add_step_plans(s, error);
+done:
+    return rc;
+}
+
+int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    int32_t              rc = GRAFT_OK;
+
+    if (s->over == NULL) return GRAFT_OK;
+    GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers && r->plan != NULL; l++) {
+        const struct gr_layer *layer = &s->model.layers[l];
+        const int64_t          labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;
+        const int64_t          columns = s->run.layers[l].aggregate_first ? layer->in : layer->out;
+        const int64_t          width = columns > labels ? columns : labels;
+
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, width, error));
+        if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, width, error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, columns, error));
+    }
+done:
+    return rc;
+}

@@ -1,0 +1,155 @@
+/* A setup from the host's arrays to a run, and from the logits of the run back to the host.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "setup/setup.h"
+
+#include "base/assert.h"
+#include "base/option_row.h"
+#include "dense/dense.h"
+#include "graph/csr.h"
+#include "model/labels.h"
+#include "parallel/serial.h"
+
+#include <string.h>
+
+/* Of all ranks. */
+static int32_t count_trained(struct gr_setup *s, graft_error *error)
+{
+    double  count = 0; /* exact to 2^53 */
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_labels_check(&s->run, error));
+    if (s->run.targets.split == NULL) return GRAFT_OK;
+    for (int64_t v = 0; v < s->n; v++) count += gr_is_trained(&s->run.targets, v);
+    GR_TRY(gr_strategy_sum(s->run.strategy, &count, 1, error));
+    s->run.targets.n_train = s->run.targets.n_loss = (int64_t)count;
+    if (s->run.targets.n_train == 0) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
+                       (long long)s->data.n_vertices);
+    }
+done:
+    return rc;
+}
+
+/* What a rank can check without the others. */
+static int32_t begin_setup(struct gr_setup *s, graft_error *error)
+{
+    struct gr_run *run = &s->run;
+    int32_t        rc = GRAFT_OK;
+
+    gr_budget_init(&s->budget, s->context, 1000000 * s->context->options.resource.memory_limit);
+    run->context = s->context;
+    run->model = &s->model;
+    run->isa = gr_processor_isa();
+    gr_setup_set_threads(s);
+    GR_TRY(gr_setup_read_dataset(s, error));
+    GR_TRY(gr_config_read(s->context, &s->data, &s->model.config, error));
+    if (!s->model.config.sigmoid)
+        run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
+    rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
+done:
+    return rc;
+}
+
+static void choose_strategy(struct gr_setup *s)
+{
+    s->serial.ops = &gr_serial_ops;
+    s->run.strategy = &s->serial;
+    if (s->over == NULL) return;
+    gr_partition_init(&s->partition, s->context, s->over, &s->model.config);
+    s->run.strategy = &s->partition.base;
+}
+
+static int32_t finish_setup(struct gr_setup *s, graft_error *error)
+{
+    struct gr_capacity capacity;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(gr_model_init(&s->model, &s->budget, error));
+    GR_TRY(gr_spans_init(s, error));
+    /* Features and graph are complete. */
+    gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);
+    gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
+    GR_TRY(gr_setup_replan(s, error));
+    capacity = gr_capacity_of(s);
+    GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
+    rc = gr_ranks_reserve(s, error);
+done:
+    return rc;
+}
+
+/* Rank 0 alone warns of options that have no effect. */
+static void report_options(const struct gr_setup *s)
+{
+    if (s->over == NULL) gr_options_report(s->context, ~0u, 1);
+    else if (s->over->comm->rank == 0) gr_options_report(s->context, ~0u, s->over->comm->n_ranks);
+}
+
+int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_dataset *dataset, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    s->context = context;
+    s->data = *dataset;
+    s->over = dataset->over;
+    if (s->over != NULL) s->over->references++;
+    /* Before the options are used: an option that differs may also be one that fails on a single rank. */
+    GR_TRY(gr_ranks_compare_options(s, error));
+    rc = begin_setup(s, error);
+    if (s->over != NULL) rc = gr_comm_agree(s->over->comm, rc, error);
+    GR_TRY(rc);
+    choose_strategy(s);
+    GR_TRY(gr_ranks_compare_data(s, error));
+    report_options(s);
+    GR_TRY(gr_ranks_take(s, error));
+    s->run.targets.n = s->n;
+    GR_TRY(count_trained(s, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));
+    GR_TRY(gr_setup_graph_init(s, error));
+    GR_TRY(gr_setup_features_init(s, error));
+    GR_TRY(gr_setup_graph_mask(s, error));
+    rc = gr_strategy_agree(s->run.strategy, finish_setup(s, error), error);
+done:
+    return rc;
+}
+
+void gr_setup_fini(struct gr_setup *s)
+{
+    gr_setup_sparse_fini(s);
+    gr_setup_graph_fini(s);
+    gr_budget_fini(&s->budget);
+    gr_partition_fini(&s->partition);
+    if (s->over != NULL) gr_graph_destroy(s->over); /* with the last of the comm; messages used memory of the budget */
+}
+
+void gr_setup_set_threads(struct gr_setup *s)
+{
+    s->run.threads = s->run.profile.team = gr_threads(s->context, 0);
+}
+
+int32_t gr_setup_check_logits(const struct gr_setup *s, const graft_dense *logits, graft_error *error)
+{
+    const int64_t rows = s->over != NULL ? s->over->n_slice : s->n, classes = s->data.n_classes;
+    int32_t       rc;
+
+    if (logits == NULL) return GRAFT_OK;
+    rc = gr_dense_check(logits, "logits", error);
+    if (rc < 0 || (logits->dtype == GRAFT_F32 && logits->n_rows == rows && logits->n_cols == classes)) return rc;
+    return gr_fail(error, GRAFT_ERR_ARG, "logits are %lld x %lld of dtype %d; expected %lld x %lld of GRAFT_F32 (1)",
+                   (long long)logits->n_rows, (long long)logits->n_cols, logits->dtype, (long long)rows,
+                   (long long)classes);
+}
+
+int32_t gr_setup_give(struct gr_setup *s, int32_t *labels, const graft_dense *logits, graft_error *error)
+{
+    const int64_t classes = s->data.n_classes;
+
+    if (s->over != NULL) return gr_ranks_give(s, gr_run_logits(&s->run), labels, logits, error);
+    for (int64_t i = 0; i < s->n; i++) {
+        const float  *row = gr_run_logits(&s->run) + i * classes;
+        const int64_t v = gr_vertex(s->row, i);
+
+        if (labels != NULL) labels[v] = (int32_t)gr_argmax(row, classes);
+        if (logits != NULL) memcpy((float *)logits->data + v * logits->stride, row, (uint64_t)classes * sizeof *row);
+    }
+    return GRAFT_OK;
+}

@@ -1,0 +1,51 @@
+/* Space for the spans of a profile.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "setup/setup.h"
+
+/* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. Over ranks no layer has more
+ * than four exchanges in these, with recompute; the three forward ones of gat are in two phases each. */
+enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_LAYER = 5 * GR_PARTS_OF_PHASE };
+
+/* What label_rate adds in the first layer: the draw and its sum; at most 8 phases for the labels in two products of
+ * step and evaluation each, and 6 in the backward pass; and two exchanges. */
+enum { PHASES_OF_LABELS = 24, PARTS_OF_LABELS = 2 * GR_PARTS_OF_PHASE };
+
+/* Space for more threads, which the host may grant at any time. What it replaces is freed with the setup. */
+static int32_t make_spans(struct gr_setup *s, graft_error *error)
+{
+    struct gr_profile *p = &s->run.profile;
+    const int          labels = gr_propagates(&s->run);
+    const int64_t      layers = s->model.config.n_layers;
+    const int64_t      phases = PHASES_OF_LAYER * layers + PHASES_BESIDE + (labels ? PHASES_OF_LABELS : 0);
+    const int64_t      parts = PARTS_OF_LAYER * layers + (labels ? PARTS_OF_LABELS : 0);
+    const int64_t      capacity = phases * (1 + s->run.threads) + parts;
+    graft_span        *spans;
+    double            *times;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRADIENTS, spans, capacity, error));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRADIENTS, times, (int64_t)s->run.threads * GR_TIMES, error));
+    p->spans = spans;
+    p->times = times;
+    p->capacity = capacity;
+    p->threads = s->run.threads;
+done:
+    return rc;
+}
+
+int32_t gr_spans_init(struct gr_setup *s, graft_error *error)
+{
+    if (!s->context->options.resource.profile) return GRAFT_OK;
+    s->run.profile.origin = gr_seconds();
+    return make_spans(s, error);
+}
+
+int32_t gr_spans_reset(struct gr_setup *s, graft_error *error)
+{
+    struct gr_profile *p = &s->run.profile;
+
+    GR_ASSERT(p->spans == NULL || p->threads > 0);
+    gr_profile_reset(p);
+    return p->spans != NULL && s->run.threads > p->threads ? make_spans(s, error) : GRAFT_OK;
+}

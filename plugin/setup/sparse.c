@@ -1,0 +1,120 @@
+/* Sparse features that stay so: what the first layer makes of them are sparse products, X W forward and X^T G for the
+ * gradient of W. They have no part in a product with A, so layers transform first: A (X W).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "edge/edge.h"
+#include "graph/csr.h"
+#include "setup/setup.h"
+
+#include <math.h>
+
+/* What a multiply-add of a sparse product costs, in those of a dense one: a row of B is read for each entry, so that
+ * memory sets the pace, where a dense product is bound by arithmetic. tests/bench/NOTES.md has both rates. */
+static const double SPARSE_COST = 8;
+
+/* Entries of A that the first layer gathers along in a step. Those of gat are no matter, for it always transforms
+ * first. */
+static double gathered_edges(const struct gr_setup *s)
+{
+    if (s->model.config.gathers_from > 0 || s->model.config.kind->attends) return 0;
+    if (s->over != NULL)
+        return (double)(s->partition.part.local.row_ptr[s->reach[1]] + s->partition.part.remote.row_ptr[s->reach[1]]);
+    return (double)s->a->csr.row_ptr[s->reach[1]];
+}
+
+/* Multiply-adds of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, of sage once more
+ * for the weights of the vertex itself, and A (X W) with its transpose. */
+static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
+{
+    const double wide = (double)gr_config_wide(&s->model.config, 0);
+    const double self = s->model.config.kind->own_rows ? (double)x->row_ptr[s->reach[1]] : 0;
+
+    return SPARSE_COST * 2 * wide * ((double)x->row_ptr[s->reach[0]] + self + gathered_edges(s));
+}
+
+/* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing where it is kept.
+ * Labels beside X go with it. Dropout is left out on both sides: it draws no more for entries than for all elements. */
+static double dense_cost(const struct gr_setup *s)
+{
+    const double in = (double)s->model.config.width[0], wide = (double)gr_config_wide(&s->model.config, 0);
+    const double rows_in = (double)s->reach[0], rows_out = (double)s->reach[1];
+    const double self = s->model.config.kind->own_rows ? 2 * rows_out * in * wide : 0;
+    const double columns =
+        (s->run.input.is_constant ? 0 : in) + (gr_propagates(&s->run) ? (double)s->data.n_classes : 0);
+    const double aggregated = 2 * rows_out * in * wide + SPARSE_COST * columns * gathered_edges(s);
+    const double transformed = 2 * rows_in * in * wide + SPARSE_COST * 2 * wide * gathered_edges(s);
+
+    return self + fmin(aggregated, transformed);
+}
+
+/* X, the same with dropout, and what is gathered of it once. */
+static double dense_bytes(const struct gr_setup *s)
+{
+    const int copies = 1 + (s->model.config.input_dropout > 0) + (gathered_edges(s) > 0 && s->run.input.is_constant);
+
+    return 4.0 * (double)s->n * (double)s->model.config.width[0] * copies;
+}
+
+int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
+{
+    graft_error error = { .size = sizeof error };
+
+    if (s->model.config.sparse_input != GR_AUTO) return s->model.config.sparse_input == GR_YES;
+    if (sparse_cost(s, x) <= dense_cost(s)) return 1;
+    return gr_budget_check(&s->budget, dense_bytes(s), "features", &error) < 0;
+}
+
+/* The first rows of X for a step, which share its arrays but for values with dropout, and their transpose. */
+static int32_t init_part(struct gr_setup *s, int64_t rows, struct gr_sparse_part *part, graft_error *error)
+{
+    graft_csr                 csr = s->run.input.sparse.whole.x->csr;
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    GR_ASSERT(rows >= 0 && rows <= s->run.input.sparse.whole.rows);
+    csr.n_rows = part->rows = rows;
+    if (s->run.input.sparse.dropped != NULL) csr.values = s->run.input.sparse.dropped;
+    GR_TRY(
+        gr_budget_check(&s->budget, (double)gr_edge_map_bytes(&csr), "features (the transpose of sparse ones)", error));
+    GR_TRY(gr_matrix_create(s->context, &csr, &part->x, error));
+    GR_TRY(gr_edge_map(part->x, &map, error));
+    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(part->x));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, part->transpose_values, gr_csr_entries(&csr), error));
+    part->entry = map->entry;
+    csr = map->csr.view;
+    csr.values = part->transpose_values;
+    GR_TRY(gr_matrix_create(s->context, &csr, &part->transpose, error));
+    gr_sparse_fill_transpose(&s->run, part);
+done:
+    return rc;
+}
+
+int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *error)
+{
+    const int64_t     bytes = gr_csr_bytes(x);
+    struct gr_sparse *parts = &s->run.input.sparse;
+    int32_t           rc = GRAFT_OK;
+
+    parts->whole.rows = s->n;
+    GR_TRY(gr_matrix_take(s->context, x, &parts->whole.x, error));
+    gr_budget_return(&s->budget, bytes);
+    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(parts->whole.x));
+    if (s->run.targets.n_train == 0) return GRAFT_OK;
+    if (s->model.config.input_dropout > 0)
+        GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, parts->dropped, parts->whole.x->csr.row_ptr[s->reach[0]],
+                             error));
+    GR_TRY(init_part(s, s->reach[0], &parts->step[0], error));
+    if (s->model.config.kind->own_rows && s->reach[1] < s->reach[0])
+        rc = init_part(s, s->reach[1], &parts->step[1], error);
+done:
+    return rc;
+}
+
+void gr_setup_sparse_fini(struct gr_setup *s)
+{
+    for (int i = 0; i < 2; i++) {
+        gr_matrix_destroy(s->run.input.sparse.step[i].transpose);
+        gr_matrix_destroy(s->run.input.sparse.step[i].x);
+    }
+    gr_matrix_destroy(s->run.input.sparse.whole.x);
+}

@@ -1,0 +1,234 @@
+/* Arrays of the data set that change while the setup lives: they are checked and brought to where they are used, and
+ * what was computed from the old ones is forgotten.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "comm/collective.h"
+#include "setup/setup.h"
+
+#include <string.h>
+
+enum {
+    ALL_TARGETS = GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT,
+    ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS,
+    ARRAYS = 3
+};
+
+/* What is replaced, and by what. */
+struct update {
+    uint32_t          what;
+    graft_dense       features;     /* of the host */
+    struct gr_targets given;        /* arrays of the host; NULL: this one is not replaced */
+    struct gr_targets next;         /* all arrays, in the order of the setup */
+    void             *made[ARRAYS]; /* those of `next` that are copies, and not in place yet */
+};
+
+/* One array of gr_targets. */
+struct array {
+    uint32_t    what;
+    const char *name;
+    int64_t     bytes; /* of a row */
+    const void *given, *now;
+};
+
+static struct array array_at(const struct gr_setup *s, const graft_dataset *data, int i)
+{
+    const struct gr_targets *now = &s->run.targets;
+
+    switch (i) {
+    case 0: return (struct array){ GRAFT_UPDATE_LABELS, "labels", sizeof *now->labels, data->labels, now->labels };
+    case 1: return (struct array){ GRAFT_UPDATE_TARGETS, "targets", now->n_classes, data->targets, now->targets };
+    default: return (struct array){ GRAFT_UPDATE_SPLIT, "a split", sizeof *now->split, data->split, now->split };
+    }
+}
+
+static void set_array(struct gr_targets *targets, int i, const void *array)
+{
+    if (i == 0) targets->labels = array;
+    else if (i == 1) targets->targets = array;
+    else targets->split = array;
+}
+
+static int64_t rows_of_host(const struct gr_setup *s)
+{
+    return s->over != NULL ? s->over->n_slice : s->n;
+}
+
+/* Whether arrays of the trainer are copies of those of the host. */
+static int has_copies(const struct gr_setup *s)
+{
+    return s->over != NULL || s->row != NULL;
+}
+
+static int32_t check_features(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (s->data.sparse_features != NULL)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "the features of this trainer are sparse; update() can replace dense ones");
+    u->features.stride = s->data.n_features;
+    if (data->features == NULL && rows_of_host(s) == 0) return GRAFT_OK;
+    if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
+    GR_TRY(gr_struct_read(&u->features, sizeof u->features, data->features, "dataset.features", error));
+    if (u->features.n_rows != rows_of_host(s) || u->features.n_cols != s->data.n_features)
+        return gr_fail(error, GRAFT_ERR_ARG, "features are %lld x %lld; the trainer was created with %lld x %lld",
+                       (long long)u->features.n_rows, (long long)u->features.n_cols, (long long)rows_of_host(s),
+                       (long long)s->data.n_features);
+    rc = gr_features_check(&u->features, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads,
+                           error);
+done:
+    return rc;
+}
+
+static int32_t check_arrays(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+{
+    u->given = (struct gr_targets){ .n = rows_of_host(s), .n_classes = s->run.targets.n_classes };
+    for (int i = 0; i < ARRAYS; i++) {
+        const struct array array = array_at(s, data, i);
+
+        if ((u->what & array.what) == 0) continue;
+        if (array.now == NULL)
+            return gr_fail(error, GRAFT_ERR_STATE,
+                           "this trainer was created without %s, or does not use them: they "
+                           "cannot be replaced",
+                           array.name);
+        if (array.given == NULL && u->given.n > 0)
+            return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", array.name);
+        set_array(&u->given, i, array.given);
+    }
+    return gr_targets_check(&u->given, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, error);
+}
+
+static int32_t check_update(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (u->what == 0 || (u->what & ~(uint32_t)ALL) != 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "what is 0x%x, expected some of GRAFT_UPDATE_... (0x%x)", u->what, ALL);
+    if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(s, data, u, error));
+    rc = check_arrays(s, data, u, error);
+done:
+    return rc;
+}
+
+/* *made[n] becomes rows of so many bytes in the order of the setup. */
+static int32_t arrange(const struct gr_setup *s, const void *given, int64_t bytes, void **made, graft_error *error)
+{
+    char   *owned = NULL, *out = NULL;
+    int32_t rc = GR_NEW(s->context, out, s->n * bytes, error);
+
+    if (rc == GRAFT_OK && s->over != NULL && s->row != NULL) rc = GR_NEW(s->context, owned, s->n * bytes, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    if (s->over != NULL) GR_TRY(gr_ranks_to_owners(s, given, bytes, bytes, owned != NULL ? owned : out, error));
+    for (int64_t v = 0; v < s->n && s->row != NULL; v++)
+        memcpy(out + v * bytes, (owned != NULL ? owned : (const char *)given) + s->row[v] * bytes, (uint64_t)bytes);
+    *made = out;
+    out = NULL;
+done:
+    gr_free(s->context, owned);
+    gr_free(s->context, out);
+    return rc;
+}
+
+/* A step computes the rows that the training vertices of create() depend on, and no others. */
+static int32_t update_count_trained(const struct gr_setup *s, struct update *u, graft_error *error)
+{
+    double  count = 0, outside = 0; /* exact to 2^53 */
+    int32_t rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < s->n; v++) {
+        const int is_trained = gr_is_trained(&u->next, v);
+
+        count += is_trained;
+        outside += is_trained && v >= s->reach[s->model.config.n_layers];
+    }
+    GR_TRY(gr_strategy_sum(s->run.strategy, &count, 1, error));
+    GR_TRY(gr_strategy_sum(s->run.strategy, &outside, 1, error));
+    if (outside > 0)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "%.0f of %.0f training vertices were none when the trainer was created, and its steps do not "
+                       "compute their rows; create it with option 'row_masks' = no",
+                       outside, count);
+    u->next.n_train = u->next.n_loss = (int64_t)count;
+    if (count > 0 || s->run.targets.n_train == 0) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "no training vertex has a label any more, among %lld vertices",
+                   (long long)s->data.n_vertices);
+done:
+    return rc;
+}
+
+static int32_t make_targets(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    u->next = s->run.targets;
+    for (int i = 0; i < ARRAYS; i++) {
+        const struct array array = array_at(s, data, i);
+
+        if ((u->what & array.what) == 0) continue;
+        if (has_copies(s)) GR_TRY(arrange(s, array.given, array.bytes, &u->made[i], error));
+        set_array(&u->next, i, has_copies(s) ? u->made[i] : array.given);
+    }
+    if (u->what & ALL_TARGETS) rc = update_count_trained(s, u, error);
+done:
+    return rc;
+}
+
+static int32_t replace_features(struct gr_setup *s, const struct update *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if ((u->what & GRAFT_UPDATE_FEATURES) == 0) return GRAFT_OK;
+    if (s->over == NULL) s->features = u->features;
+    else
+        GR_TRY(gr_ranks_to_owners(s, u->features.data, u->features.stride * (int64_t)sizeof(float),
+                                  s->data.n_features * (int64_t)sizeof(float), s->features.data, error));
+    gr_setup_features_refresh(s);
+done:
+    return rc;
+}
+
+/* Nothing can fail any more. */
+static void replace_targets(struct gr_setup *s, const graft_dataset *data, const struct update *u)
+{
+    s->run.targets.n_train = s->run.targets.n_loss = u->next.n_train;
+    for (int i = 0; i < ARRAYS; i++) {
+        const struct array array = array_at(s, data, i);
+
+        if ((u->what & array.what) == 0) continue;
+        if (u->made[i] == NULL) set_array(&s->run.targets, i, array.given);
+        else memcpy((void *)(uintptr_t)array.now, u->made[i], (uint64_t)(s->n * array.bytes));
+    }
+}
+
+/* Sums of features that did not change, and stale rows, are of the old data. */
+static void forget(struct gr_setup *s)
+{
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) s->run.layers[l].gathered_of = NULL;
+    gr_strategy_forget(s->run.strategy);
+}
+
+/* All ranks replace the same arrays. */
+static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *error)
+{
+    static const char *const names[] = { "what update() replaces" };
+    const uint64_t           values[] = { what };
+
+    return s->over != NULL ? gr_comm_compare(s->over->comm, names, values, 1, error) : GRAFT_OK;
+}
+
+int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *data, graft_error *error)
+{
+    struct update u = { .what = what };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(compare(s, what, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, check_update(s, data, &u, error), error));
+    GR_TRY(make_targets(s, data, &u, error));
+    GR_TRY(replace_features(s, &u, error));
+    replace_targets(s, data, &u);
+    forget(s);
+done:
+    for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
+    return rc;
+}
