@@ -55,6 +55,8 @@ typedef struct graft_option {
     const char        *needs; /**< when it has an effect, such as "model=gat" or "processes>1"; empty: always */
     graft_option_scope scope;
     int32_t            usual; /**< 1: of interest to most users; 0: for experts */
+
+    const char *source; /**< where the value comes from: "default", "environment", or "host" for set() */
 } graft_option;
 
 /** Description of one module or built-in. Texts are owned by the context. */

@@ -2,41 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "library.h"
 
-#include "graft_load.h"
+#include "../find_library.h"
 
 #include <inttypes.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-/** Find the library beside this program or in ../lib; 0 if it is in neither. */
-static int find_beside(char *path, size_t capacity)
-{
-    static const char *const PLACES[] = { "libgraft.so", "libgraft.so.1", "../lib/libgraft.so",
-                                          "../lib/libgraft.so.1" };
-    char                     program[PATH_MAX];
-    const ssize_t            length = readlink("/proc/self/exe", program, sizeof program - 1);
-
-    if (length <= 0) return 0;
-    program[length] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash == NULL) return 0;
-    *slash = '\0';
-    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
-        const int used = snprintf(path, capacity, "%s/%s", program, PLACES[i]);
-        if (used > 0 && (size_t)used < capacity && access(path, R_OK) == 0) return 1;
-    }
-    return 0;
-}
-
-static int32_t open_api(const graft_host *host, const graft_api **api, graft_error *error)
-{
-    char        path[PATH_MAX + 32];
-    const char *named = getenv("GRAFT_LIBRARY");
-
-    if (named != NULL && *named != '\0') return graft_load(named, host, api, error);
-    return graft_load(find_beside(path, sizeof path) ? path : NULL, host, api, error);
-}
 
 /** Fetch an interface that this program needs. */
 static int32_t require(const struct library *library, const char *id, uint64_t size, const void **table,
@@ -113,7 +81,7 @@ int32_t library_init(struct library *library, const graft_host *host, graft_erro
     int32_t     rc;
 
     *library = (struct library){ 0 };
-    TRY(open_api(host, &library->api, error));
+    TRY(find_library(NULL, host, &library->api, error));
     TRY(require(library, GRAFT_DATA_ID, GRAFT_HAS(graft_data_interface, open_slice), &table, error));
     library->data = table;
     TRY(require(library, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, traffic_pair), &table, error));
@@ -149,7 +117,7 @@ void library_version(char *text, size_t capacity)
     const graft_api *api = NULL;
     graft_error      error = GRAFT_INIT(graft_error);
 
-    if (open_api(NULL, &api, &error) < 0) {
+    if (find_library(NULL, NULL, &api, &error) < 0) {
         snprintf(text, capacity, "%s", error.message);
         return;
     }

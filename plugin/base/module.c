@@ -238,6 +238,16 @@ done:
     return rc;
 }
 
+/* The module of this file, or NULL. */
+static struct gr_module *listed_file(graft_context *context, const char *real)
+{
+    for (int32_t i = 0; i < context->modules.count; i++) {
+        struct gr_module *module = &context->modules.at[i];
+        if (module->path != NULL && strcmp(module->path, real) == 0) return module;
+    }
+    return NULL;
+}
+
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error)
 {
     const graft_module_table *table = NULL;
@@ -248,6 +258,8 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     if (path == NULL) return gr_fail(error, GRAFT_ERR_ARG, "path is null");
     if (realpath(path, real) == NULL)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
+    module = listed_file(context, real);
+    if (module != NULL && module->status == 0) return gr_module_use(context, module, error);
     GR_TRY(load_table(real, &table, error));
     GR_TRY(gr_text_copy(context, &copy, real, error));
     module = gr_module_find(context, table->kind, table->name);

@@ -79,11 +79,11 @@ static const char *range_text(const struct gr_option_row *row)
     return has_range ? row->domain : "";
 }
 
-static int32_t refuse(const struct gr_option_row *row, const char *source, const char *value, graft_error *error)
+static int32_t refuse(const struct gr_option_row *row, const char *name, const char *value, graft_error *error)
 {
     const int has_words = strchr(type_text(row), '|') != NULL;
 
-    return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s%s: %s", source, value,
+    return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s%s: %s", name, value,
                    has_words ? "one of " : "", type_text(row),
                    row->type == GR_TYPE_CODEC ? ", or FORWARD/BACKWARD" : "", range_text(row)[0] != '\0' ? " in " : "",
                    range_text(row), row->help);
@@ -94,8 +94,9 @@ static void store(struct gr_options *options, const struct gr_option_row *row, c
     memcpy((char *)options + row->at, value, gr_option_bytes(row));
 }
 
-/* Put a value into row `index`; `source` names where it came from, for the message. */
-static int32_t put(graft_context *context, int32_t index, const char *source, const char *value, graft_error *error)
+/* Put a value into row `index`; `name` is that of the option or of the variable, for the message. */
+static int32_t put(graft_context *context, int32_t index, enum gr_option_source source, const char *name,
+                   const char *value, graft_error *error)
 {
     const struct gr_option_row *row = &gr_option_table[index];
     struct gr_options           parsed, *options = &context->options;
@@ -104,7 +105,7 @@ static int32_t put(graft_context *context, int32_t index, const char *source, co
     int32_t                     rc = GRAFT_OK;
 
     GR_ASSERT(index >= 0 && index < gr_option_count);
-    if (!gr_option_parse(row, value, &parsed)) return refuse(row, source, value, error);
+    if (!gr_option_parse(row, value, &parsed)) return refuse(row, name, value, error);
     /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
     if (row->type == GR_TYPE_INTEGER) {
         memcpy(&integer, (const char *)&parsed + row->at, sizeof integer);
@@ -116,6 +117,7 @@ static int32_t put(graft_context *context, int32_t index, const char *source, co
     gr_free(context, options->text[index]);
     options->text[index] = copy;
     options->reported[index] = 0;
+    options->source[index] = (uint8_t)source;
     store(options, row, row->type == GR_TYPE_TEXT ? (const void *)&copy : (const char *)&parsed + row->at);
     return GRAFT_OK;
 }
@@ -128,7 +130,7 @@ static int32_t read_environment(graft_context *context, int32_t index, graft_err
     for (size_t i = 0; key[i] != '\0'; i++)
         variable[6 + i] = key[i] == '.' ? '_' : (char)toupper((unsigned char)key[i]);
     value = secure_getenv(variable);
-    return value != NULL ? put(context, index, variable, value, error) : GRAFT_OK;
+    return value != NULL ? put(context, index, GR_SOURCE_ENVIRONMENT, variable, value, error) : GRAFT_OK;
 }
 
 int32_t gr_options_init(graft_context *context, graft_error *error)
@@ -138,6 +140,7 @@ int32_t gr_options_init(graft_context *context, graft_error *error)
 
     GR_TRY(GR_NEW(context, options->text, gr_option_count, error));
     GR_TRY(GR_NEW(context, options->reported, gr_option_count, error));
+    GR_TRY(GR_NEW(context, options->source, gr_option_count, error));
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];
 
@@ -155,17 +158,18 @@ void gr_options_fini(graft_context *context)
         gr_free(context, context->options.text[i]);
     gr_free(context, context->options.text);
     gr_free(context, context->options.reported);
+    gr_free(context, context->options.source);
 }
 
 int32_t gr_option_set(graft_context *context, const char *key, const char *value, graft_error *error)
 {
-    char        source[80];
+    char        name[80];
     const char *near;
 
     for (int32_t i = 0; i < gr_option_count; i++) {
         if (strcmp(gr_option_table[i].key, key) != 0) continue;
-        snprintf(source, sizeof source, "option '%s'", key);
-        return put(context, i, source, value, error);
+        snprintf(name, sizeof name, "option '%s'", key);
+        return put(context, i, GR_SOURCE_HOST, name, value, error);
     }
     near = gr_nearest(key, option_key, NULL);
     return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'%s%s%s", key, near ? "; did you mean '" : "",
@@ -174,6 +178,9 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
 
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error)
 {
+    static const char *const sources[] = {
+        [GR_SOURCE_DEFAULT] = "default", [GR_SOURCE_ENVIRONMENT] = "environment", [GR_SOURCE_HOST] = "host"
+    };
     const struct gr_option_row *row;
 
     if (index < 0 || index >= gr_option_count)
@@ -190,6 +197,7 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
     option->needs = row->needs;
     option->scope = row->scope;
     option->usual = (row->flags & GR_OPTION_USUAL) != 0;
+    option->source = sources[context->options.source[index]];
     return GRAFT_OK;
 }
 

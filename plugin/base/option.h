@@ -128,6 +128,8 @@ struct gr_library_options {
     graft_log_level log_level;
 };
 
+enum gr_option_source { GR_SOURCE_DEFAULT, GR_SOURCE_ENVIRONMENT, GR_SOURCE_HOST };
+
 struct gr_options {
     struct gr_model_options     model;
     struct gr_train_options     train;
@@ -140,6 +142,7 @@ struct gr_options {
 
     char   **text;     /* [rows of the table] the value that was set, or NULL for the default */
     uint8_t *reported; /* [rows of the table] the log said that this value has no effect */
+    uint8_t *source;   /* [rows of the table] enum gr_option_source */
 };
 
 /** Take the defaults, and values from GRAFT_... variables of the environment.

@@ -10,15 +10,28 @@ static struct strict_host host;
 static struct subject     s;
 static graft_error        error = { .size = sizeof error };
 
-/* The value of an option, or NULL. */
-static const char *options_value_of(const char *key)
+/* The option of this key; all its texts are NULL if there is none. */
+static graft_option options_find(const char *key)
 {
     graft_option option = GRAFT_INIT(graft_option);
 
     for (int32_t i = 0; s.api.option_info(s.context, i, &option, NULL) == GRAFT_OK; i++) {
-        if (strcmp(option.key, key) == 0) return option.value;
+        if (strcmp(option.key, key) == 0) return option;
     }
-    return NULL;
+    return GRAFT_INIT(graft_option);
+}
+
+/* The value of an option, or NULL. */
+static const char *options_value_of(const char *key)
+{
+    return options_find(key).value;
+}
+
+static int comes_from(const char *key, const char *source)
+{
+    const graft_option option = options_find(key);
+
+    return option.source != NULL && strcmp(option.source, source) == 0;
 }
 
 /* One row of the list: texts are there, its first value is one that it takes and is the value now, and an odd one is
@@ -224,6 +237,11 @@ static void test_environment(void)
     ok(subject_open(&s, &error) == GRAFT_OK && strcmp(options_value_of("mxm.kernel"), "from-the-environment") == 0,
        "a value from the environment is the first value");
     unsetenv("GRAFT_MXM_KERNEL");
+    ok(comes_from("mxm.kernel", "environment") && comes_from("seed", "default"), "where a value comes from is told");
+    ok(s.api.set(s.context, "mxm.kernel", "auto", &error) == GRAFT_OK && comes_from("mxm.kernel", "host"),
+       "a value that the host sets comes from the host, also the default value");
+    ok(s.api.set(s.context, "seed", "x", &error) == GRAFT_ERR_OPTION && comes_from("seed", "default"),
+       "a refused value does not");
     ok(open_with("GRAFT_NO_SUCH_OPTION", "1") == GRAFT_OK, "variables of other names are not looked at");
 }
 

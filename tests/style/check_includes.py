@@ -35,8 +35,8 @@ PARTS = [
 ] + [(f"plugin/{room}/", ["abi", "plugin/base", f"plugin/{room}"] + [f"plugin/{other}" for other in others])
      for room, others in ROOMS.items()] + [
     (r"(adapters/\w+)/", ["abi", "adapters/common", "itself"]),
-    (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "itself"]),
-    (r"examples/\w+\.c", ["abi", "adapters/*.h"]),
+    (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "examples/find_library.h", "itself"]),
+    (r"examples/[\w-]+\.[ch]", ["abi", "adapters/*.h", "examples/find_library.h"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
 ]
 # Headers of others. Where nothing is said, any will do.
@@ -73,7 +73,7 @@ def may_include(path, target):
         if part.endswith("/*.h"):
             if target.startswith(part[:-3]) and target.endswith(".h"):
                 return True
-        elif target.startswith(part + "/"):
+        elif target == part or target.startswith(part + "/"):
             return True
     return False
 
