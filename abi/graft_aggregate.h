@@ -176,6 +176,14 @@ typedef struct graft_aggregate {
      * more than 65536 pairs of ranks, layers and directions have rows; measurements are kept, 16 bytes for each rank,
      * on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
     int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
+
+    /** Between begin() and end(): let messages progress, without waiting. Nothing depends on this call; it helps
+     *  transports that do nothing on their own while the host works. A host that only waits calls end(), which has a
+     *  deadline.
+     * \param[out] arrived  1: end() will not wait; 0: messages are missing.
+     * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
+     * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 1. */
+    int32_t (*progress)(graft_plan *plan, int32_t *arrived, graft_error *error);
 } graft_aggregate;
 
 GRAFT_EXTERN_C_END

@@ -88,6 +88,19 @@ static int32_t plan_end(graft_plan *plan, graft_error *error)
     return gr_call_end(&call, rc);
 }
 
+static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " progress", error);
+
+    GR_TRY(rc);
+    if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
+    if (!plan->product.begun) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
+    rc = gr_exchange_progress(&plan->product.exchange, arrived, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
 static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
 {
     if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
@@ -146,4 +159,5 @@ const graft_aggregate gr_interface_aggregate = {
     .explain = plan_explain,
     .destroy = plan_destroy,
     .assign_bits = plan_assign_bits,
+    .progress = plan_progress,
 };

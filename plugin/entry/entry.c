@@ -32,6 +32,7 @@ static const struct {
     { GRAFT_TRANSPORT_ID, &gr_interface_transport },
     { GRAFT_CODEC_ID, &gr_interface_codec },
     { GRAFT_GRAPH_ID, &gr_interface_graph },
+    { GRAFT_HALO_ID, &gr_interface_halo },
     { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
 };
 

@@ -7,6 +7,7 @@
 #include "graft_codec.h"
 #include "graft_edge.h"
 #include "graft_graph.h"
+#include "graft_halo.h"
 #include "graft_mxm.h"
 #include "graft_train.h"
 #include "graft_transport.h"
@@ -17,6 +18,7 @@ extern const graft_data_interface gr_interface_data;
 extern const graft_train          gr_interface_train;
 extern const graft_transports     gr_interface_transport;
 extern const graft_graphs         gr_interface_graph;
+extern const graft_halos          gr_interface_halo;
 extern const graft_aggregate      gr_interface_aggregate;
 extern const graft_codec          gr_interface_codec;
 

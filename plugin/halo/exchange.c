@@ -53,6 +53,27 @@ done:
     return rc;
 }
 
+/* Whether the end uses rows that this exchange itself receives. */
+static int uses_own_rows(const struct gr_exchange *x)
+{
+    const struct gr_history *history = history_of(x);
+
+    return history == NULL || (!x->is_repeat && (x->synchronous || gr_history_is_too_old(history, x->args.epoch)));
+}
+
+int32_t gr_exchange_progress(struct gr_exchange *x, int32_t *arrived, graft_error *error)
+{
+    struct gr_messages *m = x->messages;
+
+    if (!x->is_repeat) gr_messages_poll(m);
+    if (m->rc < 0) {
+        *error = m->error;
+        return m->rc;
+    }
+    *arrived = m->arrived || !uses_own_rows(x);
+    return GRAFT_OK;
+}
+
 int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void **rows, graft_error *error)
 {
     struct gr_history *history = history_of(x);
@@ -69,7 +90,7 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void *
     x->received_at = gr_seconds();
     *rows = history->rows;
     if (x->is_repeat) return GRAFT_OK;
-    if (x->synchronous || gr_history_is_too_old(history, x->args.epoch)) {
+    if (uses_own_rows(x)) {
         GR_TRY(gr_history_receive(history, x->received.data, 0, team, error));
         x->received_at = history->messages.received_at;
     }

@@ -34,6 +34,10 @@ int32_t gr_exchange_begin(struct gr_exchange *exchange, struct gr_team team, gra
  *  ERR_PEER; ERR_FORMAT (this rank alone: a row that fits no code, where that is refused). */
 int32_t gr_exchange_send(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
+/** Let messages move, between the sending and the end. *arrived: 1 if the end does not wait, else 0. \return OK;
+ *  ERR_PEER, as the end returns it then. */
+int32_t gr_exchange_progress(struct gr_exchange *exchange, int32_t *arrived, graft_error *error);
+
 /** End. *rows are those to use: received.data, or others. \return OK; ERR_PEER. */
 int32_t gr_exchange_end(struct gr_exchange *exchange, struct gr_team team, const void **rows, graft_error *error);
 

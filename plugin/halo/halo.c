@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -26,19 +27,47 @@ static int32_t share_halo_flow(struct gr_halo_rows *r, struct gr_comm *comm, gra
     return gr_comm_allgather(comm, &mine, sizeof mine, r->flow, error);
 }
 
+static int32_t reserve_buffer(struct gr_halo_rows *r, enum gr_side side, int64_t rows, int64_t row_bytes,
+                              graft_error *error)
+{
+    const graft_context *context = r->messages.context;
+    int64_t              bytes;
+    void                *larger;
+
+    if (__builtin_mul_overflow(rows, row_bytes, &bytes)) bytes = INT64_MAX;
+    if (r->buffer[side] != NULL && bytes <= r->capacity[side]) return GRAFT_OK;
+    larger = gr_new(context, bytes, 1, "rows of messages", error);
+    if (larger == NULL) return GRAFT_ERR_NOMEM;
+    gr_free(context, r->buffer[side]);
+    r->buffer[side] = larger;
+    r->capacity[side] = bytes;
+    return GRAFT_OK;
+}
+
+int32_t gr_halo_rows_reserve(struct gr_halo_rows *r, int64_t width, graft_dtype dtype, int is_own, graft_error *error)
+{
+    const int64_t rows[GR_SIDES] = { r->links.send_start[r->messages.comm->n_ranks], r->halo->count };
+    int64_t       row_bytes;
+    int32_t       rc = GRAFT_OK;
+
+    if (__builtin_mul_overflow(width, gr_dtype_bytes(dtype), &row_bytes)) row_bytes = INT64_MAX;
+    GR_TRY(reserve_buffer(r, GR_SEND, rows[GR_SEND], row_bytes, error));
+    if (!is_own) GR_TRY(reserve_buffer(r, GR_RECEIVE, rows[GR_RECEIVE], row_bytes, error));
+    rc = gr_messages_reserve(&r->messages, rows, width, dtype, error);
+    if (rc == GRAFT_OK && width > r->widest) r->widest = width;
+done:
+    return rc;
+}
+
 /* Messages and buffers, of this rank alone. */
 static int32_t init_messages(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r,
                              graft_error *error)
 {
-    const uint64_t row_bytes = (uint64_t)r->widest * sizeof *r->buffer;
-    const int64_t  rows[GR_SIDES] = { r->links.send_start[comm->n_ranks], r->halo->count };
-    int32_t        rc = gr_messages_init(context, comm, 0, &r->messages, error);
+    int32_t rc = gr_messages_init(context, comm, 0, &r->messages, error);
 
     GR_TRY(rc);
     GR_TRY(GR_NEW(context, r->flow, comm->n_ranks, error));
-    r->buffer = gr_new(context, rows[GR_SEND], row_bytes, "rows of messages", error);
-    if (r->buffer == NULL) return GRAFT_ERR_NOMEM;
-    rc = gr_messages_reserve(&r->messages, rows, r->widest, GRAFT_F32, error);
+    rc = gr_halo_rows_reserve(r, r->widest, GRAFT_F32, 1, error);
 done:
     return rc;
 }
@@ -91,79 +120,103 @@ void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
     gr_messages_fini(&r->messages);
     gr_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);
-    gr_free(comm->context, r->buffer);
+    for (int side = 0; side < GR_SIDES; side++) gr_free(comm->context, r->buffer[side]);
     *r = (struct gr_halo_rows){ 0 };
 }
 
-/* The owned rows, their copies in the buffer, and which of the former each of the latter is. */
+/* Rows of the buffer of owned rows that are sent, or returned, from row `begin` on, and which of the owned rows each
+ * of them is. */
 struct packing {
-    graft_dense owned, packed;
+    graft_dense packed;
     graft_index index;
 };
 
-static struct packing packing_of(const struct gr_halo_rows *r)
+static struct packing packing_of(const struct gr_halo_rows *r, const void *buffer, int64_t begin, int64_t end)
 {
-    const struct gr_halo_pass *pass = &r->pass;
-    const int64_t              n = r->links.send_start[r->messages.comm->n_ranks];
+    const graft_dense *owned = &r->pass.owned;
+    const char        *rows = (const char *)buffer + begin * owned->n_cols * gr_dtype_bytes(owned->dtype);
 
-    return (struct packing){ gr_dense_view(pass->x, GRAFT_F32, pass->n_owned, pass->width, pass->width),
-                             gr_dense_view(r->buffer, GRAFT_F32, n, pass->width, pass->width),
-                             { sizeof(graft_index), GRAFT_I32, n, r->links.place } };
+    return (struct packing){ gr_dense_view(rows, owned->dtype, end - begin, owned->n_cols, owned->n_cols),
+                             { sizeof(graft_index), GRAFT_I32, end - begin, r->links.place + begin } };
 }
 
-/* Some of the rows to send: gathered, unless they lie side by side, and encoded by the same thread. */
-static void gather_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+/* Copy rows begin to end - 1 between the halo of a pass and rows of it without gaps. */
+static void copy_halo(const struct gr_halo_rows *r, void *packed, int64_t begin, int64_t end, int is_out)
+{
+    const graft_dense *halo = &r->pass.halo;
+    const int64_t      element = gr_dtype_bytes(halo->dtype), bytes = halo->n_cols * element;
+
+    for (int64_t i = begin; i < end; i++) {
+        char *const row = (char *)halo->data + i * halo->stride * element, *const copy = (char *)packed + i * bytes;
+
+        memcpy(is_out ? copy : row, is_out ? row : copy, (uint64_t)bytes);
+    }
+}
+
+/* Some of the rows to send: copied together, unless they lie so, and encoded by the same thread. */
+static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     struct gr_halo_rows *r = arg;
-    struct packing       p = packing_of(r);
 
     (void)chunk;
     if (r->pass.direction == GR_FORWARD) {
-        p.packed.data = r->buffer + begin * r->pass.width;
-        p.packed.n_rows = p.index.count = end - begin;
-        p.index.data = r->links.place + begin;
-        gr_edge_gather_rows(&p.owned, &p.index, &p.packed, 1);
+        const struct packing p = packing_of(r, r->buffer[GR_SEND], begin, end);
+
+        gr_edge_gather_rows(&r->pass.owned, &p.index, &p.packed, 1);
+    } else if (!r->pass.is_own) {
+        copy_halo(r, r->buffer[GR_RECEIVE], begin, end, 1);
     }
     if (gr_messages_are_encoded(r->exchange.messages))
         gr_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
 }
 
 /* Messages are not polled meanwhile: those to send are not posted yet. */
-static void gather_sent(struct gr_halo_rows *r, struct gr_rank_rows sent, struct gr_team team)
+static void pack_sent(struct gr_halo_rows *r, struct gr_rank_rows sent, struct gr_team team)
 {
     struct gr_messages *messages = r->exchange.messages;
     const int64_t       n = sent.start[messages->comm->n_ranks];
 
     gr_messages_set_rows(messages, sent);
     team.poll = NULL;
-    if (r->pass.direction == GR_FORWARD || gr_messages_are_encoded(messages))
-        gr_parallel_chunks(gr_messages_team(messages, team), n * r->pass.width, n, GR_ROWS_AT_ONCE, gather_some, r);
+    if (r->pass.direction == GR_FORWARD || !r->pass.is_own || gr_messages_are_encoded(messages))
+        gr_parallel_chunks(gr_messages_team(messages, team), n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE, pack_some,
+                           r);
+}
+
+void gr_halo_rows_place(const struct gr_halo_rows *r, struct gr_halo_pass *pass, float *x, int64_t n_owned,
+                        int64_t width)
+{
+    pass->owned = gr_dense_view(x, GRAFT_F32, n_owned, width, width);
+    pass->halo = gr_dense_view(x + n_owned * width, GRAFT_F32, r->halo->count, width, width);
+    pass->is_own = 1;
 }
 
 int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error)
 {
-    const struct gr_rank_rows forward[GR_SIDES] = { { r->links.send_start, r->buffer },
-                                                    { r->halo->start, pass->x + pass->n_owned * pass->width } };
+    const struct gr_rank_rows forward[GR_SIDES] = { { r->links.send_start, r->buffer[GR_SEND] },
+                                                    { r->halo->start,
+                                                      pass->is_own ? pass->halo.data : r->buffer[GR_RECEIVE] } };
     const int                 is_step = !pass->stateless && !pass->exact;
     struct gr_exchange       *x = &r->exchange;
     int32_t                   rc = GRAFT_OK;
 
-    GR_ASSERT(pass->width <= r->widest);
+    GR_ASSERT(pass->owned.n_cols <= r->widest && pass->owned.n_cols == pass->halo.n_cols);
+    GR_ASSERT(pass->halo.n_rows == r->halo->count && pass->owned.dtype == pass->halo.dtype);
     r->pass = *pass;
     *x = (struct gr_exchange){ .args = { .layer = pass->layer,
                                          .direction = pass->direction,
                                          .exact = pass->exact,
                                          .epoch = pass->epoch,
-                                         .width = pass->width,
-                                         .dtype = GRAFT_F32 },
+                                         .width = pass->owned.n_cols,
+                                         .dtype = pass->owned.dtype },
                                .messages = &r->messages,
                                .layer = is_step ? gr_halo_layers_find(&r->layers, pass->layer, pass->direction) : NULL,
                                .received = forward[gr_side_of(pass->direction, GR_RECEIVE)],
                                .smoothing = r->layers.smoothing,
                                .synchronous = pass->synchronous };
     GR_TRY(gr_exchange_begin(x, team, error));
-    if (!x->is_repeat) gather_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
+    if (!x->is_repeat) pack_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
     rc = gr_exchange_send(x, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(r->messages.comm, error);
     GR_TRY(rc);
@@ -174,21 +227,18 @@ done:
 
 int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_error *error)
 {
-    const struct gr_halo_pass *pass = &r->pass;
-    const struct gr_exchange  *x = &r->exchange;
-    const void                *rows;
-    int32_t                    rc = GRAFT_OK;
+    const void *rows;
+    int32_t     rc = GRAFT_OK;
 
     if (!r->begun) return GRAFT_OK;
     r->begun = 0;
     GR_TRY(gr_exchange_end(&r->exchange, team, &rows, error));
-    if (pass->direction == GR_BACKWARD) {
-        struct packing p = packing_of(r);
+    if (r->pass.direction == GR_BACKWARD) {
+        const struct packing p = packing_of(r, rows, 0, r->links.send_start[r->messages.comm->n_ranks]);
 
-        p.packed.data = (void *)(uintptr_t)rows;
-        gr_edge_index_add(&p.packed, &p.index, &p.owned, team.threads);
-    } else if (rows != x->received.data && r->halo->count > 0) {
-        memcpy(x->received.data, rows, (uint64_t)(r->halo->count * pass->width) * sizeof *pass->x);
+        gr_edge_index_add(&p.packed, &p.index, &r->pass.owned, team.threads);
+    } else if (rows != r->pass.halo.data) {
+        copy_halo(r, (void *)(uintptr_t)rows, 0, r->halo->count, 0);
     }
 done:
     return rc;
@@ -196,7 +246,7 @@ done:
 
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks)
 {
-    if (r->buffer == NULL) return 0;
+    if (r->flow == NULL) return 0;
     return gr_messages_bytes(&r->messages) + gr_halo_layers_bytes(&r->layers) + gr_links_bytes(&r->links) +
-           (int64_t)sizeof *r->flow * n_ranks + gr_bytes(r->buffer);
+           (int64_t)sizeof *r->flow * n_ranks + gr_bytes(r->buffer[GR_SEND]) + gr_bytes(r->buffer[GR_RECEIVE]);
 }

@@ -7,23 +7,24 @@
 #include "halo/exchange.h"
 #include "halo/links.h"
 
-/** One exchange. Forward, owned rows are sent to the ranks that have them in their halo, and received behind the owned
- *  ones; backward, the rows behind the owned ones are sent to their owners, and added to theirs in the order of
- *  ranks. */
+/** One exchange. Forward, owned rows are sent to the ranks that have them in their halo, which receive them as rows of
+ *  their halo; backward, rows of the halo are sent to their owners, and added to theirs in the order of ranks. The rows
+ *  that are sent are read by the begin, and the others are written by the end. */
 struct gr_halo_pass {
     enum gr_direction direction;
     int32_t           layer, exact;           /* exact: as they are, whatever the options say */
     int32_t           stateless, synchronous; /* outside training steps; waits for its own rows */
     int64_t           epoch;
-    int64_t           n_owned, width;
-    float            *x; /* [n_owned + halo x width] */
+    graft_dense       owned, halo; /* of one type and width */
+    int               is_own; /* rows of the halo are of the library, without gaps: sent and received where they lie */
 };
 
 struct gr_halo_rows {
     const struct gr_halo *halo;
     struct gr_links       links;
     int64_t               widest;
-    float                *buffer;   /* [owned rows sent x widest] */
+    void                 *buffer[GR_SIDES]; /* owned rows sent; rows of the halo, for passes that are not is_own */
+    int64_t               capacity[GR_SIDES];
     struct gr_flow       *flow;     /* [n_ranks] */
     struct gr_messages    messages; /* of exchanges for which their layer has none of its own */
     struct gr_halo_layers layers;
@@ -32,7 +33,7 @@ struct gr_halo_rows {
     int                   begun;
 };
 
-/** Make send lists and messages; layer l has at most width[l] columns. Collective. `halo` must outlive
+/** Make send lists and messages; layer l has at most width[l] columns of floats. Collective. `halo` must outlive
  *  it. On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
@@ -42,14 +43,22 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
 void    gr_halo_rows_weigh(struct gr_halo_rows *rows, const struct gr_part *part);
 void    gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** Begin: gather, encode and send the rows. Until the end, rows of the halo in x are not touched, and
+/** Have buffers for passes of other widths and types. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_halo_rows_reserve(struct gr_halo_rows *rows, int64_t width, graft_dtype dtype, int is_own,
+                             graft_error *error);
+
+/** Let a pass be over x, an array of the library: [n_owned x width] floats, and behind them the rows of the halo. */
+void gr_halo_rows_place(const struct gr_halo_rows *rows, struct gr_halo_pass *pass, float *x, int64_t n_owned,
+                        int64_t width);
+
+/** Begin: gather, encode and send the rows. Until the end, received rows are not touched, and
  *  gr_messages_poll(rows->exchange.messages) lets messages move. Allocates nothing. Collective. \return OK;
  *  ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);
 
-/** End: wait for the rows, decode them, and take them into x. Has no effect where none has begun. \return OK;
- *  ERR_PEER. */
+/** End: wait for the rows, decode them, and put or add them where the pass says. Has no effect where none has begun.
+ *  \return OK; ERR_PEER. */
 int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_error *error);
 
 /** Bytes that it holds. */

@@ -256,19 +256,17 @@ done:
 static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
                                         graft_error *error)
 {
-    struct gr_partition      *p = partition_of(strategy);
-    struct gr_halo_rows      *rows = &p->halo_rows;
-    const struct gr_halo_pass pass = { .direction = b->direction,
-                                       .layer = run->layer,
-                                       .exact = is_exact(p, run),
-                                       .stateless = run->pass == GRAFT_PASS_EVALUATION,
-                                       .synchronous = p->synchronous,
-                                       .epoch = run->epoch,
-                                       .n_owned = b->block->n_src,
-                                       .width = b->width,
-                                       .x = b->x };
-    int32_t                   rc = GRAFT_OK;
+    struct gr_partition *p = partition_of(strategy);
+    struct gr_halo_rows *rows = &p->halo_rows;
+    struct gr_halo_pass  pass = { .direction = b->direction,
+                                  .layer = run->layer,
+                                  .exact = is_exact(p, run),
+                                  .stateless = run->pass == GRAFT_PASS_EVALUATION,
+                                  .synchronous = p->synchronous,
+                                  .epoch = run->epoch };
+    int32_t              rc = GRAFT_OK;
 
+    gr_halo_rows_place(rows, &pass, b->x, b->block->n_src, b->width);
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
     gr_traffic_count(p, run, &rows->exchange, rows->flow, b->direction);
     sent_parts(run, &rows->exchange, b->begin);

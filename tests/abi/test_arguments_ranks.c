@@ -1,5 +1,6 @@
-/* What graft.graph/1 and graft.aggregate/1 must refuse from one rank: each call gets what it cannot use, and returns
- * the status that its header gives for it. What several ranks can do wrong together is in unit/test_aggregate_faults.
+/* What graft.graph/1, graft.aggregate/1 and graft.halo/1 must refuse from one rank: each call gets what it cannot use,
+ * and returns the status that its header gives for it. What several ranks can do wrong together is in
+ * unit/test_aggregate_faults.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
@@ -141,7 +142,7 @@ static void passes(graft_plan *plan, graft_plan *forward)
     double               times[3] = { 0 };
     graft_dense          x, out;
     graft_aggregate_args good = GRAFT_INIT(graft_aggregate_args), a;
-    int32_t              rc;
+    int32_t              rc, arrived;
 
     good.semiring = GRAFT_PLUS_TIMES;
 #define BAD(status, change)                                                                                            \
@@ -153,6 +154,8 @@ static void passes(graft_plan *plan, graft_plan *forward)
         rc = s.aggregate->begin(plan, &a, &error);                                                                     \
         arguments_judge(status, rc);                                                                                   \
         if (rc == GRAFT_OK) REFUSED(GRAFT_ERR_STATE, s.aggregate->begin(plan, &a, &error));                            \
+        if (rc == GRAFT_OK) REFUSED(GRAFT_ERR_ARG, s.aggregate->progress(plan, NULL, &error));                         \
+        REFUSED(rc == GRAFT_OK ? GRAFT_OK : GRAFT_ERR_STATE, s.aggregate->progress(plan, &arrived, &error));           \
         REFUSED(rc == GRAFT_OK ? GRAFT_OK : GRAFT_ERR_STATE, s.aggregate->end(plan, &error));                          \
     } while (0)
     BAD(GRAFT_OK, (void)a);
@@ -188,6 +191,7 @@ static void passes(graft_plan *plan, graft_plan *forward)
     REFUSED(GRAFT_ERR_ARG, s.aggregate->begin(NULL, &a, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->begin(plan, NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->end(NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.aggregate->progress(NULL, &arrived, &error));
     REFUSED(GRAFT_OK, s.aggregate->begin(plan, &a, &error)); /* and destroyed without an end */
 }
 
@@ -244,12 +248,92 @@ static const char *plans(const void *arg)
     return end_of_group();
 }
 
+static void passes_of_halo(graft_halo *halo)
+{
+    float           values[N][WIDTH] = { { 0 } };
+    graft_halo_args good = GRAFT_INIT(graft_halo_args), a;
+    graft_dense     owned, rows;
+    int32_t         rc, arrived;
+
+#define BAD(status, change)                                                                                            \
+    do {                                                                                                               \
+        owned = (graft_dense){ sizeof owned, GRAFT_F32, N, WIDTH, WIDTH, values };                                     \
+        rows = owned, rows.n_rows = 0, rows.data = NULL;                                                               \
+        a = good, a.owned = &owned, a.halo = &rows;                                                                    \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "begin of a halo with %s", #change);                                                    \
+        rc = s.halo->begin(halo, &a, &error);                                                                          \
+        arguments_judge(status, rc);                                                                                   \
+        if (rc == GRAFT_OK) REFUSED(GRAFT_ERR_STATE, s.halo->begin(halo, &a, &error));                                 \
+        if (rc == GRAFT_OK) REFUSED(GRAFT_ERR_ARG, s.halo->progress(halo, NULL, &error));                              \
+        REFUSED(rc == GRAFT_OK ? GRAFT_OK : GRAFT_ERR_STATE, s.halo->progress(halo, &arrived, &error));                \
+        REFUSED(rc == GRAFT_OK ? GRAFT_OK : GRAFT_ERR_STATE, s.halo->end(halo, &error));                               \
+    } while (0)
+    BAD(GRAFT_OK, (void)a);
+    BAD(GRAFT_OK, a.flags = GRAFT_HALO_SUM | GRAFT_HALO_EXACT);
+    BAD(GRAFT_OK, owned.n_cols = rows.n_cols = 0);
+    BAD(GRAFT_OK, (owned.dtype = rows.dtype = GRAFT_F64, owned.n_cols = rows.n_cols = owned.stride = rows.stride = 1));
+    BAD(GRAFT_ERR_ARG, a.size = 2);
+    BAD(GRAFT_ERR_ARG, a.flags = 4);
+    BAD(GRAFT_ERR_ARG, a.owned = NULL);
+    BAD(GRAFT_ERR_ARG, a.halo = NULL);
+    BAD(GRAFT_ERR_ARG, owned.size = 3);
+    BAD(GRAFT_ERR_ARG, owned.n_rows = N - 1);
+    BAD(GRAFT_ERR_ARG, (rows.n_rows = 1, rows.data = &values[0][0]));
+    BAD(GRAFT_ERR_ARG, rows.n_rows = -1);
+    BAD(GRAFT_ERR_ARG, owned.n_cols = WIDTH - 1);
+    BAD(GRAFT_ERR_ARG, owned.stride = WIDTH - 1);
+    BAD(GRAFT_ERR_ARG, owned.data = NULL);
+    BAD(GRAFT_ERR_ARG, rows.dtype = GRAFT_F64);
+    BAD(GRAFT_ERR_ARG, owned.dtype = rows.dtype = GRAFT_BF16);
+    BAD(GRAFT_ERR_ARG, owned.dtype = rows.dtype = GRAFT_I32);
+    BAD(GRAFT_OK, (void)a);
+#undef BAD
+    REFUSED(GRAFT_ERR_ARG, s.halo->begin(NULL, &a, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->begin(halo, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->progress(NULL, &arrived, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->end(NULL, &error));
+    REFUSED(GRAFT_OK, s.halo->begin(halo, &a, &error)); /* and destroyed without an end */
+}
+
+static const char *halos(const void *arg)
+{
+    const graft_slice whole = whole_graph();
+    graft_graph      *graph = NULL;
+    graft_halo       *halo = NULL, *none = NULL;
+    graft_halo_info   info = GRAFT_INIT(graft_halo_info);
+    graft_csr         matrix = GRAFT_INIT(graft_csr);
+
+    (void)arg;
+    if (s.graph->create(s.context, NULL, &whole, &graph, &error) < 0) return error.message;
+    REFUSED(GRAFT_ERR_ARG, s.halo->create(NULL, &none, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->create(graph, NULL, &error));
+    REFUSED(GRAFT_OK, s.halo->create(graph, &halo, &error));
+    REFUSED(GRAFT_OK, s.halo->info(halo, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->info(NULL, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->info(halo, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->matrix(NULL, &matrix, &error));
+    REFUSED(GRAFT_ERR_ARG, s.halo->matrix(halo, NULL, &error));
+    REFUSED(GRAFT_OK, s.halo->matrix(halo, &matrix, &error));
+    if (info.n_halo != 0 || matrix.n_cols != N) watch_blame("one rank has a halo of %lld rows", (long long)info.n_halo);
+    matrix.size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.halo->matrix(halo, &matrix, &error));
+    info.size = 1;
+    REFUSED(GRAFT_ERR_ARG, s.halo->info(halo, &info, &error));
+    passes_of_halo(halo);
+    s.graph->destroy(graph);
+    s.halo->destroy(NULL);
+    s.halo->destroy(halo);
+    return end_of_group();
+}
+
 int main(void)
 {
     static const struct group groups[] = {
         { "create of a graph", arguments_ranks_graph_create, NULL },
         { "a graph", graph_calls, NULL },
         { "plans and passes", plans, NULL },
+        { "halos", halos, NULL },
     };
 
     return run_groups(groups, NUMBER(groups));

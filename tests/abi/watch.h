@@ -37,6 +37,7 @@ struct subject {
     const graft_graphs         *graph;
     const graft_aggregate      *aggregate;
     const graft_codec          *codec;
+    const graft_halos          *halo;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

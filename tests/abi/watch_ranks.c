@@ -6,6 +6,7 @@ static const graft_transports *transport;
 static const graft_graphs     *graph;
 static const graft_aggregate  *aggregate;
 static const graft_codec      *codec;
+static const graft_halos      *halo;
 
 static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_transport *transports,
                                  graft_error *error)
@@ -158,6 +159,16 @@ static int32_t plan_assign_bits(graft_plan *plan, graft_error *error)
     return rc;
 }
 
+static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *error)
+{
+    const int32_t copy = arrived != NULL ? *arrived : 0;
+    int32_t       rc;
+
+    WATCHED("graft.aggregate/1 progress", error, aggregate->progress(plan, arrived, error),
+            watch_same(arrived, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_aggregate watched_aggregate = {
     .size = sizeof watched_aggregate,
     .create = plan_create,
@@ -167,6 +178,76 @@ static const graft_aggregate watched_aggregate = {
     .explain = plan_explain,
     .destroy = plan_destroy,
     .assign_bits = plan_assign_bits,
+    .progress = plan_progress,
+};
+
+static int32_t halo_create(graft_graph *of, graft_halo **out, graft_error *error)
+{
+    graft_halo *const copy = out != NULL ? *out : NULL;
+    int32_t           rc;
+
+    WATCHED("graft.halo/1 create", error, halo->create(of, out, error), watch_same(out, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t halo_info(const graft_halo *of, graft_halo_info *info, graft_error *error)
+{
+    const graft_halo_info copy = info != NULL ? *info : (graft_halo_info){ 0 };
+    int32_t               rc;
+
+    WATCHED("graft.halo/1 info", error, halo->info(of, info, error), watch_same(info, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t halo_matrix(graft_halo *of, graft_csr *matrix, graft_error *error)
+{
+    const graft_csr copy = matrix != NULL ? *matrix : (graft_csr){ 0 };
+    int32_t         rc;
+
+    WATCHED("graft.halo/1 matrix", error, halo->matrix(of, matrix, error), watch_same(matrix, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t halo_begin(graft_halo *of, const graft_halo_args *args, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.halo/1 begin", error, halo->begin(of, args, error), 1, 0);
+    return rc;
+}
+
+static int32_t halo_progress(graft_halo *of, int32_t *arrived, graft_error *error)
+{
+    const int32_t copy = arrived != NULL ? *arrived : 0;
+    int32_t       rc;
+
+    WATCHED("graft.halo/1 progress", error, halo->progress(of, arrived, error), watch_same(arrived, &copy, sizeof copy),
+            0);
+    return rc;
+}
+
+static int32_t halo_end(graft_halo *of, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.halo/1 end", error, halo->end(of, error), 1, NOT_TWICE);
+    return rc;
+}
+
+static void halo_destroy(graft_halo *of)
+{
+    WATCHED_VOID("graft.halo/1 destroy", halo->destroy(of));
+}
+
+static const graft_halos watched_halo = {
+    .size = sizeof watched_halo,
+    .create = halo_create,
+    .info = halo_info,
+    .matrix = halo_matrix,
+    .begin = halo_begin,
+    .progress = halo_progress,
+    .end = halo_end,
+    .destroy = halo_destroy,
 };
 
 static int32_t codec_row_bytes(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,
@@ -215,6 +296,9 @@ void watch_ranks(struct subject *subject, const graft_api *api)
     graph = api->get_interface(api->context, GRAFT_GRAPH_ID);
     aggregate = api->get_interface(api->context, GRAFT_AGGREGATE_ID);
     codec = api->get_interface(api->context, GRAFT_CODEC_ID);
+    halo = api->get_interface(api->context, GRAFT_HALO_ID);
+    subject->halo = &watched_halo;
+    watch_check_whole(GRAFT_HALO_ID, &watched_halo, sizeof watched_halo);
     subject->codec = &watched_codec;
     subject->transport = &watched_transport;
     subject->graph = &watched_graph;

@@ -15,7 +15,7 @@ int watch_end(int32_t rc, const graft_error *error, int untouched, int flags);
 /** Blame a table of ours that lacks a call: the interface has grown, and the watch has not. */
 void watch_check_whole(const char *id, const void *table, size_t size);
 
-/** Fill in the tables of graft.transport/1, graft.graph/1, graft.aggregate/1 and graft.codec/1. */
+/** Fill in the tables of graft.transport/1, graft.graph/1, graft.aggregate/1, graft.halo/1 and graft.codec/1. */
 void watch_ranks(struct subject *subject, const graft_api *api);
 
 #define WATCHED(call, error, expression, untouched, flags)                                                             \

@@ -129,15 +129,11 @@ static struct gr_halo_layer *lane_of(struct owned *o, int lane)
 
 static int32_t pass_halo(struct rank *r, struct owned *o, int lane, int64_t epoch)
 {
-    const struct gr_halo_pass pass = { .direction = lane % 2 ? GR_BACKWARD : GR_FORWARD,
-                                       .layer = lane / 2,
-                                       .epoch = epoch,
-                                       .n_owned = o->n,
-                                       .width = WIDTH,
-                                       .x = o->x };
-    const struct gr_team      team = { .threads = 2 };
-    int32_t                   rc;
+    struct gr_halo_pass  pass = { .direction = lane % 2 ? GR_BACKWARD : GR_FORWARD, .layer = lane / 2, .epoch = epoch };
+    const struct gr_team team = { .threads = 2 };
+    int32_t              rc;
 
+    gr_halo_rows_place(&o->rows, &pass, o->x, o->n, WIDTH);
     TRY(gr_halo_rows_begin(&o->rows, &pass, team, &r->error));
     TRY(gr_halo_rows_end(&o->rows, team, &r->error));
 done:

@@ -4,6 +4,7 @@
 
 #include "oracle/oracle.h"
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/option.h"
 #include "kernel/simd/simd.h"
@@ -98,6 +99,30 @@ static int32_t spread_redistribute(struct rank *r, graft_graph *graph, int32_t d
     return gr_interface_graph.redistribute(graph, &args, &r->error);
 }
 
+/* When all ranks have begun, progress() alone brings in all messages, so that end() does not wait. */
+static int32_t spread_progress(struct rank *r, graft_graph *graph, graft_plan *plan)
+{
+    const double begin = gr_seconds();
+    int32_t      arrived = 0, rc = GRAFT_OK;
+
+    TRY(gr_comm_barrier(graph->comm, &r->error));
+    while (!arrived && gr_seconds() < begin + 20) TRY(gr_interface_aggregate.progress(plan, &arrived, &r->error));
+    if (!arrived) rank_blame(r, "progress() brings in nothing");
+    TRY(gr_interface_aggregate.progress(plan, &arrived, &r->error));
+    if (!arrived) rank_blame(r, "what has arrived has not");
+done:
+    return rc;
+}
+
+/* The seconds that the plan has waited so far. */
+static double spread_waited(const struct rank *r, const graft_plan *plan)
+{
+    graft_plan_info info = GRAFT_INIT(graft_plan_info);
+
+    gr_interface_aggregate.info(plan, r->rank, &info, NULL);
+    return info.wait_seconds;
+}
+
 static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *graph, graft_plan *plan, struct owned *o,
                        int number)
 {
@@ -106,6 +131,7 @@ static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *grap
     const graft_dense         x = dense(s, o->x, o->n, p->width, s->x_width);
     const graft_dense         out = dense(s, o->out, o->n, p->width, p->width);
     graft_aggregate_args      args = GRAFT_INIT(graft_aggregate_args);
+    double                    waited = 0;
     int32_t                   rc;
 
     args.semiring = p->semiring;
@@ -118,7 +144,10 @@ static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *grap
     args.layer = number % 4;
     TRY(spread_redistribute(r, graph, GRAFT_TO_OWNERS, row, p->out + o->first * row, o->out));
     TRY(gr_interface_aggregate.begin(plan, &args, &r->error));
+    if (s->progresses) TRY(spread_progress(r, graph, plan));
+    if (s->progresses) waited = spread_waited(r, plan);
     TRY(gr_interface_aggregate.end(plan, &r->error));
+    if (s->progresses && spread_waited(r, plan) > waited) rank_blame(r, "end() has waited for what had arrived");
     TRY(spread_redistribute(r, graph, GRAFT_TO_SLICES, row, o->out, p->out + o->first * row));
 done:
     return rc;

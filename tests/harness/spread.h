@@ -37,6 +37,7 @@ struct spread {
     struct spread_pass pass[PASSES_MOST];
     int32_t            pass_threads; /* that passes ask for; 0: as the option says */
     int                forward_only, weighs, starved;
+    int                progresses;                   /* 1: progress() alone brings in all messages of a pass */
     int64_t            fail_at;                      /* starved: the allocation, behind the setup, that fails */
     int64_t            plan_peak, plan_stays;        /* weighs: bytes that the plan needs on all ranks */
     int64_t            reserved;                     /* columns that the plan is made for */

@@ -362,6 +362,30 @@ static void test_aggregate_memory(int32_t n_ranks, int weighted, int thin)
     aggregate_world_fini(&w);
 }
 
+/* progress() between begin() and end(), also with rows of the last epoch. */
+static void test_aggregate_progress(int32_t n_ranks, const char *staleness)
+{
+    const char *const settings[] = { "halo.staleness", staleness, NULL };
+    struct sample     sample = { 10 };
+    struct world      w;
+    struct spread     s;
+    const char       *words;
+    double            worst = 0;
+
+    aggregate_world_init(&w, &sample, 97, GRAFT_F32, 1, 1);
+    s = aggregate_spread_of(&w);
+    s.partition = "hash";
+    s.settings = settings;
+    s.progresses = 1;
+    for (int i = 0; i < 12; i++) add_pass(&s, &w, GRAFT_PLUS_TIMES, 0, 33, 0);
+    words = run_spread(&s, n_ranks);
+    for (int i = 0; i < 12; i++) worst = fmax(worst, aggregate_error_of(&w, &s.pass[i]));
+    ok(words == NULL && worst == 0, "%d ranks, staleness %s: progress() alone brings in all messages %s", n_ranks,
+       staleness, words != NULL ? words : "");
+    spread_fini(&s);
+    aggregate_world_fini(&w);
+}
+
 int main(void)
 {
     alarm(600); /* under a sanitizer it is slow */
@@ -373,6 +397,10 @@ int main(void)
     test_real(1, GRAFT_F32);
     test_real(4, GRAFT_F32);
     test_real(3, GRAFT_F64);
+    test_aggregate_progress(1, "0");
+    test_aggregate_progress(2, "0");
+    test_aggregate_progress(4, "0");
+    test_aggregate_progress(4, "1");
     test_aggregate_memory(2, 0, 0);
     test_aggregate_memory(2, 1, 1);
     test_aggregate_memory(8, 0, 0);

@@ -467,10 +467,11 @@ static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_
 {
     const int64_t       n = g->n_owned, halo = g->part.halo.count;
     struct gr_team      team = { .threads = 2 };
-    struct gr_halo_pass pass = { .synchronous = last, .epoch = epoch, .n_owned = n, .width = WIDE, .x = h };
+    struct gr_halo_pass pass = { .synchronous = last, .epoch = epoch };
     int32_t             rc;
 
     for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
+    gr_halo_rows_place(rows, &pass, h, n, WIDE);
     TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
     team.poll = gr_messages_poll;
     team.poll_arg = rows->exchange.messages;

@@ -1,0 +1,39 @@
+/* The halo of a graph as an object of the host: exchanges of its rows, and the rows of this rank as one matrix.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_DGRAPH_HALO_H
+#define GR_DGRAPH_HALO_H
+
+#include "dgraph/graph.h"
+#include "graft_halo.h"
+#include "halo/halo.h"
+
+struct graft_halo {
+    graft_context      *context;
+    graft_graph        *graph; /* referenced */
+    struct gr_halo_rows rows;
+    int64_t            *vertex; /* [n_halo] of the whole graph */
+    int32_t             n_neighbours;
+    int32_t            *neighbour;                  /* [n_neighbours] */
+    int64_t            *receive_start, *send_start; /* [n_neighbours + 1] */
+    struct gr_csr       matrix;                     /* made when it is asked for */
+    int64_t             passes;                     /* begun */
+    int32_t             threads;                    /* of the pass that has begun */
+};
+
+/** Collective. \return As graft_halos.create(). */
+int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error);
+void    gr_halo_destroy(graft_halo *halo);
+
+/** Not collective. `info` is complete. */
+void gr_halo_info(const graft_halo *halo, graft_halo_info *info);
+
+/** The rows of this rank: first the columns of owned vertices, then those of the halo. Not collective. \return OK;
+ *  ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM. */
+int32_t gr_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *error);
+
+/** One exchange; `args` is complete and checked, and so are args->owned and args->halo. Collective. \return OK;
+ *  ERR_PEER, or with one rank the reason. */
+int32_t gr_halo_begin(graft_halo *halo, const graft_halo_args *args, graft_error *error);
+int32_t gr_halo_end(graft_halo *halo, graft_error *error);
+
+#endif
