@@ -201,9 +201,9 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
     return GRAFT_OK;
 }
 
-int32_t gr_option_hidden(const graft_context *context, int32_t count, int64_t *widths, graft_error *error)
+int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error)
 {
-    const struct gr_widths *hidden = &context->options.model.hidden;
+    const struct gr_widths *hidden = &options->model.hidden;
 
     if (hidden->count != 1 && hidden->count != count)
         return gr_fail(error, GRAFT_ERR_OPTION,

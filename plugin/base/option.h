@@ -157,7 +157,7 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
 /** Widths of `count` hidden layers: one number for all, or a list. \return OK; ERR_OPTION: a list of other length. */
-int32_t gr_option_hidden(const graft_context *context, int32_t count, int64_t *widths, graft_error *error);
+int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error);
 
 /** Of the texts that next(arg, i) returns until NULL, the one most like `text`; NULL if none is near. */
 const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);

@@ -123,7 +123,7 @@ int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, str
 
     *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context) };
     GR_TRY(GR_NEW(context, width, hidden, error));
-    GR_TRY(gr_option_hidden(context, hidden, width, error));
+    GR_TRY(gr_option_hidden(&context->options, hidden, width, error));
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 

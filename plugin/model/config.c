@@ -44,10 +44,10 @@ static int32_t check_hidden_heads(const struct gr_config *config, graft_error *e
     return GRAFT_OK;
 }
 
-static int32_t read_loss(graft_context *context, const graft_dataset *data, struct gr_config *config,
+static int32_t read_loss(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                          graft_error *error)
 {
-    const enum gr_loss loss = context->options.train.loss;
+    const enum gr_loss loss = options->train.loss;
 
     config->sigmoid = loss == GR_LOSS_SIGMOID || (loss == GR_LOSS_AUTO && data->targets != NULL);
     if (!config->sigmoid && data->targets != NULL && data->labels == NULL) {
@@ -58,10 +58,10 @@ static int32_t read_loss(graft_context *context, const graft_dataset *data, stru
     return GRAFT_OK;
 }
 
-static int32_t read_layers(graft_context *context, const graft_dataset *data, struct gr_config *config,
+static int32_t read_layers(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                            graft_error *error)
 {
-    const struct gr_model_options *model = &context->options.model;
+    const struct gr_model_options *model = &options->model;
     const int32_t                  weighted = config->n_weighted = (int32_t)model->layers;
     const int32_t                  steps = config->kind->propagates ? (int32_t)model->propagation : 0;
     int32_t                        rc = GRAFT_OK;
@@ -72,15 +72,15 @@ static int32_t read_layers(graft_context *context, const graft_dataset *data, st
     config->n_layers = weighted + steps;
     config->gathers_from = config->kind->gathers ? (steps > 0 ? weighted : 0) : config->n_layers;
     config->width[0] = data->n_features;
-    GR_TRY(gr_option_hidden(context, weighted - 1, config->width + 1, error));
+    GR_TRY(gr_option_hidden(options, weighted - 1, config->width + 1, error));
     for (int32_t l = weighted; l <= config->n_layers; l++) config->width[l] = data->n_classes;
 done:
     return rc;
 }
 
-struct gr_live_config gr_live_config_of(const graft_context *context)
+struct gr_live_config gr_live_config_of(const struct gr_options *options)
 {
-    const struct gr_train_options *train = &context->options.train;
+    const struct gr_train_options *train = &options->train;
 
     return (struct gr_live_config){ .epochs = train->epochs,
                                     .eval_every = train->eval_every,
@@ -92,12 +92,13 @@ struct gr_live_config gr_live_config_of(const graft_context *context)
                                     .schedule_factor = train->schedule_factor };
 }
 
-int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error)
+int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
+                       graft_error *error)
 {
-    const struct gr_model_options    *model = &context->options.model;
-    const struct gr_train_options    *train = &context->options.train;
-    const struct gr_resource_options *resource = &context->options.resource;
-    const enum gr_choice              self_loops = context->options.data.self_loops;
+    const struct gr_model_options    *model = &options->model;
+    const struct gr_train_options    *train = &options->train;
+    const struct gr_resource_options *resource = &options->resource;
+    const enum gr_choice              self_loops = options->data.self_loops;
     const struct gr_model_kind       *kind = gr_model_kind(model->kind);
     int32_t                           rc = GRAFT_OK;
 
@@ -111,20 +112,20 @@ int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct
                                   .seed = (uint64_t)train->seed,
                                   .label_rate = train->label_rate,
                                   .adam = train->optimizer == GR_ADAM,
-                                  .live = gr_live_config_of(context),
+                                  .live = gr_live_config_of(options),
                                   .decay_first_only = train->decays_first_only,
-                                  .symmetrize = context->options.data.symmetrize,
+                                  .symmetrize = options->data.symmetrize,
                                   .self_loops = self_loops == GR_AUTO ? kind->self_loops : self_loops == GR_YES,
-                                  .normalize_features = context->options.data.normalize_features,
+                                  .normalize_features = options->data.normalize_features,
                                   .order = resource->order,
                                   .row_masks = resource->row_masks,
                                   .recompute = resource->recompute,
                                   .reuse_input = resource->reuse_input,
                                   .sparse_input = resource->sparse_input };
-    GR_TRY(read_layers(context, data, config, error));
+    GR_TRY(read_layers(options, data, config, error));
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_hidden_heads(config, error));
-    rc = read_loss(context, data, config, error);
+    rc = read_loss(options, data, config, error);
 done:
     return rc;
 }

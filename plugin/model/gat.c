@@ -20,6 +20,7 @@ static int64_t gat_edges(const struct gr_activations *a)
 
 static int64_t gat_shared_count(const struct gr_run *run, const struct gr_capacity *capacity)
 {
+    if (capacity->predicts) return 0;
     return (capacity->edges + GR_ENDS * capacity->seen) * gr_run_config(run)->heads;
 }
 
@@ -37,6 +38,7 @@ static int32_t gat_share(struct gr_run *run, struct gr_budget *budget, const str
     struct gr_attention *gat = &run->layers[0].attention;
     int32_t              rc = GRAFT_OK;
 
+    if (capacity->predicts) return GRAFT_OK;
     for (int end = 0; end < GR_ENDS; end++)
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, gat->score_gradient[end], capacity->seen * heads, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, gat->alpha_gradient, capacity->edges * heads, error));

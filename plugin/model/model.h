@@ -128,10 +128,11 @@ GR_KIND_MAP(GR_KIND_ROW)
 /** The kind of that name, which option "model" has checked. */
 const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
-int32_t gr_config_read(graft_context *context, const graft_dataset *data, struct gr_config *config, graft_error *error);
+int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
+                       graft_error *error);
 
-/** What may change between epochs, as the options of the context are now. */
-struct gr_live_config gr_live_config_of(const graft_context *context);
+/** What may change between epochs, as the options are now. */
+struct gr_live_config gr_live_config_of(const struct gr_options *options);
 
 /** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
 int64_t gr_config_wide(const struct gr_config *config, int32_t l);
@@ -139,7 +140,10 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l);
 /** Names and shapes of all parameters, and the weights of each layer, without values. Plans their bytes. */
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error);
 
-/** Make the arrays of all parameters, with their first values. */
+/** Make arrays of all parameters, of zeros: the values alone, or all that a trainer's state has. */
+int32_t gr_model_allocate(struct gr_model *model, struct gr_budget *budget, int32_t copies, graft_error *error);
+
+/** Make all arrays for training, with the first values. */
 int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error);
 
 /** The learning rate of the step after so many completed epochs. Cosine: Loshchilov and Hutter 2017, eq. 5, without

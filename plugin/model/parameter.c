@@ -80,12 +80,13 @@ static void add_embedding(struct gr_model *model)
     model->label_embedding = p;
 }
 
-static int32_t make_parameter(struct gr_parameter *p, struct gr_budget *budget, graft_error *error)
+static int32_t make_parameter(struct gr_parameter *p, struct gr_budget *budget, int32_t copies, graft_error *error)
 {
     const int64_t count = p->rows * p->cols;
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, p->value, count, error));
+    if (copies == 1) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->best, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->m, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->v, count, error));
@@ -137,6 +138,17 @@ done:
     return rc;
 }
 
+int32_t gr_model_allocate(struct gr_model *model, struct gr_budget *budget, int32_t copies, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_ASSERT(copies == 1 || copies == GR_STATE_COPIES);
+    for (int32_t i = 0; i < model->n_parameters; i++)
+        GR_TRY(make_parameter(&model->parameters[i], budget, copies, error));
+done:
+    return rc;
+}
+
 int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -145,10 +157,10 @@ int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_er
     for (int32_t i = 0; i < model->n_parameters; i++)
         model->n_weights += model->parameters[i].rows * model->parameters[i].cols;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->gradients, model->n_weights, error));
+    GR_TRY(gr_model_allocate(model, budget, GR_STATE_COPIES, error));
     for (int32_t i = 0; i < model->n_parameters; i++) {
         struct gr_parameter *p = &model->parameters[i];
 
-        GR_TRY(make_parameter(p, budget, error));
         p->gradient = i == 0 ? model->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
         set_first_value(&model->config, p, i);
     }

@@ -137,6 +137,7 @@ struct gr_labels {
 struct gr_capacity {
     int64_t rows;          /* destinations of a layer */
     int64_t seen;          /* columns of the edges: sources and halo */
+    int     predicts;      /* no pass goes backward */
     int64_t edges;         /* for attention */
     int64_t gradient_rows; /* rows of a step that have gradients */
     int64_t label_rows;    /* gr_labels.rows */

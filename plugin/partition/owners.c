@@ -6,13 +6,13 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static const char magic[8] = { 'g', 'r', 'a', 'f', 't', 'P', 'F', '1' };
@@ -34,72 +34,15 @@ static uint32_t crc_of(struct head head, const int32_t *owner)
     return gr_crc(gr_crc(0, &head, sizeof head), owner, (uint64_t)head.n_vertices * sizeof *owner);
 }
 
-/* 0, or -1 with errno. */
-static int write_bytes(int fd, int64_t offset, const void *from, int64_t bytes)
+static int32_t write_owners(struct gr_output *output, const struct head *head, const int32_t *owner, graft_error *error)
 {
-    for (int64_t done = 0; done < bytes;) {
-        const ssize_t more = pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
+    int32_t rc = GRAFT_OK;
 
-        if (more < 0 && errno != EINTR) return -1;
-        if (more > 0) done += more;
-    }
-    return 0;
-}
-
-/* Writing more than the process may would end the host by a signal. */
-static int check_limit(int64_t bytes)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (rlim_t)bytes <= limit.rlim_cur)
-        return 0;
-    errno = EFBIG;
-    return -1;
-}
-
-static void folder_of(char folder[PATH_MAX], const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    snprintf(folder, PATH_MAX, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
-}
-
-/* After a crash the file has its name only if the folder is on the disk too. Some systems cannot sync a folder. */
-static void sync_folder(const char *path)
-{
-    char folder[PATH_MAX];
-    int  fd;
-
-    folder_of(folder, path);
-    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    (void)fsync(fd);
-    close(fd);
-}
-
-static int write_file(const char *path, const struct head *head, const int32_t *owner)
-{
-    const int64_t bytes = head->n_vertices * (int64_t)sizeof *owner;
-    int           fd, code;
-
-    unlink(path); /* of a process that died and had our number */
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) return -1;
-    if (check_limit((int64_t)sizeof *head + bytes) == 0 && write_bytes(fd, 0, head, sizeof *head) == 0 &&
-        write_bytes(fd, sizeof *head, owner, bytes) == 0 && fsync(fd) == 0)
-        return close(fd);
-    code = errno;
-    close(fd);
-    errno = code;
-    return -1;
-}
-
-static int32_t cannot_write(const char *path, int code, graft_error *error)
-{
-    char shown[GR_FILE_NAME];
-
-    gr_file_show_path(shown, path);
-    return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
+    GR_TRY(gr_output_write(output, head, sizeof *head, error));
+    GR_TRY(gr_output_write(output, owner, head->n_vertices * (int64_t)sizeof *owner, error));
+    rc = gr_output_end(output, NULL, error);
+done:
+    return rc;
 }
 
 static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
@@ -118,22 +61,17 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
     struct head head = {
         .parts = parts, .n_vertices = graph->n_vertices, .n_edges = graph->n_edges, .fingerprint = graph->fingerprint
     };
-    char beside[PATH_MAX];
-    int  code;
+    struct gr_output output;
+    int32_t          rc;
 
     GR_ASSERT(parts > 0);
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
     memcpy(head.magic, magic, sizeof magic);
     head.crc = crc_of(head, owner);
-    errno = ENAMETOOLONG;
-    if (snprintf(beside, sizeof beside, "%s.%d.tmp", path, (int)getpid()) < (int)sizeof beside &&
-        write_file(beside, &head, owner) == 0 && rename(beside, path) == 0) {
-        sync_folder(path);
-        return GRAFT_OK;
-    }
-    code = errno;
-    if (code != ENAMETOOLONG) unlink(beside);
-    return cannot_write(path, code, error);
+    rc = gr_output_begin(&output, path, (int64_t)sizeof head + head.n_vertices * (int64_t)sizeof *owner, error);
+    if (rc == GRAFT_OK) rc = write_owners(&output, &head, owner, error);
+    gr_output_abort(&output);
+    return rc;
 }
 
 int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
@@ -142,8 +80,8 @@ int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *
     char folder[PATH_MAX];
 
     if (check_parts(graph, parts, error) < 0) return GRAFT_ERR_ARG;
-    folder_of(folder, path);
-    return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : cannot_write(path, errno, error);
+    gr_output_folder(folder, path);
+    return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : gr_output_failed(path, errno, error);
 }
 
 /* gr_file_close() is due always. */

@@ -180,7 +180,7 @@ done:
 
 static int32_t init_dropped(struct gr_setup *s, graft_error *error)
 {
-    if (s->model.config.input_dropout == 0 || s->run.input.sparse.whole.x != NULL) return GRAFT_OK;
+    if (s->given != NULL || s->model.config.input_dropout == 0 || s->run.input.sparse.whole.x != NULL) return GRAFT_OK;
     return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->run.input.dropped, s->n * s->model.config.width[0], error);
 }
 

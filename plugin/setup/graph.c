@@ -246,11 +246,13 @@ static int32_t make_matrices(struct gr_setup *s, struct graph_copy *graph, graft
     struct gr_csr turned = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(find_symmetry(s, graph->csr, error));
+    if (s->given == NULL) GR_TRY(find_symmetry(s, graph->csr, error));
     if (graph->csr == &s->graph) GR_TRY(gr_matrix_create(s->context, graph->csr, &s->a, error));
     else GR_TRY(keep_copy(s, &graph->copy, &s->a, error));
-    if (s->model.config.kind->attends) return make_map(s, error);
-    if (s->symmetric) {
+    if (s->model.config.kind->attends) return s->given == NULL ? make_map(s, error) : GRAFT_OK;
+    if (s->given != NULL) {
+        s->a_transpose = NULL; /* No gradient goes back along the edges. */
+    } else if (s->symmetric) {
         s->a_transpose = s->a;
     } else {
         GR_TRY(transpose_copy(s, &s->a->csr, &turned, error));

@@ -66,7 +66,8 @@ done:
 
 int gr_masks_rows(const struct gr_setup *s)
 {
-    return s->model.config.row_masks && !s->model.config.kind->attends && s->run.targets.n_train > 0;
+    return s->given == NULL && s->model.config.row_masks && !s->model.config.kind->attends &&
+           s->run.targets.n_train > 0;
 }
 
 int32_t gr_first_masked(const struct gr_setup *s)

@@ -35,14 +35,14 @@ static double graph_bytes(const struct gr_setup *s)
     if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
     if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split) * (double)s->n;
     if (kind->normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
-    if (kind->attends) bytes += (double)gr_edge_map_bytes(&s->graph);
+    if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->graph);
     return bytes;
 }
 
 static double feature_bytes(const struct gr_setup *s)
 {
     const double    dense = sizeof(float) * (double)s->n * (double)s->model.config.width[0];
-    const double    dropped = s->model.config.input_dropout > 0 ? dense : 0;
+    const double    dropped = s->given == NULL && s->model.config.input_dropout > 0 ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
     const int       copied = s->model.config.normalize_features || is_ordered(s);
@@ -58,6 +58,7 @@ static double feature_bytes(const struct gr_setup *s)
  * before it. Before the receptive fields are known, as many as are certain. */
 static int64_t gradient_rows(const struct gr_setup *s)
 {
+    if (s->given != NULL) return 0;
     if (s->reach[0] > 0 || s->over != NULL) return s->reach[s->model.config.kind->wide_gradient ? 0 : 1];
     return gr_masks_rows(s) ? s->run.targets.n_train : s->n;
 }
@@ -67,6 +68,7 @@ struct gr_capacity gr_capacity_of(const struct gr_setup *s)
     GR_ASSERT(s->n_seen >= s->n);
     return (struct gr_capacity){ .rows = s->n,
                                  .seen = s->n_seen,
+                                 .predicts = s->given != NULL,
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
                                  .gradient_rows = gradient_rows(s),
                                  .label_rows = s->reach[s->model.config.n_layers] };
@@ -118,6 +120,10 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
 
     gr_input_expect(s, s->data.sparse_features != NULL && config->sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
+    if (s->given != NULL) { /* Its weights are there. */
+        gr_budget_plan(&s->budget, GR_USE_WEIGHTS, 0);
+        gr_budget_plan(&s->budget, GR_USE_OPTIMISER, 0);
+    }
     if (s->over != NULL) return GRAFT_OK; /* The size of a rank's part is known when it has been redistributed. */
     s->n_seen = s->n;
     gr_budget_plan(&s->budget, GR_USE_FEATURES, feature_bytes(s));

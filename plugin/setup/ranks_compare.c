@@ -40,7 +40,8 @@ static const uint32_t COMPARED_GROUPS = ~(1u << GR_GROUP_PARTITION);
 
 int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
 {
-    return s->over != NULL ? gr_options_compare(s->context, s->over->comm, COMPARED_GROUPS, error) : GRAFT_OK;
+    return s->over != NULL ? gr_options_compare(s->context, s->over->comm, COMPARED_GROUPS & gr_setup_groups(s), error)
+                           : GRAFT_OK;
 }
 
 int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)
@@ -48,7 +49,7 @@ int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     if (s->over == NULL) return GRAFT_OK;
-    GR_TRY(settle_loss(s, error));
+    if (s->given == NULL) GR_TRY(settle_loss(s, error));
     rc = compare_data(s, error);
 done:
     return rc;

@@ -163,7 +163,7 @@ static int32_t make_joined(struct gr_setup *s, graft_error *error)
     }
     GR_ASSERT(gr_csr_is_valid(&joined.view));
     GR_TRY(gr_matrix_take(s->context, &joined, &s->a, error));
-    GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
+    if (s->given == NULL) GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
     gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->a));
 done:
     gr_csr_fini(s->context, &joined);
@@ -189,7 +189,9 @@ done:
 
 static int32_t make_part_plan(struct gr_setup *s, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
-    const struct gr_plan_wish wish = { .transposed = 1, .dtype = GRAFT_F32, .layers = s->model.config.n_layers };
+    const struct gr_plan_wish wish = { .transposed = s->given == NULL,
+                                       .dtype = GRAFT_F32,
+                                       .layers = s->model.config.n_layers };
     int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_plan_create(s->context, s->over->comm, part, s->over, &wish, plan, error));
@@ -261,7 +263,7 @@ int32_t gr_ranks_graph_mask(struct gr_setup *s, graft_error *error)
     struct gr_partition *r = &s->partition;
     int32_t              rc = GRAFT_OK;
 
-    if (r->plan == NULL) return GRAFT_OK;
+    if (r->plan == NULL || s->given != NULL) return GRAFT_OK;
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
         r->step_plan[l] = r->plan;
         if (l < gr_first_masked(s) || s->reach_of_all[l + 1] == s->data.n_vertices) continue;
@@ -279,7 +281,8 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     int32_t              rc = GRAFT_OK;
 
     if (s->over == NULL) return GRAFT_OK;
-    GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
+    if (s->given == NULL)
+        GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers && r->plan != NULL; l++) {
         const struct gr_layer *layer = &s->model.layers[l];
         const int64_t          labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;
@@ -287,6 +290,7 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
         const int64_t          width = columns > labels ? columns : labels;
 
         GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, width, error));
+        if (s->given != NULL) continue;
         if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, width, error));
         GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, columns, error));
     }

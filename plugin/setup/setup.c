@@ -22,7 +22,7 @@ static int32_t count_trained(struct gr_setup *s, graft_error *error)
     for (int64_t v = 0; v < s->n; v++) count += gr_is_trained(&s->run.targets, v);
     GR_TRY(gr_strategy_sum(s->run.strategy, &count, 1, error));
     s->run.targets.n_train = s->run.targets.n_loss = (int64_t)count;
-    if (s->run.targets.n_train == 0) {
+    if (s->run.targets.n_train == 0 && s->given == NULL) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
                        (long long)s->data.n_vertices);
     }
@@ -42,7 +42,8 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     run->isa = gr_processor_isa();
     gr_setup_set_threads(s);
     GR_TRY(gr_setup_read_dataset(s, error));
-    GR_TRY(gr_config_read(s->context, &s->data, &s->model.config, error));
+    GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
+    if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
     if (!s->model.config.sigmoid)
         run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
     rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
@@ -59,13 +60,22 @@ static void choose_strategy(struct gr_setup *s)
     s->run.strategy = &s->partition.base;
 }
 
+/* The weights stay those of the given model. */
+static void borrow_weights(struct gr_setup *s)
+{
+    GR_ASSERT(s->model.n_parameters == s->given->model->n_parameters);
+    for (int32_t i = 0; i < s->model.n_parameters; i++)
+        s->model.parameters[i].value = s->given->model->parameters[i].value;
+}
+
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)
 {
     struct gr_capacity capacity;
     int32_t            rc = GRAFT_OK;
 
-    GR_TRY(gr_model_init(&s->model, &s->budget, error));
-    GR_TRY(gr_spans_init(s, error));
+    if (s->given != NULL) borrow_weights(s);
+    else GR_TRY(gr_model_init(&s->model, &s->budget, error));
+    if (s->given == NULL) GR_TRY(gr_spans_init(s, error));
     /* Features and graph are complete. */
     gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
@@ -80,15 +90,25 @@ done:
 /* Rank 0 alone warns of options that have no effect. */
 static void report_options(const struct gr_setup *s)
 {
-    if (s->over == NULL) gr_options_report(s->context, ~0u, 1);
-    else if (s->over->comm->rank == 0) gr_options_report(s->context, ~0u, s->over->comm->n_ranks);
+    const uint32_t groups = gr_setup_groups(s);
+
+    if (s->over == NULL) gr_options_report(s->context, groups, 1);
+    else if (s->over->comm->rank == 0) gr_options_report(s->context, groups, s->over->comm->n_ranks);
 }
 
-int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_dataset *dataset, graft_error *error)
+uint32_t gr_setup_groups(const struct gr_setup *s)
+{
+    return s->given == NULL ? ~0u : ~(1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA);
+}
+
+int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_dataset *dataset,
+                      const struct gr_given_model *given, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     s->context = context;
+    s->given = given;
+    s->options = given != NULL ? &given->options : &context->options;
     s->data = *dataset;
     s->over = dataset->over;
     if (s->over != NULL) s->over->references++;

@@ -21,13 +21,21 @@ struct gr_search {
     int64_t  found;      /* the end of the next one */
 };
 
+/** A model that exists, to predict with. Without one, the options of the context make a model, to train. */
+struct gr_given_model {
+    struct gr_options      options; /* of the context, but those of the model are its own */
+    const struct gr_model *model;
+};
+
 struct gr_setup {
-    graft_context      *context;
-    struct gr_budget    budget;
-    struct gr_model     model;
-    struct gr_run       run;
-    struct gr_strategy  serial;
-    struct gr_partition partition; /* where `over` is not NULL */
+    graft_context               *context;
+    const struct gr_given_model *given;   /* NULL: the setup trains, and has gradients and transposes */
+    const struct gr_options     *options; /* of the context, or given */
+    struct gr_budget             budget;
+    struct gr_model              model;
+    struct gr_run                run;
+    struct gr_strategy           serial;
+    struct gr_partition          partition; /* where `over` is not NULL */
 
     graft_dataset  data; /* arrays borrowed from the host */
     graft_csr      graph, sparse_features;
@@ -54,9 +62,10 @@ struct gr_setup {
     const struct gr_block *whole_of[GR_LAYERS_MAX], *step_of[GR_LAYERS_MAX];
 };
 
-/** Bring the data set and a model with the options of the context together. On failure only gr_setup_fini() is useful.
- *  Collective. */
-int32_t gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset, graft_error *error);
+/** Bring the data set and a model together: the given one, borrowed until fini(), or with NULL one to be trained. On
+ *  failure only gr_setup_fini() is useful. Collective. */
+int32_t gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset,
+                      const struct gr_given_model *given, graft_error *error);
 void    gr_setup_fini(struct gr_setup *setup);
 /** Use as many threads as the host grants now. */
 void    gr_setup_set_threads(struct gr_setup *setup);
@@ -69,15 +78,17 @@ int32_t gr_setup_give(struct gr_setup *setup, int32_t *labels, const graft_dense
 /** Replace arrays of the data set, as graft_train.update() says. Collective. */
 int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset, graft_error *error);
 
+/** The groups of options (a bit for each) that a setup reads from the context. */
+uint32_t gr_setup_groups(const struct gr_setup *setup);
 /** Whether a step may compute fewer rows than there are. */
-int     gr_masks_rows(const struct gr_setup *setup);
+int      gr_masks_rows(const struct gr_setup *setup);
 /** The first layer whose graph may have fewer rows in a step: what is aggregated once is aggregated for all rows. */
-int32_t gr_first_masked(const struct gr_setup *setup);
+int32_t  gr_first_masked(const struct gr_setup *setup);
 /** Forget all spans, and have space for those of a step on as many threads as the run has now. */
-int32_t gr_spans_reset(struct gr_setup *setup, graft_error *error);
+int32_t  gr_spans_reset(struct gr_setup *setup, graft_error *error);
 /** Notify the others of a failure that this rank has alone while they wait for it. It counts as a collective
  *  call. */
-int32_t gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
+int32_t  gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
 
 /* -- gr_setup_init(), in the order in which it calls them --------------------------------------------------------- */
 

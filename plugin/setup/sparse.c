@@ -99,7 +99,7 @@ int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *
     GR_TRY(gr_matrix_take(s->context, x, &parts->whole.x, error));
     gr_budget_return(&s->budget, bytes);
     gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(parts->whole.x));
-    if (s->run.targets.n_train == 0) return GRAFT_OK;
+    if (s->run.targets.n_train == 0 || s->given != NULL) return GRAFT_OK;
     if (s->model.config.input_dropout > 0)
         GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, parts->dropped, parts->whole.x->csr.row_ptr[s->reach[0]],
                              error));

@@ -22,7 +22,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, graft_error *error)
     static const char *const    names[] = { "the number of completed epochs", "whether state_set() was called",
                                             "the state (by its CRC32C) after state_set()", "whether this is epoch()",
                                             "an option that epoch() reads (lr, epochs, schedule, ...; their CRC32C)" };
-    const struct gr_live_config live = gr_live_config_of(t->setup.context);
+    const struct gr_live_config live = gr_live_config_of(&t->setup.context->options);
     const uint64_t              values[] = { (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
                                 t->state_is_set ? digest_of(t) : 0, (uint64_t)trains,
                                 trains ? gr_crc(0, &live, sizeof live) : 0 };

@@ -19,7 +19,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
     t->progress.best_accuracy = -1;
-    GR_TRY(gr_setup_init(&t->setup, context, &data, error));
+    GR_TRY(gr_setup_init(&t->setup, context, &data, NULL, error));
     if (t->setup.over != NULL) t->setup.partition.label_bytes = gr_trainer_label_bytes(t, -1);
     *trainer = t;
     t = NULL;
@@ -107,7 +107,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     int32_t       rc = gr_ranks_compare_state(t, 1, error);
 
     if (rc < 0) return rc;
-    t->setup.model.config.live = gr_live_config_of(t->setup.context);
+    t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= t->setup.model.config.live.epochs) {

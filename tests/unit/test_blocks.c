@@ -418,7 +418,7 @@ static void blocks_check_case(const struct training_case *what)
 
     training_init(&training, what, 3);
     rc = training_open(&training, api, what, &error); /* it sets the options too */
-    if (rc == GRAFT_OK) rc = gr_config_read(api->context, &training.set.dataset, &b.model.config, &error);
+    if (rc == GRAFT_OK) rc = gr_config_read(&api->context->options, &training.set.dataset, &b.model.config, &error);
     gr_budget_init(&b.budget, api->context, 0);
     if (rc == GRAFT_OK) rc = gr_model_describe(&b.model, &b.budget, &error);
     if (!ok(rc == GRAFT_OK, "%s", training_name(what))) diag("%s", error.message);

@@ -1,0 +1,36 @@
+/* A file that appears complete or not at all: it is written beside its place, flushed to the disk, and then renamed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_OUTPUT_H
+#define GR_BASE_OUTPUT_H
+
+#include "base/error.h"
+
+#include <limits.h>
+
+struct gr_output {
+    int         fd; /* -1: not open */
+    int64_t     written;
+    const char *path; /* of the caller */
+    char        beside[PATH_MAX];
+};
+
+/** Begin a file of so many bytes. \return OK; ERR_IO (also if there is a folder, device or pipe at `path`). */
+int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error);
+
+/** Append. \return OK; ERR_IO. */
+int32_t gr_output_write(struct gr_output *output, const void *from, int64_t bytes, graft_error *error);
+
+/** Put the file in its place. \param[in] previous  A path in the same folder, where the file that was in this place
+ *  stays; NULL: it is replaced. After a failure the place is as it was. \return OK; ERR_IO. */
+int32_t gr_output_end(struct gr_output *output, const char *previous, graft_error *error);
+
+/** Forget a file that gr_output_end() did not put in its place. Legal after every other call. */
+void gr_output_abort(struct gr_output *output);
+
+/** The folder of a path, for messages and checks. */
+void gr_output_folder(char folder[PATH_MAX], const char *path);
+
+/** ERR_IO with errno, for a path that cannot be written. */
+int32_t gr_output_failed(const char *path, int code, graft_error *error);
+
+#endif
