@@ -66,12 +66,14 @@ static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, gr
     struct gr_call       call;
     graft_aggregate_args ours;
     graft_dense          x, out;
+    struct gr_mask_copy  mask;
     int32_t              rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " begin", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
     GR_TRY(gr_struct_read(&x, sizeof x, ours.x, "args.x", &call.error));
     GR_TRY(gr_struct_read(&out, sizeof out, ours.out, "args.out", &call.error));
+    GR_TRY(gr_read_mask(&ours.mask, &ours.epilogue, &mask, &call.error));
     ours.x = &x;
     ours.out = &out;
     rc = gr_spmm_begin(plan, &ours, &call.error);

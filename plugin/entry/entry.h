@@ -12,6 +12,17 @@
 #include "graft_train.h"
 #include "graft_transport.h"
 
+/** Copies of what graft_mxm_args and graft_aggregate_args have in common. */
+struct gr_mask_copy {
+    graft_mask     mask;
+    graft_epilogue epilogue;
+    graft_dense    residual;
+};
+
+/** Read both, which may be NULL, and point them to the copies. \return as gr_struct_read() */
+int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
+                     graft_error *error);
+
 extern const graft_mxm            gr_interface_mxm;
 extern const graft_edge           gr_interface_edge;
 extern const graft_data_interface gr_interface_data;

@@ -147,12 +147,29 @@ static void mxm_matrix_destroy(graft_context *context, graft_matrix *matrix)
 
 /* Copies of the host's structs. */
 struct args_copy {
-    graft_mxm_args args;
-    graft_dense    b, c;
-    graft_mask     mask;
-    graft_epilogue epilogue;
-    graft_dense    residual;
+    graft_mxm_args      args;
+    graft_dense         b, c;
+    struct gr_mask_copy mask;
 };
+
+int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
+                     graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (*mask != NULL) {
+        GR_TRY(gr_struct_read(&copy->mask, sizeof copy->mask, *mask, "args.mask", error));
+        *mask = &copy->mask;
+    }
+    if (*epilogue == NULL) return GRAFT_OK;
+    GR_TRY(gr_struct_read(&copy->epilogue, sizeof copy->epilogue, *epilogue, "args.epilogue", error));
+    *epilogue = &copy->epilogue;
+    if (copy->epilogue.residual == NULL) return GRAFT_OK;
+    GR_TRY(gr_struct_read(&copy->residual, sizeof copy->residual, copy->epilogue.residual, "residual", error));
+    copy->epilogue.residual = &copy->residual;
+done:
+    return rc;
+}
 
 static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args *theirs, struct args_copy *copy,
                              graft_error *error)
@@ -163,20 +180,11 @@ static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args 
     GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
     GR_TRY(gr_struct_read(&copy->b, sizeof copy->b, args->b, "args.b", error));
     GR_TRY(gr_struct_read(&copy->c, sizeof copy->c, args->c, "args.c", error));
-    if (args->mask != NULL) GR_TRY(gr_struct_read(&copy->mask, sizeof copy->mask, args->mask, "args.mask", error));
-    if (args->epilogue != NULL) {
-        GR_TRY(gr_struct_read(&copy->epilogue, sizeof copy->epilogue, args->epilogue, "args.epilogue", error));
-        args->epilogue = &copy->epilogue;
-    }
-    if (args->epilogue != NULL && copy->epilogue.residual != NULL) {
-        GR_TRY(gr_struct_read(&copy->residual, sizeof copy->residual, copy->epilogue.residual, "residual", error));
-        copy->epilogue.residual = &copy->residual;
-    }
+    GR_TRY(gr_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
     if (args->a == NULL) return gr_fail(error, GRAFT_ERR_ARG, "args.a is null");
     if (args->a->context != context) return gr_fail(error, GRAFT_ERR_ARG, "args.a belongs to another context");
     args->b = &copy->b;
     args->c = &copy->c;
-    if (args->mask != NULL) args->mask = &copy->mask;
     rc = gr_mxm_check(args, error);
 done:
     return rc;

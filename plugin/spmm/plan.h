@@ -83,6 +83,9 @@ struct gr_spmm {
     int                  begun;
     graft_aggregate_args args;
     graft_dense          x, out;
+    graft_mask           mask; /* if args has one; likewise: */
+    graft_epilogue       epilogue;
+    graft_dense          residual;
     enum gr_direction    direction;
     struct gr_exchange   exchange;
     double               computed_at; /* when the local part of the product was done */

@@ -5,6 +5,7 @@
 #include "base/dense_view.h"
 #include "base/limits.h"
 #include "base/parallel.h"
+#include "kernel/mask.h"
 #include "spmm/plan.h"
 
 #include <math.h>
@@ -46,7 +47,7 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
     const enum gr_direction direction = direction_of(a);
 
     if (a->flags & ~(GRAFT_AGGREGATE_TRANSPOSE | GRAFT_AGGREGATE_ACCUMULATE | GRAFT_AGGREGATE_EXACT |
-                     GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_SYNCHRONOUS))
+                     GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_SYNCHRONOUS | GRAFT_AGGREGATE_REPLACE))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", a->flags);
     if (a->semiring < GRAFT_PLUS_TIMES || a->semiring > GRAFT_MIN_SECOND)
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)", a->semiring);
@@ -59,9 +60,27 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
     if (direction == GR_BACKWARD && !gr_semiring_is_sum(a->semiring))
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "only sums have a transposed pass, and semiring %d is none",
                        a->semiring);
+    if (a->epilogue != NULL && (!gr_semiring_is_sum(a->semiring) || a->flags & GRAFT_AGGREGATE_ACCUMULATE))
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "over ranks an epilogue is for sums that are not accumulated; semiring is %d, flags are 0x%x",
+                       a->semiring, a->flags);
     if (plan->matrices[direction].local == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without GRAFT_PLAN_TRANSPOSED");
     return check_layer(plan, a, error);
+}
+
+/* Mask and epilogue, by the checks of the local product. */
+static int32_t check_masked(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    const graft_mxm_args local = { .size = sizeof local,
+                                   .semiring = args->semiring,
+                                   .a = plan->matrices[direction_of(args)].local,
+                                   .b = args->x,
+                                   .c = args->out,
+                                   .mask = args->mask,
+                                   .epilogue = args->epilogue };
+
+    return gr_mxm_check(&local, error);
 }
 
 static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
@@ -85,6 +104,7 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
                        "GRAFT_F32 (1), or all GRAFT_F64 (2)",
                        x->dtype, out->dtype, plan->value_type);
     if (gr_dense_overlap(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
+    if (args->mask != NULL || args->epilogue != NULL) rc = check_masked(plan, args, error);
 done:
     return rc;
 }
@@ -127,6 +147,24 @@ static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
 
 /* -- steps of a product, in their order --------------------------------------------------------------------------- */
 
+/* Mask and epilogue belong to the product until its end. */
+static void keep_masked(graft_plan *plan, const graft_aggregate_args *args)
+{
+    struct gr_spmm *p = &plan->product;
+
+    if (args->mask != NULL) {
+        p->mask = *args->mask;
+        p->args.mask = &p->mask;
+    }
+    if (args->epilogue == NULL) return;
+    p->epilogue = *args->epilogue;
+    p->args.epilogue = &p->epilogue;
+    if (p->epilogue.vertex == NULL && plan->graph != NULL) p->epilogue.vertex = plan->graph->vertex;
+    if (p->epilogue.residual == NULL) return;
+    p->residual = *p->epilogue.residual;
+    p->epilogue.residual = &p->residual;
+}
+
 /* What is known of the product and its exchange before anything is sent. */
 static void set_product(graft_plan *plan, const graft_aggregate_args *args)
 {
@@ -134,6 +172,7 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
     const enum gr_direction direction = direction_of(args);
 
     *p = (struct gr_spmm){ .begun = 1, .args = *args, .x = *args->x, .out = *args->out, .direction = direction };
+    keep_masked(plan, args);
     p->exchange.args = (struct gr_exchange_args){ .layer = args->layer,
                                                   .direction = direction,
                                                   .exact = (args->flags & GRAFT_AGGREGATE_EXACT) != 0,
@@ -199,22 +238,34 @@ static void count_sent(graft_plan *plan)
         gr_send_stats_add(&plan->sent, &plan->product.exchange.messages->sent[q]);
 }
 
-/* out (+)= A_local x, or A_local^T x, while messages move. */
+/* Whether the product has rows of other ranks to add, and not only those of this one. */
+static int has_received(const struct gr_spmm *p, const graft_plan *plan)
+{
+    return p->exchange.received.start[plan->comm->n_ranks] > 0;
+}
+
+/* out (+)= A_local x, or A_local^T x, while messages move. An epilogue is for the whole sum: if there is more of it,
+ * only its residual is added here, because then the residual of the other part is what is in `out`. */
 static int32_t multiply_local(graft_plan *plan, graft_error *error)
 {
     const struct gr_spmm *p = &plan->product;
-    const uint32_t        flags = p->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0;
-    const graft_mxm_args  args = { .size = sizeof args,
-                                   .semiring = p->args.semiring,
-                                   .flags = flags,
-                                   .threads = p->args.threads,
-                                   .a = plan->matrices[p->direction].local,
-                                   .b = &p->x,
-                                   .c = &p->out,
-                                   .row_scale = p->args.row_scale,
-                                   .times = p->args.times,
-                                   .poll = gr_messages_poll,
-                                   .poll_arg = p->exchange.messages };
+    const uint32_t        flags = (p->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0) |
+                           (p->args.flags & GRAFT_AGGREGATE_REPLACE ? GRAFT_MXM_REPLACE : 0);
+    const graft_epilogue residual = { .size = sizeof residual, .residual = p->epilogue.residual };
+    const int            is_part = p->args.epilogue != NULL && has_received(p, plan);
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = p->args.semiring,
+                                  .flags = flags,
+                                  .threads = p->args.threads,
+                                  .a = plan->matrices[p->direction].local,
+                                  .b = &p->x,
+                                  .c = &p->out,
+                                  .mask = p->args.mask,
+                                  .epilogue = is_part ? &residual : p->args.epilogue,
+                                  .row_scale = p->args.row_scale,
+                                  .times = p->args.times,
+                                  .poll = gr_messages_poll,
+                                  .poll_arg = p->exchange.messages };
 
     return gr_mxm_run(plan->context, &args, error);
 }
@@ -223,6 +274,7 @@ static int32_t multiply_local(graft_plan *plan, graft_error *error)
 struct clear {
     const int32_t     *row;
     const graft_dense *out;
+    const graft_mask  *mask;
     double             neutral; /* of the maximum or minimum */
 };
 
@@ -234,7 +286,8 @@ static void clear_floats(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         float *row = (float *)c->out->data + c->row[i] * c->out->stride;
 
-        for (int64_t j = 0; j < c->out->n_cols; j++) row[j] = (float)c->neutral;
+        for (int64_t j = 0; j < c->out->n_cols; j++)
+            if (gr_mask_allows(c->mask, c->row[i], j)) row[j] = (float)c->neutral;
     }
 }
 
@@ -246,7 +299,8 @@ static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         double *row = (double *)c->out->data + c->row[i] * c->out->stride;
 
-        for (int64_t j = 0; j < c->out->n_cols; j++) row[j] = c->neutral;
+        for (int64_t j = 0; j < c->out->n_cols; j++)
+            if (gr_mask_allows(c->mask, c->row[i], j)) row[j] = c->neutral;
     }
 }
 
@@ -254,8 +308,9 @@ static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
 static void clear_remote_only(graft_plan *plan)
 {
     const struct gr_spmm *p = &plan->product;
-    struct clear   clear = { plan->remote_only, &p->out, gr_semiring_is_max(p->args.semiring) ? -INFINITY : INFINITY };
-    struct gr_team team = plan_team(plan);
+    struct clear          clear = { plan->remote_only, &p->out, p->args.mask,
+                           gr_semiring_is_max(p->args.semiring) ? -INFINITY : INFINITY };
+    struct gr_team        team = plan_team(plan);
 
     if (gr_semiring_is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
     team.poll = gr_messages_poll;
@@ -264,15 +319,18 @@ static void clear_remote_only(graft_plan *plan)
                        p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
 }
 
-/* out (+)= R received, or S^T received. */
+/* out (+)= R received, or S^T received; with an epilogue out = epilogue(R received + out). */
 static int32_t add_received(graft_plan *plan, const void *rows, graft_error *error)
 {
     const struct gr_spmm     *p = &plan->product;
     const struct gr_rank_rows in = { p->exchange.received.start, (void *)(uintptr_t)rows };
     const graft_dense         received = matrix_of(plan, in);
+    graft_epilogue            whole = p->epilogue;
     const graft_mxm_args      args = { .size = sizeof args,
                                        .semiring = p->args.semiring,
-                                       .flags = GRAFT_MXM_ACCUMULATE,
+                                       .flags = p->args.epilogue != NULL ? 0 : GRAFT_MXM_ACCUMULATE,
+                                       .mask = p->args.mask,
+                                       .epilogue = p->args.epilogue != NULL ? &whole : NULL,
                                        .threads = p->args.threads,
                                        .a = plan->matrices[p->direction].received,
                                        .b = &received,
@@ -281,6 +339,7 @@ static int32_t add_received(graft_plan *plan, const void *rows, graft_error *err
                                        .times = p->args.times };
 
     GR_ASSERT(plan->matrices[p->direction].received->csr.n_cols == received.n_rows);
+    whole.residual = &p->out;
     return received.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
 

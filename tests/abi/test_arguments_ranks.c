@@ -140,7 +140,10 @@ static void passes(graft_plan *plan, graft_plan *forward)
 {
     float                values[2][N][WIDTH] = { { { 0 } } }, scale[N] = { 0 };
     double               times[3] = { 0 };
+    uint8_t              present[N] = { 0 };
     graft_dense          x, out;
+    graft_mask           mask;
+    graft_epilogue       epilogue;
     graft_aggregate_args good = GRAFT_INIT(graft_aggregate_args), a;
     int32_t              rc, arrived;
 
@@ -149,6 +152,8 @@ static void passes(graft_plan *plan, graft_plan *forward)
     do {                                                                                                               \
         x = (graft_dense){ sizeof x, GRAFT_F32, N, WIDTH, WIDTH, values[0] }, out = x, out.data = values[1];           \
         a = good, a.x = &x, a.out = &out;                                                                              \
+        mask = (graft_mask){ .size = sizeof mask, .kind = GRAFT_MASK_ROWS, .present = present };                       \
+        epilogue = GRAFT_INIT(graft_epilogue);                                                                         \
         change;                                                                                                        \
         snprintf(doing, DOING, "begin with %s", #change);                                                              \
         rc = s.aggregate->begin(plan, &a, &error);                                                                     \
@@ -167,7 +172,17 @@ static void passes(graft_plan *plan, graft_plan *forward)
     BAD(GRAFT_ERR_ARG, a.semiring = 0);
     BAD(GRAFT_ERR_ARG, a.semiring = 7);
     BAD(GRAFT_OK, a.flags = GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_SYNCHRONOUS);
-    BAD(GRAFT_ERR_ARG, a.flags = 32);
+    BAD(GRAFT_ERR_ARG, a.flags = 64);
+    BAD(GRAFT_OK, (a.mask = &mask, a.epilogue = &epilogue, a.flags = GRAFT_AGGREGATE_REPLACE));
+    BAD(GRAFT_OK, (a.epilogue = &epilogue, epilogue.residual = &out));
+    BAD(GRAFT_ERR_ARG, (a.mask = &mask, mask.kind = 7));
+    BAD(GRAFT_ERR_ARG, (a.mask = &mask, mask.size = 1));
+    BAD(GRAFT_ERR_ARG, (a.mask = &mask, mask.present = NULL));
+    BAD(GRAFT_ERR_ARG, (a.epilogue = &epilogue, epilogue.size = 2));
+    BAD(GRAFT_ERR_ARG, (a.epilogue = &epilogue, epilogue.dropout = 1));
+    BAD(GRAFT_ERR_ARG, (a.epilogue = &epilogue, epilogue.flags = 8));
+    BAD(GRAFT_ERR_UNSUPPORTED, (a.epilogue = &epilogue, a.semiring = GRAFT_MAX_SECOND));
+    BAD(GRAFT_ERR_UNSUPPORTED, (a.epilogue = &epilogue, a.flags = GRAFT_AGGREGATE_ACCUMULATE));
     BAD(GRAFT_ERR_ARG, a.x = NULL);
     BAD(GRAFT_ERR_ARG, a.out = NULL);
     BAD(GRAFT_ERR_ARG, a.times = times);

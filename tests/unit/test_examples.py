@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE LIBGRAFT GRAFT-TRAIN ROOT. TAP."""
+"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE HALO LIBGRAFT GRAFT-TRAIN ROOT. TAP."""
 import array
 import ast
 import filecmp
@@ -216,6 +216,19 @@ def test_aggregate():
     fine("aggregate: it ends well", result)
 
 
+def test_halo():
+    side, heat = 12, [100.0] + [0.0] * 143
+    near = [[u for u, there in ((v - side, v >= side), (v - 1, v % side > 0), (v + 1, v % side < side - 1),
+                                (v + side, v < 144 - side)) if there] for v in range(144)]
+    for _ in range(50):
+        heat = [heat[v] + sum(0.2 * (heat[u] - heat[v]) for u in near[v]) for v in range(144)]
+    result = run([halo, library])
+    expected = "".join(f"rank {r}: 48 cells and a halo of {(12, 24, 12)[r]}, heat {sum(heat[48 * r:48 * r + 48]):.6f}\n"
+                       for r in range(3))
+    tap.ok(result.stdout == expected, "halo: three ranks simulate heat", result.stdout, expected, result.stderr)
+    fine("halo: it ends well", result)
+
+
 def test_no_library():
     refused("smallest: a missing library is named", run([smallest, f"{base}/no.so"]), "smallest: ", f"{base}/no.so")
 
@@ -356,13 +369,14 @@ def test_readme():
         tap.ok(worked and "graft_load(" in source, name, said)
 
 
-if len(sys.argv) != 6 or not all(map(os.path.exists, sys.argv[1:])):
-    print("Bail out! expected: smallest, aggregate, libgraft.so, graft-train, and the root of the source")
+if len(sys.argv) != 7 or not all(map(os.path.exists, sys.argv[1:])):
+    print("Bail out! expected: smallest, aggregate, halo, libgraft.so, graft-train, and the root of the source")
     sys.exit(1)
-smallest, aggregate, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
+smallest, aggregate, halo, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
 with tempfile.TemporaryDirectory(prefix="graft-examples-") as base:
     test_smallest()
     test_aggregate()
+    test_halo()
     test_no_library()
     if test_make_dataset(f"{base}/data") and test_training(f"{base}/data"):
         test_show_predictions(f"{base}/data")
