@@ -13,11 +13,16 @@
  *
  * An entry (v, u) means that v gathers from u. A row costs the same in both directions, so the program may treat the
  * graph as undirected. Each column of weights should be balanced over the parts. Parts may be empty. On failure the
- * program writes one sentence to standard error and exits with one of the codes below. */
+ * program writes one sentence to standard error and exits with one of the codes below.
+ *
+ * The id of a draft may get another revision with every release, and then the magic numbers below, which end in the
+ * revision, get it too. */
 #ifndef GRAFT_PARTITIONER_H
 #define GRAFT_PARTITIONER_H
 
 #include <stdint.h>
+
+#define GRAFT_PARTITIONER_ID "graft.draft.partitioner/1"
 
 /** First number of the input: "graftPI1" on a machine that stores the low byte first. */
 #define GRAFT_PARTITIONER_INPUT UINT64_C(0x3149507466617267)

@@ -128,35 +128,58 @@ static graft_module_fn own_entry(void *library, const char *path)
     return entry;
 }
 
-/* This member was added after the others. */
-const graft_transport_ops *gr_module_transport(const graft_module_table *table)
-{
-    return table->size >= sizeof *table ? table->transport : NULL;
-}
-
+/* The sizes in version 1 of the contract, with which tables are whole: fields that were added since may be missing. */
 static int table_is_whole(const graft_module_table *table)
 {
     const uint32_t             least = offsetof(graft_module_table, transport);
     const graft_transport_ops *t;
 
     if (table == NULL || table->size < least || table->kind == NULL || table->name == NULL) return 0;
-    t = gr_module_transport(table);
+    t = table->size >= GRAFT_HAS(graft_module_table, transport) ? table->transport : NULL;
     if ((table->kernel != NULL) + (table->dense != NULL) + (t != NULL) != 1) return 0;
     if (strcmp(table->kind, "kernel") == 0) {
         const graft_kernel *k = table->kernel;
-        return k != NULL && k->size >= sizeof *k && k->description && k->init && k->fini && k->supports && k->prepare &&
-               k->release && k->run;
+        return k != NULL && k->size >= GRAFT_HAS(graft_kernel, reserved) && k->description && k->init && k->fini &&
+               k->supports && k->prepare && k->release && k->run;
     }
     if (strcmp(table->kind, "dense") == 0) {
         const graft_dense_ops *d = table->dense;
-        return d != NULL && d->size >= sizeof *d && d->description && d->init && d->fini && d->gemm && d->supports;
+        return d != NULL && d->size >= GRAFT_HAS(graft_dense_ops, reserved) && d->description && d->init && d->fini &&
+               d->gemm && d->supports;
     }
-    if (strcmp(table->kind, "transport") == 0) return t != NULL && t->size >= sizeof *t && t->description && t->open;
-    return 0;
+    return strcmp(table->kind, "transport") == 0 && t != NULL && t->size >= GRAFT_HAS(graft_transport_ops, open) &&
+           t->description && t->open;
 }
 
-/* Load the table of a module file. The file is never unloaded, because its threads may outlive the context. */
-static int32_t load_table(const char *path, const graft_module_table **table, graft_error *error)
+/* Copy what both sides know of a table; the rest stays 0. */
+static void copy_known(void *ours, uint32_t our_size, const void *theirs)
+{
+    uint32_t size;
+
+    memcpy(&size, theirs, sizeof size);
+    memcpy(ours, theirs, size < our_size ? size : our_size);
+}
+
+static void copy_tables(struct gr_module_tables *ours, const graft_module_table *theirs)
+{
+    graft_module_table *table = &ours->table;
+
+    copy_known(table, sizeof *table, theirs);
+    if (table->kernel != NULL) {
+        copy_known(&ours->kernel, sizeof ours->kernel, table->kernel);
+        table->kernel = &ours->kernel;
+    } else if (table->dense != NULL) {
+        copy_known(&ours->dense, sizeof ours->dense, table->dense);
+        table->dense = &ours->dense;
+    } else {
+        copy_known(&ours->transport, sizeof ours->transport, table->transport);
+        table->transport = &ours->transport;
+    }
+}
+
+/* Load a module file and copy its tables. The file is never unloaded, because its threads may outlive the context. */
+static int32_t load_tables(graft_context *context, const char *path, struct gr_module_tables **tables,
+                           graft_error *error)
 {
     const graft_module_table *found = NULL;
     void                     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -187,8 +210,9 @@ static int32_t load_table(const char *path, const graft_module_table **table, gr
         return gr_fail(error, GRAFT_ERR_VERSION, "module '%.200s' has version %u of the contract, expected %u", path,
                        found->abi, GRAFT_ABI_VERSION);
     }
-    *table = found;
-    return GRAFT_OK;
+    rc = GR_NEW(context, *tables, 1, error);
+    if (rc == GRAFT_OK) copy_tables(*tables, found);
+    return rc;
 }
 
 static int32_t init_module_state(graft_context *context, struct gr_module *module, graft_error *error)
@@ -218,7 +242,10 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     int32_t rc = GRAFT_OK;
 
     if (module->status == 1) return GRAFT_OK;
-    if (module->table == NULL) GR_TRY(load_table(module->path, &module->table, error));
+    if (module->table == NULL) {
+        GR_TRY(load_tables(context, module->path, &module->loaded, error));
+        module->table = &module->loaded->table;
+    }
     if (strcmp(module->table->kind, module->kind) != 0 || strcmp(module->table->name, module->name) != 0) {
         rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' contains %s '%s', but its name states %s '%s'",
                      module->path, module->table->kind, module->table->name, module->kind, module->name);
@@ -250,7 +277,7 @@ static struct gr_module *listed_file(graft_context *context, const char *real)
 
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error)
 {
-    const graft_module_table *table = NULL;
+    const graft_module_table *table;
     struct gr_module         *module, made = { .path = NULL };
     int32_t                   rc = GRAFT_OK;
     char                      real[PATH_MAX], *copy = NULL;
@@ -260,7 +287,8 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
     module = listed_file(context, real);
     if (module != NULL && module->status == 0) return gr_module_use(context, module, error);
-    GR_TRY(load_table(real, &table, error));
+    GR_TRY(load_tables(context, real, &made.loaded, error));
+    table = &made.loaded->table;
     GR_TRY(gr_text_copy(context, &copy, real, error));
     module = gr_module_find(context, table->kind, table->name);
     if (module != NULL && module->status == 1 && module->path != NULL && strcmp(module->path, real) == 0) goto done;
@@ -282,10 +310,13 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
         goto done;
     }
     gr_free(context, module->path);
+    gr_free(context, module->loaded);
     *module = made;
     module->path = copy;
+    made.loaded = NULL;
     copy = NULL;
 done:
+    gr_free(context, made.loaded);
     gr_free(context, copy);
     return rc;
 }
@@ -314,6 +345,7 @@ void gr_modules_fini(graft_context *context)
 
         fini_module_state(module);
         gr_free(context, module->path);
+        gr_free(context, module->loaded);
     }
 }
 

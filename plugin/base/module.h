@@ -7,13 +7,22 @@
 
 enum { GR_MODULE_MAX = 32 };
 
+/** The tables of a module, of any size, as this library knows them: what a shorter one lacks is 0. */
+struct gr_module_tables {
+    graft_module_table  table;
+    graft_kernel        kernel;
+    graft_dense_ops     dense;
+    graft_transport_ops transport;
+};
+
 struct gr_module {
     char                     *path; /* NULL: built in */
     char                      kind[16];
     char                      name[32];
     int32_t                   status; /* 1: ready; 0: not tried; negative: why it failed */
     char                      detail[448];
-    const graft_module_table *table;
+    const graft_module_table *table; /* of a built-in, or of `loaded` */
+    struct gr_module_tables  *loaded;
     void                     *state;
 };
 
@@ -35,9 +44,6 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
 
 /** The module of this kind and name, or NULL. */
 struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name);
-
-/** The transport of a table, or NULL. */
-const graft_transport_ops *gr_module_transport(const graft_module_table *table);
 
 /** Make a module ready: load it if necessary, and create its state. After a failure the reason is in module->detail. */
 int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error);

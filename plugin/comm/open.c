@@ -138,7 +138,7 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     GR_TRY(gr_module_use(context, found, error));
     /* The module may have loaded another build of the MPI. */
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
-    ops = gr_module_transport(found->table);
+    ops = found->table->transport;
     GR_ASSERT(ops != NULL);
     rc = ops->open(&context->host, communicator, transport, error);
 done:

@@ -25,7 +25,8 @@ static int multiplies(const struct gr_module *module, graft_dtype type, char *wh
     const graft_dense_ops *ops = module->table->dense;
 
     if (type == GRAFT_F32) return 1;
-    if (ops->gemm_size >= sizeof(graft_gemm)) return ops->supports(module->state, type, why, capacity) == GRAFT_OK;
+    if (ops->gemm_size >= GRAFT_HAS(graft_gemm, type))
+        return ops->supports(module->state, type, why, capacity) == GRAFT_OK;
     snprintf(why, capacity, "it was built before products had element types");
     return 0;
 }

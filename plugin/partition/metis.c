@@ -107,11 +107,11 @@ struct answer {
 static int32_t check_answer(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
 {
     if (answer->head.magic != GRAFT_PARTITIONER_OUTPUT || answer->head.n_vertices != n)
-        return gr_fail(
-            error, GRAFT_ERR_MODULE,
-            "the partition begins with %016llx for %lld vertices, expected %016llx for %lld (option partition.program)",
-            (unsigned long long)answer->head.magic, (long long)answer->head.n_vertices,
-            (unsigned long long)GRAFT_PARTITIONER_OUTPUT, (long long)n);
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "the partition begins with %016llx for %lld vertices, expected %016llx of " GRAFT_PARTITIONER_ID
+                       " for %lld (option partition.program)",
+                       (unsigned long long)answer->head.magic, (long long)answer->head.n_vertices,
+                       (unsigned long long)GRAFT_PARTITIONER_OUTPUT, (long long)n);
     for (int64_t v = 0; v < n; v++) {
         if (answer->owner[v] >= 0 && answer->owner[v] < parts) continue;
         return gr_fail(error, GRAFT_ERR_MODULE,

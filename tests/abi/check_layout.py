@@ -1,65 +1,44 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where every field of every public struct lies: check_layout.py ABI-FOLDER LAYOUT-FILE [--write].
+"""The contract only grows: check_layout.py ABI-FOLDER LAYOUT-FILE [--write].
 
-A program made from the headers prints sizes and offsets; they are compared with the file, which changes only when a
-struct grows at its tail, or is new, and then by --write. Any other difference needs a new interface id instead."""
+Beside the layout file of each processor lies contract.txt: types, values, tags and options. All are compared with what
+compilers say of the headers. What is new at the end of a struct, or by itself, is additive, and --write takes it over;
+a change of what frozen/ABI-1 already had needs a line with its reason in frozen/ledger.txt."""
+import hashlib
 import os
 import platform
 import re
-import shutil
 import sys
-import tempfile
 
 import compilers
-import headers
+import contract
 import tap
 
-FOOT = """
-int main(void) {
-    for (unsigned long i = 0; i < sizeof list / sizeof *list; i++)
-        printf("%s %lu %lu\\n", list[i].name, list[i].offset, list[i].size);
-    return 0;
-}
-"""
+COMMAND = "PYTHONPATH=tests/harness python3 tests/abi/check_layout.py abi tests/abi/layout-x86_64.txt --write"
+CROSS = {"aarch64": "aarch64-linux-gnu-gcc", "x86_64": "x86_64-linux-gnu-gcc"}
+FROZEN = "ABI-1"
 
 
-def program(found):
-    names = [os.path.basename(header.path) for header in found]
-    lines = [f'#include "{name}"' for name in names] + ["#include <stdio.h>"]
-    lines += ["static const struct { const char *name; unsigned long offset, size; } list[] = {"]
-    for header in found:
-        for struct, fields in header.structs.items():
-            lines += [f'{{ "{struct}", 0, sizeof({struct}) }},']
-            lines += [f'{{ "{struct}.{field.name}", offsetof({struct}, {field.name}), '
-                      f"sizeof((({struct} *)0)->{field.name}) }}," for field in fields]
-    return "\n".join(lines + ["};", FOOT])
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
 
 
-def measure(compiler, language, folder, work):
-    """([NAME, OFFSET, SIZE], ...), or what the compiler said."""
-    binary = os.path.join(work, "layout")
-    source = program(headers.read_all(folder))
-    good, said = compilers.run([compiler, "-w", "-I", folder, "-x", language, "-", "-o", binary], source)
-    if good:
-        good, said = compilers.run([binary])
-    return ([line.split() for line in said.splitlines()], "") if good else (None, said)
+def read_layout(path):
+    return [line.split() for line in read(path)]
 
 
-def differences(golden, now):
-    before, after = ({row[0]: row[1:] for row in rows} for rows in (golden, now))
-    for name, row in before.items():
-        if name not in after:
-            yield f"{name} is gone"
-        elif "." not in name and int(after[name][1]) > int(row[1]):
-            yield f"{name} grew from {row[1]} to {after[name][1]} bytes: if only its tail is new, use --write"
-        elif after[name] != row:
-            yield f"{name} had offset and size {row}, now {after[name]}: this needs a new interface id"
-    for name in after:
-        if name not in before:
-            yield f"{name} is new: use --write"
-    if list(before) != [name for name in after if name in before]:
-        yield "the order of structs or fields has changed"
+def write(path, lines):
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in lines)
+
+
+def told(changes):
+    """What to do about each change."""
+    return [f"{name} {what}: " + (f"additive; take it over with: {COMMAND}" if additive else
+                                  f"incompatible; give it a new id or name instead. If it is younger than {FROZEN}: "
+                                  f"{COMMAND}") for additive, name, what in changes]
 
 
 def padding(rows):
@@ -76,50 +55,131 @@ def padding(rows):
         end, owner, total = 0, name, int(size)
 
 
-def check_mutants(folder, golden, work):
-    """Changes that must not pass."""
-    mutants = {"a field put in": [(r"n_rows, n_cols;", "n_rows, n_new, n_cols;")],
-               "an exchange of two fields": [(r"\*row_ptr;", "*other;"), (r"\*col_idx;", "*row_ptr;"),
-                                             (r"\*other;", "*col_idx;")],
-               "a wider field": [(r"graft_dtype\s+value_type;", "int64_t value_type;")],
-               "a field at the tail, without --write": [(r"\n\} graft_csr;", "\n    int64_t extra;\n} graft_csr;")]}
-    with open(os.path.join(folder, "graft_matrix.h"), encoding="utf-8") as file:
-        original = file.read()
-    for name, edits in mutants.items():
-        copy, text = os.path.join(work, "abi"), original
-        for pattern, replacement in edits:
-            text = re.sub(pattern, replacement, text, count=1)
-        shutil.copytree(folder, copy)
-        with open(os.path.join(copy, "graft_matrix.h"), "w", encoding="utf-8") as file:
-            file.write(text)
-        rows, said = measure("cc", "c", copy, work)
-        tap.ok(rows and list(differences(golden, rows)), f"{name} is noticed", said)
-        shutil.rmtree(copy)
+def compiler_of(machine):
+    """A C compiler for a processor, or None."""
+    compiler = "cc" if machine == platform.machine() else CROSS[machine]
+    good = compilers.is_there(compiler) and compilers.run([compiler, "-E", "-x", "c", "-"], "#include <stdio.h>\n")[0]
+    return compiler if good else None
+
+
+def attempt(function, *arguments):
+    """(what it returned, "") or (None, what the compiler said)."""
+    try:
+        return function(*arguments), ""
+    except contract.Refused as refused:
+        return None, str(refused)
+
+
+def write_all(folder, golden):
+    for machine in CROSS:
+        if compiler_of(machine) is None:
+            print(f"# no compiler for {machine}: layout-{machine}.txt stays as it is", file=sys.stderr)
+        else:
+            write(f"{golden}/layout-{machine}.txt",
+                  [" ".join(row) for row in contract.layout(compiler_of(machine), "c", folder)])
+    write(f"{golden}/contract.txt", contract.promises(folder) + contract.options(folder))
+
+
+def check_layouts(folder, golden):
+    rows = read_layout(f"{golden}/layout-{platform.machine()}.txt")
+    for language, table in (("c", compilers.C), ("c++", compilers.CXX)):
+        for compiler in table:
+            name = f"sizes and offsets of all structs by {compiler}"
+            if not compilers.is_there(compiler):
+                tap.skip(name, f"{compiler} is not installed")
+                continue
+            now, said = attempt(contract.layout, compiler, language, folder)
+            changes = list(contract.layout_changes(rows, now or []))
+            tap.ok(now and not changes, name, said, *told(changes))
+    tap.ok(not list(padding(rows)), "no struct has padding", *padding(rows))
+    for machine, cross in CROSS.items():
+        if machine == platform.machine():
+            continue
+        if compiler_of(machine) is None:
+            tap.skip(f"sizes and offsets on {machine}", f"{cross} or its C library is not installed")
+            continue
+        now, said = attempt(contract.layout, cross, "c", folder)
+        changes = list(contract.layout_changes(read_layout(f"{golden}/layout-{machine}.txt"), now or []))
+        tap.ok(now and not changes, f"sizes and offsets on {machine}", said, *told(changes))
+
+
+def check_promises(folder, golden):
+    for compiler in compilers.C:
+        name = f"every type is as it was read, by {compiler}"
+        if not compilers.is_there(compiler):
+            tap.skip(name, f"{compiler} is not installed")
+            continue
+        count, said = attempt(contract.check_types, compiler, folder)
+        tap.ok(count and count > 300, name, said)
+    now, said = attempt(lambda: contract.promises(folder) + contract.options(folder))
+    changes = list(contract.promise_changes(read(f"{golden}/contract.txt"), now or []))
+    tap.ok(now and not changes, "types, values, macros, tags and options are those of contract.txt", said,
+           *told(changes))
+
+
+def digest(folder):
+    """Of all files below a folder, with their names."""
+    total = hashlib.sha256()
+    for path, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            with open(os.path.join(path, name), "rb") as file:
+                total.update(os.path.relpath(os.path.join(path, name), folder).encode() + b"\0" + file.read())
+    return total.hexdigest()
+
+
+def ledger_faults(changes, baseline, lines):
+    """Breaks without an entry, entries without a break, and a baseline that moved without one."""
+    entries = dict(contract.split(line) for line in lines if line and not line.startswith("#"))
+    reasons = {name for name, reason in entries.items() if len(reason) >= 20}
+    broken = {name: what for additive, name, what in changes if not additive}
+    yield from (f"{name} {what} since {FROZEN}: give it a new id or name, or a line '{name}: REASON' in "
+                "frozen/ledger.txt" for name, what in broken.items() if name not in reasons)
+    moves = [name for name in entries if name.startswith("baseline ")]
+    yield from (f"the ledger has '{name}', which did not change" for name in entries
+                if name not in broken and name not in moves)
+    if not moves or moves[-1] != f"baseline {baseline}" or moves[-1] not in reasons:
+        yield f"files of frozen/{FROZEN} changed: the last baseline in frozen/ledger.txt is to be 'baseline {baseline}'"
+
+
+def frozen_changes(golden):
+    yield from contract.layout_changes(read_layout(f"{golden}/frozen/{FROZEN}/layout-x86_64.txt"),
+                                       read_layout(f"{golden}/layout-x86_64.txt"))
+    yield from contract.promise_changes(read(f"{golden}/frozen/{FROZEN}/contract.txt"), read(f"{golden}/contract.txt"))
+
+
+def check_ledger(golden):
+    changes, baseline = list(frozen_changes(golden)), digest(f"{golden}/frozen/{FROZEN}")
+    lines, name = read(f"{golden}/frozen/ledger.txt"), "call graft_api.set"
+    faults = list(ledger_faults(changes, baseline, lines))
+    tap.ok(not faults, f"what changed since {FROZEN} is additive, or stands in the ledger with its reason", *faults)
+    broken, reason = [*changes, (False, name, "is gone")], "hosts were asked, and none of them used it"
+    tap.ok(list(ledger_faults(broken, baseline, lines)) and
+           list(ledger_faults(broken, baseline, [*lines, f"{name}: no"])) and
+           list(ledger_faults(broken, baseline, [*lines, f"{name}: {reason}"])) == faults,
+           "a break needs an entry with a reason")
+    tap.ok(list(ledger_faults(changes, "0", lines)) and
+           list(ledger_faults(changes, baseline, [*lines, f"{name}: {reason}"])),
+           "so does a new baseline, and an entry needs a break")
+
+
+def check_commands():
+    """The command that the messages name is this file."""
+    words = re.search(r"python3 (\S+) (\S+) (\S+)", COMMAND).groups()
+    tap.ok(all(os.path.exists(os.path.join(contract.ROOT, word)) for word in words), "the messages name a command")
 
 
 def main():
-    folder, path = sys.argv[1:3]
-    if platform.machine() != "x86_64":
-        tap.skip("layout", f"the layout file is of x86-64, this is {platform.machine()}")
-        tap.done()
-        return
-    with tempfile.TemporaryDirectory(prefix="graft-layout-") as work:
-        if "--write" in sys.argv:
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(" ".join(row) + "\n" for row in measure("cc", "c", folder, work)[0])
-        with open(path, encoding="utf-8") as file:
-            golden = [line.split() for line in file]
-        for language, table in (("c", compilers.C), ("c++", compilers.CXX)):
-            for compiler in table:
-                name = f"sizes and offsets of all structs by {compiler}"
-                if not compilers.is_there(compiler):
-                    tap.skip(name, f"{compiler} is not installed")
-                    continue
-                rows, said = measure(compiler, language, folder, work)
-                tap.ok(rows is not None and not list(differences(golden, rows)), name, said,
-                       *differences(golden, rows or []))
-        tap.ok(not list(padding(golden)), "no struct has padding", *padding(golden))
-        check_mutants(folder, golden, work)
+    folder, golden = sys.argv[1], os.path.dirname(os.path.abspath(sys.argv[2]))
+    if "--write" in sys.argv:
+        write_all(folder, golden)
+    if not os.path.exists(f"{golden}/layout-{platform.machine()}.txt"):
+        tap.skip("layout", f"there is no layout file of {platform.machine()}")
+    else:
+        check_layouts(folder, golden)
+    check_promises(folder, golden)
+    check_ledger(golden)
+    check_commands()
     tap.done()
 
 

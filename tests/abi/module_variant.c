@@ -191,6 +191,31 @@ SPARE static const graft_module_table table = {
     .dense = MODULE_DENSE,
 };
 
+#ifdef MODULE_LONG
+/* Tables of later headers, full of what the library does not know. */
+static struct {
+    graft_module_table known;
+    unsigned char      tail[64];
+} long_table;
+static struct {
+    graft_kernel  known;
+    unsigned char tail[64];
+} long_kernel;
+
+static const graft_module_table *lengthen(void)
+{
+    memset(&long_table, 0x5A, sizeof long_table);
+    memset(&long_kernel, 0x5A, sizeof long_kernel);
+    long_kernel.known = kernel;
+    long_kernel.known.size = sizeof long_kernel;
+    long_kernel.known.args_size = sizeof(graft_mxm_args) + 64;
+    long_table.known = table;
+    long_table.known.size = sizeof long_table;
+    long_table.known.kernel = &long_kernel.known;
+    return &long_table.known;
+}
+#endif
+
 int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_table **out, graft_error *error)
 {
     if (MODULE_ABI_MIN > abi_max || MODULE_ABI_MAX < abi_min) {

@@ -31,6 +31,8 @@ static const struct module modules[] = {
     { "kernel", "laterabi", GRAFT_ERR_VERSION, GRAFT_ERR_VERSION, GRAFT_OK, "2" },
     { "kernel", "shorttable", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "too short" },
     { "kernel", "oldtable", GRAFT_OK, 1, GRAFT_OK, "sums of neighbours" },
+    { "kernel", "longtables", GRAFT_OK, 1, GRAFT_OK, "sums of neighbours" },
+    { "kernel", "frozen", GRAFT_OK, 1, GRAFT_OK, "from a frozen module" },
     { "kernel", "notable", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
     { "kernel", "nokernel", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },
     { "kernel", "bothtables", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "table" },

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What abi/ promises, as lines of text that can be compared: where fields lie, and what does not depend on the
+processor: types, values of enums and macros, tags of calls, options. Compilers measure and confirm what headers.py
+reads."""
+import os
+import re
+import tempfile
+
+import compilers
+import headers
+
+ANSWER = re.compile(r'^\s*\.ascii\s+"->(\S+) ([-\d ]+)"', re.MULTILINE)
+ENUM = re.compile(r"\benum\s*\{([^}]*)\}")
+ENUMERATOR = re.compile(r"(?:^|,)\s*(GRAFT_\w+)")
+MACRO = re.compile(r"^#(define|undef) (GRAFT_\w+)(\([^)]*\))?[ \t]*(.*)$", re.MULTILINE)
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+OPTION_TABLE = os.path.join(ROOT, "plugin", "base", "option_table.c")
+OPTION_PROGRAM = """
+#include <stdio.h>
+int main(void) {
+    static const char *const types[] = { "choice", "integer", "number", "widths", "text", "codec", "budget" };
+    static const char *const scopes[] = { "same", "each", "root" };
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+        printf("option %s: %s, %s\\n", row->key, types[row->type], scopes[row->scope]);
+        if (row->flags & GR_OPTION_LIVE) printf("option %s: live\\n", row->key);
+        if (row->type == GR_TYPE_CHOICE || row->type == GR_TYPE_CODEC) printf("words %s: %s\\n", row->key, row->domain);
+    }
+    return 0;
+}
+"""
+
+
+class Refused(Exception):
+    """What a compiler said of headers that it does not take."""
+
+
+def source(found, lines):
+    return "\n".join([f'#include "{header.name}"' for header in found] + list(lines) + [""])
+
+
+def compile_text(compiler, language, folder, text, *options):
+    good, said = compilers.run([compiler, "-w", "-I", folder, "-x", language, *options, "-o", "-", "-"], text)
+    if not good:
+        raise Refused(said[-2000:])
+    return said
+
+
+def ask(compiler, language, folder, found, questions):
+    """The numbers that the expressions of each question have: they are read from assembler text, so that nothing runs
+    and a cross compiler can answer."""
+    lines = [f'__asm__ volatile(".ascii \\"->{name} {" ".join(f"%c{i}" for i in range(len(values)))}\\"" :: '
+             + ", ".join(f'"i"((long)({value}))' for value in values) + ");" for name, *values in questions]
+    said = compile_text(compiler, language, folder, source(found, ["void ask(void) {", *lines, "}"]), "-S")
+    answers = [[name, *numbers.split()] for name, numbers in ANSWER.findall(said)]
+    if [answer[0] for answer in answers] != [question[0] for question in questions]:
+        raise Refused(f"{compiler} answered {len(answers)} of {len(questions)} questions")
+    return answers
+
+
+def layout_questions(found):
+    for header in found:
+        for struct, fields in header.structs.items():
+            yield struct, "0", f"sizeof({struct})"
+            for field in fields:
+                yield (f"{struct}.{field.name}", f"offsetof({struct}, {field.name})",
+                       f"sizeof((({struct} *)0)->{field.name})")
+
+
+def layout(compiler, language, folder):
+    """[NAME, OFFSET, SIZE] of every struct and, after it, of its fields."""
+    found = headers.read_all(folder)
+    return ask(compiler, language, folder, found, list(layout_questions(found)))
+
+
+def named(meaning, name):
+    """A declaration: without_name() of headers.py the other way round."""
+    if "(*)" in meaning:
+        return meaning.replace("(*)", f"(*{name})", 1)
+    base, bracket, dimension = meaning.partition("[")
+    return f"{base} {name}{bracket}{dimension}"
+
+
+def check_types(compiler, folder):
+    """Make a C compiler compare every type with what was read of it."""
+    found = headers.read_all(folder)
+    things = [(f"(({field.struct} *)0)->{field.name}", field.whole) for header in found
+              for fields in header.structs.values() for field in fields]
+    things += [(f"*(({name} *)0)", meaning) for header in found for name, meaning in header.types.items()
+               if not meaning.startswith("struct ")]
+    lines = [f"typedef {named(meaning, f't{i}')};\n_Static_assert(_Generic(&({thing}), t{i} *: 1, default: 0), "
+             f'"{thing} is no {meaning}");' for i, (thing, meaning) in enumerate(things)]
+    lines += [f"_Static_assert(_Generic(&{function.name}, {function.whole}: 1, default: 0), "
+              f'"{function.name} is no {function.whole}");' for header in found for function in header.functions]
+    lines += [f"typedef struct {name} *s_{name};\n_Static_assert(_Generic(({name} *)0, s_{name}: 1, default: 0), "
+              f'"{name}");' for header in found for name, meaning in header.types.items()
+              if meaning.startswith("struct ")]
+    compile_text(compiler, "c", folder, source(found, lines), "-S")
+    return len(lines)
+
+
+def type_lines(found):
+    for header in found:
+        for name, meaning in header.types.items():
+            yield f"type {name}: {meaning}"
+        for owner in [header.functions, *header.structs.values()]:
+            for field in owner:
+                name = f"{field.struct}.{field.name}".lstrip(".")
+                yield f"{'call' if field.is_function else 'field'} {name}: {field.whole}"
+                if field.is_function and field.tags():
+                    yield f"tags {name}: {field.tags()}"
+
+
+def macro_lines(text):
+    macros = {}
+    for kind, name, parameters, value in MACRO.findall(text):
+        macros.pop(name, None)
+        if kind == "define" and (parameters or value):
+            macros[name] = f"({parameters[1:-1]})" if parameters else value
+    yield from (f"macro {name}: {value}" for name, value in macros.items())
+
+
+def enumerators(text):
+    return [name for body in ENUM.findall(re.sub(r"^#.*$", "", text, flags=re.MULTILINE))
+            for name in ENUMERATOR.findall(body)]
+
+
+def options(folder, text=None):
+    """Options by name, type and scope; one more line if an option is live, and one for every word that it takes. `text`
+    replaces plugin/base/option_table.c."""
+    if text is None:
+        with open(OPTION_TABLE, encoding="utf-8") as file:
+            text = file.read()
+    with tempfile.TemporaryDirectory(prefix="graft-options-") as work:
+        binary = os.path.join(work, "options")
+        good, said = compilers.run(["cc", "-w", "-I", folder, "-I", os.path.join(ROOT, "plugin"), "-x", "c", "-", "-o",
+                                    binary], text + OPTION_PROGRAM)
+        good, said = compilers.run([binary]) if good else (False, said)
+    if not good:
+        raise Refused(said[-2000:])
+    return list(option_lines(said))
+
+
+def option_lines(text):
+    for line in text.splitlines():
+        kind, _, words = line.partition(": ")
+        if kind.startswith("words "):
+            yield from (f"word {kind[6:]}={word}: legal" for word in words.split("|"))
+        else:
+            yield line if words != "live" else line.replace("option", "live", 1).replace(": live", ": yes")
+
+
+def layout_and_promises(folder):
+    """layout() by cc, and all lines of the headers; those of the options come from options()."""
+    found = headers.read_all(folder)
+    text = compile_text("cc", "c", folder, source(found, []), "-E", "-dD")
+    questions, names = list(layout_questions(found)), enumerators(text)
+    answers = ask("cc", "c", folder, found, questions + [(name, name) for name in names])
+    values = [f"value {name}: {value}" for name, value in answers[len(questions):]]
+    return answers[:len(questions)], [*type_lines(found), *macro_lines(text), *values]
+
+
+def promises(folder):
+    return layout_and_promises(folder)[1]
+
+
+def split(line):
+    return line.partition(": ")[::2]
+
+
+def layout_changes(before, after):
+    """Pairs (is additive, sentence) for what a struct lost, gained, or has elsewhere."""
+    old, new = ({row[0]: row[1:] for row in rows} for rows in (before, after))
+    for name, row in old.items():
+        if name not in new:
+            yield False, name, "is gone"
+        elif "." not in name and int(new[name][1]) > int(row[1]):
+            yield True, name, f"grew from {row[1]} to {new[name][1]} bytes"
+        elif new[name] != row:
+            yield False, name, f"had offset and size {' '.join(row)}, and now {' '.join(new[name])}"
+    for name in new:
+        struct = name.split(".")[0]
+        if name not in old:
+            inside = struct in old and int(new[name][0]) < int(old[struct][1])
+            yield not inside, name, "is new" + (" inside of a struct" if inside else "")
+    if [name for name in old if name in new] != [name for name in new if name in old]:
+        yield False, "the file", "has its structs or fields in another order"
+
+
+def promise_changes(before, after):
+    old, new = (dict(split(line) for line in lines) for lines in (before, after))
+    for name, value in old.items():
+        if name not in new:
+            yield False, name, "is gone"
+        elif new[name] != value:
+            yield False, name, f"was '{value}', and is now '{new[name]}'"
+    yield from ((True, name, "is new") for name in new if name not in old)

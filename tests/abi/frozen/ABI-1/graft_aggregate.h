@@ -1,0 +1,182 @@
+/* "graft.aggregate/1": the product of the adjacency matrix of a distributed graph with one row per vertex. Every rank
+ * passes the rows of the vertices that it owns, and receives the results of these vertices.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_AGGREGATE_H
+#define GRAFT_AGGREGATE_H
+
+#include "graft_graph.h"
+#include "graft_mxm.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_AGGREGATE_ID "graft.aggregate/1"
+
+/** The rows that ranks send to each other, and the matrices that aggregate sent and received rows. */
+typedef struct graft_plan graft_plan;
+
+enum {
+    GRAFT_PLAN_TRANSPOSED = 1u /**< also prepare for passes with GRAFT_AGGREGATE_TRANSPOSE: twice the memory */
+};
+
+/** Parameters of a plan. All fields are the same on all ranks. */
+typedef struct graft_plan_args {
+    uint32_t    size;
+    uint32_t    flags;  /**< GRAFT_PLAN_... */
+    int64_t     width;  /**< columns of the widest pass for which buffers are allocated now; 0: at first use */
+    graft_dtype dtype;  /**< type of the elements, GRAFT_F32 or GRAFT_F64; 0: that of the graph's values, or F32 */
+    int32_t     layers; /**< with halo.staleness or adaptive bits the number of layers, 0 meaning 1: passes have a
+                             `layer` below it. For each layer and direction received rows and messages are stored */
+} graft_plan_args;
+
+enum {
+    GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< use the transpose of A, for the backward pass */
+    GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= result, with the first operation of the semiring */
+    GRAFT_AGGREGATE_EXACT = 4u,      /**< send rows unquantized whatever option "halo.codec" says; implies APART */
+    GRAFT_AGGREGATE_STATELESS =
+        8u, /**< not a training step of its layer: it uses current rows, all with the same number of
+                                     bits, and neither reads nor changes stored rows */
+    GRAFT_AGGREGATE_SYNCHRONOUS =
+        16u /**< a training step that uses current rows whatever option "halo.staleness" says */
+};
+
+/** One pass; see begin(). The fields before `threads` are the same on all ranks: frames carry them, and a difference
+ *  ends in ERR_PEER. */
+typedef struct graft_aggregate_args {
+    uint32_t           size;
+    graft_semiring     semiring;
+    uint32_t           flags; /**< GRAFT_AGGREGATE_... */
+    int32_t            layer; /**< numbered by the caller; frames carry it and `epoch` to detect ranks that are out of
+                                   step */
+    int64_t            epoch;
+    int32_t            threads; /**< at most this many; 0: option "threads" */
+    uint32_t           reserved;
+    const graft_dense *x;         /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
+    const graft_dense *out;       /**< [n_owned x w] of the type of x, borrowed likewise. Must not overlap x. */
+    const void        *row_scale; /**< [n_owned] of that type, or NULL; borrowed until end(). Sums only. */
+    double            *times;     /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
+} graft_aggregate_args;
+
+/** Counts of a plan, for one rank or for all. Rows are those of one pass in one direction; both directions have the
+ *  same number. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
+ *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. */
+typedef struct graft_plan_info {
+    uint32_t size;
+    int32_t  rank;              /**< -1: all ranks */
+    int64_t  n_cut;             /**< cut edges whose row the rank owns */
+    int64_t  halo_rows;         /**< rows that the rank receives */
+    int64_t  halo_rows_sent;    /**< rows that it sends; all ranks: halo_rows */
+    int64_t  halo_rows_post;    /**< raw (post-aggregated) rows among halo_rows; the others are partial sums */
+    int64_t  halo_rows_if_post; /**< halo_rows with halo.cover = post: raw rows only */
+    int64_t  halo_rows_if_pre;  /**< halo_rows with halo.cover = pre: partial sums only */
+    int64_t  messages;          /**< ranks from which it receives rows; all ranks: the sum */
+    int64_t  bytes;             /**< memory of the plan beside the graph, without what kernels prepared; of other ranks
+                                     as of create() */
+    int64_t  passes;            /**< completed passes. This and the following fields are 0 for other ranks */
+    double   wait_seconds;      /**< in which end() only waited, in all passes */
+    double   exchange_seconds;  /**< from the first send in begin() until all messages have arrived, in all passes */
+    double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of communication hidden behind other
+                                     work; 0 before the first exchange */
+    int64_t  bytes_sent;        /**< of rows in all passes, with parameters, without frames */
+    int64_t  bytes_unquantized; /**< in addition, of rows that were also sent unquantized, because a row of their
+                                     message has no code (see "halo.nonfinite") */
+    int64_t  sampled_rows;      /**< quantized rows that option "halo.error_statistics" sampled */
+    double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */
+    double   expected;          /**< the theoretical expectation of nmse; see graft_codec_error */
+    double   expected_error;    /**< the largest expected relative error of all layers and directions with the current
+                                     adaptive bits, as halo.budget=error limits it; else 0 */
+    int64_t  staleness_max;     /**< the largest staleness of rows that a pass used, in epochs */
+} graft_plan_info;
+
+typedef struct graft_aggregate {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Create a plan. A cut edge from a column of rank q to a row of rank p is served either by the raw row of its
+     *  column, which p aggregates ("post"), or by a partial sum for its row, which q aggregates ("pre"). Option
+     *  "halo.cover" chooses the rows from q to p: `hybrid` is a minimum vertex cover of these edges, which has as many
+     *  rows as a maximum matching has pairs (Koenig 1931), a lower bound for any choice; among minimum covers it is the
+     *  one with the most raw rows. `pre` and `post` are for comparison.
+     *
+     * \param[in]  graph  Stays allocated as long as its plans, even if it is destroyed before them.
+     * \param[in]  args   NULL is the same as a struct of zeros with its size set.
+     * \param[out] plan   Unchanged on failure.
+     * \return OK; ERR_ARG (null; unknown flags, dtype or width; values of another type than dtype; ranks that
+     *         disagree); ERR_OPTION (halo.budget without adaptive bits); ERR_UNSUPPORTED (a rank would receive more
+     *         than 2147483647 rows); ERR_NOMEM; ERR_PEER. See graft_graphs for the agreement of ranks.
+     * [one-caller] [starts-openmp]. Collective. Memory: see info(). Kept and temporary memory together are at most 64
+     * bytes for each cut edge of the rank and 24 for each owned vertex, without values, buffers, and memory for
+     * transposed passes. Source: SuperGCN, Algorithm 2. Since 1. */
+    int32_t (*create)(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error);
+
+    /** Begin a pass, which computes for the rows of all ranks together
+     *
+     *      out = diag(row_scale) (A (+.x) x)        with GRAFT_AGGREGATE_TRANSPOSE: diag(row_scale) (A^T (+.x) x)
+     *
+     *  where A has entry (v, u) for each u that v gathers from. Rows without entries become 0. With
+     *  GRAFT_AGGREGATE_ACCUMULATE the result is combined with `out` as in graft_mxm.run(). First the rows for other
+     *  ranks are aggregated and sent; then the local part of the product is computed while messages travel. Between
+     *  begin() and end() the host may do other work, and passes of other plans.
+     *
+     *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits. A pass is the
+     *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
+     *  has the same width and semiring, this step uses the rows which that one sent; otherwise, or with
+     *  GRAFT_AGGREGATE_SYNCHRONOUS, it is synchronous and uses current rows. With option "halo.smoothing" = s stale
+     *  rows are s times the rows used by the previous step plus 1 - s times the rows that it sent, unless it was
+     *  synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this depends only
+     *  on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in an
+     *  evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
+     *  "halo.nonfinite" says. Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
+     *
+     * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
+     *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond those
+     *         of the plan); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
+     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness one that is
+     *         not APART). These are returned on this rank only: nothing was sent, the plan is unchanged, and other
+     *         ranks that begin the pass wait for this one. ERR_PEER is the same on all ranks, also if memory or a
+     *         kernel fails; with one rank the original code is returned.
+     * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
+     * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 1. */
+    int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
+
+    /** End the pass: wait for messages, check the frame and CRC32C of each, and aggregate the received rows.
+     *
+     *  Numerics: the same bits for the same ranks, cover and kernel, whatever the number of threads. Sums are formed
+     *  first over local edges in their order, then over rows of other ranks in the order of ranks.
+     *
+     * \return OK; ERR_STATE (no pass has begun); ERR_PEER (the message names rank and cause).
+     * [one-caller] [starts-openmp]. Collective. Memory: as begin(). Since 1. */
+    int32_t (*end)(graft_plan *plan, graft_error *error);
+
+    /** Report the counts of rank `rank`, or with -1 of all ranks together.
+     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Since 1. */
+    int32_t (*info)(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
+
+    /** Print a table of all ranks into text[capacity], truncated if it is too long.
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free the plan. NULL is legal. Sends nothing. Between begin() and end() it makes the transport unusable on all
+     *  ranks. With option "halo.staleness" it waits for rows in flight, at most as long as end() would.
+     *  [one-caller] Not collective. Since 1. */
+    void (*destroy)(graft_plan *plan);
+
+    /** Choose the number of bits of each row anew, 2, 4 or 8, where option "halo.codec" is adaptive, from the ranges of
+     *  rows in the last pass of each layer and direction; before the first call all have 8. Rows are weighted by the
+     *  squares of the factors in the first pass of the layer and direction. Passes that begin later use the new bits;
+     *  rows in flight (option "halo.staleness") keep theirs. Before the first pass the call does nothing.
+     *
+     *  Option "halo.budget" is the objective: with bytes:N the least expected error within N bytes, counting all
+     *  exchanges of the last epoch; with error:X the fewest bytes such that no layer and direction has an expected
+     *  error, relative to its weighted sum of |x|^2, above X; with balance:L a weighted sum of error and time, for
+     *  which the first call measures latency and bandwidth between ranks.
+     * \return OK; ERR_ARG (null); ERR_STATE (a pass has begun and not ended; a plan without adaptive bits); ERR_OPTION
+     *         (a budget that cannot be met; error:X only in the first call that chooses, later its rows have 8 bits);
+     *         ERR_NOMEM: the same on all ranks, and bits stay as they were; ERR_PEER.
+     * [one-caller] Collective. Memory during the call: 17 bytes for each sent row, and on rank 0 at most 16 MB, unless
+     * more than 65536 pairs of ranks, layers and directions have rows; measurements are kept, 16 bytes for each rank,
+     * on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
+    int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
+} graft_aggregate;
+
+GRAFT_EXTERN_C_END
+#endif

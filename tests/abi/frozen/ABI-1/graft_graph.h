@@ -1,0 +1,139 @@
+/* "graft.graph/1": a graph distributed over the ranks of a transport. Each rank contributes a slice of rows; then each
+ * vertex has an owner, the rank that holds its row.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRAPH_H
+#define GRAFT_GRAPH_H
+
+#include "graft_matrix.h"
+#include "graft_transport.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_GRAPH_ID "graft.graph/1"
+
+typedef struct graft_graph graft_graph;
+
+/** The rows of a graph that one rank contributes: first_row to first_row + m - 1. The slices of all ranks, in the order
+ *  of ranks, form the graph without gaps or overlaps. One rank may contribute all rows, and others none. */
+typedef struct graft_slice {
+    uint32_t         size;
+    uint32_t         reserved;
+    int64_t          n_vertices; /**< of the whole graph; the same on all ranks */
+    int64_t          first_row;
+    const graft_csr *rows;  /**< [m x n_vertices] row i holds the vertices from which first_row + i gathers; NULL: m
+                                 is 0. The type of values, or their absence, is the same on all ranks with edges */
+    const int32_t   *owner; /**< [m] the rank that will own each vertex, or NULL: chosen by option "partition". Either
+                                 all ranks with rows pass it, or none does */
+    const uint8_t   *train_mask; /**< [m] nonzero for training vertices, which stream, metis and auto distribute evenly;
+                                   NULL: this slice has none */
+} graft_slice;
+
+/** Sizes of the part of a rank, or of the whole graph. Edges are those of owned rows. */
+typedef struct graft_graph_info {
+    uint32_t size;
+    int32_t  rank;             /**< -1: all ranks */
+    int64_t  n_vertices;       /**< of the whole graph */
+    int64_t  n_slice;          /**< vertices in the slice of the rank; all ranks: n_vertices */
+    int64_t  n_owned;          /**< vertices that the rank owns; all ranks: n_vertices */
+    int64_t  n_edges;          /**< edges */
+    int64_t  n_cut;            /**< cut edges: edges whose column has another owner than their row */
+    int64_t  n_halo;           /**< distinct vertices of other ranks from which its rows gather; all ranks: the sum */
+    double   vertex_imbalance; /**< n_owned / its mean over ranks, all ranks: the largest; 1 for a graph without any */
+    double   edge_imbalance;   /**< the same for n_edges */
+} graft_graph_info;
+
+/** The direction of redistribute(). */
+enum {
+    GRAFT_TO_OWNERS = 1, /**< from the order of slices to that of owners, for features and labels */
+    GRAFT_TO_SLICES = 2  /**< from the order of owners to that of slices, for predictions */
+};
+
+/** Rows of bytes, one for each vertex, that are redistributed. */
+typedef struct graft_redistribution {
+    uint32_t    size;
+    int32_t     direction;   /**< GRAFT_TO_OWNERS or GRAFT_TO_SLICES; the same on all ranks */
+    int64_t     row_bytes;   /**< bytes of each row; the same on all ranks */
+    const void *from;        /**< [n_slice], to slices [n_owned]; NULL if there are no rows */
+    int64_t     from_stride; /**< bytes from one row to the next, at least row_bytes */
+    void       *to;          /**< out, [n_owned], to slices [n_slice]; must not overlap `from` */
+    int64_t     to_stride;
+} graft_redistribution;
+
+/* Errors of collective calls. The ranks agree on the status: if one rank fails, all return its status and message, with
+ * its rank in error->rank, and may continue. If a rank dies, does not answer within option "halo.timeout", or sends a
+ * wrong message, all other ranks return ERR_PEER with the same message; then the graph, its plans and the transport can
+ * only be destroyed and closed. */
+typedef struct graft_graphs {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Create a distributed graph: choose the owners of vertices, send rows to them, and find the owners of all
+     *  columns. A rank needs memory only for its slice, its owned rows and its halo.
+     *
+     *  Owners come from slice->owner, or else from option "partition":
+     *      given   the rank whose slice has the row, so that nothing moves
+     *      block   ranges of consecutive vertices, balanced in vertices and edges
+     *      hash    pseudo-random
+     *      stream  one vertex after the other, to the part with most of its neighbours that has capacity left, in five
+     *              passes over the rows, each of which knows the previous assignment. Each slice is partitioned by
+     *              itself, so neighbours in other slices do not count
+     *      metis   METIS, in a process that rank 0 starts (options partition.program, partition.timeout)
+     *      auto    block, hash, stream or metis (if available), whichever has the shortest predicted epochs. The
+     *              prediction uses options model, layers, hidden, threads, halo.cover and halo.codec of rank 0, and
+     *              latency and bandwidth that are measured; it assumes a speed of computation, and ignores widths of
+     *              features and classes, row_masks, overlap and shared machines. Graphs that are too large for METIS
+     *              are partitioned by stream
+     *  For metis and auto rank 0 holds the structure of the whole graph for a while, and may take longer than
+     *  halo.timeout, because it keeps notifying the waiting ranks. explain() has a line on how owners were found; for
+     *  these two methods it is also in the log of rank 0.
+     *
+     *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
+     *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks. Otherwise
+     *  the owners are written to it. Only rank 0 opens the file. With slice->owner it is not used.
+     *
+     * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
+     * \param[in]  slice      Read during the call.
+     * \param[out] graph      Unchanged on failure.
+     * \return OK; ERR_ARG (null; slices with overlaps or gaps; ranks that disagree on n_vertices, types or options; an
+     *         owner that is not a rank; a file for more ranks than vertices); ERR_FORMAT (as
+     *         graft_mxm.matrix_create(); a file that is damaged, or of another graph or number of parts);
+     *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
+     *         or edges in all); ERR_NOT_FOUND (metis: no such program); ERR_MODULE (metis: the program failed, died,
+     *         wrote invalid output, or exceeded partition.timeout); ERR_IO (a file cannot be read or written; metis: no
+     *         process can be started); ERR_OPTION (metis, auto: the number of widths in `hidden` does not fit);
+     *         ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for an
+     *         invalid context or transport are returned on this rank only.
+     * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n
+     * owned rows: 24 n + E (4 + V), 12 for each vertex of the slice and 4 for each halo vertex; during the call up to
+     * E (32 + 2 V) more, and as much for the edges of the slice. metis and auto need before that 4 for each edge and 9
+     * for each vertex of the slice, and 2 MiB; rank 0 also 4 for each edge and 45 for each vertex of the graph; the
+     * program 20 for each edge and what METIS allocates. A file needs 4 for each vertex on rank 0. Since 1. */
+    int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
+                      graft_graph **graph, graft_error *error);
+
+    /** Report the sizes of the part of rank `rank`, or with -1 of the whole graph. Each rank knows all of them.
+     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*info)(const graft_graph *graph, int32_t rank, graft_graph_info *info, graft_error *error);
+
+    /** Return the vertices that this rank owns, [n_owned] in ascending order, owned by the graph; NULL for NULL. Row i
+     *  of an array in the order of owners belongs to the i-th of them. [one-caller] Not collective. Since 1. */
+    const int64_t *(*owned)(const graft_graph *graph);
+
+    /** Redistribute one row of bytes per vertex from the order of slices to that of owners, or back.
+     * \return OK; ERR_ARG (null, an unknown direction, a stride below row_bytes, overlap, ranks that disagree);
+     *         ERR_NOMEM; ERR_PEER, after which `to` may have been written.
+     * [one-caller]. Collective. Memory during the call: the bytes of the rows, but at most 64 MiB, or 64 bytes for each
+     * row of `from` and `to` if that is more. Since 1. */
+    int32_t (*redistribute)(graft_graph *graph, const graft_redistribution *args, graft_error *error);
+
+    /** Print a table of all ranks into text[capacity], truncated if it is too long.
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(const graft_graph *graph, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free the graph; if it has plans, it is freed with the last of them. NULL is legal. Sends nothing.
+     *  [one-caller] Not collective. Since 1. */
+    void (*destroy)(graft_graph *graph);
+} graft_graphs;
+
+GRAFT_EXTERN_C_END
+#endif

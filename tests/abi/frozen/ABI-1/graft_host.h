@@ -1,0 +1,126 @@
+/* Graft host: what a host provides to the library, and graft_open(), the only function that libgraft.so exports.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_HOST_H
+#define GRAFT_HOST_H
+
+#include "graft_base.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+typedef int32_t graft_log_level;
+enum { GRAFT_LOG_DEBUG = 0, GRAFT_LOG_INFO = 1, GRAFT_LOG_WARNING = 2, GRAFT_LOG_ERROR = 3 };
+
+/** Functions of the host. graft_open() copies the struct; the functions and `self` must stay valid until close(). Any
+ *  function pointer may be NULL (allocate and deallocate only together), and so may the pointer to the struct: then
+ *  memory comes from the C library and nothing is logged. All memory whose size grows with the data is allocated
+ *  through these functions, except for memory that the libraries behind modules allocate themselves. */
+typedef struct graft_host {
+    uint32_t size;
+    uint32_t reserved;
+    void    *self; /**< passed as the first argument to every function below */
+
+    /** Receive one line of log, without a line end. Called only from the thread that called Graft. */
+    void (*log)(void *self, graft_log_level level, const char *message);
+
+    /** Allocate `bytes` (never 0) of memory aligned to `alignment` (a power of two), or return NULL. [any-thread] */
+    void *(*allocate)(void *self, uint64_t bytes, uint64_t alignment);
+
+    /** Free memory that allocate returned, with the same two numbers. Never called with NULL. [any-thread] */
+    void (*deallocate)(void *self, void *memory, uint64_t bytes, uint64_t alignment);
+
+    /** Return an extension of the host by id ("name/revision"), or NULL if the host does not have it. */
+    const void *(*extension)(void *self, const char *id);
+} graft_host;
+
+/** One instance of the library: its options, modules and objects. Contexts share nothing. */
+typedef struct graft_context graft_context;
+
+/** SAME: all ranks must have the same value, which is compared when an object over ranks is created. EACH: every rank
+ *  has its own. ROOT: only rank 0 reads it. */
+typedef int32_t graft_option_scope;
+enum { GRAFT_SCOPE_SAME = 0, GRAFT_SCOPE_EACH = 1, GRAFT_SCOPE_ROOT = 2 };
+
+/** Description of one option. All texts are owned by the context. */
+typedef struct graft_option {
+    uint32_t    size;
+    int32_t     live;          /**< 1: read at every call; 0: read when an object (a trainer) is created */
+    const char *key;           /**< such as "mxm.kernel" */
+    const char *type;          /**< "integer", "number", "text", or the legal words: "adam|sgd" */
+    const char *default_value; /**< the default value */
+    const char *range;         /**< such as "1..64", "0.." or "[0..1)"; empty if the type says it all */
+    const char *value;         /**< the value now; valid until the next set() of this key */
+    const char *help;          /**< one line */
+
+    const char        *group; /**< the part of the list that it belongs to, such as "training" */
+    const char        *needs; /**< when it has an effect, such as "model=gat" or "processes>1"; empty: always */
+    graft_option_scope scope;
+    int32_t            usual; /**< 1: of interest to most users; 0: for experts */
+
+    const char *source; /**< where the value comes from: "default", "environment", or "host" for set() */
+} graft_option;
+
+/** Description of one module or built-in. Texts are owned by the context. */
+typedef struct graft_module_entry {
+    uint32_t    size;
+    int32_t     state;  /**< 1: loaded, 0: found and not needed so far, negative: the status that makes it unusable */
+    const char *kind;   /**< "kernel", "dense" or "transport" */
+    const char *name;   /**< "reference", "graphblas", "cblas", ... */
+    const char *path;   /**< the file that it was loaded from; empty for built-ins */
+    const char *detail; /**< a description of a loaded module, or the reason why it is unusable */
+} graft_module_entry;
+
+/** The calls of a context. Filled by graft_open(), owned by the context, and invalid after close(). */
+typedef struct graft_api {
+    uint32_t       size;
+    uint32_t       abi;     /**< the negotiated version: the largest that both sides know */
+    const char    *version; /**< release of the library, such as "0.1.0" */
+    graft_context *context; /**< first argument of everything below */
+
+    /** Free the context and everything that it owns. All objects created in it must have been destroyed. Joins no
+     *  thread and unloads nothing; the library may be opened again. NULL is legal.
+     *  [one-caller] Not collective. Since 1. */
+    void (*close)(graft_context *context);
+
+    /** Return the table of an interface by id, such as GRAFT_MXM_ID, or NULL if this library does not have it, which is
+     *  not an error. The caller casts it to the struct in the header of the id. Owned by the context.
+     *  [any-thread] Not collective. Since 1. */
+    const void *(*get_interface)(graft_context *context, const char *id);
+
+    /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (not
+     *  in set-user-ID programs). The field `live` of graft_option says when an option is read.
+     *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
+     *          range); ERR_NOMEM. [one-caller] Not collective. Since 1. */
+    int32_t (*set)(graft_context *context, const char *key, const char *value, graft_error *error);
+
+    /** Describe option number `index`, counted from 0 in an order for display.
+     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+    int32_t (*option_info)(graft_context *context, int32_t index, graft_option *option, graft_error *error);
+
+    /** Load one module file now. Modules named graft_KIND_NAME.so beside libgraft.so or in the folders of option
+     *  "module.path" need no such call: they are found, and loaded when first needed. A file that is already in use
+     *  stays as it is.
+     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file); ERR_MODULE (not a Graft module); ERR_VERSION (the
+     *          version ranges do not overlap); ERR_STATE (another module of this name is in use); ERR_NOMEM; the status
+     *          with which the module itself refuses. [one-caller] Not collective. Since 1. */
+    int32_t (*load_module)(graft_context *context, const char *path, graft_error *error);
+
+    /** Describe module number `index`, built-ins included.
+     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+    int32_t (*module_info)(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
+} graft_api;
+
+/** Open the library: negotiate a version and create a context.
+ *
+ * \param[in]  abi_min, abi_max  The range of versions that the host knows, inclusive; GRAFT_ABI_VERSION twice for a
+ *                               host that knows one. The largest version known to both sides is used.
+ * \param[in]  host              Functions of the host, or NULL. Copied.
+ * \param[out] api               The calls of the context, owned by it until api->close(). Unchanged on failure.
+ * \param[out] error             Optional. Filled on failure, also if the version ranges do not overlap.
+ * \return OK; ERR_VERSION (the message has both ranges); ERR_ARG (api null, abi_min > abi_max, host of size 0);
+ *         ERR_OPTION (an environment variable GRAFT_... of a known option has an illegal value); ERR_NOMEM.
+ * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator. Starts no thread. Since 1. */
+GRAFT_API int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
+                             graft_error *error);
+
+GRAFT_EXTERN_C_END
+#endif
