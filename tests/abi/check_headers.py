@@ -1,45 +1,90 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every header alone: check_headers.py ABI-FOLDER. Each is compiled by itself, and in a file of a host that includes it
-twice and makes one of every struct in it, as C11, C17 and C++17 by gcc and clang, with warnings as errors."""
+"""Headers alone and together: check_headers.py ABI-FOLDER. Each is compiled by itself, in a file that includes it twice
+and makes one of every struct in it, and with all others in both orders, by every compiler and standard of compilers.py,
+with warnings as errors. adapters/mpi/graft_mpi.h is compiled with the mpi.h of each MPI that is installed."""
 import os
+import shlex
 import sys
+import tempfile
 
 import compilers
 import headers
 import tap
 
+MPI = {"Open MPI": "ompi-c", "MPICH": "mpich"}
+
 
 def host_source(header):
-    name = os.path.basename(header.path)
-    lines = [f'#include "{name}"', f'#include "{name}"', "int use_all(void);", "int use_all(void) {",
+    lines = [f'#include "{header.name}"', f'#include "{header.name}"', "int use_all(void);", "int use_all(void) {",
              "    unsigned long sum = 0;"]
-    for number, struct in enumerate(header.structs):
+    sized = [struct for struct, fields in header.structs.items() if fields[0].name == "size"]
+    for number, struct in enumerate(sized):
         lines += [f"    {struct} s{number} = GRAFT_INIT({struct});",
                   f"    if (s{number}.size != sizeof s{number}) return 1;", f"    sum += s{number}.size;"]
     return "\n".join(lines + ["    return sum > 100000;", "}", ""])
 
 
-def compile_one(compiler, standard, language, header, folder):
-    command = [compiler, "-std=" + standard, *compilers.STRICT, "-fsyntax-only"]
-    alone, said_alone = compilers.run([*command, "-x", language, header.path])
-    used, said_used = compilers.run([*command, "-I", folder, "-x", language, "-"], host_source(header))
-    return alone and used, said_alone + said_used
+def write_sources(found, work):
+    """Files of hosts: one for each header, and two with all of them."""
+    texts = {header.name.replace("/", "_"): host_source(header) for header in found}
+    names = [header.name for header in found]
+    for order, title in ((names, "forward"), (names[::-1], "backward")):
+        texts["all_" + title] = "".join(f'#include "{name}"\n' for name in order) + "extern int nothing;\n"
+    paths = []
+    for name, text in texts.items():
+        paths.append(os.path.join(work, name + ".c"))
+        with open(paths[-1], "w", encoding="utf-8") as file:
+            file.write(text)
+    return paths
+
+
+def mpi_flags(package):
+    """Where mpi.h lies, as a folder of the system, or None."""
+    good, said = compilers.run(["pkg-config", "--cflags", package]) if compilers.is_there("pkg-config") else (False, "")
+    return [word.replace("-I", "-isystem", 1) for word in shlex.split(said)] if good else None
+
+
+def cases(folder, found, work):
+    """(what is compiled, files, flags or None, what is missing)"""
+    files = [header.path for header in found] + write_sources(found, work)
+    yield "every header, alone and together,", files, ["-I", folder], ""
+    adapter = os.path.join(folder, "..", "adapters", "mpi", "graft_mpi.h")
+    for name, package in MPI.items():
+        flags = mpi_flags(package)
+        yield (f"graft_mpi.h with {name}", [adapter], flags if flags is None else ["-I", folder, *flags],
+               f"pkg-config knows no {package}")
+
+
+def check_mistakes(folder, work):
+    """What the checks are for."""
+    texts = {"a header that needs another": '#include "mistake.h"\nint x = GRAFT_ERR_ARG;\n',
+             "a warning of -Wpedantic": '#include "graft_base.h"\nenum { TWO, };;\n'}
+    for name, text in texts.items():
+        path = os.path.join(work, "mistake.h" if "another" in name else "mistake.c")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        good, _ = compilers.run(["gcc", "-std=c11", *compilers.STRICT, "-fsyntax-only", "-I", folder, "-x", "c", path])
+        tap.ok(not good, f"{name} is noticed")
 
 
 def main():
     folder = sys.argv[1]
     found = headers.read_all(folder)
-    for language, table in (("c", compilers.C), ("c++", compilers.CXX)):
-        for compiler, standards in table.items():
-            for standard in standards:
-                name = f"every header compiles as {standard} by {compiler}"
-                if not compilers.is_there(compiler):
-                    tap.skip(name, f"{compiler} is not installed")
-                    continue
-                faults = [said for good, said in (compile_one(compiler, standard, language, header, folder)
-                                                  for header in found) if not good]
-                tap.ok(len(found) > 1 and not faults, name, *faults)
+    tap.ok(len(found) > 10 and any("/" in header.name for header in found), "headers and drafts are found", len(found))
+    with tempfile.TemporaryDirectory(prefix="graft-headers-") as work:
+        for title, files, flags, missing in cases(folder, found, work):
+            for language, table in (("c", compilers.C), ("c++", compilers.CXX)):
+                for compiler, standard in ((name, one) for name, standards in table.items() for one in standards):
+                    name = f"{title} as {standard} by {compiler}"
+                    if flags is None or not compilers.is_there(compiler):
+                        tap.skip(name, missing if flags is None else f"{compiler} is not installed")
+                        continue
+                    good, said = compilers.run([compiler, f"-std={standard}", *compilers.STRICT, "-fsyntax-only", *flags,
+                                                "-x", language, *files])
+                    tap.ok(good, name, said)
+        if compilers.is_there("gcc"):
+            check_mistakes(folder, work)
     tap.done()
 
 

@@ -3,9 +3,9 @@
 import shutil
 import subprocess
 
-C = {"gcc": ["c11", "c17"], "clang": ["c11", "c17"]}
-CXX = {"g++": ["c++17"], "clang++": ["c++17"]}
-STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+C = {"gcc": ["c11", "c17", "c2x"], "clang": ["c11", "c17", "c2x"]}
+CXX = {"g++": ["c++17", "c++20"], "clang++": ["c++17", "c++20"]}
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
 def is_there(name):
