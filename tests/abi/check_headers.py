@@ -56,6 +56,11 @@ def cases(folder, found, work):
                f"pkg-config knows no {package}")
 
 
+def compile_all(command, name):
+    good, said = compilers.run(command)
+    return good, name, said
+
+
 def check_mistakes(folder, work):
     """What the checks are for."""
     texts = {"a header that needs another": '#include "mistake.h"\nint x = GRAFT_ERR_ARG;\n',
@@ -80,9 +85,8 @@ def main():
                     if flags is None or not compilers.is_there(compiler):
                         tap.skip(name, missing if flags is None else f"{compiler} is not installed")
                         continue
-                    good, said = compilers.run([compiler, f"-std={standard}", *compilers.STRICT, "-fsyntax-only", *flags,
-                                                "-x", language, *files])
-                    tap.ok(good, name, said)
+                    options = [f"-std={standard}", *compilers.STRICT, "-fsyntax-only", *flags, "-x", language]
+                    tap.ok(*compile_all([compiler, *options, *files], name))
         if compilers.is_there("gcc"):
             check_mistakes(folder, work)
     tap.done()

@@ -3,7 +3,7 @@
 """The documents say what is true: check_docs.py ROOT [BUILD [--write]]. Prints TAP.
 
 Without BUILD: every relative link and anchor in Markdown resolves, README.md has at most 8 KB, lines have at most 120
-columns, and every C block with "excerpt=FILE" in its first line stands in that file, line by line.
+columns, and every block of C or C++ with "excerpt=FILE" in its first line stands in that file, line by line.
 With BUILD: every block that begins with "```sh run" runs, in a scratch folder that looks like the source after a build
 and has a small data set named DATASET. Blocks of one document share the folder, and run in order. The list of options
 in the manual of graft-train must be that of the program; --write puts it there."""
@@ -60,9 +60,9 @@ def wrong_excerpts(root, texts):
     for path, text in texts.items():
         for info, body in FENCE.findall(text):
             words = info.split()
-            if not words or words[0] != "c" or (len(words) == 1 and path == "README.md"):  # unit/test_examples has it
-                continue
-            match = re.fullmatch(r"c excerpt=(\S+)", info)
+            if not words or words[0] not in ("c", "cpp") or (len(words) == 1 and path == "README.md"):
+                continue  # unit/test_examples has the host of README.md
+            match = re.fullmatch(r"c(?:pp)? excerpt=(\S+)", info)
             file = os.path.join(root, match[1]) if match else ""
             if not os.path.isfile(file):
                 yield f"{path}: a C block is no excerpt of a file: '{info}'"
@@ -117,9 +117,10 @@ def make_scratch(root, build, folder):
 
 def run_block(path, number, body, folder):
     name = f"{path}: block {number} runs: {body.splitlines()[0][:60]}"
-    if "mpiexec" in body and shutil.which("mpiexec") is None:
-        tap.skip(name, "mpiexec is not installed")
-        return
+    for tool in ("mpiexec", "c++"):
+        if tool in body and shutil.which(tool) is None:
+            tap.skip(name, f"{tool} is not installed")
+            return
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
                        OMPI_MCA_hwloc_base_binding_policy="none", GRAFT_THREADS="1")

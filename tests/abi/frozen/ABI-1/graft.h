@@ -31,6 +31,7 @@
 #include "graft_data.h"      /* graft.data/1: data sets from files */
 #include "graft_edge.h"      /* graft.edge/1: rows by index, attention operators on edges */
 #include "graft_graph.h"     /* graft.graph/1: a distributed graph, in which each vertex has an owner */
+#include "graft_halo.h"      /* graft.halo/1: rows of the halo, and sums back to their owners */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
 #include "graft_model.h"     /* models: formulas, initial weights */

@@ -36,7 +36,8 @@ enum {
         8u, /**< not a training step of its layer: it uses current rows, all with the same number of
                                      bits, and neither reads nor changes stored rows */
     GRAFT_AGGREGATE_SYNCHRONOUS =
-        16u /**< a training step that uses current rows whatever option "halo.staleness" says */
+        16u,                      /**< a training step that uses current rows whatever option "halo.staleness" says */
+    GRAFT_AGGREGATE_REPLACE = 32u /**< elements that the mask forbids become 0; else they keep their value */
 };
 
 /** One pass; see begin(). The fields before `threads` are the same on all ranks: frames carry them, and a difference
@@ -50,10 +51,12 @@ typedef struct graft_aggregate_args {
     int64_t            epoch;
     int32_t            threads; /**< at most this many; 0: option "threads" */
     uint32_t           reserved;
-    const graft_dense *x;         /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
-    const graft_dense *out;       /**< [n_owned x w] of the type of x, borrowed likewise. Must not overlap x. */
-    const void        *row_scale; /**< [n_owned] of that type, or NULL; borrowed until end(). Sums only. */
-    double            *times;     /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
+    const graft_dense *x;           /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
+    const graft_dense *out;         /**< [n_owned x w] of the type of x, borrowed likewise. Must not overlap x. */
+    const void        *row_scale;   /**< [n_owned] of that type, or NULL; borrowed until end(). Sums only. */
+    double            *times;       /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
+    const graft_mask  *mask;        /**< over [n_owned x w], or NULL; its arrays are borrowed until end() */
+    const graft_epilogue *epilogue; /**< or NULL; its arrays are borrowed until end() */
 } graft_aggregate_args;
 
 /** Counts of a plan, for one rank or for all. Rows are those of one pass in one direction; both directions have the
@@ -117,6 +120,12 @@ typedef struct graft_aggregate {
      *  ranks are aggregated and sent; then the local part of the product is computed while messages travel. Between
      *  begin() and end() the host may do other work, and passes of other plans.
      *
+     *  A mask is that of graft_mxm.run(): forbidden elements of `out` keep their value, or become 0 with
+     *  GRAFT_AGGREGATE_REPLACE. Each rank has its own; the rows that are sent do not depend on it. Forbidden rows are
+     *  not gathered. An epilogue is applied once, to the sum over all ranks; `vertex` of dropout is by default the
+     *  vertex of the whole graph, so that draws do not depend on the ranks. It is for sums, and not together with
+     *  GRAFT_AGGREGATE_ACCUMULATE; `residual` adds to the sum.
+     *
      *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits. A pass is the
      *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
      *  has the same width and semiring, this step uses the rows which that one sent; otherwise, or with
@@ -131,9 +140,10 @@ typedef struct graft_aggregate {
      *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond those
      *         of the plan); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
      *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness one that is
-     *         not APART). These are returned on this rank only: nothing was sent, the plan is unchanged, and other
-     *         ranks that begin the pass wait for this one. ERR_PEER is the same on all ranks, also if memory or a
-     *         kernel fails; with one rank the original code is returned.
+     *         not STATELESS; an epilogue with a maximum or minimum, or with ACCUMULATE). These are returned on this
+     *         rank only: nothing was sent, the plan is unchanged, and other ranks that begin the pass wait for this
+     *         one. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one rank the original
+     *         code is returned.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
      * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 1. */
     int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
@@ -176,6 +186,14 @@ typedef struct graft_aggregate {
      * more than 65536 pairs of ranks, layers and directions have rows; measurements are kept, 16 bytes for each rank,
      * on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
     int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
+
+    /** Between begin() and end(): let messages progress, without waiting. Nothing depends on this call; it helps
+     *  transports that do nothing on their own while the host works. A host that only waits calls end(), which has a
+     *  deadline.
+     * \param[out] arrived  1: end() will not wait; 0: messages are missing.
+     * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
+     * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 1. */
+    int32_t (*progress)(graft_plan *plan, int32_t *arrived, graft_error *error);
 } graft_aggregate;
 
 GRAFT_EXTERN_C_END
