@@ -34,7 +34,7 @@
 #include "graft_halo.h"      /* graft.halo/1: rows of the halo, and sums back to their owners */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
-#include "graft_model.h"     /* models: formulas, initial weights */
+#include "graft_model.h"     /* graft.model/1: formulas and initial weights; models in files, predictions */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */

@@ -1,11 +1,13 @@
-/* Models: what they compute, and their initial weights.
+/* "graft.model/1": models, what they compute, and what is left of one without a trainer: weights in files, predictions.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MODEL_H
 #define GRAFT_MODEL_H
 
-#include "graft_base.h"
+#include "graft_train.h"
 
 GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_MODEL_ID "graft.model/1"
 
 /* Models. H_0 are the features, A is the graph (row v has the neighbours of v), W and b are weights, L is the number of
  * layers:
@@ -36,6 +38,114 @@ GRAFT_EXTERN_C_BEGIN
  * gat and the label embedding of option label_rate it is sqrt(6/(in + out)) for weights (Glorot and Bengio 2010, eq.
  * 16). All other biases are 0, norm gains 1 and shifts 0. The draws depend on seed, parameter, row and column only;
  * state_set() replaces the values. */
+
+/** A model outside of a trainer: kind, options, weights, and maybe the whole state of its training. It knows no graph
+ *  and no ranks, and belongs to its context. */
+typedef struct graft_model graft_model;
+
+/** What a model takes over from a trainer: the weights after the last epoch, those of the best validation (see
+ *  GRAFT_WEIGHTS_BEST), or the whole state. */
+enum { GRAFT_MODEL_LAST = 0, GRAFT_MODEL_BEST = 1, GRAFT_MODEL_STATE = 2 };
+
+typedef struct graft_model_info {
+    uint32_t       size;
+    int32_t        has_state;  /**< 1: the whole state, not the weights alone */
+    int32_t        n_layers;   /**< with those that only propagate */
+    int32_t        n_metadata; /**< texts that metadata() has */
+    const char    *kind;       /**< as in option "model"; owned by the library */
+    const int64_t *widths;     /**< [n_layers + 1] n_features, of the hidden layers, n_classes; owned by the model */
+    int64_t        n_features, n_classes;
+    int64_t        n_weights; /**< elements of all weights */
+    int64_t        epoch;     /**< completed epochs of the weights */
+} graft_model_info;
+
+/* Files are in the safetensors format, which the Python package of that name reads: 8 bytes with the length of the
+ * header, little-endian; the header, a JSON object; the tensors. The tensors are the items of graft_train.state_item()
+ * under their names; weights alone, also the best ones, have the names of the last ones. "__metadata__" has these
+ * texts, and keeps others that it had when it was loaded:
+ *
+ *     format       "graft.model/1"
+ *     content      "weights" or "state"
+ *     release      of the library that made the model
+ *     epoch        completed epochs of the weights
+ *     n_vertices   of the graph of the training
+ *     n_features, n_classes    the shape of the data
+ *     model.KEY    the value of each option that is part of the model: of groups "model" and "data", loss and
+ *                  label_rate. Others under this prefix are refused: they belong to a later release
+ *     training.KEY the value of the other options of group "training"; they are not read
+ *     crc32c       8 hexadecimal digits: CRC32C of all bytes behind the header; checked if it is there
+ *
+ * A file is saved under another name in the same folder, flushed to the disk and renamed, so that there is always a
+ * whole one. The file that was there before stays beside it as PATH.previous, unless it is damaged. A process that is
+ * killed may leave PATH.NUMBER.tmp. */
+
+typedef struct graft_models {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Copy a model out of a trainer.
+     * \param[in]  what   GRAFT_MODEL_...
+     * \param[out] model  Unchanged on failure. It holds when the trainer is destroyed.
+     * \return OK; ERR_ARG (null, unknown `what`); ERR_NOMEM.
+     * [one-caller] Not collective: all ranks have the same weights. Memory: the copy. Since 1. */
+    int32_t (*create)(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);
+
+    /** Read a model from a file.
+     * \param[in]  transport  Borrowed during the call; NULL: one rank. Rank 0 alone opens the file.
+     * \param[in]  path       Not read on other ranks, where it may be NULL.
+     * \param[out] model      Unchanged on failure.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND; ERR_IO; ERR_FORMAT (truncated, not of this format, overlapping
+     *         tensors, missing or unknown ones, shapes that do not follow from the options, values that are not finite,
+     *         a wrong checksum: the message has the byte of the file, and says whether PATH.previous is good);
+     *         ERR_UNSUPPORTED (an option of a later release); ERR_NOMEM; over ranks ERR_VERSION and ERR_PEER, and the
+     *         same status on all. [one-caller] Collective over the transport. Memory: no more than the size of the file
+     *         and 256 kB. Since 1. */
+    int32_t (*load)(graft_context *context, const graft_transport *transport, const char *path, graft_model **model,
+                    graft_error *error);
+
+    /** Write a model to a file, see above.
+     * \return OK; ERR_ARG (null); ERR_IO (errno in native_code; also if `path` is a folder, device or pipe); ERR_NOMEM.
+     *         After a failure the file that was there is as before.
+     * [one-caller] Not collective: one rank calls it. Memory: the header. Since 1. */
+    int32_t (*save)(graft_model *model, const char *path, graft_error *error);
+
+    /** Copy what the model has into a trainer, which may have another graph: the weights, or the whole state, as
+     *  state_set() of each item would. All is checked before anything is copied. Options are not: those of the trainer
+     *  stay.
+     * \return OK; ERR_ARG (null; another number of features or classes: the message has both); ERR_FORMAT (items of
+     *         other names or shapes). [one-caller] Not collective; over ranks all ranks do it, which the next
+     *         collective call checks. Memory: none. Since 1. */
+    int32_t (*apply)(graft_model *model, graft_trainer *trainer, graft_error *error);
+
+    /** \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+    int32_t (*info)(graft_model *model, graft_model_info *info, graft_error *error);
+
+    /** Read text number `index` of the metadata. \param[out] key, value  Owned by the model.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+    int32_t (*metadata)(graft_model *model, int32_t index, const char **key, const char **value, graft_error *error);
+
+    /** Read item number `index`, as graft_train.state_item(); data are owned by the model.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+    int32_t (*item)(graft_model *model, int32_t index, graft_state_item *item, graft_error *error);
+
+    /** Predict all vertices of a data set without a trainer, with the last weights. Options that are part of the model
+     *  are those of the model, whatever the context has; the others (threads, memory.limit, order, halo, ...) are those
+     *  of the context.
+     *
+     * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(); n_classes is not read.
+     *                      Labels, targets and split are read if the model has label_rate > 0, and are required then.
+     * \param[out] labels   [n] the class of the largest logit, or NULL
+     * \param[out] logits   [n x n_classes] F32, or NULL
+     * \return OK; ERR_ARG (null, shapes; another number of features: the message has both); over ranks also ERR_ARG if
+     *         ranks have different models; the codes of graft_train.create() and predict().
+     * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given. Memory: during the call what
+     * a trainer takes for an evaluation, without optimiser, gradients and transposes. Since 1. */
+    int32_t (*predict)(graft_model *model, const graft_dataset *dataset, int32_t *labels, const graft_dense *logits,
+                       graft_error *error);
+
+    /** Free the model. NULL is legal. [one-caller] Not collective. Since 1. */
+    void (*destroy)(graft_model *model);
+} graft_models;
 
 GRAFT_EXTERN_C_END
 #endif

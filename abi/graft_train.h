@@ -5,7 +5,6 @@
 
 #include "graft_account.h"
 #include "graft_data.h"
-#include "graft_model.h"
 
 GRAFT_EXTERN_C_BEGIN
 

@@ -201,6 +201,38 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
     return GRAFT_OK;
 }
 
+static const uint32_t COPIED_GROUPS = 1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA;
+
+int32_t gr_options_copy(const graft_context *context, char **copy, graft_error *error)
+{
+    int64_t bytes = 1, at = 0;
+
+    for (int32_t i = 0; i < gr_option_count; i++)
+        if (gr_option_in(&gr_option_table[i], COPIED_GROUPS))
+            bytes +=
+                (int64_t)(strlen(gr_option_table[i].key) + strlen(gr_option_text(context, &gr_option_table[i]))) + 2;
+    if (GR_NEW(context, *copy, bytes, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+
+        if (!gr_option_in(row, COPIED_GROUPS)) continue;
+        at += 1 + snprintf(*copy + at, (size_t)(bytes - at), "%s", row->key);
+        at += 1 + snprintf(*copy + at, (size_t)(bytes - at), "%s", gr_option_text(context, row));
+    }
+    return GRAFT_OK;
+}
+
+const char *gr_options_copied(const char *copy, const char *key)
+{
+    for (const char *at = copy; *at != '\0'; at += strlen(at) + 1) {
+        const char *value = at + strlen(at) + 1;
+
+        if (strcmp(at, key) == 0) return value;
+        at = value;
+    }
+    return NULL;
+}
+
 int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error)
 {
     const struct gr_widths *hidden = &options->model.hidden;

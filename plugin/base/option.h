@@ -156,6 +156,12 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
 /** Describe row `index` of the table. \return OK; ERR_NOT_FOUND past the last. */
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
+/** What the options of groups model, training and data are now: "key", "value", ..., "", each terminated.
+ *  \return OK; ERR_NOMEM. */
+int32_t     gr_options_copy(const graft_context *context, char **copy, graft_error *error);
+/** The value of a key in such a copy, or NULL. */
+const char *gr_options_copied(const char *copy, const char *key);
+
 /** Widths of `count` hidden layers: one number for all, or a list. \return OK; ERR_OPTION: a list of other length. */
 int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error);
 

@@ -29,8 +29,9 @@ enum gr_option_group {
     GR_GROUPS
 };
 
-/** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. */
-enum { GR_OPTION_USUAL = 1, GR_OPTION_LIVE = 2, GR_OPTION_EVERYWHERE = 4 };
+/** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. PREDICTS:
+ *  of group training, and part of what a model predicts. */
+enum { GR_OPTION_USUAL = 1, GR_OPTION_LIVE = 2, GR_OPTION_EVERYWHERE = 4, GR_OPTION_PREDICTS = 8 };
 
 struct gr_option_row {
     const char          *key;

@@ -32,6 +32,7 @@
 #define EXPERT 0
 #define LIVE GR_OPTION_LIVE
 #define EVERYWHERE GR_OPTION_EVERYWHERE
+#define PREDICTS GR_OPTION_PREDICTS
 
 #define RANKS "processes>1"
 #define EXCHANGE RANKS " and model!=mlp"
@@ -87,9 +88,9 @@ const struct gr_option_row gr_option_table[] = {
       "L2 penalty on the weight matrices, added to gradients" },
     { "weight_decay_layers", CHOICE(train.decays_first_only), "all|first", "all", TRAINING, SAME, EXPERT,
       "weight_decay!=0", "layers that the penalty applies to" },
-    { "loss", CHOICE(train.loss), "auto|softmax|sigmoid", "auto", TRAINING, SAME, USUAL, "",
+    { "loss", CHOICE(train.loss), "auto|softmax|sigmoid", "auto", TRAINING, SAME, USUAL | PREDICTS, "",
       "auto: sigmoid if vertices have several classes at once" },
-    { "label_rate", NUMBER(train.label_rate), "[0..1)", "0", TRAINING, SAME, EXPERT, "",
+    { "label_rate", NUMBER(train.label_rate), "[0..1)", "0", TRAINING, SAME, EXPERT | PREDICTS, "",
       "share of training vertices whose labels are input in an epoch, and not in its loss" },
     { "seed", INTEGER(train.seed), "0..", "0", TRAINING, SAME, USUAL | EVERYWHERE, "",
       "of initial weights, dropout, label sets and stochastic rounding" },

@@ -8,6 +8,7 @@
 #include "graft_edge.h"
 #include "graft_graph.h"
 #include "graft_halo.h"
+#include "graft_model.h"
 #include "graft_mxm.h"
 #include "graft_train.h"
 #include "graft_transport.h"
@@ -27,6 +28,7 @@ extern const graft_mxm            gr_interface_mxm;
 extern const graft_edge           gr_interface_edge;
 extern const graft_data_interface gr_interface_data;
 extern const graft_train          gr_interface_train;
+extern const graft_models         gr_interface_model;
 extern const graft_transports     gr_interface_transport;
 extern const graft_graphs         gr_interface_graph;
 extern const graft_halos          gr_interface_halo;

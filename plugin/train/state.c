@@ -2,18 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/train.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { N_PROGRESS = 4 };
 
-static void progress_item(const graft_trainer *t, int32_t index, graft_state_item *item)
+static void progress_item(const struct gr_progress *p, int32_t index, graft_state_item *item)
 {
     static const char *const names[N_PROGRESS] = { "progress.epoch", "progress.best_epoch", "progress.best_accuracy",
                                                    "progress.best_loss" };
-    const void *const data[N_PROGRESS] = { &t->progress.epoch, &t->progress.best_epoch, &t->progress.best_accuracy,
-                                           &t->progress.best_loss };
+    const void *const        data[N_PROGRESS] = { &p->epoch, &p->best_epoch, &p->best_accuracy, &p->best_loss };
 
     item->dtype = index < 2 ? GRAFT_I64 : GRAFT_F64;
     item->name = names[index];
@@ -22,27 +22,32 @@ static void progress_item(const graft_trainer *t, int32_t index, graft_state_ite
     item->data = data[index];
 }
 
-int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item *item, graft_error *error)
+int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
 {
-    const int32_t              count = t->setup.model.n_parameters * GR_STATE_COPIES;
+    const int32_t              n = state->model->n_parameters, count = n * state->copies;
+    const int32_t              all = count + (state->copies == GR_STATE_COPIES ? N_PROGRESS : 0);
     const struct gr_parameter *p;
 
-    if (index < 0 || index >= count + N_PROGRESS) {
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, count + N_PROGRESS);
-    }
+    if (index < 0 || index >= all) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, all);
     if (index >= count) {
-        progress_item(t, index - count, item);
+        progress_item(state->progress, index - count, item);
         return GRAFT_OK;
     }
-    p = &t->setup.model.parameters[index % t->setup.model.n_parameters];
+    p = &state->model->parameters[index % n];
     item->dtype = GRAFT_F32;
-    item->name = p->name[index / t->setup.model.n_parameters];
+    item->name = p->name[index / n];
     item->n_dims = p->n_dims;
     item->shape[0] = p->n_dims == 2 ? p->rows : p->cols;
     item->shape[1] = p->n_dims == 2 ? p->cols : 0;
-    item->data =
-        (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[index / t->setup.model.n_parameters];
+    item->data = (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[index / n];
     return GRAFT_OK;
+}
+
+int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item *item, graft_error *error)
+{
+    const struct gr_state state = { &t->setup.model, &t->progress, GR_STATE_COPIES };
+
+    return gr_state_item(&state, index, item, error);
 }
 
 static int64_t elements(const graft_state_item *item)
@@ -76,9 +81,25 @@ static int number_can_be(const char *name, double number)
     return number >= 0 && isfinite(number);
 }
 
-/* Counters cannot be negative, nor second moments; weights must be finite, or no evaluation could follow. */
-static int32_t check_values(const graft_state_item *item, graft_error *error)
+int64_t gr_state_bytes(const graft_state_item *item)
 {
+    return elements(item) * (item->dtype == GRAFT_F32 ? 4 : 8);
+}
+
+/* Whether an element is not finite, or one that must not be negative is. */
+static int has_bad_float(const float *values, int64_t count, float least)
+{
+    int bad = 0;
+
+    for (int64_t i = 0; i < count; i++) bad |= !(values[i] >= least && values[i] <= FLT_MAX);
+    return bad;
+}
+
+/* Counters cannot be negative, nor second moments; weights must be finite, or no evaluation could follow. */
+int32_t gr_state_check(const graft_state_item *item, graft_error *error)
+{
+    int squares;
+
     if (item->dtype == GRAFT_I64 && *(const int64_t *)item->data < 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' is %lld, expected 0 or more", item->name,
                        (long long)*(const int64_t *)item->data);
@@ -87,10 +108,13 @@ static int32_t check_values(const graft_state_item *item, graft_error *error)
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' cannot be %g", item->name,
                        *(const double *)item->data);
     }
-    for (int64_t i = 0; i < elements(item) && item->dtype == GRAFT_F32; i++) {
+    if (item->dtype != GRAFT_F32) return GRAFT_OK;
+    squares = strncmp(item->name, "optimizer.v.", 12) == 0;
+    if (!has_bad_float(item->data, elements(item), squares ? 0 : -FLT_MAX)) return GRAFT_OK;
+    for (int64_t i = 0; i < elements(item); i++) {
         const float value = ((const float *)item->data)[i];
 
-        if (value < 0 && strncmp(item->name, "optimizer.v.", 12) == 0) {
+        if (value < 0 && squares) {
             return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is %g, expected 0 or more",
                            item->name, (long long)i, (double)value);
         }
@@ -102,27 +126,34 @@ static int32_t check_values(const graft_state_item *item, graft_error *error)
     return GRAFT_OK;
 }
 
+int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, graft_state_item *ours,
+                              graft_error *error)
+{
+    char    found[64], expected[64];
+    int32_t index = 0;
+
+    do {
+        if (gr_trainer_state_item(t, index++, ours, error) < 0)
+            return gr_fail(error, GRAFT_ERR_NOT_FOUND, "this trainer has no state item '%.80s'", like->name);
+    } while (strcmp(ours->name, like->name) != 0);
+    if (same_form(like, ours)) return GRAFT_OK;
+    describe(like, found);
+    describe(ours, expected);
+    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' is %s, expected %s", ours->name, found, expected);
+}
+
 int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, graft_error *error)
 {
     graft_state_item ours = { .size = sizeof ours };
-    char             found[64], expected[64];
-    int32_t          rc, index = 0;
+    int32_t          rc = GRAFT_OK;
 
     if (item->name == NULL || item->data == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "item.name or item.data is null");
-    do {
-        rc = gr_trainer_state_item(t, index++, &ours, error);
-        if (rc < 0) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "this trainer has no state item '%.80s'", item->name);
-    } while (strcmp(ours.name, item->name) != 0);
-    if (!same_form(item, &ours)) {
-        describe(item, found);
-        describe(&ours, expected);
-        return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' is %s, expected %s", ours.name, found, expected);
-    }
-    rc = check_values(item, error);
-    if (rc < 0) return rc;
+    GR_TRY(gr_trainer_state_find(t, item, &ours, error));
+    GR_TRY(gr_state_check(item, error));
     /* The arrays of the state are the trainer's own; only hosts see them as constant. */
-    memcpy((void *)(uintptr_t)ours.data, item->data, (uint64_t)elements(&ours) * (ours.dtype == GRAFT_F32 ? 4 : 8));
+    memcpy((void *)(uintptr_t)ours.data, item->data, (uint64_t)gr_state_bytes(&ours));
     t->state_is_set = 1;
-    return GRAFT_OK;
+done:
+    return rc;
 }

@@ -18,7 +18,27 @@ struct graft_trainer {
     struct gr_setup    setup;
     struct gr_progress progress;
     int                state_is_set; /* over ranks: since all had the same */
+    char              *options;      /* as they were at create(): gr_options_copy() */
 };
+
+/** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES. */
+struct gr_state {
+    const struct gr_model    *model;
+    const struct gr_progress *progress;
+    int32_t                   copies; /* 1: the weights alone, and no progress */
+};
+
+/** As graft_train.state_item(). */
+int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
+/** Whether an item can have these values. \return OK; ERR_FORMAT. */
+int32_t gr_state_check(const graft_state_item *item, graft_error *error);
+/** Bytes of its array. */
+int64_t gr_state_bytes(const graft_state_item *item);
+/** The item of the trainer that has this name and shape. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
+int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
+                              graft_error *error);
+/** Whether there are best weights. One that lies ahead came in by state_set(), and its weights may not have. */
+int     gr_progress_has_best(const struct gr_progress *progress);
 
 /** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and,
  *  before an epoch (`trains`), the same options that it reads. */

@@ -21,6 +21,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     t->progress.best_accuracy = -1;
     GR_TRY(gr_setup_init(&t->setup, context, &data, NULL, error));
     if (t->setup.over != NULL) t->setup.partition.label_bytes = gr_trainer_label_bytes(t, -1);
+    GR_TRY(gr_strategy_agree(t->setup.run.strategy, gr_options_copy(context, &t->options, error), error));
     *trainer = t;
     t = NULL;
 done:
@@ -32,6 +33,7 @@ void gr_trainer_destroy(graft_trainer *t)
 {
     if (t == NULL) return;
     gr_setup_fini(&t->setup);
+    gr_free(t->setup.context, t->options);
     gr_free(t->setup.context, t);
 }
 
@@ -143,10 +145,9 @@ done:
     return gr_ranks_fail(&t->setup, rc, error);
 }
 
-/* A best that lies ahead came in by state_set(), and its weights may not have. */
-static int has_best(const graft_trainer *t)
+int gr_progress_has_best(const struct gr_progress *progress)
 {
-    return t->progress.best_epoch > 0 && t->progress.best_epoch <= t->progress.epoch;
+    return progress->best_epoch > 0 && progress->best_epoch <= progress->epoch;
 }
 
 static void swap_best(graft_trainer *t)
@@ -170,7 +171,7 @@ static int32_t check_weights(int32_t weights, graft_error *error)
 /* A forward pass without dropout, with the weights asked for. */
 static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
 {
-    const int best = weights == GRAFT_WEIGHTS_BEST && has_best(t);
+    const int best = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress);
     int32_t   rc = GRAFT_OK;
 
     gr_setup_set_threads(&t->setup);
@@ -193,7 +194,8 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     GR_TRY(measure_logits(t, metrics, error));
-    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && has_best(t) ? t->progress.best_epoch : t->progress.epoch;
+    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress) ? t->progress.best_epoch
+                                                                                         : t->progress.epoch;
 done:
     return gr_ranks_fail(&t->setup, rc, error);
 }

@@ -358,7 +358,8 @@ static int32_t play_training(const struct scenario *scenario, struct scene *scen
     int32_t        rc;
 
     TRY(s->train->create(s->context, &scene->set[scenario->set].dataset, &trainer, error));
-    rc = use_trainer(scene, s, trainer, error);
+    TRY(use_trainer(scene, s, trainer, error));
+    rc = scenario_use_model(s, trainer, &scene->set[scenario->set].dataset, error);
 done:
     s->train->destroy(trainer);
     return rc;

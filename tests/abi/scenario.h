@@ -33,4 +33,7 @@ extern const int             n_scenarios;
 /** Open, set the options, play, close. Returns the first failure. */
 int32_t scenario_play(const struct scenario *scenario, struct scene *scene, graft_error *error);
 
+/** A model out of the trainer, through a file, back into the trainer, and predicting. */
+int32_t scenario_use_model(struct subject *s, graft_trainer *trainer, const graft_dataset *data, graft_error *error);
+
 #endif

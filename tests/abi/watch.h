@@ -38,6 +38,7 @@ struct subject {
     const graft_aggregate      *aggregate;
     const graft_codec          *codec;
     const graft_halos          *halo;
+    const graft_models         *model;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

@@ -18,6 +18,9 @@ void watch_check_whole(const char *id, const void *table, size_t size);
 /** Fill in the tables of graft.transport/1, graft.graph/1, graft.aggregate/1, graft.halo/1 and graft.codec/1. */
 void watch_ranks(struct subject *subject, const graft_api *api);
 
+/** Fill in the table of graft.model/1. */
+void watch_models(struct subject *subject, const graft_api *api);
+
 #define WATCHED(call, error, expression, untouched, flags)                                                             \
     do {                                                                                                               \
         watch_begin(call, error);                                                                                      \

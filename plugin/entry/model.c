@@ -1,0 +1,126 @@
+/* "graft.model/1": reads the host's structs, and calls snapshot/.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "snapshot/snapshot.h"
+
+/* Begin a call on a model, which may be NULL. */
+static int32_t model_call_begin(struct gr_call *call, const graft_model *model, const char *where, graft_error *error)
+{
+    const int32_t rc = gr_call_begin(call, model != NULL ? model->context : NULL, where, error);
+
+    if (model == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the model is null");
+    return rc;
+}
+
+static int32_t model_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error)
+{
+    struct gr_call call;
+    int32_t rc = gr_call_begin(&call, trainer != NULL ? trainer->setup.context : NULL, GRAFT_MODEL_ID " create", error);
+
+    if (trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "the trainer is null");
+    if (rc == GRAFT_OK && model == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "model is null");
+    if (rc == GRAFT_OK) rc = gr_snapshot_create(trainer, what, model, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_load(graft_context *context, const graft_transport *transport, const char *path,
+                          graft_model **model, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_MODEL_ID " load", error);
+
+    if (rc == GRAFT_OK) rc = gr_snapshot_load(context, transport, path, model, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_save(graft_model *model, const char *path, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " save", error);
+
+    if (rc == GRAFT_OK && path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
+    if (rc == GRAFT_OK) rc = gr_snapshot_save(model, path, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_apply(graft_model *model, graft_trainer *trainer, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " apply", error);
+
+    if (rc == GRAFT_OK && trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "the trainer is null");
+    if (rc == GRAFT_OK) rc = gr_snapshot_apply(model, trainer, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_info(graft_model *model, graft_model_info *info, graft_error *error)
+{
+    struct gr_call   call;
+    graft_model_info ours = { .size = sizeof ours };
+    int32_t          rc = model_call_begin(&call, model, GRAFT_MODEL_ID " info", error);
+
+    if (rc == GRAFT_OK) gr_snapshot_info(model, &ours);
+    if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_metadata(graft_model *model, int32_t index, const char **key, const char **value,
+                              graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " metadata", error);
+
+    if (rc == GRAFT_OK && (key == NULL || value == NULL))
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", key == NULL ? "key" : "value");
+    if (rc == GRAFT_OK) rc = gr_snapshot_metadata(model, index, key, value, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_item(graft_model *model, int32_t index, graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours = { .size = sizeof ours };
+    struct gr_state  state;
+    int32_t          rc = model_call_begin(&call, model, GRAFT_MODEL_ID " item", error);
+
+    if (rc == GRAFT_OK) {
+        state = gr_snapshot_state(model);
+        rc = gr_state_item(&state, index, &ours, &call.error);
+    }
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_predict(graft_model *model, const graft_dataset *dataset, int32_t *labels,
+                             const graft_dense *logits, graft_error *error)
+{
+    struct gr_call call;
+    graft_dense    ours;
+    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " predict", error);
+
+    if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
+    if (rc == GRAFT_OK) rc = gr_snapshot_predict(model, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static void model_destroy(graft_model *model)
+{
+    struct gr_call call;
+
+    if (model_call_begin(&call, model, GRAFT_MODEL_ID " destroy", NULL) == GRAFT_OK) gr_snapshot_destroy(model);
+    gr_call_end(&call, GRAFT_OK);
+}
+
+const graft_models gr_interface_model = {
+    .size = sizeof(graft_models),
+    .create = model_create,
+    .load = model_load,
+    .save = model_save,
+    .apply = model_apply,
+    .info = model_info,
+    .metadata = model_metadata,
+    .item = model_item,
+    .predict = model_predict,
+    .destroy = model_destroy,
+};

@@ -1,0 +1,61 @@
+/* The safetensors format: 8 bytes with the length of a header, little-endian; the header, a JSON object; then the data
+ * of the tensors, without gaps. The header maps the name of each tensor to its type, shape and place in the data, and
+ * "__metadata__" to an object of texts. https://github.com/huggingface/safetensors
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_IO_SAFETENSORS_H
+#define GR_IO_SAFETENSORS_H
+
+#include "base/memory.h"
+
+enum { GR_TENSOR_DIMS = 4, GR_TENSORS_MAX = 4096, GR_TENSOR_PAIRS_MAX = 256, GR_TENSOR_PREFIX = 8 };
+
+struct gr_tensor {
+    const char *name;
+    graft_dtype dtype; /* GRAFT_F32, GRAFT_F64 or GRAFT_I64 */
+    int32_t     n_dims;
+    int64_t     shape[GR_TENSOR_DIMS];
+    int64_t     begin, end; /* bytes of the data */
+    int64_t     at;         /* byte of the file where the header names it, for messages */
+};
+
+struct gr_tensor_pair {
+    const char *key, *value;
+};
+
+/** A header, taken apart. Zeroed, it is empty. */
+struct gr_tensors {
+    graft_context         *context;
+    char                  *text; /* the header, with the texts that the others point to */
+    int64_t                header_bytes, data_bytes;
+    struct gr_tensor      *tensors; /* in the order of their data */
+    int32_t                n_tensors;
+    struct gr_tensor_pair *pairs; /* of the metadata */
+    int32_t                n_pairs;
+};
+
+/** The length of the header of a file that begins with `prefix` and has `file_bytes`. `shown` is the name of the file
+ *  for messages. \return OK; ERR_FORMAT. */
+int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t file_bytes, const char *shown,
+                          int64_t *header_bytes, graft_error *error);
+
+/** Take a header apart. tensors->context, text (which is changed), header_bytes and data_bytes are given. Everything is
+ *  checked that can be without knowing what the tensors are for: that it is JSON of this form, that no key comes twice
+ *  in the metadata, that types and shapes fit the places, and that the places fill the data without gap or overlap.
+ *  \return OK; ERR_FORMAT (with the byte of the file); ERR_NOMEM. */
+int32_t gr_tensors_parse(struct gr_tensors *tensors, const char *shown, graft_error *error);
+void    gr_tensors_fini(struct gr_tensors *tensors);
+
+/** The value of a key of the metadata, or NULL. */
+const char             *gr_tensors_value(const struct gr_tensors *tensors, const char *key);
+const struct gr_tensor *gr_tensors_find(const struct gr_tensors *tensors, const char *name);
+
+/** The name of a type in a header; its bytes. 0 or NULL: it has no place there. */
+const char *gr_tensor_type_name(graft_dtype dtype);
+int64_t     gr_tensor_type_bytes(graft_dtype dtype);
+
+/** Write prefix and header to `to` as far as `capacity` goes. The tensors are given with their places, the header is
+ *  padded with spaces so that data begin at a multiple of 8. \return the bytes that both have. */
+int64_t gr_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                         int32_t n_pairs, char *to, int64_t capacity);
+
+#endif

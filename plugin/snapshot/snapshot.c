@@ -1,0 +1,311 @@
+/* Models out of trainers and into them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "snapshot/snapshot.h"
+
+#include "base/assert.h"
+#include "base/option_row.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char MODEL_PREFIX[] = "model.", TRAINING_PREFIX[] = "training.";
+
+static int is_of_model(const struct gr_option_row *row)
+{
+    return row->group != GR_GROUP_TRAINING || (row->flags & GR_OPTION_PREDICTS) != 0;
+}
+
+/* -- the texts of a trainer's model ------------------------------------------------------------------------------ */
+
+/* Texts are counted, and written if there is memory for them. */
+struct texts {
+    struct gr_tensor_pair *pairs;
+    int32_t                n;
+    char                  *to;
+    int64_t                bytes;
+};
+
+static const char *add_text(struct texts *t, const char *first, const char *second)
+{
+    const size_t one = strlen(first), two = strlen(second) + 1;
+    char        *text = NULL;
+
+    if (t->to != NULL) {
+        text = t->to + t->bytes;
+        memcpy(text, first, one);
+        memcpy(text + one, second, two);
+    }
+    t->bytes += (int64_t)(one + two);
+    return text;
+}
+
+static void add_pair(struct texts *t, const char *prefix, const char *key, const char *value)
+{
+    const char *const full = add_text(t, prefix, key), *const copy = add_text(t, value, "");
+
+    if (t->pairs != NULL) t->pairs[t->n] = (struct gr_tensor_pair){ full, copy };
+    t->n++;
+}
+
+static void add_number(struct texts *t, const char *key, int64_t number)
+{
+    char digits[24];
+
+    snprintf(digits, sizeof digits, "%lld", (long long)number);
+    add_pair(t, "", key, digits);
+}
+
+/* Options that are live have the values that they have now. */
+static void add_options(struct texts *t, const graft_trainer *trainer)
+{
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+        const char                 *value = gr_options_copied(trainer->options, row->key);
+
+        if (value == NULL) continue;
+        if (row->flags & GR_OPTION_LIVE) value = gr_option_text(trainer->setup.context, row);
+        if (strcmp(row->key, "loss") == 0) value = trainer->setup.model.config.sigmoid ? "sigmoid" : "softmax";
+        add_pair(t, is_of_model(row) ? MODEL_PREFIX : TRAINING_PREFIX, row->key, value);
+    }
+}
+
+static void add_all(struct texts *t, const graft_trainer *trainer, int32_t what)
+{
+    const struct gr_progress *p = &trainer->progress;
+    const int                 best = what == GRAFT_MODEL_BEST && gr_progress_has_best(p);
+
+    add_pair(t, "", "format", GRAFT_MODEL_ID);
+    add_pair(t, "", "content", what == GRAFT_MODEL_STATE ? "state" : "weights");
+    add_pair(t, "", "release", GRAFT_RELEASE);
+    add_number(t, "epoch", best ? p->best_epoch : p->epoch);
+    add_number(t, "n_vertices", trainer->setup.data.n_vertices);
+    add_number(t, "n_features", trainer->setup.data.n_features);
+    add_number(t, "n_classes", trainer->setup.data.n_classes);
+    add_options(t, trainer);
+}
+
+static int32_t make_texts(const graft_trainer *trainer, int32_t what, struct gr_tensors *header, graft_error *error)
+{
+    graft_context *const context = trainer->setup.context;
+    struct texts         t = { 0 };
+    int32_t              rc = GRAFT_OK;
+
+    add_all(&t, trainer, what);
+    header->context = context;
+    GR_TRY(GR_NEW(context, header->text, t.bytes, error));
+    GR_TRY(GR_NEW(context, header->pairs, t.n, error));
+    t = (struct texts){ .pairs = header->pairs, .to = header->text };
+    add_all(&t, trainer, what);
+    header->n_pairs = t.n;
+done:
+    return rc;
+}
+
+/* -- a model from its texts -------------------------------------------------------------------------------------- */
+
+/* A count of the metadata. */
+static int32_t read_count(const struct gr_tensors *header, const char *shown, const char *key, int64_t least,
+                          int64_t *count, graft_error *error)
+{
+    const char *text = gr_tensors_value(header, key);
+
+    *count = 0;
+    for (const char *at = text; at != NULL && *at != '\0'; at++) {
+        if (*at < '0' || *at > '9' || at - text > 17) text = NULL;
+        else *count = *count * 10 + (*at - '0');
+        if (text == NULL) break;
+    }
+    if (text != NULL && *text != '\0' && *count >= least) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': '%s' in the metadata is '%.32s', expected a count", shown, key,
+                   gr_tensors_value(header, key) != NULL ? gr_tensors_value(header, key) : "missing");
+}
+
+static const struct gr_option_row *option_row_of(const char *key)
+{
+    for (int32_t i = 0; i < gr_option_count; i++)
+        if (strcmp(gr_option_table[i].key, key) == 0) return &gr_option_table[i];
+    return NULL;
+}
+
+static int32_t read_option(const struct gr_tensors *header, const char *shown, const struct gr_tensor_pair *pair,
+                           struct gr_options *options, graft_error *error)
+{
+    const char                 *key = pair->key + strlen(MODEL_PREFIX), *release = gr_tensors_value(header, "release");
+    const struct gr_option_row *row = option_row_of(key);
+
+    if (row == NULL || row->type == GR_TYPE_TEXT || !is_of_model(row))
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "'%s': the model has option '%.40s', which release %s does not have; the file is of release "
+                       "%.20s",
+                       shown, key, GRAFT_RELEASE, release != NULL ? release : "unknown");
+    if (gr_option_parse(row, pair->value, options)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': option '%s' of the model is '%.40s', expected %s%s", shown, key,
+                   pair->value, row->type == GR_TYPE_CHOICE ? "one of " : "a number in ", row->domain);
+}
+
+static int32_t read_options(const struct gr_tensors *header, const char *shown, struct gr_options *options,
+                            graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < gr_option_count; i++)
+        if (gr_option_table[i].type != GR_TYPE_TEXT)
+            gr_option_parse(&gr_option_table[i], gr_option_table[i].default_value, options);
+    for (int32_t i = 0; i < header->n_pairs; i++)
+        if (strncmp(header->pairs[i].key, MODEL_PREFIX, strlen(MODEL_PREFIX)) == 0)
+            GR_TRY(read_option(header, shown, &header->pairs[i], options, error));
+done:
+    return rc;
+}
+
+/* Kind and widths, and the shapes of the parameters. */
+static int32_t describe_model(graft_model *m, const char *shown, graft_error *error)
+{
+    const struct gr_tensors *header = &m->header;
+    const char              *format = gr_tensors_value(header, "format");
+    const char              *content = gr_tensors_value(header, "content");
+    graft_dataset            shape = { .size = sizeof shape, .n_vertices = 1 };
+    graft_error              reason = { .size = sizeof reason };
+    int32_t                  rc = GRAFT_OK;
+
+    if (format == NULL || strcmp(format, GRAFT_MODEL_ID) != 0)
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "'%s' is no model of Graft: 'format' in its metadata is '%.32s', expected '%s'", shown,
+                       format != NULL ? format : "missing", GRAFT_MODEL_ID);
+    if (content == NULL || (strcmp(content, "weights") != 0 && strcmp(content, "state") != 0))
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': 'content' in the metadata is '%.32s', expected weights or state",
+                       shown, content != NULL ? content : "missing");
+    m->copies = strcmp(content, "state") == 0 ? GR_STATE_COPIES : 1;
+    GR_TRY(read_count(header, shown, "epoch", 0, &m->progress.epoch, error));
+    GR_TRY(read_count(header, shown, "n_features", 1, &shape.n_features, error));
+    GR_TRY(read_count(header, shown, "n_classes", 1, &shape.n_classes, error));
+    GR_TRY(read_options(header, shown, &m->options, error));
+    if (shape.n_features > INT32_MAX || shape.n_classes > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %lld features and %lld classes are too many", shown,
+                       (long long)shape.n_features, (long long)shape.n_classes);
+    if (gr_config_read(&m->options, &shape, &m->model.config, &reason) < 0)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %s", shown, reason.message);
+    rc = gr_model_describe(&m->model, &m->budget, error);
+done:
+    return rc;
+}
+
+int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, const char *shown, graft_model **model,
+                             graft_error *error)
+{
+    graft_model *m = NULL;
+    int32_t      rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, m, 1, error));
+    m->context = context;
+    m->header = *header;
+    *header = (struct gr_tensors){ 0 };
+    gr_budget_init(&m->budget, context, 1000000 * context->options.resource.memory_limit);
+    GR_TRY(describe_model(m, shown, error));
+    *model = m;
+    m = NULL;
+done:
+    gr_snapshot_destroy(m);
+    return rc;
+}
+
+void gr_snapshot_destroy(graft_model *m)
+{
+    if (m == NULL) return;
+    gr_budget_fini(&m->budget);
+    gr_tensors_fini(&m->header);
+    gr_free(m->context, m);
+}
+
+/* -- out of a trainer and into one ------------------------------------------------------------------------------- */
+
+static void copy_weights(graft_model *m, const graft_trainer *trainer, int best)
+{
+    GR_ASSERT(m->model.n_parameters == trainer->setup.model.n_parameters);
+    for (int32_t i = 0; i < m->model.n_parameters; i++) {
+        const struct gr_parameter *from = &trainer->setup.model.parameters[i];
+        struct gr_parameter       *to = &m->model.parameters[i];
+        const uint64_t             bytes = (uint64_t)(to->rows * to->cols) * sizeof *to->value;
+
+        memcpy(to->value, best ? from->best : from->value, bytes);
+        if (m->copies == 1) continue;
+        memcpy(to->best, from->best, bytes);
+        memcpy(to->m, from->m, bytes);
+        memcpy(to->v, from->v, bytes);
+    }
+}
+
+int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error)
+{
+    graft_context *const context = trainer->setup.context;
+    struct gr_tensors    header = { 0 };
+    graft_model         *m = NULL;
+    int32_t              rc = GRAFT_OK;
+
+    if (what < GRAFT_MODEL_LAST || what > GRAFT_MODEL_STATE)
+        return gr_fail(error, GRAFT_ERR_ARG, "what is %d, expected one of GRAFT_MODEL_... (0 to 2)", what);
+    GR_TRY(make_texts(trainer, what, &header, error));
+    GR_TRY(gr_snapshot_describe(context, &header, "the trainer", &m, error));
+    GR_TRY(gr_model_allocate(&m->model, &m->budget, m->copies, error));
+    copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_progress_has_best(&trainer->progress));
+    if (what == GRAFT_MODEL_STATE) m->progress = trainer->progress;
+    *model = m;
+    m = NULL;
+done:
+    gr_snapshot_destroy(m);
+    gr_tensors_fini(&header);
+    return rc;
+}
+
+int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *error)
+{
+    const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
+    const struct gr_state   state = gr_snapshot_state(m);
+    graft_state_item        item = { .size = sizeof item }, theirs = item;
+    graft_error             end = { .size = sizeof end };
+    int32_t                 rc = GRAFT_OK;
+
+    if (from->width[0] != to->width[0] || from->width[from->n_layers] != to->width[to->n_layers])
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "the model has %lld features and %lld classes, the trainer %lld features and %lld classes",
+                       (long long)from->width[0], (long long)from->width[from->n_layers], (long long)to->width[0],
+                       (long long)to->width[to->n_layers]);
+    if (m->model.n_parameters != trainer->setup.model.n_parameters)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "the model (%s) has %d weights and biases, the trainer (%s) has %d",
+                       from->kind->name, m->model.n_parameters, to->kind->name, trainer->setup.model.n_parameters);
+    for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
+        if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0) return error->code = GRAFT_ERR_FORMAT;
+    for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
+        GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
+        memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));
+    }
+    trainer->state_is_set = 1;
+done:
+    return rc;
+}
+
+void gr_snapshot_info(const graft_model *m, graft_model_info *info)
+{
+    const struct gr_config *config = &m->model.config;
+
+    info->has_state = m->copies == GR_STATE_COPIES;
+    info->n_layers = config->n_layers;
+    info->n_metadata = m->header.n_pairs;
+    info->kind = config->kind->name;
+    info->widths = config->width;
+    info->n_features = config->width[0];
+    info->n_classes = config->width[config->n_layers];
+    for (int32_t i = 0; i < m->model.n_parameters; i++)
+        info->n_weights += m->model.parameters[i].rows * m->model.parameters[i].cols;
+    info->epoch = m->progress.epoch;
+}
+
+int32_t gr_snapshot_metadata(const graft_model *m, int32_t index, const char **key, const char **value,
+                             graft_error *error)
+{
+    if (index < 0 || index >= m->header.n_pairs)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "text %d of the metadata, which has %d", index, m->header.n_pairs);
+    *key = m->header.pairs[index].key;
+    *value = m->header.pairs[index].value;
+    return GRAFT_OK;
+}

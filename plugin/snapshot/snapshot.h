@@ -1,0 +1,55 @@
+/* Models outside of a trainer: copied out of one and into one, in files, and predicting.
+ *
+ * snapshot.c  from a trainer or a description to a model, and into a trainer
+ * save.c, load.c  files         predict.c  a setup with the model
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_SNAPSHOT_SNAPSHOT_H
+#define GR_SNAPSHOT_SNAPSHOT_H
+
+#include "graft_model.h"
+#include "io/safetensors.h"
+#include "train/train.h"
+
+#define GR_SNAPSHOT_PREVIOUS ".previous"
+
+struct graft_model {
+    graft_context     *context;
+    struct gr_budget   budget;
+    struct gr_tensors  header;  /* the metadata; tensors are not used any more */
+    struct gr_options  options; /* model, train and data are those of the model; the others are not used */
+    struct gr_model    model;
+    struct gr_progress progress;
+    int32_t            copies; /* of gr_state */
+};
+
+static inline struct gr_state gr_snapshot_state(const graft_model *m)
+{
+    return (struct gr_state){ &m->model, &m->progress, m->copies };
+}
+
+/** A model with the texts of `header`, which it takes: options, parameters and their shapes, but no arrays yet. `shown`
+ *  is the name for messages. \return OK; ERR_FORMAT; ERR_UNSUPPORTED; ERR_NOMEM. */
+int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, const char *shown, graft_model **model,
+                             graft_error *error);
+
+/* graft.model/1 */
+int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);
+int32_t gr_snapshot_load(graft_context *context, const graft_transport *transport, const char *path,
+                         graft_model **model, graft_error *error);
+int32_t gr_snapshot_save(graft_model *model, const char *path, graft_error *error);
+int32_t gr_snapshot_apply(graft_model *model, graft_trainer *trainer, graft_error *error);
+void    gr_snapshot_info(const graft_model *model, graft_model_info *info);
+int32_t gr_snapshot_metadata(const graft_model *model, int32_t index, const char **key, const char **value,
+                             graft_error *error);
+int32_t gr_snapshot_predict(graft_model *model, const graft_dataset *dataset, int32_t *labels,
+                            const graft_dense *logits, graft_error *error);
+void    gr_snapshot_destroy(graft_model *model);
+
+/** Whether the file has the length and the header of a model. */
+int gr_snapshot_is_whole(graft_context *context, const char *path);
+/** The header of a file, taken apart. \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
+struct gr_file;
+int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
+                                graft_error *error);
+
+#endif

@@ -1,0 +1,130 @@
+/* What graft.model/1 must refuse: each call gets what it cannot use, and returns the status that its header gives.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "arguments.h"
+
+#include <unistd.h>
+
+static graft_trainer *trainer_of(const graft_dataset *data)
+{
+    graft_trainer *trainer = NULL;
+
+    REFUSED(GRAFT_OK, s.train->create(s.context, data, &trainer, &error));
+    return trainer;
+}
+
+static const char *model_create_calls(const void *arg)
+{
+    graft_trainer *trainer = trainer_of(&set.dataset);
+    graft_model   *model = NULL;
+
+    (void)arg;
+    REFUSED(GRAFT_ERR_ARG, s.model->create(NULL, GRAFT_MODEL_LAST, &model, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->create(trainer, GRAFT_MODEL_LAST, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->create(trainer, -1, &model, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->create(trainer, 3, &model, &error));
+    s.model->destroy(NULL);
+    s.train->destroy(trainer);
+    return end_of_group();
+}
+
+static const char *file_calls(const void *arg)
+{
+    graft_transport odd = { .size = 4 };
+    graft_trainer  *trainer = trainer_of(&set.dataset);
+    graft_model    *model = NULL, *loaded = NULL;
+    char            path[] = "/tmp/graft-arguments-XXXXXX", file[64];
+
+    (void)arg;
+    if (mkdtemp(path) == NULL) return "no folder for files";
+    snprintf(file, sizeof file, "%s/m", path);
+    REFUSED(GRAFT_OK, s.model->create(trainer, GRAFT_MODEL_STATE, &model, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->save(NULL, file, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->save(model, NULL, &error));
+    REFUSED(GRAFT_ERR_IO, s.model->save(model, "", &error));
+    REFUSED(GRAFT_ERR_IO, s.model->save(model, path, &error));
+    REFUSED(GRAFT_ERR_IO, s.model->save(model, "/dev/full", &error));
+    REFUSED(GRAFT_ERR_IO, s.model->save(model, "/nowhere/model", &error));
+    REFUSED(GRAFT_OK, s.model->save(model, file, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->load(NULL, NULL, file, &loaded, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->load(s.context, NULL, NULL, &loaded, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->load(s.context, NULL, file, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->load(s.context, &odd, file, &loaded, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.model->load(s.context, NULL, "", &loaded, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.model->load(s.context, NULL, "/nowhere/model", &loaded, &error));
+    REFUSED(GRAFT_ERR_FORMAT, s.model->load(s.context, NULL, "/dev/null", &loaded, &error));
+    REFUSED(GRAFT_ERR_FORMAT, s.model->load(s.context, NULL, path, &loaded, &error));
+    REFUSED(GRAFT_OK, s.model->load(s.context, NULL, file, &loaded, &error));
+    s.model->destroy(loaded);
+    s.model->destroy(model);
+    s.train->destroy(trainer);
+    unlink(file);
+    rmdir(path);
+    return end_of_group();
+}
+
+static const char *model_calls(const void *arg)
+{
+    graft_trainer   *trainer = trainer_of(&set.dataset), *other;
+    graft_model     *model = NULL;
+    graft_model_info info = GRAFT_INIT(graft_model_info);
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    graft_dataset    data = set.dataset;
+    float            rows[N * CLASSES];
+    graft_dense      logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, rows };
+    const char      *key, *value;
+
+    (void)arg;
+    REFUSED(GRAFT_OK, s.model->create(trainer, GRAFT_MODEL_BEST, &model, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->info(NULL, &info, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->info(model, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->metadata(NULL, 0, &key, &value, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->metadata(model, 0, NULL, &value, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->metadata(model, 0, &key, NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.model->metadata(model, -1, &key, &value, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.model->metadata(model, 1000, &key, &value, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->item(NULL, 0, &item, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->item(model, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.model->item(model, -1, &item, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.model->item(model, 1000, &item, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->apply(NULL, trainer, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->apply(model, NULL, &error));
+    REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "5", &error));
+    other = trainer_of(&set.dataset);
+    REFUSED(GRAFT_ERR_FORMAT, s.model->apply(model, other, &error));
+    s.train->destroy(other);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "layers", "2", &error));
+    other = trainer_of(&set.dataset);
+    REFUSED(GRAFT_ERR_FORMAT, s.model->apply(model, other, &error));
+    s.train->destroy(other);
+    data.n_classes++;
+    other = trainer_of(&data);
+    REFUSED(GRAFT_ERR_ARG, s.model->apply(model, other, &error));
+    s.train->destroy(other);
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(NULL, &set.dataset, NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, NULL, NULL, NULL, &error));
+    REFUSED(GRAFT_OK, s.model->predict(model, &data, NULL, NULL, &error)); /* n_classes is not read */
+    REFUSED(GRAFT_OK, s.model->predict(model, &set.dataset, NULL, &logits, &error));
+    data.n_features++;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, &data, NULL, NULL, &error));
+    if (strstr(error.message, "5 features") == NULL || strstr(error.message, "has 4") == NULL)
+        watch_blame("not both numbers of features: %s", error.message);
+    logits.n_cols--;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, &set.dataset, NULL, &logits, &error));
+    data = set.dataset;
+    data.features = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, &data, NULL, NULL, &error));
+    s.model->destroy(model);
+    s.train->destroy(trainer);
+    return end_of_group();
+}
+
+int main(void)
+{
+    static const struct group groups[] = {
+        { "create of a model", model_create_calls, NULL },
+        { "files of models", file_calls, NULL },
+        { "a model", model_calls, NULL },
+    };
+
+    return run_groups(groups, NUMBER(groups));
+}
