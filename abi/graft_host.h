@@ -10,14 +10,21 @@ GRAFT_EXTERN_C_BEGIN
 typedef int32_t graft_log_level;
 enum { GRAFT_LOG_DEBUG = 0, GRAFT_LOG_INFO = 1, GRAFT_LOG_WARNING = 2, GRAFT_LOG_ERROR = 3 };
 
+/* Flags of graft_host. */
+enum {
+    /** Read no variables of the environment, neither GRAFT_... nor PATH, and pass none to programs that the library
+     *  starts. Set-user-ID and set-group-ID programs always behave as if this were set. */
+    GRAFT_HOST_NO_ENVIRONMENT = 1
+};
+
 /** Functions of the host. graft_open() copies the struct; the functions and `self` must stay valid until close(). Any
  *  function pointer may be NULL (allocate and deallocate only together), and so may the pointer to the struct: then
  *  memory comes from the C library and nothing is logged. All memory whose size grows with the data is allocated
  *  through these functions, except for memory that the libraries behind modules allocate themselves. */
 typedef struct graft_host {
     uint32_t size;
-    uint32_t reserved;
-    void    *self; /**< passed as the first argument to every function below */
+    uint32_t flags; /**< 0, or GRAFT_HOST_... */
+    void    *self;  /**< passed as the first argument to every function below */
 
     /** Receive one line of log, without a line end. Called only from the thread that called Graft. */
     void (*log)(void *self, graft_log_level level, const char *message);
@@ -86,8 +93,8 @@ typedef struct graft_api {
      *  [any-thread] Not collective. Since 1. */
     const void *(*get_interface)(graft_context *context, const char *id);
 
-    /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (not
-     *  in set-user-ID programs). The field `live` of graft_option says when an option is read.
+    /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (see
+     *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read.
      *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
      *          range); ERR_NOMEM. [one-caller] Not collective. Since 1. */
     int32_t (*set)(graft_context *context, const char *key, const char *value, graft_error *error);
@@ -117,6 +124,7 @@ typedef struct graft_api {
  * \param[out] api               The calls of the context, owned by it until api->close(). Unchanged on failure.
  * \param[out] error             Optional. Filled on failure, also if the version ranges do not overlap.
  * \return OK; ERR_VERSION (the message has both ranges); ERR_ARG (api null, abi_min > abi_max, host of size 0);
+ *         ERR_UNSUPPORTED (a flag of the host that this library does not know);
  *         ERR_OPTION (an environment variable GRAFT_... of a known option has an illegal value); ERR_NOMEM.
  * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator. Starts no thread. Since 1. */
 GRAFT_API int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,

@@ -15,8 +15,8 @@
 static const char usage[] =
     "usage: graft-info [--library FILE] [--load] [--json] [KEY=VALUE ...]\n"
     "Shows a Graft library, its modules and its options.\n"
-    "  --library FILE  the library; without it that of the variable GRAFT_LIBRARY, then the one beside this\n"
-    "                  program, then the one that the dynamic linker finds\n"
+    "  --library FILE  the library; without it that of the variable GRAFT_LIBRARY, then the one that was built\n"
+    "                  or installed with this program\n"
     "  --load          load every module, to see whether it works here\n"
     "  --json          print JSON\n"
     "  KEY=VALUE       set an option first, such as module.path=FOLDER\n";

@@ -170,8 +170,8 @@ int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft
         .parser = parse_one,
         .args_doc = "DATASET",
         .doc = "Train a graph neural network on DATASET, a folder of .npy files or a Matrix Market file."
-               "\vThe library is $GRAFT_LIBRARY, else libgraft.so beside this program, in ../lib, or where the dynamic "
-               "linker finds it. Exit status: 0 fine, 1 failure, 2 wrong usage, 130 interrupted.",
+               "\vThe library is $GRAFT_LIBRARY, else the one that was built or installed with this program. "
+               "Exit status: 0 fine, 1 failure, 2 wrong usage, 130 interrupted.",
     };
     struct parse parse = { arguments, 0 };
     int          file, failed;

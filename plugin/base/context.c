@@ -57,6 +57,10 @@ static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_e
     ours->size = sizeof *ours;
     if (theirs != NULL) rc = gr_struct_read(ours, sizeof *ours, theirs, "host", error);
     if (rc < 0) return rc;
+    if ((ours->flags & ~(uint32_t)GRAFT_HOST_NO_ENVIRONMENT) != 0) {
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "host has flags 0x%x, this library knows 0x%x", ours->flags,
+                       GRAFT_HOST_NO_ENVIRONMENT);
+    }
     if ((ours->allocate == NULL) != (ours->deallocate == NULL)) {
         return gr_fail(error, GRAFT_ERR_ARG, "host has %s but no %s; expected both or neither",
                        ours->allocate != NULL ? "allocate" : "deallocate",

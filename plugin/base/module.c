@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/environment.h"
 #include "base/memory.h"
 
 #include <dirent.h>
@@ -83,7 +84,6 @@ int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *e
 {
     int32_t rc = GRAFT_OK;
     char    folder[PATH_MAX];
-    Dl_info info;
 
     while (*path != '\0') {
         const size_t length = strcspn(path, ":");
@@ -94,11 +94,11 @@ int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *e
         }
         path += length + (path[length] == ':');
     }
-    if (dladdr((void *)(uintptr_t)&gr_modules_scan, &info) != 0 && strchr(info.dli_fname, '/') != NULL) {
-        const int length = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
-        snprintf(folder, sizeof folder, "%.*s", length, info.dli_fname);
+    if (gr_library_folder(folder, sizeof folder)) {
+        const size_t length = strlen(folder);
+
         GR_TRY(scan_folder(context, folder, error));
-        snprintf(folder, sizeof folder, "%.*s/graft", length, info.dli_fname);
+        snprintf(folder + length, sizeof folder - length, "/graft");
         GR_TRY(scan_folder(context, folder, error));
     }
 done:

@@ -4,12 +4,12 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/environment.h"
 #include "base/memory.h"
 #include "base/option_row.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *option_key(const void *unused, int32_t index)
@@ -129,7 +129,7 @@ static int32_t read_environment(graft_context *context, int32_t index, graft_err
 
     for (size_t i = 0; key[i] != '\0'; i++)
         variable[6 + i] = key[i] == '.' ? '_' : (char)toupper((unsigned char)key[i]);
-    value = secure_getenv(variable);
+    value = gr_environment(context, variable);
     return value != NULL ? put(context, index, GR_SOURCE_ENVIRONMENT, variable, value, error) : GRAFT_OK;
 }
 

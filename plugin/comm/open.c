@@ -4,11 +4,11 @@
 #include "comm/open.h"
 
 #include "base/assert.h"
+#include "base/environment.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MPI_MOST = 4, PATH_MOST = 512 };
@@ -68,10 +68,10 @@ static int32_t find_mpi(enum family *family, struct loaded *loaded, graft_error 
 }
 
 /* The family whose launcher started this process, from the environment variables that it sets. */
-static enum family launcher(void)
+static enum family launcher(const graft_context *context)
 {
-    if (secure_getenv("OMPI_COMM_WORLD_SIZE") != NULL) return OPEN_MPI;
-    if (secure_getenv("PMI_SIZE") != NULL || secure_getenv("PMI_RANK") != NULL) return MPICH;
+    if (gr_environment(context, "OMPI_COMM_WORLD_SIZE") != NULL) return OPEN_MPI;
+    if (gr_environment(context, "PMI_SIZE") != NULL || gr_environment(context, "PMI_RANK") != NULL) return MPICH;
     return NO_FAMILY;
 }
 
@@ -84,7 +84,7 @@ static enum family family_named(const char *module)
 }
 
 /* Whether the module of a family may be loaded, which loads the MPI library too. */
-static int32_t check_family(enum family wanted, int32_t start, graft_error *error)
+static int32_t check_family(const graft_context *context, enum family wanted, int32_t start, graft_error *error)
 {
     struct loaded loaded;
     enum family   found;
@@ -98,21 +98,22 @@ static int32_t check_family(enum family wanted, int32_t start, graft_error *erro
         return gr_fail(error, GRAFT_ERR_STATE,
                        "this process has not started MPI, and transport module '%s' was not asked to start it",
                        family_module[wanted]);
-    if (start && launcher() != NO_FAMILY && launcher() != wanted)
+    found = launcher(context);
+    if (start && found != NO_FAMILY && found != wanted)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "this process was started by the launcher of %s, and transport module '%s' is for %s",
-                       family_title[launcher()], family_module[wanted], family_title[wanted]);
+                       family_title[found], family_module[wanted], family_title[wanted]);
     return GRAFT_OK;
 }
 
-static int32_t choose_module(int32_t start, const char **module, graft_error *error)
+static int32_t choose_module(const graft_context *context, int32_t start, const char **module, graft_error *error)
 {
     struct loaded loaded;
     enum family   family;
     const int32_t rc = find_mpi(&family, &loaded, error);
 
     if (rc < 0) return rc;
-    if (family == NO_FAMILY && start) family = launcher();
+    if (family == NO_FAMILY && start) family = launcher(context);
     if (family == NO_FAMILY)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND,
                        start ? "this process has no MPI, and no launcher of Open MPI or MPICH started it"
@@ -130,9 +131,9 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     enum family                family;
     int32_t                    rc = GRAFT_OK;
 
-    if (strcmp(module, "auto") == 0) GR_TRY(choose_module(communicator->start, &module, error));
+    if (strcmp(module, "auto") == 0) GR_TRY(choose_module(context, communicator->start, &module, error));
     family = family_named(module);
-    if (family != NO_FAMILY) GR_TRY(check_family(family, communicator->start, error));
+    if (family != NO_FAMILY) GR_TRY(check_family(context, family, communicator->start, error));
     found = gr_module_find(context, "transport", module);
     if (found == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no transport module '%.60s'", module);
     GR_TRY(gr_module_use(context, found, error));

@@ -55,7 +55,7 @@ static int32_t open_ends(int ends[4], graft_error *error)
 }
 
 /* \return 0, or an errno */
-static int spawn_child(struct gr_child *child, int both, int error_pipe, const char *program)
+static int spawn_child(struct gr_child *child, int both, int error_pipe, const char *program, char *const *variables)
 {
     char *const                argv[] = { (char *)(uintptr_t)program, NULL };
     posix_spawn_file_actions_t files;
@@ -74,14 +74,15 @@ static int spawn_child(struct gr_child *child, int both, int error_pipe, const c
         if (code == 0) code = posix_spawnattr_setsigdefault(&attributes, &all);
         if (code == 0) code = posix_spawnattr_setsigmask(&attributes, &none);
         if (code == 0) code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-        if (code == 0) code = posix_spawn(&child->pid, program, &files, &attributes, argv, environ);
+        if (code == 0) code = posix_spawn(&child->pid, program, &files, &attributes, argv, variables);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
     return code;
 }
 
-int32_t gr_child_start(struct gr_child *child, const char *program, double timeout, graft_error *error)
+int32_t gr_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
+                       graft_error *error)
 {
     int     ends[4] = { -1, -1, -1, -1 }, code;
     int32_t rc;
@@ -89,7 +90,7 @@ int32_t gr_child_start(struct gr_child *child, const char *program, double timeo
     *child = (struct gr_child){ .pid = -1, .both = -1, .error_end = -1, .timeout = timeout, .program = program };
     child->deadline = gr_seconds() + timeout;
     GR_TRY(open_ends(ends, error));
-    code = spawn_child(child, ends[1], ends[3], program);
+    code = spawn_child(child, ends[1], ends[3], program, variables);
     if (code != 0) {
         child->pid = -1;
         rc = code == ENOMEM || code == EAGAIN ? GRAFT_ERR_IO : GRAFT_ERR_NOT_FOUND;

@@ -26,9 +26,10 @@ struct gr_child {
     int32_t error_length;
 };
 
-/** Start a program by its path, without arguments and with default signal handling. \return OK; ERR_NOT_FOUND (it
- *  cannot be run); ERR_IO (no process, socket or pipe available) */
-int32_t gr_child_start(struct gr_child *child, const char *program, double timeout, graft_error *error);
+/** Start a program by its path, without arguments, with these variables of the environment and default signal
+ *  handling. \return OK; ERR_NOT_FOUND (it cannot be run); ERR_IO (no process, socket or pipe available) */
+int32_t gr_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
+                       graft_error *error);
 
 /** The source of the program's input: fill `to` with the next bytes, at most `room`. \return their number, 0 at the
  *  end */

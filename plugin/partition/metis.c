@@ -3,11 +3,12 @@
 #include "partition/metis.h"
 
 #include "base/assert.h"
+#include "base/environment.h"
 #include "base/memory.h"
 #include "draft/graft_partitioner.h"
 #include "partition/child.h"
 
-#include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,27 +24,31 @@ static int program_exists(char *path, int64_t room, const char *folder, int leng
 
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error)
 {
-    const char *chosen = context->options.partition.program, *folders = secure_getenv("PATH"), *slash;
-    Dl_info     info;
+    const char *chosen = context->options.partition.program, *folders = gr_environment(context, "PATH");
+    char        own[PATH_MAX];
 
     if (strcmp(chosen, "auto") != 0) {
         if (snprintf(path, (size_t)room, "%s", chosen) < room && access(path, X_OK) == 0) return GRAFT_OK;
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no program '%.300s' (option partition.program)", chosen);
     }
-    if (dladdr((void *)(uintptr_t)&gr_metis_find, &info) != 0 && (slash = strrchr(info.dli_fname, '/')) != NULL &&
-        program_exists(path, room, info.dli_fname, (int)(slash - info.dli_fname)))
-        return GRAFT_OK;
+    if (gr_library_folder(own, sizeof own)) {
+        const int length = (int)strlen(own);
+
+        if (program_exists(path, room, own, length)) return GRAFT_OK;
+        if (snprintf(own + length, sizeof own - (size_t)length, "/%s", GR_PROGRAMS) < (int)sizeof own - length &&
+            program_exists(path, room, own, (int)strlen(own)))
+            return GRAFT_OK;
+    }
     while (folders != NULL && *folders != '\0') {
         const int length = (int)strcspn(folders, ":");
 
         if (length > 0 && program_exists(path, room, folders, length)) return GRAFT_OK;
         folders += length + (folders[length] == ':');
     }
-    return gr_fail(
-        error, GRAFT_ERR_NOT_FOUND,
-        "there is no program %s in the folder of the library or in those of PATH; option partition.program can "
-        "give its path",
-        name);
+    return gr_fail(error, GRAFT_ERR_NOT_FOUND,
+                   "there is no program %s in the folder of the library, in %s from there, or in those of PATH; option "
+                   "partition.program can give its path",
+                   name, GR_PROGRAMS);
 }
 
 /* The sections of the input, in order. */
@@ -136,7 +141,8 @@ static int32_t run_metis(const struct gr_partition_input *input, char *answer, i
 
     rc = gr_metis_find(input->context, path, sizeof path, error);
     if (rc < 0) return rc;
-    rc = gr_child_start(&child, path, input->context->options.partition.timeout, error);
+    rc = gr_child_start(&child, path, gr_environment_of_child(input->context),
+                        input->context->options.partition.timeout, error);
     if (rc < 0) return rc;
     rc = gr_child_talk(&child, next_input, &words, answer, bytes, input->meanwhile, error);
     gr_child_end(&child);

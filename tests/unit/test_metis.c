@@ -390,7 +390,7 @@ static int metis_is_refused(const char *program, const void *input, int64_t byte
     char            output[64], words[40];
     int32_t         rc;
 
-    if (gr_child_start(&child, program, 60, &error) != GRAFT_OK) return 0;
+    if (gr_child_start(&child, program, environ, 60, &error) != GRAFT_OK) return 0;
     rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, NULL, &error);
     gr_child_end(&child);
     snprintf(words, sizeof words, "exit code %d; its standard error is '", code);
