@@ -14,7 +14,10 @@ enum { GRAFT_LOG_DEBUG = 0, GRAFT_LOG_INFO = 1, GRAFT_LOG_WARNING = 2, GRAFT_LOG
 enum {
     /** Read no variables of the environment, neither GRAFT_... nor PATH, and pass none to programs that the library
      *  starts. Set-user-ID and set-group-ID programs always behave as if this were set. */
-    GRAFT_HOST_NO_ENVIRONMENT = 1
+    GRAFT_HOST_NO_ENVIRONMENT = 1,
+    /** The host starts the libraries behind modules itself, such as GraphBLAS with GrB_init(). Modules use them once
+     *  the host has started them, and never start them. For hosts that load one after graft_open(). */
+    GRAFT_HOST_STARTS_LIBRARIES = 2
 };
 
 /** Functions of the host. graft_open() copies the struct; the functions and `self` must stay valid until close(). Any

@@ -11,7 +11,11 @@ GRAFT_EXTERN_C_BEGIN
 
 /* Modules follow the rules of the library: they print nothing, set no global state of the process, free all memory in
  * fini(), and are linked with -z nodelete. They are called by one thread at a time for each state. `host` is complete:
- * all its functions may be called. */
+ * all its functions may be called.
+ *
+ * A library that a process can start only once, such as GraphBLAS, belongs to the host. A module starts it when it is
+ * first used by name, and never if the library was in the process before the module, or with the flag
+ * GRAFT_HOST_STARTS_LIBRARIES; such a module has a preference below 0. */
 
 /** An implementation of graft.mxm/1 run().
  *

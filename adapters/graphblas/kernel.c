@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/module.h"
 #include "epilogue.h"
+#include "start.h"
 
 #include <GraphBLAS.h>
 #include <float.h>
@@ -58,35 +59,10 @@ static int32_t foreign(graft_error *error, GrB_Info info, const char *call)
     return fail(error, GRAFT_ERR_MODULE, info, "GraphBLAS returned %d from %s", (int)info, call);
 }
 
-/* GraphBLAS belongs to the host. If the host has not initialised it, it is initialised here, and never finalised, in
- * blocking mode, which is also correct for programs written for nonblocking mode. */
-static GrB_Info begin_graphblas(void)
-{
-    int64_t  no_pool[64] = { 0 };
-    int32_t  mode;
-    GrB_Info info = GxB_Global_Option_get(GxB_MODE, &mode);
-
-    if (info != GrB_PANIC) return info;
-    info = GrB_init(GrB_BLOCKING);
-    if (info == GrB_SUCCESS) return GxB_Global_Option_set(GxB_MEMORY_POOL, no_pool);
-    /* Another thread may have initialised it meanwhile. */
-    return GxB_Global_Option_get(GxB_MODE, &mode) == GrB_SUCCESS ? GrB_SUCCESS : info;
-}
-
+/* This starts nothing: a module may be loaded and never used. */
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
-    int32_t  version[3] = { 0, 0, 0 };
-    GrB_Info info = begin_graphblas();
-
-    if (info != GrB_SUCCESS) {
-        return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS cannot be used: it returned %d; was it finalised?",
-                    (int)info);
-    }
-    info = GxB_Global_Option_get(GxB_LIBRARY_VERSION, version);
-    if (info != GrB_SUCCESS || version[0] != GxB_IMPLEMENTATION_MAJOR) {
-        return fail(error, GRAFT_ERR_UNSUPPORTED, info, "GraphBLAS has version %d, this module was built for %d",
-                    version[0], GxB_IMPLEMENTATION_MAJOR);
-    }
+    (void)error;
     *state = (void *)(uintptr_t)host;
     return GRAFT_OK;
 }
@@ -276,9 +252,11 @@ static int32_t make_matrices(struct prepared *p, const graft_csr *csr, graft_err
 static int32_t prepare(void *state, const graft_csr *csr, void **prepared, int64_t *bytes, graft_error *error)
 {
     const graft_host *host = state;
-    struct prepared  *p = host->allocate(host->self, sizeof *p, 64);
-    int32_t           rc;
+    struct prepared  *p;
+    int32_t           rc = graphblas_start(host, error);
 
+    if (rc < 0) return rc;
+    p = host->allocate(host->self, sizeof *p, 64);
     if (p == NULL) return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for a prepared matrix");
     memset(p, 0, sizeof *p);
     rc = arrange(host, p, csr, error);
@@ -530,7 +508,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 static const graft_kernel kernel = {
     .size = sizeof kernel,
     .args_size = sizeof(graft_mxm_args),
-    .preference = 10,
+    .preference = -1, /* "auto" must not start GraphBLAS in a process that may load it later */
     .description = "GrB_mxm of SuiteSparse:GraphBLAS, accumulating into a full matrix",
     .init = init,
     .fini = fini,

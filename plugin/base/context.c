@@ -51,15 +51,16 @@ static const void *extension_none(void *self, const char *id)
 /* allocate and deallocate belong together: the host gives both or neither, and then the C library's are used. */
 static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const uint32_t known = GRAFT_HOST_NO_ENVIRONMENT | GRAFT_HOST_STARTS_LIBRARIES;
+    int32_t        rc = GRAFT_OK;
 
     memset(ours, 0, sizeof *ours);
     ours->size = sizeof *ours;
     if (theirs != NULL) rc = gr_struct_read(ours, sizeof *ours, theirs, "host", error);
     if (rc < 0) return rc;
-    if ((ours->flags & ~(uint32_t)GRAFT_HOST_NO_ENVIRONMENT) != 0) {
+    if ((ours->flags & ~known) != 0) {
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "host has flags 0x%x, this library knows 0x%x", ours->flags,
-                       GRAFT_HOST_NO_ENVIRONMENT);
+                       known);
     }
     if ((ours->allocate == NULL) != (ours->deallocate == NULL)) {
         return gr_fail(error, GRAFT_ERR_ARG, "host has %s but no %s; expected both or neither",

@@ -1,0 +1,248 @@
+/* GraphBLAS belongs to the host. A process can start it once, so each check has a process of its own. Compiled twice:
+ * for a host that is linked with GraphBLAS (HOST_LINKS_GRAPHBLAS), and for one that is not: test_graphblas_host MODULE
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz/data_files.h"
+#include "harness/child.h"
+#include "harness/tap.h"
+
+#include "graft_load.h"
+#include "graft_mxm.h"
+
+#include <GraphBLAS.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+
+enum { N = 5 };
+
+/* The path 0 - 1 - 2 - 3, and vertex 4 alone. Sums over neighbours of 1, 2, 4, 8, 16 are 2, 5, 10, 4, 0. */
+static const int64_t row_ptr[N + 1] = { 0, 1, 3, 5, 6, 6 };
+static const int32_t col_idx[6] = { 1, 0, 2, 1, 3, 2 };
+static const float   expected[N] = { 2, 5, 10, 4, 0 };
+
+static float            features[N] = { 1, 2, 4, 8, 16 }, sums[N];
+static const graft_api *api;
+static const graft_mxm *mxm;
+static graft_matrix    *matrix;
+static graft_error      error = GRAFT_INIT(graft_error);
+static const char      *module_path;
+
+#define TRY(condition, fault)                                                                                          \
+    do {                                                                                                               \
+        if (!(condition)) return fault;                                                                                \
+    } while (0)
+
+static const char *graphblas_open(uint32_t flags)
+{
+    const graft_host host = { .size = sizeof host, .flags = flags };
+    graft_csr        csr = GRAFT_INIT(graft_csr);
+
+    csr.index_type = GRAFT_I32;
+    csr.n_rows = csr.n_cols = N;
+    csr.row_ptr = row_ptr;
+    csr.col_idx = col_idx;
+    TRY(graft_load(getenv("GRAFT_LIBRARY"), &host, &api, &error) == GRAFT_OK, error.message);
+    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain));
+    TRY(mxm != NULL, "there are no products");
+    TRY(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_OK, error.message);
+    return NULL;
+}
+
+static void graphblas_close(void)
+{
+    mxm->matrix_destroy(api->context, matrix);
+    api->close(api->context);
+}
+
+/* The sums, by this kernel. */
+static int32_t graphblas_sum(const char *kernel, const char *strict)
+{
+    const graft_dense b = { sizeof b, GRAFT_F32, N, 1, 1, features }, c = { sizeof c, GRAFT_F32, N, 1, 1, sums };
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    int32_t           rc = api->set(api->context, "mxm.kernel", kernel, &error);
+
+    args.semiring = GRAFT_PLUS_SECOND;
+    args.a = matrix;
+    args.b = &b;
+    args.c = &c;
+    memset(sums, 0xff, sizeof sums);
+    if (rc == GRAFT_OK) rc = api->set(api->context, "strict", strict, &error);
+    return rc == GRAFT_OK ? mxm->run(api->context, &args, &error) : rc;
+}
+
+static const char *right(const char *kernel)
+{
+    char text[1024];
+
+    TRY(memcmp(sums, expected, sizeof sums) == 0, "the sums are wrong");
+    TRY(mxm->explain(api->context, NULL, text, sizeof text, &error) == GRAFT_OK, error.message);
+    TRY(strncmp(text, kernel, strlen(kernel)) == 0 && text[strlen(kernel)] == ' ', "another kernel ran");
+    return NULL;
+}
+
+static const char *works(void)
+{
+    TRY(graphblas_sum("graphblas", "yes") == GRAFT_OK, error.message);
+    return right("graphblas");
+}
+
+/* The kernel is refused with a sentence, or replaced where the host allows it. */
+static const char *graphblas_refused(void)
+{
+    char text[1024];
+
+    TRY(graphblas_sum("graphblas", "yes") == GRAFT_ERR_UNSUPPORTED, "GraphBLAS was used before the host started it");
+    TRY(strstr(error.message, "GrB_init() comes first") != NULL, error.message);
+    TRY(graphblas_sum("graphblas", "no") == GRAFT_OK && right("simd") == NULL, "no other kernel ran");
+    TRY(mxm->explain(api->context, NULL, text, sizeof text, &error) == GRAFT_OK &&
+            strstr(text, "GrB_init() comes first") != NULL,
+        "explain() does not say why");
+    return NULL;
+}
+
+#ifdef HOST_LINKS_GRAPHBLAS
+
+static const char *host_first(const void *arg)
+{
+    const char *fault;
+    GrB_Matrix  own = NULL;
+
+    (void)arg;
+    TRY(GrB_init(GrB_NONBLOCKING) == GrB_SUCCESS, "GrB_init() of the host failed");
+    if ((fault = graphblas_open(0)) != NULL || (fault = works()) != NULL) return fault;
+    graphblas_close();
+    TRY(GrB_Matrix_new(&own, GrB_FP32, N, N) == GrB_SUCCESS, "the host's GraphBLAS is gone");
+    GrB_Matrix_free(&own);
+    return NULL;
+}
+
+static const char *graft_first(const void *arg)
+{
+    const char *fault;
+
+    (void)arg;
+    if ((fault = graphblas_open(0)) != NULL) return fault;
+    TRY(graphblas_sum("auto", "no") == GRAFT_OK, error.message);
+    if ((fault = right("simd")) != NULL || (fault = graphblas_refused()) != NULL) return fault;
+    TRY(api->load_module(api->context, module_path, &error) == GRAFT_OK, error.message);
+    TRY(GrB_init(GrB_BLOCKING) == GrB_SUCCESS, "GrB_init() of the host failed");
+    if ((fault = works()) != NULL) return fault;
+    graphblas_close();
+    return NULL;
+}
+
+static void test_all(void)
+{
+    ok_fault("a host that starts GraphBLAS first shares it", in_child(host_first, NULL));
+    ok_fault("a host that is linked with GraphBLAS may start it last", in_child(graft_first, NULL));
+}
+
+#else
+
+/* What a host has that is linked with libgraphblas.a and exports nothing. */
+static int own_starts;
+GrB_Info   GrB_init(GrB_Mode mode)
+{
+    (void)mode;
+    own_starts++;
+    return GrB_SUCCESS;
+}
+
+static const char *never(const void *arg)
+{
+    const char *fault;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        if ((fault = graphblas_open(0)) != NULL || (fault = works()) != NULL) return fault;
+        graphblas_close();
+    }
+    return own_starts == 0 ? NULL : "the static copy of the host was started";
+}
+
+/* Load GraphBLAS and start it, as a plug-in of the host may do. */
+static const char *start_late(void)
+{
+    char  name[32];
+    void *library, *symbol;
+    GrB_Info (*init)(GrB_Mode mode);
+
+    snprintf(name, sizeof name, "libgraphblas.so.%d", GxB_IMPLEMENTATION_MAJOR);
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    TRY(library != NULL, dlerror());
+    symbol = dlsym(library, "GrB_init");
+    TRY(symbol != NULL, dlerror());
+    memcpy(&init, &symbol, sizeof init);
+    TRY(init(GrB_BLOCKING) == GrB_SUCCESS, "GrB_init() of the host failed");
+    return NULL;
+}
+
+static const char *late(const void *arg)
+{
+    const char *fault;
+
+    (void)arg;
+    if ((fault = graphblas_open(GRAFT_HOST_STARTS_LIBRARIES)) != NULL || (fault = graphblas_refused()) != NULL)
+        return fault;
+    if ((fault = start_late()) != NULL || (fault = works()) != NULL) return fault;
+    graphblas_close();
+    return NULL;
+}
+
+/* A copy of the module that wants a GraphBLAS of another name, which no machine has. */
+static void make_orphan(const struct data_folder *folder)
+{
+    static const char wanted[] = "libgraphblas.so";
+    FILE             *file = fopen(module_path, "rb");
+    char             *bytes;
+    long              size, changed = 0;
+
+    files_check(file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) > 0, module_path);
+    rewind(file);
+    bytes = malloc((size_t)size);
+    files_check(bytes != NULL && fread(bytes, 1, (size_t)size, file) == (size_t)size, module_path);
+    fclose(file);
+    for (long i = 0; i + (long)sizeof wanted < size; i++) {
+        if (memcmp(bytes + i, wanted, sizeof wanted - 1) != 0) continue;
+        bytes[i + 3] = 'G'; /* libGraphblas.so */
+        changed++;
+    }
+    files_check(changed > 0, "the module names no libgraphblas.so");
+    write_file(folder, "graft_kernel_graphblas.so", bytes, (size_t)size);
+    free(bytes);
+}
+
+static const char *none(const void *arg)
+{
+    const char *fault = graphblas_open(0);
+
+    if (fault != NULL) return fault;
+    TRY(api->load_module(api->context, folder_path(arg, "graft_kernel_graphblas.so"), &error) == GRAFT_ERR_MODULE,
+        "a module without its library was loaded");
+    TRY(strstr(error.message, "libGraphblas.so") != NULL, error.message);
+    TRY(graphblas_sum("auto", "no") == GRAFT_OK, error.message);
+    if ((fault = right("simd")) != NULL) return fault;
+    graphblas_close();
+    return NULL;
+}
+
+static void test_all(void)
+{
+    struct data_folder folder;
+
+    ok_fault("a host that never starts GraphBLAS can use it, beside a static copy of its own", in_child(never, NULL));
+    ok_fault("a host that loads GraphBLAS later says so, and starts it", in_child(late, NULL));
+    folder_create(&folder);
+    make_orphan(&folder);
+    ok_fault("without GraphBLAS the module says what is missing", in_child(none, &folder));
+    folder_destroy(&folder);
+}
+
+#endif
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) return 2;
+    module_path = argv[1];
+    test_all();
+    return done();
+}
