@@ -77,13 +77,27 @@ static void write_bytes(int output, const void *from, int64_t bytes)
     }
 }
 
-int main(void)
+/* For people, who may start it by hand. */
+static int describe(const char *argument)
 {
-    const int                output = take_standard_output();
+    static const char usage[] = "usage: graft-metis [--help]\n"
+                                "Partitions a graph with METIS, for the Graft library: standard input and output are\n"
+                                "binary, see graft/draft/graft_partitioner.h.\n"
+                                "  --help  print this text\n";
+
+    if (strcmp(argument, "--help") != 0) metis_die(GRAFT_PARTITIONER_BAD_INPUT, "unknown argument; %s", usage);
+    return fputs(usage, stdout) < 0 ? GRAFT_PARTITIONER_NO_IO : GRAFT_PARTITIONER_OK;
+}
+
+int main(int argc, char **argv)
+{
     struct metis_input       input = { 0 };
     graft_partitioner_output head = { .magic = GRAFT_PARTITIONER_OUTPUT };
     int32_t                 *owner;
+    int                      output;
 
+    if (argc > 1) return describe(argv[1]);
+    output = take_standard_output();
     metis_read(&input);
     head.n_vertices = input.head.n_vertices;
     owner = metis_new(head.n_vertices, sizeof *owner);

@@ -135,7 +135,8 @@ static void copy_program(const char *from, const char *to)
     files_check(fclose(out) == 0 && chmod(to, 04755) == 0, to);
 }
 
-/* Become nobody and run a copy of this program that belongs to root. \return its exit code; -1: a signal */
+/* Become a user without rights and run a copy of this program that belongs to root. \return its exit code; -1: a
+ * signal */
 static int run_secure_copy(void)
 {
     struct data_folder place;

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The installed tree, moved to another folder: test_installed.py ROOT BUILD MESON... installs what BUILD has;
+test_installed.py ROOT LIBDIR MESON... builds for a prefix with this folder of libraries first. Prints TAP."""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+TIMEOUT = 900
+MPI = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+           OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none",
+           GRAFT_THREADS="1")
+
+
+def run(*command, cwd=None, **variables):
+    """With nothing in the environment that leads to another Graft."""
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith("GRAFT_") and key not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=TIMEOUT, check=False, cwd=cwd, env=environment | {"LC_ALL": "C.UTF-8"} | variables)
+
+
+def fine(name, result):
+    return tap.ok(result.returncode == 0, name, f"exit status {result.returncode}", result.stdout, result.stderr)
+
+
+def option(build, name):
+    result = run(*meson, "introspect", "--buildoptions", build)
+    return next(entry["value"] for entry in json.loads(result.stdout) if entry["name"] == name)
+
+
+def files_of(folder):
+    return sorted(os.path.relpath(os.path.join(path, name), folder)
+                  for path, _, names in os.walk(folder) for name in names)
+
+
+def install(build, target):
+    return run(*meson, "install", "-C", build, "--no-rebuild", "--destdir", target)
+
+
+def install_and_move(build):
+    """The moved tree. The log of the last installation belongs to the user."""
+    log = os.path.join(build, "meson-logs", "install-log.txt")
+    kept = open(log, "rb").read() if os.path.exists(log) else None
+    try:
+        if not fine("it installs", install(build, f"{base}/first")):
+            return None
+        shutil.move(f"{base}/first" + option(build, "prefix"), f"{base}/moved")
+        shutil.rmtree(f"{base}/first")
+        fine("it installs again", install(build, f"{base}/second"))
+        fine("it uninstalls", run(*meson, "--internal", "uninstall", cwd=build))
+        left = files_of(f"{base}/second")
+        tap.ok(not left, "uninstalling leaves no file", *left)
+    finally:
+        if kept is not None:
+            with open(log, "wb") as file:
+                file.write(kept)
+        elif os.path.exists(log):
+            os.remove(log)
+    return f"{base}/moved"
+
+
+def configure(libdir):
+    """A build of its own, without optimisation, for a prefix that is gone when the tree is used."""
+    build = f"{base}/build"
+    options = [f"--prefix={base}/prefix", f"--libdir={libdir}", "-Dtests=false", "-Doptimization=0"]
+    if not (fine(f"it is configured for {libdir}", run(*meson, "setup", *options, build, root)) and
+            fine("it builds", run(*meson, "compile", "-C", build, "-j", "2"))):
+        return None
+    return build
+
+
+def test_files(tree, build):
+    lib = os.path.join(tree, option(build, "libdir"))
+    wanted = [f"include/graft/{os.path.relpath(path, root + '/abi')}"
+              for path in glob.glob(f"{root}/abi/*.h") + glob.glob(f"{root}/abi/draft/*.h")]
+    programs = [name for name in ("graft-train", "graft-info", "graft-check", "graft-metis")
+                if os.path.exists(f"{build}/{name}")]
+    wanted += ["include/graft/graft_mpi.h", "share/man/man7/graft.7", "share/doc/graft/LICENSE",
+               "share/doc/graft/abi/README.md", "share/doc/graft/examples/smallest.c",
+               "share/doc/graft/examples/graft-train/main.c", "share/doc/graft/examples/graft-train/README.md"]
+    wanted += [f"bin/{name}" for name in programs] + [f"share/man/man1/{name}.1" for name in programs]
+    in_lib = ["libgraft.so", "libgraft.so.1", "pkgconfig/graft.pc", "cmake/graft/graft-config.cmake",
+              "cmake/graft/graft-config-version.cmake"]
+    in_lib += [f"graft/{os.path.basename(path)}" for path in glob.glob(f"{build}/graft_*_*.so")]
+    missing = [name for name in wanted if not os.path.exists(os.path.join(tree, name))]
+    missing += [name for name in in_lib if not os.path.exists(os.path.join(lib, name))]
+    tap.ok(not missing and len(programs) > 1, "headers, library, modules, programs, pages and examples are there",
+           *missing, programs)
+    return lib, programs
+
+
+def test_contents(tree, build, lib):
+    """No file knows where it was made or first installed."""
+    places = {os.path.realpath(root), os.path.realpath(build), base, option(build, "prefix")} - {"/usr", "/"}
+    found = []
+    for name in files_of(tree):
+        with open(os.path.join(tree, name), "rb") as file:
+            content = file.read()
+        found += [f"{name}: {place}" for place in places
+                  if re.search(re.escape(place.encode()) + rb"(?![\w-])", content)]
+    tap.ok(not found, "no file has the path of the source, the build or the prefix", *found)
+    symbols = run("nm", "-D", "--defined-only", f"{lib}/libgraft.so.1").stdout.split("\n")
+    names = [line.split()[-1].split("@")[0] for line in symbols if line]
+    tap.ok(names == ["graft_open"], "the library exports graft_open alone", *names)
+
+
+def check_host(name, tree, lib, command):
+    result = run(*command)
+    module = os.path.exists(f"{lib}/graft/graft_kernel_graphblas.so")
+    tap.ok("reference ran" in result.stdout and ("graphblas ran" in result.stdout or not module), name,
+           result.stdout, result.stderr)
+
+
+def test_pkg_config(tree, lib):
+    if shutil.which("pkg-config") is None:
+        tap.skip("a host by pkg-config", "pkg-config is not installed")
+        return
+
+    def ask(*words):
+        return run("pkg-config", *words, "graft", PKG_CONFIG_PATH=f"{lib}/pkgconfig").stdout.split()
+
+    flags, libs, library = ask("--cflags"), ask("--libs"), ask("--variable=library")
+    source = f"{tree}/share/doc/graft/examples/smallest.c"
+    path = f"-Wl,-rpath,{''.join(ask('--variable=libdir'))}"
+    if not fine("a host is built with pkg-config", run("cc", *flags, source, path, "-o", f"{base}/host", *libs)):
+        return
+    check_host("it finds the library by the path that pkg-config has", tree, lib, [f"{base}/host", *library])
+    check_host("and by its own run path", tree, lib, [f"{base}/host"])
+    tap.ok(all(base + "/moved" in os.path.normpath(word) for word in library) and
+           os.path.samefile(library[0], f"{lib}/libgraft.so.1"), "the path is in the moved tree", library)
+
+
+def test_cmake(tree, lib):
+    if shutil.which("cmake") is None:
+        tap.skip("a host by CMake", "cmake is not installed")
+        return
+    os.mkdir(f"{base}/cmake")
+    with open(f"{base}/cmake/CMakeLists.txt", "w", encoding="utf-8") as file:
+        file.write("cmake_minimum_required(VERSION 3.18)\nproject(host C)\nfind_package(graft 0.1 REQUIRED)\n"
+                   f"add_executable(host {tree}/share/doc/graft/examples/smallest.c)\n"
+                   "target_link_libraries(host PRIVATE graft::graft)\n"
+                   "file(WRITE ${CMAKE_BINARY_DIR}/library.txt ${graft_LIBRARY})\n")
+    made = run("cmake", "-S", f"{base}/cmake", "-B", f"{base}/cmake/build", f"-DCMAKE_PREFIX_PATH={tree}",
+               f"-Dgraft_DIR={lib}/cmake/graft")
+    if made.returncode == 0:
+        made = run("cmake", "--build", f"{base}/cmake/build")
+    if fine("a host is built with CMake", made):
+        with open(f"{base}/cmake/build/library.txt", encoding="utf-8") as file:
+            check_host("and runs", tree, lib, [f"{base}/cmake/build/host", file.read()])
+    with open(f"{base}/cmake/CMakeLists.txt", "a", encoding="utf-8") as file:
+        file.write("find_package(graft 99 REQUIRED)\n")
+    result = run("cmake", "-S", f"{base}/cmake", "-B", f"{base}/cmake/late", f"-Dgraft_DIR={lib}/cmake/graft")
+    tap.ok(result.returncode != 0 and "99" in result.stderr, "a later version is refused", result.stderr)
+
+
+def test_programs(tree, lib, programs):
+    result = run(f"{tree}/bin/graft-info")
+    tap.ok(result.returncode == 0 and f"{base}/moved" in result.stdout and lib in os.path.normpath(result.stdout),
+           "graft-info finds the library and modules of the moved tree", result.stdout, result.stderr)
+    if "graft-train" not in programs:
+        tap.skip("graft-train trains", "it was not built")
+        return
+    sys.path.insert(0, os.path.join(root, "tests", "docs"))
+    import check_docs
+    check_docs.make_dataset(f"{tree}/share/doc/graft", f"{base}/data")
+    has_kernel = os.path.exists(f"{lib}/graft/graft_kernel_graphblas.so")
+    has_ranks = shutil.which("mpiexec") and glob.glob(f"{lib}/graft/graft_transport_*.so")
+    command = [f"{tree}/bin/graft-train", f"{base}/data", "--json", f"{base}/report.json", "--set", "epochs=2",
+               "strict=yes", "mxm.kernel=" + ("graphblas" if has_kernel else "simd")]
+    if has_ranks and "graft-metis" in programs:
+        command = ["mpiexec", "-n", "2", *command, "partition=metis"]
+    else:
+        tap.skip("on two ranks", "there is no mpiexec, no transport or no METIS")
+    if not fine("graft-train trains, with a kernel by name", run(*command, **MPI)):
+        return
+    with open(f"{base}/report.json", encoding="utf-8") as file:
+        report = json.load(file)
+    tap.ok(report["kernel"] == ("graphblas" if has_kernel else "simd") and
+           report.get("ranks", 1) == (2 if command[0] == "mpiexec" else 1), "with that kernel, on these ranks",
+           report["kernel"], report.get("ranks"))
+
+
+def plain(text):
+    """What a page or the text of --help says, without marks and line ends."""
+    text = re.sub(r"^\.[A-Z]+ ?", "", text, flags=re.MULTILINE).replace("\\-", "-").replace('"', "")
+    return re.sub(r"\s+", " ", text)
+
+
+def options_of_help(text):
+    """(option, description) by the columns of the text."""
+    found, column = [], 0
+    for line in text.splitlines():
+        match = re.match(r" +((?:-., )?--[\w-]+\S*(?: [A-Z]+)?|-., --\S+|KEY=VALUE) {2,}(\S.*)$", line)
+        if match:
+            found.append([match[1], match[2]])
+            column = match.start(2)
+        elif found and column and line[:column].strip() == "" and line.strip():
+            found[-1][1] += " " + line.strip()
+        else:
+            column = 0
+    return found
+
+
+def test_pages(tree, programs):
+    for name in programs:
+        result = run(f"{tree}/bin/{name}", "--help")
+        with open(f"{tree}/share/man/man1/{name}.1", encoding="utf-8") as file:
+            page = file.read()
+        section = re.search(r"^\.SH OPTIONS\n(.*?)^\.SH", page, re.MULTILINE | re.DOTALL)
+        tags = re.findall(r"^\.TP\n(.*)\n", section[1], re.MULTILINE) if section else []
+        items = [plain(tag).strip().replace("= ", "=") for tag in tags]
+        helped = options_of_help(result.stdout)
+        tap.ok(result.returncode == 0 and helped and items == [option for option, _ in helped],
+               f"{name}.1 has the options of --help", items, helped)
+        lacking = [text for _, text in helped if plain(text) not in plain(page)]
+        tap.ok(not lacking, f"{name}.1 describes them in the same words", *lacking)
+    if shutil.which("groff") is None:
+        tap.skip("pages are well formed", "groff is not installed")
+        return
+    for page in sorted(glob.glob(f"{tree}/share/man/man?/*")):
+        result = run("groff", "-man", "-ww", "-z", page)
+        tap.ok(result.returncode == 0 and result.stderr == "", f"{os.path.basename(page)} is well formed",
+               result.stderr)
+
+
+root, where, meson = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
+with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
+    base = os.path.realpath(base)
+    made_in = os.path.abspath(where) if os.path.isdir(where) else configure(where)
+    moved = install_and_move(made_in) if made_in else None
+    if moved:
+        libraries, installed = test_files(moved, made_in)
+        test_contents(moved, made_in, libraries)
+        test_pkg_config(moved, libraries)
+        test_cmake(moved, libraries)
+        test_programs(moved, libraries, installed)
+        test_pages(moved, installed)
+tap.done()
