@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The installed tree, moved to another folder: test_installed.py ROOT BUILD MESON... installs what BUILD has;
-test_installed.py ROOT LIBDIR MESON... builds for a prefix with this folder of libraries first. Prints TAP."""
+"""The installed tree, moved to another folder: test_installed.py ROOT BUILD [LIBDIR]. Installs what BUILD has, or first
+makes a build for a prefix with this folder of libraries. Prints TAP."""
 import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,12 @@ def run(*command, cwd=None, **variables):
                    if not key.startswith("GRAFT_") and key not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=TIMEOUT, check=False, cwd=cwd, env=environment | {"LC_ALL": "C.UTF-8"} | variables)
+
+
+def configured_by(build):
+    """The Meson that made this build: another version may not read it."""
+    with open(f"{build}/build.ninja", encoding="utf-8") as file:
+        return shlex.split(re.search(r"^ command = (.*) --internal regenerate ", file.read(), re.MULTILINE)[1])
 
 
 def fine(name, result):
@@ -231,10 +238,12 @@ def test_pages(tree, programs):
                result.stderr)
 
 
-root, where, meson = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
+root, made_in = map(os.path.abspath, sys.argv[1:3])
+meson = configured_by(made_in)
 with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
     base = os.path.realpath(base)
-    made_in = os.path.abspath(where) if os.path.isdir(where) else configure(where)
+    if len(sys.argv) > 3:
+        made_in = configure(sys.argv[3])
     moved = install_and_move(made_in) if made_in else None
     if moved:
         libraries, installed = test_files(moved, made_in)
