@@ -26,8 +26,8 @@ enum {
  *  through these functions, except for memory that the libraries behind modules allocate themselves. */
 typedef struct graft_host {
     uint32_t size;
-    uint32_t flags; /**< 0, or GRAFT_HOST_... */
-    void    *self;  /**< passed as the first argument to every function below */
+    uint32_t reserved;
+    void    *self; /**< passed as the first argument to every function below */
 
     /** Receive one line of log, without a line end. Called only from the thread that called Graft. */
     void (*log)(void *self, graft_log_level level, const char *message);
@@ -40,6 +40,8 @@ typedef struct graft_host {
 
     /** Return an extension of the host by id ("name/revision"), or NULL if the host does not have it. */
     const void *(*extension)(void *self, const char *id);
+
+    uint64_t flags; /**< 0, or GRAFT_HOST_... A library that does not know one refuses to open */
 } graft_host;
 
 /** One instance of the library: its options, modules and objects. Contexts share nothing. */

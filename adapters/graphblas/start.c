@@ -43,6 +43,12 @@ static int came_with_module(void)
     return places.library_later;
 }
 
+/* A library that is older than the flags has a shorter struct. */
+static int host_starts_it(const graft_host *host)
+{
+    return host->size >= GRAFT_HAS(graft_host, flags) && (host->flags & GRAFT_HOST_STARTS_LIBRARIES) != 0;
+}
+
 static GrB_Info start(void)
 {
     int64_t  no_pool[64] = { 0 };
@@ -67,7 +73,7 @@ int32_t graphblas_start(const graft_host *host, graft_error *error)
     GrB_Info info = GxB_Global_Option_get(GxB_MODE, &mode);
 
     if (info == GrB_PANIC) {
-        if ((host->flags & GRAFT_HOST_STARTS_LIBRARIES) != 0 || !came_with_module()) {
+        if (host_starts_it(host) || !came_with_module()) {
             snprintf(error->message, sizeof error->message,
                      "GraphBLAS belongs to this program, which has not started it: GrB_init() comes first");
             return refuse(error, info);

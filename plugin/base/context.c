@@ -51,7 +51,7 @@ static const void *extension_none(void *self, const char *id)
 /* allocate and deallocate belong together: the host gives both or neither, and then the C library's are used. */
 static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
 {
-    const uint32_t known = GRAFT_HOST_NO_ENVIRONMENT | GRAFT_HOST_STARTS_LIBRARIES;
+    const uint64_t known = GRAFT_HOST_NO_ENVIRONMENT | GRAFT_HOST_STARTS_LIBRARIES;
     int32_t        rc = GRAFT_OK;
 
     memset(ours, 0, sizeof *ours);
@@ -59,8 +59,8 @@ static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_e
     if (theirs != NULL) rc = gr_struct_read(ours, sizeof *ours, theirs, "host", error);
     if (rc < 0) return rc;
     if ((ours->flags & ~known) != 0) {
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "host has flags 0x%x, this library knows 0x%x", ours->flags,
-                       known);
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "host has flags 0x%llx, this library knows 0x%llx",
+                       (unsigned long long)ours->flags, (unsigned long long)known);
     }
     if ((ours->allocate == NULL) != (ours->deallocate == NULL)) {
         return gr_fail(error, GRAFT_ERR_ARG, "host has %s but no %s; expected both or neither",
