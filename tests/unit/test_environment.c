@@ -174,7 +174,8 @@ static void test_secure(void)
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
-    partitioner = argv[1];
+    partitioner = realpath(argv[1], NULL);
+    files_check(partitioner != NULL, argv[1]);
     folder_create(&folder);
     files_check(symlink(partitioner, folder_path(&folder, "graft-metis")) == 0, "symlink");
     setenv("PATH", folder.path, 1);
