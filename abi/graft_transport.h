@@ -5,6 +5,7 @@
 #define GRAFT_TRANSPORT_H
 
 #include "graft_host.h"
+#include "graft_matrix.h"
 
 GRAFT_EXTERN_C_BEGIN
 
@@ -67,6 +68,9 @@ typedef struct graft_communicator {
     uint32_t    reserved;
 } graft_communicator;
 
+/** The ranks of a transport, for collective calls of the host. */
+typedef struct graft_group graft_group;
+
 typedef struct graft_transports {
     uint32_t size;
     uint32_t reserved;
@@ -94,6 +98,52 @@ typedef struct graft_transports {
      *  from the thread that calls Graft: MPI_THREAD_FUNNELED suffices if that is the main thread. Since 1. */
     int32_t (*open)(graft_context *context, const char *module, const graft_communicator *communicator,
                     graft_transport *transport, graft_error *error);
+
+    /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
+     * make all of these calls, and those of the library, in the same order. A wait for another rank ends after option
+     * "halo.timeout". ERR_ARG is returned on this rank only; nothing was sent then, and other ranks that make the call
+     * wait for this one. ERR_PEER: a rank failed, is short of memory, makes another call, or passes another size (which
+     * that rank itself may learn only from its next call). Then outputs are as they were, and the transport can only be
+     * closed. With one rank ERR_NOMEM is the only failure beside ERR_ARG. */
+
+    /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
+     * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.
+     * [one-caller] Collective. Memory: about 4 kB and 1 kB for each rank. Since 1. */
+    int32_t (*join)(graft_context *context, const graft_transport *transport, graft_group **group, graft_error *error);
+
+    /** Agree on a status: each rank passes its own, any negative number being a failure, whose sentence is in
+     *  error->message. All return the status of the lowest rank that failed, with "rank r: " before its sentence and r
+     *  in error->rank; or OK.
+     * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 1. */
+    int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
+
+    /** Sum over all ranks, in the order of ranks, so that all have the same bits in every run.
+     * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
+     * \param[in,out] values  [count]
+     * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: twice the values
+     * during the call, of which half is kept. Since 1. */
+    int32_t (*sum)(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error);
+
+    /** The maximum of each element over all ranks. \param[in,out] values  [count]
+     * \return as sum(). [one-caller] Collective. Memory: as sum(). Since 1. */
+    int32_t (*maximum)(graft_group *group, int64_t count, int64_t *values, graft_error *error);
+
+    /** Gather arrays of bytes, in the order of ranks.
+     * \param[in]  root   The rank that receives; -1: all ranks.
+     * \param[in]  bytes  [n_ranks] of each rank's array, the same on all ranks
+     * \param[in]  mine   [bytes[rank]]
+     * \param[out] all    The arrays one after the other; NULL on ranks that do not receive.
+     * \return OK; ERR_ARG (null, no such rank, sizes); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory during the
+     * call: that of the arrays. Since 1. */
+    int32_t (*gather)(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
+                      graft_error *error);
+
+    /** Give the bytes of rank `root` to all. \param[in,out] data  [bytes], the same number on all ranks
+     * \return as gather(). [one-caller] Collective. Memory: `bytes` during the call. Since 1. */
+    int32_t (*broadcast)(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error);
+
+    /** Free the group. NULL is legal. Sends nothing. [one-caller] Not collective. Since 1. */
+    void (*leave)(graft_group *group);
 } graft_transports;
 
 GRAFT_EXTERN_C_END

@@ -97,10 +97,9 @@ static int32_t join(struct run *run, const graft_error *read, graft_error *error
     *error = *read;
     rc = read->code;
     if (rc == GRAFT_OK) rc = library_configure(&run->library, run->arguments, error);
-    prepared = ranks_prepare(&run->ranks, &run->library, rc < 0 ? &ignored : error);
+    prepared = ranks_prepare(&run->ranks, rc < 0 ? &ignored : error);
     TRY(ranks_agree(&run->ranks, rc < 0 ? rc : prepared, error));
 done:
-    if (rc == GRAFT_ERR_PEER) run->ranks.has_parted = 1;
     return rc;
 }
 
@@ -113,7 +112,6 @@ static int32_t prepare(struct run *run, graft_error *error)
     TRY(run_init(run, error));
     rc = run_train(run, error);
 done:
-    if (rc == GRAFT_ERR_PEER) run->ranks.has_parted = 1;
     return rc;
 }
 

@@ -1,17 +1,10 @@
-/* This program over ranks: transports, the distributed graph, and collectives between the copies of this program.
+/* This program over ranks: transports, the distributed graph, and what the copies of this program tell each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ranks.h"
 
 #include "graft_load.h"
-#include "progress.h"
 
-#include <sched.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-enum { TAG = 1, MESSAGE = 1000 }; /* messages of this size complete without a posted receive */
 
 /** Variables that the launchers of Open MPI, and of MPICH and its relatives, set for their processes. */
 static const char *const LAUNCHERS[][2] = { { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
@@ -48,25 +41,20 @@ int ranks_are_launched(void)
     return 0;
 }
 
-static int32_t open_both(struct ranks *ranks, const struct library *library, graft_error *error)
+static int32_t join_ranks(struct ranks *ranks, const struct library *library, graft_error *error)
 {
-    const graft_transports *transports =
-        graft_interface(library->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, open));
     graft_communicator all = GRAFT_INIT(graft_communicator);
-    graft_context     *context = library->api->context;
     int32_t            rc;
 
-    if (transports == NULL)
-        return problem(error, GRAFT_ERR_VERSION, "Graft %s has no transports", library->api->version);
+    ranks->transports = graft_interface(library->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
+    if (ranks->transports == NULL)
+        return problem(error, GRAFT_ERR_VERSION, "Graft %s has no collective calls", library->api->version);
     all.start = 1;
-    TRY(transports->open(context, "auto", &all, &ranks->for_library, error));
-    all.start = 0;
-    rc = transports->open(context, "auto", &all, &ranks->own, error);
-    if (rc < 0) ranks->for_library.close(ranks->for_library.self);
-    TRY(rc);
+    TRY(ranks->transports->open(library->api->context, "auto", &all, &ranks->transport, error));
     ranks->is_open = 1;
-    ranks->n_ranks = ranks->own.n_ranks;
-    ranks->rank = ranks->own.rank;
+    ranks->n_ranks = ranks->transport.n_ranks;
+    ranks->rank = ranks->transport.rank;
+    rc = ranks->transports->join(library->api->context, &ranks->transport, &ranks->group, error);
 done:
     return rc;
 }
@@ -74,34 +62,31 @@ done:
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error)
 {
     *ranks = (struct ranks){ .n_ranks = 1 };
-    ranks->for_library = ranks->own = GRAFT_INIT(graft_transport);
-    return ranks_are_many() ? open_both(ranks, library, error) : GRAFT_OK;
+    ranks->transport = GRAFT_INIT(graft_transport);
+    return ranks_are_many() ? join_ranks(ranks, library, error) : GRAFT_OK;
 }
 
-int32_t ranks_prepare(struct ranks *ranks, const struct library *library, graft_error *error)
+int32_t ranks_prepare(struct ranks *ranks, graft_error *error)
 {
-    graft_option timeout;
-    int32_t      rc;
-
-    TRY(library_option(library, "halo.timeout", &timeout, error));
-    ranks->timeout = strtod(timeout.value, NULL);
     ranks->reports = calloc((size_t)ranks->n_ranks, sizeof *ranks->reports);
-    if (ranks->reports == NULL) rc = problem_memory(error, "the ranks");
-done:
-    return rc;
+    ranks->bytes = calloc((size_t)ranks->n_ranks, sizeof *ranks->bytes);
+    return ranks->reports != NULL && ranks->bytes != NULL ? GRAFT_OK : problem_memory(error, "the ranks");
 }
 
 void ranks_fini(struct ranks *ranks, const struct library *library)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
-    for (int q = 0; q < ranks->n_ranks && ranks->reports != NULL; q++) free(ranks->reports[q].pairs);
+    if (ranks->pairs == NULL && ranks->reports != NULL) free(ranks->reports[ranks->rank].pairs);
+    free(ranks->pairs);
     free(ranks->reports);
+    free(ranks->bytes);
     ranks->graph = NULL;
+    ranks->pairs = NULL;
     ranks->reports = NULL;
+    ranks->bytes = NULL;
     if (!ranks->is_open) return;
-    if (ranks->has_parted && ranks->own.abandon != NULL) ranks->own.abandon(ranks->own.self);
-    ranks->own.close(ranks->own.self);
-    ranks->for_library.close(ranks->for_library.self); /* also finalises MPI */
+    ranks->transports->leave(ranks->group);
+    ranks->transport.close(ranks->transport.self); /* also finalises MPI */
     ranks->is_open = 0;
 }
 
@@ -127,7 +112,7 @@ int32_t ranks_distribute(struct ranks *ranks, const struct library *library, con
     rows.first_row = slice->first_vertex;
     rows.rows = slice->graph;
     rows.train_mask = mask;
-    TRY(library->graphs->create(library->api->context, &ranks->for_library, &rows, &ranks->graph, error));
+    TRY(library->graphs->create(library->api->context, &ranks->transport, &rows, &ranks->graph, error));
     ranks->dataset = *slice;
     ranks->dataset.over = ranks->graph;
 done:
@@ -135,162 +120,41 @@ done:
     return rc;
 }
 
-static int32_t fail_timeout(struct ranks *ranks, int32_t rank, graft_error *error)
-{
-    error->rank = rank;
-    return problem(error, GRAFT_ERR_PEER, "rank %d did not answer in %.3g s", rank, ranks->timeout);
-}
-
-/** Wait for a message in flight. */
-static int32_t await(struct ranks *ranks, int32_t peer, graft_request *request, double timeout, graft_error *error)
-{
-    const struct timespec  rest = { 0, 50000 };
-    const graft_transport *t = &ranks->own;
-    const double           begin = progress_clock();
-    int32_t                done = 0, rc = GRAFT_OK;
-
-    for (int turn = 0; rc == GRAFT_OK && !done; turn++) {
-        rc = t->test(t->self, request, &done, error);
-        if (rc == GRAFT_OK && !done && progress_clock() - begin > timeout) rc = fail_timeout(ranks, peer, error);
-        if (!done && turn > 1000) nanosleep(&rest, NULL);
-        else if (!done) sched_yield();
-    }
-    if (rc < 0) t->cancel(t->self, request);
-    if (rc < 0) ranks->has_parted = 1;
-    return rc;
-}
-
-static int32_t send_to(struct ranks *ranks, int32_t peer, const void *data, uint64_t bytes, graft_error *error)
-{
-    const graft_transport *t = &ranks->own;
-    graft_request         *request = NULL;
-    int32_t                rc;
-
-    TRY(t->send(t->self, peer, TAG, data, bytes, &request, error));
-    rc = await(ranks, peer, request, ranks->timeout, error);
-done:
-    return rc;
-}
-
-static int32_t receive_within(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, double timeout,
-                              graft_error *error)
-{
-    const graft_transport *t = &ranks->own;
-    graft_request         *request = NULL;
-    int32_t                rc;
-
-    TRY(t->receive(t->self, peer, TAG, data, bytes, &request, error));
-    rc = await(ranks, peer, request, timeout, error);
-done:
-    return rc;
-}
-
-static int32_t receive_from(struct ranks *ranks, int32_t peer, void *data, uint64_t bytes, graft_error *error)
-{
-    return receive_within(ranks, peer, data, bytes, ranks->timeout, error);
-}
-
-struct answer {
-    int32_t silent; /* a rank that did not answer rank 0, or -1 */
-    char    value[MESSAGE];
-};
-
-/** Rank 0 receives the values of all ranks, and `choose` combines them in `mine`. *silent is the rank that did not
- *  answer, or -1. */
-static int32_t gather(struct ranks *ranks, void *mine, uint64_t bytes, void (*choose)(void *mine, const void *other),
-                      int32_t *silent, graft_error *error)
-{
-    char    other[MESSAGE];
-    int32_t rc = GRAFT_OK;
-
-    for (int q = 1; q < ranks->n_ranks; q++) {
-        *silent = q;
-        TRY(receive_from(ranks, q, other, bytes, error));
-        choose(mine, other);
-    }
-    *silent = -1;
-done:
-    return rc;
-}
-
-/** Combine the values of all ranks on rank 0 and send the result, or the rank that did not answer, to all. */
-static int32_t reduce(struct ranks *ranks, void *mine, uint64_t bytes, void (*choose)(void *mine, const void *other),
-                      graft_error *error)
-{
-    const uint64_t size = offsetof(struct answer, value) + bytes;
-    graft_error    ignored = GRAFT_INIT(graft_error);
-    struct answer  answer = { .silent = -1 };
-    int32_t        rc, sent;
-
-    if (ranks->rank == 0) {
-        rc = gather(ranks, mine, bytes, choose, &answer.silent, error);
-        memcpy(answer.value, mine, bytes);
-        for (int q = 1; q < ranks->n_ranks; q++) {
-            if (q == answer.silent) continue;
-            sent = send_to(ranks, q, &answer, size, rc < 0 ? &ignored : error);
-            if (rc == GRAFT_OK) rc = sent;
-        }
-        return rc;
-    }
-    TRY(send_to(ranks, 0, mine, bytes, error));
-    /* Twice the time, because rank 0 may be waiting for another rank. */
-    TRY(receive_within(ranks, 0, &answer, size, 2 * ranks->timeout, error));
-    if (answer.silent >= 0) TRY(fail_timeout(ranks, answer.silent, error));
-    memcpy(mine, answer.value, bytes);
-done:
-    return rc;
-}
-
-struct outcome {
-    int32_t rc, rank;
-    char    message[448];
-};
-
-static void first_failure(void *mine, const void *other)
-{
-    const struct outcome *so_far = mine, *next = other;
-
-    if (so_far->rc == GRAFT_OK && next->rc < 0) memcpy(mine, other, sizeof *so_far);
-}
-
 int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error)
 {
-    struct outcome mine = { .rc = rc, .rank = ranks->rank };
-    int32_t        sent;
+    const graft_error mine = *error;
+    int32_t           agreed;
 
     if (ranks->n_ranks == 1 || rc == GRAFT_ERR_PEER) return rc;
-    if (rc < 0) memcpy(mine.message, error->message, sizeof mine.message);
-    sent = reduce(ranks, &mine, sizeof mine, first_failure, error);
-    if (sent < 0 || mine.rc == GRAFT_OK || mine.rank == ranks->rank) return sent < 0 ? sent : mine.rc;
-    return problem(error, mine.rc, "rank %d: %.430s", mine.rank, mine.message);
-}
-
-static void largest(void *mine, const void *other)
-{
-    if (*(const int *)other > *(int *)mine) *(int *)mine = *(const int *)other;
+    agreed = ranks->transports->agree(ranks->group, rc, error);
+    if (agreed < 0 && agreed == rc && error->rank == ranks->rank) *error = mine; /* no need to name this rank */
+    return agreed;
 }
 
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error)
 {
-    return ranks->n_ranks > 1 ? reduce(ranks, value, sizeof *value, largest, error) : GRAFT_OK;
+    int64_t largest = *value;
+    int32_t rc;
+
+    if (ranks->n_ranks == 1) return GRAFT_OK;
+    TRY(ranks->transports->maximum(ranks->group, 1, &largest, error));
+    *value = (int)largest;
+done:
+    return rc;
 }
 
 int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
                       graft_error *error)
 {
-    int64_t at = 0;
     int32_t rc = GRAFT_OK;
 
     for (int q = 0; q < ranks->n_ranks; q++) {
         graft_graph_info info = GRAFT_INIT(graft_graph_info);
 
         TRY(library->graphs->info(ranks->graph, q, &info, error));
-        const uint64_t bytes = (uint64_t)info.n_slice * sizeof *mine;
-        if (q == ranks->rank && q > 0) TRY(send_to(ranks, 0, mine, bytes, error));
-        if (ranks->rank == 0 && q > 0) TRY(receive_from(ranks, q, all + at, bytes, error));
-        if (ranks->rank == 0 && q == 0 && bytes > 0) memcpy(all, mine, bytes);
-        at += info.n_slice;
+        ranks->bytes[q] = info.n_slice * (int64_t)sizeof *mine;
     }
+    rc = ranks->transports->gather(ranks->group, 0, ranks->bytes, mine, all, error);
 done:
     return rc;
 }
@@ -324,17 +188,33 @@ static int32_t collect_pairs(const struct ranks *ranks, const struct library *li
     return GRAFT_OK;
 }
 
-/** Rank 0 receives the report of rank q. */
-static int32_t receive_report(struct ranks *ranks, int q, graft_error *error)
+/** Rank 0 gathers the reports, and then the pairs of all, which it divides among the reports. */
+static int32_t gather_pairs(struct ranks *ranks, graft_error *error)
 {
-    struct rank_report *report = &ranks->reports[q];
-    int32_t             rc;
+    const struct rank_report mine = ranks->reports[ranks->rank];
+    graft_traffic_pair      *all = NULL, *next;
+    int64_t                  total = 0;
+    int32_t                  rc = GRAFT_OK;
 
-    TRY(receive_from(ranks, q, report, sizeof *report, error));
-    report->pairs = calloc((size_t)report->n_pairs + 1, sizeof *report->pairs);
-    if (report->pairs == NULL) return problem_memory(error, "the report on messages");
-    rc = receive_from(ranks, q, report->pairs, (uint64_t)report->n_pairs * sizeof *report->pairs, error);
+    ranks->reports[ranks->rank].pairs = NULL;
+    for (int q = 0; q < ranks->n_ranks; q++) ranks->bytes[q] = sizeof mine;
+    TRY(ranks->transports->gather(ranks->group, -1, ranks->bytes, &mine, ranks->reports, error));
+    for (int q = 0; q < ranks->n_ranks; q++) {
+        ranks->reports[q].pairs = NULL;
+        total += ranks->bytes[q] = ranks->reports[q].n_pairs * (int64_t)sizeof *all;
+        if (ranks->rank > 0) ranks->reports[q].n_pairs = 0;
+    }
+    if (ranks->rank == 0) all = malloc((size_t)total + 1);
+    if (ranks->rank == 0 && all == NULL) rc = problem_memory(error, "the report on messages");
+    TRY(ranks_agree(ranks, rc, error));
+    TRY(ranks->transports->gather(ranks->group, 0, ranks->bytes, mine.pairs, all, error));
+    next = ranks->pairs = all;
+    for (int q = 0; q < ranks->n_ranks && ranks->rank == 0; next += ranks->reports[q++].n_pairs)
+        ranks->reports[q].pairs = next;
+    all = NULL;
 done:
+    free(all);
+    free(mine.pairs);
     return rc;
 }
 
@@ -348,12 +228,9 @@ int32_t ranks_gather_reports(struct ranks *ranks, const struct library *library,
     if (ranks->n_ranks == 1) return GRAFT_OK;
     rc = library->train->traffic(trainer, ranks->rank, &traffic, error);
     if (rc == GRAFT_OK) rc = collect_pairs(ranks, library, trainer, mine, error);
-    TRY(ranks_agree(ranks, rc, error));
     mine->waited = traffic.wait_seconds;
-    for (int q = 1; q < ranks->n_ranks && ranks->rank == 0; q++) TRY(receive_report(ranks, q, error));
-    if (ranks->rank == 0) return GRAFT_OK;
-    TRY(send_to(ranks, 0, mine, sizeof *mine, error));
-    rc = send_to(ranks, 0, mine->pairs, (uint64_t)mine->n_pairs * sizeof *mine->pairs, error);
+    TRY(ranks_agree(ranks, rc, error));
+    rc = gather_pairs(ranks, error);
 done:
     return rc;
 }

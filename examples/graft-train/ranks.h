@@ -1,5 +1,5 @@
-/* This program over ranks, under mpiexec, without MPI code of its own. The library initialises MPI and uses one
- * transport; a second one carries the messages of this program.
+/* This program over ranks, under mpiexec, without MPI code of its own. The library initialises MPI, and its collective
+ * calls carry what the copies of this program tell each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RANKS_H
 #define RANKS_H
@@ -17,13 +17,15 @@ struct ranks {
     int                 n_ranks; /* 1: the following fields are not used */
     int                 rank;
     int                 is_open;
-    int                 has_parted;  /* a rank failed alone, and the ranks no longer communicate */
-    graft_transport     for_library; /* borrowed by the library */
-    graft_transport     own;
+    graft_transport     transport; /* borrowed by the library */
+    graft_group        *group;     /* the ranks of it; NULL if they could not join */
     graft_graph        *graph;
     graft_dataset       dataset; /* the slice of this rank, over that graph */
-    double              timeout; /* seconds after which a rank counts as failed */
     struct rank_report *reports; /* [n_ranks] complete on rank 0 after ranks_gather_reports() */
+    graft_traffic_pair *pairs;   /* those of all reports then */
+    int64_t            *bytes;   /* [n_ranks] of what is gathered */
+
+    const graft_transports *transports;
 };
 
 /** The rank of this process according to the launcher; 0 without one. */
@@ -35,13 +37,13 @@ int ranks_are_many(void);
 /** Whether a launcher has started this process, even as the only one. Some give rank 0 a terminal that no user sees. */
 int ranks_are_launched(void);
 
-/** Open the transports over several ranks. Waits for the other ranks without a deadline, so nothing that can fail on
- *  one rank should precede it. */
+/** Open the transport over several ranks, and join them. Waits for the other ranks without a deadline, so nothing that
+ *  can fail on one rank should precede it. */
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error);
 void    ranks_fini(struct ranks *ranks, const struct library *library);
 
-/** Read the options for ranks and allocate memory. The ranks agree on the result afterwards. */
-int32_t ranks_prepare(struct ranks *ranks, const struct library *library, graft_error *error);
+/** Allocate memory for reports. The ranks agree on the result afterwards. */
+int32_t ranks_prepare(struct ranks *ranks, graft_error *error);
 
 /** Create the distributed graph from the slices of all ranks, and ranks->dataset. */
 int32_t ranks_distribute(struct ranks *ranks, const struct library *library, const graft_dataset *slice,

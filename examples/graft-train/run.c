@@ -43,7 +43,7 @@ static int32_t open_data(struct run *run, graft_error *error)
     const int             many = run->ranks.n_ranks > 1;
     int32_t               rc;
 
-    if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.for_library, path, &run->data, error));
+    if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.transport, path, &run->data, error));
     else TRY(library->data->open(library->api->context, path, &run->data, error));
     run->dataset = library->data->view(run->data);
     if (!is_trainable(run) && run->arguments->resume == NULL)

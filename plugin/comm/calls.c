@@ -13,7 +13,8 @@ static const char *const call_name[GR_CALL_KINDS] = { "an agreement or a barrier
                                                       "a minimum",
                                                       "a maximum",
                                                       "a sum",
-                                                      "a comparison" };
+                                                      "a comparison",
+                                                      "a gather" };
 
 int32_t gr_calls_create(struct gr_comm *comm, graft_error *error)
 {

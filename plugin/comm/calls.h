@@ -16,6 +16,7 @@ enum gr_call_kind {
     GR_CALL_MAXIMUM,
     GR_CALL_SUM,
     GR_CALL_COMPARE,
+    GR_CALL_GATHER,
     GR_CALL_KINDS
 };
 

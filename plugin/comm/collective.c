@@ -75,6 +75,26 @@ done:
     return rc;
 }
 
+int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
+                       graft_error *error)
+{
+    struct gr_calls *c = comm->calls;
+    const int        receives = root < 0 || root == comm->rank;
+    char            *to = all;
+    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+
+    GR_TRY(gr_calls_begin(comm, error));
+    for (int32_t p = 0; p < comm->n_ranks; to += bytes[p++]) {
+        if (p == comm->rank && receives && bytes[p] > 0) memcpy(to, mine, (uint64_t)bytes[p]);
+        if (p == comm->rank) continue;
+        if (root < 0 || root == p) gr_calls_add(c->out, &n_out, p, mine, (uint64_t)bytes[comm->rank]);
+        if (receives) gr_calls_add(c->in, &n_in, p, to, (uint64_t)bytes[p]);
+    }
+    rc = gr_calls_exchange(comm, GR_CALL_GATHER, n_out, n_in, error);
+done:
+    return rc;
+}
+
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error)
 {
     struct gr_calls *c = comm->calls;

@@ -25,6 +25,11 @@ int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, 
 int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
                           const int64_t *in_start, int64_t item_bytes, graft_error *error);
 
+/** `mine` of each rank p, of bytes[p], to rank `root`, or with -1 to all ranks, which receive them one after the other
+ *  in `all`. `bytes` is the same on all ranks. \return OK; ERR_PEER. */
+int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
+                       graft_error *error);
+
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);
 
@@ -48,6 +53,8 @@ int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_
  *  Allocates nothing after gr_comm_reserve(). \return OK; ERR_PEER. */
 int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graft_error *error);
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error);
+/** Modulo 2^64. */
+int32_t gr_comm_sum_i64(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 
 /** Allocate the memory for sums, minima and maxima of up to `bytes`. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_comm_reserve(struct gr_comm *comm, uint64_t bytes, graft_error *error);

@@ -6,6 +6,7 @@
  *
  * The files are layers; each calls only those below it:
  *
+ * group.c       the calls of hosts, on copies
  * create.c      makes a comm, or shares the one that exists      compare.c, sum.c, route.c   more collective calls
  * collective.c  agree, gather, exchange, broadcast, extrema      calls.c    framed messages and trees of a call
  * comm.c        messages with deadlines                          agreement.c   how all ranks stop

@@ -45,6 +45,16 @@ static void add_f64(const struct gr_comm *comm, void *mine, int64_t length)
     }
 }
 
+static void add_i64(const struct gr_comm *comm, void *mine, int64_t length)
+{
+    const uint64_t *others = comm->calls->scratch;
+    uint64_t       *sum = mine;
+
+    for (int64_t i = 0; i < length; i++)
+        for (int32_t p = 0; p < comm->n_ranks; p++)
+            if (p != comm->rank) sum[i] += others[slot(comm, p, length) + i];
+}
+
 /* Each rank adds up one segment of the elements, and sends the sums to all. */
 static int32_t sum_elements(struct gr_comm *comm, char *values, int64_t count, uint64_t element,
                             void (*add)(const struct gr_comm *comm, void *mine, int64_t length), graft_error *error)
@@ -89,4 +99,9 @@ int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graf
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error)
 {
     return sum_elements(comm, (char *)values, count, sizeof *values, add_f64, error);
+}
+
+int32_t gr_comm_sum_i64(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error)
+{
+    return sum_elements(comm, (char *)values, count, sizeof *values, add_i64, error);
 }

@@ -3,6 +3,8 @@
 #include "entry/entry.h"
 
 #include "base/memory.h"
+#include "comm/collective.h"
+#include "comm/group.h"
 #include "comm/open.h"
 #include "comm/threads.h"
 
@@ -66,8 +68,152 @@ done:
     return gr_call_end(&call, rc);
 }
 
+static int32_t transport_join(graft_context *context, const graft_transport *transport, graft_group **group,
+                              graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_TRANSPORT_ID " join", error);
+
+    if (rc == GRAFT_OK && group == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "group is null");
+    if (rc == GRAFT_OK) rc = gr_group_join(context, transport, group, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+/* Begin a call on a group, which may be NULL. The option may have changed since the last one. */
+static int32_t group_call_begin(struct gr_call *call, graft_group *group, const char *where, graft_error *error)
+{
+    const int32_t rc = gr_call_begin(call, group != NULL ? group->context : NULL, where, error);
+
+    if (group == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "group is null");
+    if (rc == GRAFT_OK) group->comm->timeout = group->context->options.halo.timeout;
+    return rc;
+}
+
+static int32_t transport_agree(graft_group *group, int32_t status, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " agree", error);
+
+    GR_TRY(rc);
+    if (status < 0) {
+        const int has_text = error != NULL && error->size >= GRAFT_HAS(graft_error, message);
+
+        gr_fail(&call.error, status, "%.447s", has_text ? error->message : "a failure without a sentence");
+    }
+    rc = gr_comm_agree(group->comm, status < 0 ? status : GRAFT_OK, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+/* An array of `count` elements. */
+static int32_t check_elements(const void *values, int64_t count, int64_t element, graft_error *error)
+{
+    int64_t bytes;
+
+    if (count < 0 || __builtin_mul_overflow(count, element, &bytes))
+        return gr_fail(error, GRAFT_ERR_ARG, "count is %lld, expected 0 or more elements that fit into memory",
+                       (long long)count);
+    if (values == NULL && count > 0) return gr_fail(error, GRAFT_ERR_ARG, "values is null");
+    return GRAFT_OK;
+}
+
+static int32_t transport_sum(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " sum", error);
+
+    GR_TRY(rc);
+    if (dtype != GRAFT_F32 && dtype != GRAFT_F64 && dtype != GRAFT_I64)
+        GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG,
+                       "dtype is %d, expected GRAFT_F32 (1), GRAFT_F64 (2) or GRAFT_I64 (4)", dtype));
+    GR_TRY(check_elements(values, count, 8, &call.error));
+    rc = gr_group_sum(group, dtype, values, count, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t transport_maximum(graft_group *group, int64_t count, int64_t *values, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " maximum", error);
+
+    GR_TRY(rc);
+    GR_TRY(check_elements(values, count, 8, &call.error));
+    rc = gr_group_maximum(group, values, count, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t check_root(const graft_group *group, int32_t least, int32_t root, graft_error *error)
+{
+    if (root >= least && root < group->comm->n_ranks) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "root is %d, expected %d to %d", root, least, group->comm->n_ranks - 1);
+}
+
+static int32_t check_gather(const graft_group *group, int32_t root, const int64_t *bytes, const void *mine,
+                            const void *all, graft_error *error)
+{
+    const struct gr_comm *comm = group->comm;
+    int64_t               total = 0;
+    int32_t               rc = GRAFT_OK;
+
+    GR_TRY(check_root(group, -1, root, error));
+    if (bytes == NULL) return gr_fail(error, GRAFT_ERR_ARG, "bytes is null");
+    for (int32_t p = 0; p < comm->n_ranks; p++)
+        if (bytes[p] < 0 || __builtin_add_overflow(total, bytes[p], &total))
+            return gr_fail(error, GRAFT_ERR_ARG, "bytes of rank %d are %lld, or too many together", p,
+                           (long long)bytes[p]);
+    if (mine == NULL && bytes[comm->rank] > 0) return gr_fail(error, GRAFT_ERR_ARG, "mine is null");
+    if (all == NULL && total > 0 && (root < 0 || root == comm->rank))
+        return gr_fail(error, GRAFT_ERR_ARG, "all is null");
+done:
+    return rc;
+}
+
+static int32_t transport_gather(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
+                                graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " gather", error);
+
+    GR_TRY(rc);
+    GR_TRY(check_gather(group, root, bytes, mine, all, &call.error));
+    rc = gr_group_gather(group, root, mine, bytes, all, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t transport_broadcast(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " broadcast", error);
+
+    GR_TRY(rc);
+    GR_TRY(check_root(group, 0, root, &call.error));
+    GR_TRY(check_elements(data, bytes, 1, &call.error));
+    rc = gr_group_broadcast(group, root, data, bytes, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static void transport_leave(graft_group *group)
+{
+    struct gr_call call;
+
+    if (group == NULL) return;
+    if (gr_call_begin(&call, group->context, GRAFT_TRANSPORT_ID " leave", NULL) == GRAFT_OK) gr_group_leave(group);
+    gr_call_end(&call, GRAFT_OK);
+}
+
 const graft_transports gr_interface_transport = {
     .size = sizeof(graft_transports),
     .threads = transport_threads,
     .open = transport_open,
+    .join = transport_join,
+    .agree = transport_agree,
+    .sum = transport_sum,
+    .maximum = transport_maximum,
+    .gather = transport_gather,
+    .broadcast = transport_broadcast,
+    .leave = transport_leave,
 };

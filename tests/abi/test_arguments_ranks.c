@@ -342,6 +342,58 @@ static const char *halos(const void *arg)
     return end_of_group();
 }
 
+static const char *groups_of_ranks(const void *arg)
+{
+    graft_group  *group = NULL, *none = NULL;
+    int64_t       numbers[2] = { 3, 4 }, bytes[1] = { 2 }, huge[1] = { -1 };
+    float         floats[2] = { 1, 2 };
+    char          all[2] = { 'c', 'd' };
+    graft_error   reason = GRAFT_INIT(graft_error);
+    const int32_t own = -1234;
+
+    (void)arg;
+    REFUSED(GRAFT_ERR_ARG, s.transport->join(NULL, NULL, &none, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->join(s.context, NULL, NULL, &error));
+    REFUSED(GRAFT_OK, s.transport->join(s.context, NULL, &group, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->agree(NULL, 0, &error));
+    REFUSED(GRAFT_OK, s.transport->agree(group, 0, &error));
+    REFUSED(GRAFT_OK, s.transport->agree(group, 7, &error));
+    strcpy(reason.message, "there is no disk");
+    REFUSED(own, s.transport->agree(group, own, &reason));
+    if (strcmp(reason.message, "there is no disk") != 0) watch_blame("agree says: %s", reason.message);
+    REFUSED(own, s.transport->agree(group, own, NULL));
+    REFUSED(GRAFT_OK, s.transport->sum(group, GRAFT_F32, 2, floats, &error));
+    REFUSED(GRAFT_OK, s.transport->sum(group, GRAFT_I64, 2, numbers, &error));
+    REFUSED(GRAFT_OK, s.transport->sum(group, GRAFT_F64, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->sum(NULL, GRAFT_F32, 2, floats, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->sum(group, GRAFT_I32, 2, floats, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->sum(group, GRAFT_F32, -1, floats, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->sum(group, GRAFT_F32, INT64_MAX, floats, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->sum(group, GRAFT_F32, 2, NULL, &error));
+    REFUSED(GRAFT_OK, s.transport->maximum(group, 2, numbers, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->maximum(NULL, 2, numbers, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->maximum(group, 2, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->maximum(group, -2, numbers, &error));
+    REFUSED(GRAFT_OK, s.transport->gather(group, 0, bytes, "ab", all, &error));
+    if (all[0] != 'a' || all[1] != 'b') watch_blame("one rank gathers %c%c", all[0], all[1]);
+    REFUSED(GRAFT_OK, s.transport->gather(group, -1, bytes, "ab", all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(NULL, 0, bytes, "ab", all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(group, 1, bytes, "ab", all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(group, -2, bytes, "ab", all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(group, 0, NULL, "ab", all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(group, 0, huge, "ab", all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(group, 0, bytes, NULL, all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->gather(group, 0, bytes, "ab", NULL, &error));
+    REFUSED(GRAFT_OK, s.transport->broadcast(group, 0, 2, all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->broadcast(NULL, 0, 2, all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->broadcast(group, -1, 2, all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->broadcast(group, 0, -2, all, &error));
+    REFUSED(GRAFT_ERR_ARG, s.transport->broadcast(group, 0, 2, NULL, &error));
+    s.transport->leave(NULL);
+    s.transport->leave(group);
+    return end_of_group();
+}
+
 int main(void)
 {
     static const struct group groups[] = {
@@ -349,6 +401,7 @@ int main(void)
         { "a graph", graph_calls, NULL },
         { "plans and passes", plans, NULL },
         { "halos", halos, NULL },
+        { "collective calls of hosts", groups_of_ranks, NULL },
     };
 
     return run_groups(groups, NUMBER(groups));

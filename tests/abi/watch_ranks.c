@@ -30,10 +30,83 @@ static int32_t transport_open(graft_context *context, const char *module, const 
     return rc;
 }
 
+static int32_t transport_join(graft_context *context, const graft_transport *ranks, graft_group **out,
+                              graft_error *error)
+{
+    graft_group *const copy = out != NULL ? *out : NULL;
+    int32_t            rc;
+
+    WATCHED("graft.transport/1 join", error, transport->join(context, ranks, out, error),
+            watch_same(out, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t transport_agree(graft_group *group, int32_t status, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.transport/1 agree", error, transport->agree(group, status, error), 1, NOT_TWICE);
+    return rc;
+}
+
+/* The first byte of what is written stands for all of it. */
+static int32_t transport_sum(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error)
+{
+    const char copy = values != NULL ? *(const char *)values : 0;
+    int32_t    rc;
+
+    WATCHED("graft.transport/1 sum", error, transport->sum(group, dtype, count, values, error),
+            watch_same(values, &copy, 1), 0);
+    return rc;
+}
+
+static int32_t transport_maximum(graft_group *group, int64_t count, int64_t *values, graft_error *error)
+{
+    const int64_t copy = values != NULL ? *values : 0;
+    int32_t       rc;
+
+    WATCHED("graft.transport/1 maximum", error, transport->maximum(group, count, values, error),
+            watch_same(values, &copy, sizeof copy), 0);
+    return rc;
+}
+
+static int32_t transport_gather(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
+                                graft_error *error)
+{
+    const char copy = all != NULL ? *(const char *)all : 0;
+    int32_t    rc;
+
+    WATCHED("graft.transport/1 gather", error, transport->gather(group, root, bytes, mine, all, error),
+            watch_same(all, &copy, 1), 0);
+    return rc;
+}
+
+static int32_t transport_broadcast(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error)
+{
+    const char copy = data != NULL ? *(const char *)data : 0;
+    int32_t    rc;
+
+    WATCHED("graft.transport/1 broadcast", error, transport->broadcast(group, root, bytes, data, error),
+            watch_same(data, &copy, 1), 0);
+    return rc;
+}
+
+static void transport_leave(graft_group *group)
+{
+    WATCHED_VOID("graft.transport/1 leave", transport->leave(group));
+}
+
 static const graft_transports watched_transport = {
     .size = sizeof watched_transport,
     .threads = transport_threads,
     .open = transport_open,
+    .join = transport_join,
+    .agree = transport_agree,
+    .sum = transport_sum,
+    .maximum = transport_maximum,
+    .gather = transport_gather,
+    .broadcast = transport_broadcast,
+    .leave = transport_leave,
 };
 
 static int32_t watch_ranks_graph_create(graft_context *context, const graft_transport *ranks, const graft_slice *slice,

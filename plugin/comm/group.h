@@ -1,0 +1,25 @@
+/* Collective calls for hosts. Messages are copied: a transport that cannot cancel a message may use its memory after a
+ * failure, so the memory of the host never gets to it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_COMM_GROUP_H
+#define GR_COMM_GROUP_H
+
+#include "comm/comm.h"
+
+struct graft_group {
+    graft_context  *context;
+    struct gr_comm *comm;
+};
+
+/* See graft_transports. Arguments are checked. \return OK; ERR_PEER, or with one rank ERR_NOMEM. */
+int32_t gr_group_join(graft_context *context, const graft_transport *transport, graft_group **group,
+                      graft_error *error);
+void    gr_group_leave(graft_group *group);
+
+int32_t gr_group_sum(graft_group *group, graft_dtype dtype, void *values, int64_t count, graft_error *error);
+int32_t gr_group_maximum(graft_group *group, int64_t *values, int64_t count, graft_error *error);
+int32_t gr_group_gather(graft_group *group, int32_t root, const void *mine, const int64_t *bytes, void *all,
+                        graft_error *error);
+int32_t gr_group_broadcast(graft_group *group, int32_t root, void *data, int64_t bytes, graft_error *error);
+
+#endif

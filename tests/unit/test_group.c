@@ -1,0 +1,196 @@
+/* Collective calls of hosts, over transports that the library uses for a graph at the same time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1003 };
+
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        rc = (expression);                                                                                             \
+        if (rc < 0) goto done;                                                                                         \
+    } while (0)
+
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (condition) break;                                                                                          \
+        snprintf(host->error.message, sizeof host->error.message, "rank %d: not so: %s", host->rank, #condition);      \
+        rc = host->error.code = GRAFT_ERR_FORMAT;                                                                      \
+        goto done;                                                                                                     \
+    } while (0)
+
+/* The number of rank q at place i: sums of these depend on the order in which they are added. */
+static double number_at(int32_t q, int i)
+{
+    struct sample sample = { (uint64_t)(7919 * q + i) };
+
+    return sample_real(&sample, -1, 1) * (i % 3 == 0 ? 1e9 : 1);
+}
+
+static int32_t group_sums(struct host *host, const graft_transports *t, graft_group *group)
+{
+    static const graft_dtype types[] = { GRAFT_F32, GRAFT_F64, GRAFT_I64 };
+    double                   values[COUNT];
+    int64_t                  most[2] = { host->rank, -host->rank };
+    int32_t                  rc = GRAFT_OK;
+
+    for (int k = 0; k < 3; k++) {
+        const int count = k == 2 ? COUNT : COUNT - k; /* the last ranks have shorter segments */
+
+        for (int i = 0; i < count; i++) {
+            if (types[k] == GRAFT_I64) sample_put(values, GRAFT_I64, i, 1e15 * (host->rank + 1) + i);
+            else sample_put(values, types[k], i, number_at(host->rank, i));
+        }
+        TRY(t->sum(group, types[k], count, values, &host->error));
+        for (int i = 0; i < count; i++) {
+            double want = 0;
+
+            for (int32_t q = 0; q < host->n_ranks; q++)
+                want += types[k] == GRAFT_I64   ? 1e15 * (q + 1) + i
+                        : types[k] == GRAFT_F32 ? (double)(float)number_at(q, i)
+                                                : number_at(q, i);
+            if (types[k] == GRAFT_F32) want = (double)(float)want;
+            EXPECT(sample_at(values, types[k], i) == want);
+        }
+    }
+    TRY(t->maximum(group, 2, most, &host->error));
+    EXPECT(most[0] == host->n_ranks - 1 && most[1] == 0);
+done:
+    return rc;
+}
+
+/* Rank q has 100 q bytes of the letter 'a' + q; rank 0 has none. */
+static int32_t group_gathers(struct host *host, const graft_transports *t, graft_group *group)
+{
+    int64_t bytes[HOSTS_MOST], total = 0;
+    char    mine[1000], all[10000];
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t q = 0; q < host->n_ranks; q++) total += bytes[q] = 100 * q;
+    memset(mine, 'a' + host->rank, sizeof mine);
+    for (int32_t root = -1; root < host->n_ranks; root++) {
+        const int receives = root < 0 || root == host->rank;
+        int64_t   at = 0;
+
+        memset(all, '?', sizeof all);
+        TRY(t->gather(group, root, bytes, mine, receives ? all : NULL, &host->error));
+        for (int32_t q = 0; q < host->n_ranks; q++)
+            for (int64_t i = 0; i < bytes[q]; i++) EXPECT(all[at++] == (receives ? 'a' + q : '?'));
+        EXPECT(all[total] == '?');
+    }
+    for (int32_t root = 0; root < host->n_ranks; root++) {
+        memset(mine, 'A' + host->rank, sizeof mine);
+        TRY(t->broadcast(group, root, 999, mine, &host->error));
+        for (int i = 0; i < 1000; i++) EXPECT(mine[i] == 'A' + (i < 999 ? root : host->rank));
+    }
+done:
+    return rc;
+}
+
+/* The lowest rank that fails is heard by all; the group goes on. */
+static int32_t group_agrees(struct host *host, const graft_transports *t, graft_group *group)
+{
+    graft_error error = GRAFT_INIT(graft_error);
+    char        expected[64];
+    int32_t     rc = GRAFT_OK, found;
+
+    for (int32_t first = 0; first < host->n_ranks; first++) {
+        snprintf(error.message, sizeof error.message, "no disk %d", host->rank);
+        snprintf(expected, sizeof expected, "%sno disk %d", host->n_ranks > 1 ? "rank 0: " : "", first);
+        if (host->n_ranks > 1) expected[5] = (char)('0' + first);
+        found = t->agree(group, host->rank >= first ? -1000 - host->rank : 5, &error);
+        EXPECT(found == -1000 - first && error.code == found && error.rank == first);
+        EXPECT(strcmp(error.message, expected) == 0);
+        TRY(t->agree(group, GRAFT_OK, &host->error));
+    }
+done:
+    return rc;
+}
+
+static int32_t group_body(struct host *host)
+{
+    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
+    graft_slice             nothing = GRAFT_INIT(graft_slice);
+    graft_group            *group = NULL;
+    graft_graph            *graph = NULL;
+    int32_t                 rc;
+
+    TRY(t->join(host->api->context, &host->transport, &group, &host->error));
+    TRY(group_sums(host, t, group));
+    TRY(host->graphs->create(host->api->context, &host->transport, &nothing, &graph, &host->error));
+    TRY(group_gathers(host, t, group));
+    TRY(group_agrees(host, t, group));
+    host->graphs->destroy(graph);
+    graph = NULL;
+    TRY(group_sums(host, t, group));
+done:
+    host->graphs->destroy(graph);
+    t->leave(group);
+    return rc;
+}
+
+static void test_group_calls(int32_t n_ranks)
+{
+    static const char *const none[] = { NULL };
+    static struct hosts      hosts;
+
+    hosts_run(&hosts, n_ranks, none, group_body, NULL);
+    ok(hosts_fault(&hosts) == NULL, "%d ranks sum, gather, broadcast and agree, beside a graph: %s", n_ranks,
+       hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "right");
+}
+
+/* Rank 1 does what the others do not. */
+static int32_t group_wrong(struct host *host)
+{
+    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
+    const char             *what = host->all->arg;
+    const int               is_wrong = host->rank == 1;
+    graft_group            *group = NULL;
+    double                  values[3] = { 7, 7, 7 };
+    int64_t                 numbers[3] = { 0 };
+    int32_t                 rc;
+
+    TRY(t->join(host->api->context, &host->transport, &group, &host->error));
+    if (is_wrong && strcmp(what, "leaves") == 0) goto done;
+    if (is_wrong && strcmp(what, "has no memory") == 0) host->fail_at = 0;
+    if (is_wrong && strcmp(what, "makes another call") == 0) TRY(t->maximum(group, 3, numbers, &host->error));
+    rc = t->sum(group, GRAFT_F64, is_wrong && strcmp(what, "passes fewer") == 0 ? 1 : 3, values, &host->error);
+    if (rc == GRAFT_ERR_PEER) EXPECT(values[0] == 7 && values[1] == 7 && values[2] == 7);
+    EXPECT(t->agree(group, GRAFT_OK, NULL) == GRAFT_ERR_PEER); /* also on a rank that has not noticed so far */
+done:
+    t->leave(group);
+    return rc;
+}
+
+static void test_group_mistakes(void)
+{
+    static const char *const wrongs[] = { "leaves", "has no memory", "makes another call", "passes fewer" };
+    static const char *const settings[] = { "halo.timeout=2", NULL };
+    static struct hosts      hosts;
+
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        char what[32];
+        int  right = 1;
+
+        snprintf(what, sizeof what, "%s", wrongs[i]);
+        hosts_run(&hosts, 3, settings, group_wrong, what);
+        for (int32_t p = 0; p < 3; p++)
+            right &= hosts.at[p].rc == (i % 3 == 0 && p == 1 ? GRAFT_OK : GRAFT_ERR_PEER) && hosts.at[p].seconds < 15;
+        ok(right && hosts.error.code == 0, "a rank %s: ERR_PEER on the others in time: %d %d %d, %s", what,
+           hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc, hosts.at[0].error.message);
+    }
+}
+
+int main(void)
+{
+    alarm(300);
+    for (int32_t n_ranks = 1; n_ranks <= 5; n_ranks++) test_group_calls(n_ranks);
+    test_group_mistakes();
+    return done();
+}
