@@ -61,7 +61,8 @@ GRAFT_EXTERN_C_BEGIN
     X(ERR_STATE, -9, "the call does not fit the state of the object")                                                  \
     X(ERR_FORKED, -10, "the process was forked after the context was opened")                                          \
     X(ERR_MODULE, -11, "a module, or the library behind it, failed")                                                   \
-    X(ERR_PEER, -12, "a rank failed, or did not answer in time")
+    X(ERR_PEER, -12, "a rank failed, or did not answer in time")                                                       \
+    X(ERR_CANCELLED, -13, "the host asked to cancel the call")
 
 #define GRAFT_STATUS_ENUM(name, value, text) GRAFT_##name = (value),
 enum { GRAFT_STATUS_MAP(GRAFT_STATUS_ENUM) GRAFT_STATUS_END = 1 };
@@ -89,7 +90,8 @@ typedef struct graft_error {
  * Ownership    "borrowed until X": the caller keeps the memory alive and unchanged until X. A pointer without such a
  *              note is borrowed during the call only. "owned by X": valid until X is destroyed.
  * Errors       After a failure every output is as it was before the call. Every call except close and destroy may
- *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) beside the codes it lists.
+ *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) beside the codes it lists,
+ *              and calls with long work GRAFT_ERR_CANCELLED; see graft_api.cancel().
  *              destroy and close return nothing and accept NULL.
  * Text         UTF-8. Numbers in option values use a point, whatever the locale of the host. */
 

@@ -119,6 +119,18 @@ typedef struct graft_api {
     /** Describe module number `index`, built-ins included.
      *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*module_info)(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
+
+    /** Ask to cancel the call that runs in this context, or the next one: an atomic store, also legal in a signal
+     *  handler and in the log callback. The request is heard by calls of create(), by epoch(), and by all calls over
+     *  ranks that agree on errors; others complete. The call that hears it returns ERR_CANCELLED, on all ranks with the
+     *  same message and the rank that was asked in error->rank, and the request is over.
+     *
+     *  In one process it is heard between the steps of create() and between the layers of epoch(); over ranks where the
+     *  ranks agree: between the steps of create(), while METIS runs (within a second), and before the weights change in
+     *  epoch(). After a cancelled create() nothing is left. A cancelled epoch() leaves weights, optimiser and epoch as
+     *  they were, and training may go on; with option "halo.staleness" rows of that step stay. NULL is legal.
+     *  [any-thread] Not collective. Since 1. */
+    void (*cancel)(graft_context *context);
 } graft_api;
 
 /** Open the library: negotiate a version and create a context.

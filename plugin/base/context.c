@@ -48,6 +48,12 @@ static const void *extension_none(void *self, const char *id)
     return NULL;
 }
 
+int32_t gr_check_cancel(const graft_context *context, graft_error *error)
+{
+    if (!atomic_load_explicit(&context->cancel, memory_order_relaxed)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_CANCELLED, "the host asked to cancel the call");
+}
+
 /* allocate and deallocate belong together: the host gives both or neither, and then the C library's are used. */
 static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
 {

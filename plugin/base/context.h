@@ -19,7 +19,11 @@ struct graft_context {
     int32_t           keeps;          /* comms whose library may still write to cancelled messages */
     uint64_t          verified;       /* how many products were verified: the key of the next sample */
     char              last_run[1024]; /* the kernel that ran last, for explain() */
+    _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
 };
+
+/** \return OK; ERR_CANCELLED (the host has asked to cancel the call). */
+int32_t gr_check_cancel(const graft_context *context, graft_error *error);
 
 /** Create a context with defaults for what the host left out, and options from the environment. \return OK; ERR_ARG;
  *  ERR_NOMEM; ERR_OPTION */

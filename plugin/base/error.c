@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const 
     call->out = out;
     call->where = where;
     call->saved_errno = errno;
+    call->context = context;
     if (context == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the context is null");
     if (context->owner != getpid()) {
         return gr_fail(
@@ -70,6 +72,8 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
 {
     graft_error *out = call->out;
 
+    if (rc == GRAFT_ERR_CANCELLED && call->context != NULL)
+        atomic_store_explicit((_Atomic int32_t *)(uintptr_t)&call->context->cancel, 0, memory_order_relaxed);
     if (rc < 0 && out != NULL && out->size >= offsetof(graft_error, native_code)) {
         const uint32_t size = out->size;
 

@@ -27,12 +27,15 @@ struct gr_call {
     graft_error *out;
     const char  *where;
     int          saved_errno;
+
+    const graft_context *context; /* or NULL */
 };
 
 /** \return OK; ERR_ARG (context is NULL); ERR_FORKED (in a child process) */
 int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out);
 
-/** Restore errno, and copy the error to the host if rc < 0. \return rc */
+/** Restore errno, and copy the error to the host if rc < 0. A request to cancel that this call has heard is over.
+ *  \return rc */
 int32_t gr_call_end(struct gr_call *call, int32_t rc);
 
 /** Check the text[capacity] of an explain() call. \return OK; ERR_ARG (null, or no capacity) */

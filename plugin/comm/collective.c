@@ -28,6 +28,12 @@ static void take_lowest_failure(void *value, const void *incoming, uint64_t byte
 
 int32_t gr_comm_agree(struct gr_comm *comm, int32_t status, graft_error *error)
 {
+    if (status >= 0) status = gr_check_cancel(comm->context, error);
+    return gr_comm_agree_on(comm, status, error);
+}
+
+int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t status, graft_error *error)
+{
     struct status *mine, *incoming;
     int32_t        rc = GRAFT_OK;
 
@@ -55,7 +61,7 @@ done:
 
 int32_t gr_comm_barrier(struct gr_comm *comm, graft_error *error)
 {
-    return gr_comm_agree(comm, GRAFT_OK, error);
+    return gr_comm_agree_on(comm, GRAFT_OK, error);
 }
 
 int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes, void *all, graft_error *error)
@@ -193,13 +199,17 @@ int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_
     return extremum(comm, GR_CALL_MAXIMUM, values, count, take_max, error);
 }
 
-/* A heartbeat is a maximum over all ranks: those that wait pass WAITING. */
-enum { WAITING, STILL_WORKS, IS_DONE };
+/* A heartbeat is a maximum over all ranks: those that wait pass WAITING, or CANCELS, which ends the heartbeats. */
+enum { WAITING, STILL_WORKS, IS_DONE, CANCELS };
 
 static int32_t send_heartbeat(struct gr_heartbeat *heartbeat, int64_t state, graft_error *error)
 {
+    const int32_t rc = gr_comm_max(heartbeat->comm, &state, 1, error);
+
     heartbeat->last = gr_seconds();
-    return gr_comm_max(heartbeat->comm, &state, 1, error);
+    if (rc < 0 || state != CANCELS) return rc;
+    heartbeat->is_cancelled = 1;
+    return gr_fail(error, GRAFT_ERR_CANCELLED, "another rank cancels the call");
 }
 
 /* Four heartbeats within the deadline, but at most one in a second. */
@@ -213,7 +223,11 @@ int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error)
 
 int32_t gr_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error)
 {
-    return send_heartbeat(heartbeat, IS_DONE, error);
+    int32_t rc;
+
+    if (heartbeat->is_cancelled) return GRAFT_OK;
+    rc = send_heartbeat(heartbeat, IS_DONE, error);
+    return rc == GRAFT_ERR_CANCELLED ? GRAFT_OK : rc; /* the agreement that follows says so */
 }
 
 int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)
@@ -221,8 +235,8 @@ int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)
     int64_t state = WAITING;
     int32_t rc = GRAFT_OK;
 
-    while (rc == GRAFT_OK && state != IS_DONE) {
-        state = WAITING;
+    while (rc == GRAFT_OK && state != IS_DONE && state != CANCELS) {
+        state = gr_check_cancel(comm->context, error) < 0 ? CANCELS : WAITING;
         rc = gr_comm_max(comm, &state, 1, error);
     }
     return rc;

@@ -7,8 +7,10 @@
 #include "comm/comm.h"
 
 /** Agree on one status: each rank passes its own `rc` and, if that is a failure, `error`. All return the status of the
- *  lowest rank that failed, with its sentence and its rank in `error`, or OK. The comm stays alive. */
+ *  lowest rank that failed, with its sentence and its rank in `error`, or OK. The comm stays alive. A rank whose host
+ *  has asked to cancel the call fails with ERR_CANCELLED, but not in gr_comm_agree_on(). */
 int32_t gr_comm_agree(struct gr_comm *comm, int32_t rc, graft_error *error);
+int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t rc, graft_error *error);
 
 /** Return when all ranks have called. \return OK; ERR_PEER. */
 int32_t gr_comm_barrier(struct gr_comm *comm, graft_error *error);
@@ -40,6 +42,7 @@ int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64
 struct gr_heartbeat {
     struct gr_comm *comm;
     double          last; /* time of gr_seconds(); 0 at first */
+    int is_cancelled;     /* by another rank: gr_heartbeat() has returned ERR_CANCELLED, as an agreement does next */
 };
 int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error);
 int32_t gr_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error);

@@ -137,9 +137,12 @@ done:
     return rc;
 }
 
-static int32_t send_choice_heartbeat(void *heartbeat, graft_error *error)
+static int32_t send_choice_heartbeat(void *arg, graft_error *error)
 {
-    return gr_heartbeat(heartbeat, error);
+    struct gr_heartbeat *heartbeat = arg;
+    const int32_t        rc = gr_check_cancel(heartbeat->comm->context, error);
+
+    return rc < 0 ? rc : gr_heartbeat(heartbeat, error);
 }
 
 /* On rank 0, while the others wait. */
@@ -163,6 +166,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
                  gr_partition_name(g->context->options.partition.method), choice.why, bytes_per_second * 1e-6);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
+    if (heartbeat.is_cancelled) return GRAFT_OK; /* the rank that cancels says so when the ranks agree */
     if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(&heartbeat, &late) == GRAFT_OK) return rc;
     *error = late;
     return GRAFT_ERR_PEER;

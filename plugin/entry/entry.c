@@ -8,6 +8,7 @@
 #include "kernel/simd/simd.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static void api_close(graft_context *context)
@@ -84,6 +85,12 @@ static int32_t api_module_info(graft_context *context, int32_t index, graft_modu
     return gr_call_end(&call, rc);
 }
 
+/* May interrupt any other call: it only stores. */
+static void api_cancel(graft_context *context)
+{
+    if (context != NULL) atomic_store_explicit(&context->cancel, 1, memory_order_relaxed);
+}
+
 static const graft_api api_template = {
     .size = sizeof(graft_api),
     .abi = GRAFT_ABI_VERSION,
@@ -94,6 +101,7 @@ static const graft_api api_template = {
     .option_info = api_option_info,
     .load_module = api_load_module,
     .module_info = api_module_info,
+    .cancel = api_cancel,
 };
 
 static int32_t negotiate(uint32_t abi_min, uint32_t abi_max, graft_error *error)

@@ -100,7 +100,7 @@ static int32_t transport_agree(graft_group *group, int32_t status, graft_error *
 
         gr_fail(&call.error, status, "%.447s", has_text ? error->message : "a failure without a sentence");
     }
-    rc = gr_comm_agree(group->comm, status < 0 ? status : GRAFT_OK, &call.error);
+    rc = gr_comm_agree_on(group->comm, status < 0 ? status : GRAFT_OK, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

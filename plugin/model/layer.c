@@ -297,6 +297,13 @@ static void enter_pass(struct gr_run *run, int32_t pass)
     enter_layer(run, -1);
 }
 
+/* In one process a step may be cancelled before each of its layers; over ranks the others would wait for this one. */
+static int32_t check_step(const struct gr_run *run, graft_error *error)
+{
+    if (run->pass == GRAFT_PASS_EVALUATION || run->strategy->ops->agree != NULL) return GRAFT_OK;
+    return gr_check_cancel(run->context, error);
+}
+
 int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -307,7 +314,10 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
     if (is_training(run) && config->input_dropout > 0) drop_input(run, blocks[0]);
     GR_TRY(gr_labels_begin(run, is_training(run), error));
-    for (int32_t l = 0; l < config->n_layers; l++) GR_TRY(layer_forward(run, l, error));
+    for (int32_t l = 0; l < config->n_layers; l++) {
+        GR_TRY(check_step(run, error));
+        GR_TRY(layer_forward(run, l, error));
+    }
     enter_layer(run, -1);
 done:
     return rc;
@@ -331,6 +341,7 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
         float *const                  to = l > 0 ? dx : NULL;
 
         enter_layer(run, l);
+        GR_TRY(check_step(run, error));
         GR_TRY(layer_recompute(run, l, error));
         if (layer->bias != NULL || layer->hidden) gr_layer_rows_backward(run, &rows, &gradient);
         GR_TRY(gr_run_config(run)->kind->backward(run, a, input_of(run, l), g, to, error));

@@ -149,7 +149,7 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
 static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error)
 {
     struct gr_partition *p = partition_of(strategy);
-    double               sums[3] = { *loss };
+    double               sums[4] = { *loss };
     int32_t              rc = GRAFT_OK;
 
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
@@ -157,7 +157,9 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
 
         if (layer != NULL) gr_history_take_drift(&layer->history, &sums[1]);
     }
-    GR_TRY(gr_comm_sum_f64(p->comm, sums, 3, error));
+    sums[3] = gr_check_cancel(p->context, error) < 0;
+    GR_TRY(gr_comm_sum_f64(p->comm, sums, 4, error));
+    if (sums[3] > 0) return gr_comm_agree(p->comm, GRAFT_OK, error);
     *loss = sums[0];
     p->was_synchronous = p->is_stale && used_fresh_rows(p, epoch);
     p->n_synchronous += p->was_synchronous;

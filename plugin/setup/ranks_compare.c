@@ -6,7 +6,8 @@
 
 int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 {
-    if (s->over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER) return rc;
+    /* A cancelled step is agreed on by all ranks. */
+    if (s->over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
     return gr_comm_fail(s->over->comm, error);
 }
 

@@ -124,8 +124,11 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     s->run.targets.n = s->n;
     GR_TRY(count_trained(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));
+    if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_init(s, error));
+    if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_features_init(s, error));
+    if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_mask(s, error));
     rc = gr_strategy_agree(s->run.strategy, finish_setup(s, error), error);
 done:

@@ -358,6 +358,12 @@ static const char *groups_of_ranks(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.transport->agree(NULL, 0, &error));
     REFUSED(GRAFT_OK, s.transport->agree(group, 0, &error));
     REFUSED(GRAFT_OK, s.transport->agree(group, 7, &error));
+    s.api.cancel(NULL);
+    s.api.cancel(s.context);
+    REFUSED(GRAFT_OK, s.transport->agree(group, 7, &error)); /* the host's own agreement is not cancelled */
+    REFUSED(GRAFT_ERR_CANCELLED, s.transport->join(s.context, NULL, &none, &error));
+    REFUSED(GRAFT_OK, s.transport->join(s.context, NULL, &none, &error));
+    s.transport->leave(none);
     strcpy(reason.message, "there is no disk");
     REFUSED(own, s.transport->agree(group, own, &reason));
     if (strcmp(reason.message, "there is no disk") != 0) watch_blame("agree says: %s", reason.message);

@@ -136,6 +136,11 @@ static int32_t api_load_module(graft_context *context, const char *path, graft_e
     return rc;
 }
 
+static void api_cancel(graft_context *context)
+{
+    WATCHED_VOID("graft cancel", api.cancel(context));
+}
+
 static int32_t api_module_info(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error)
 {
     const graft_module_entry copy = entry != NULL ? *entry : (graft_module_entry){ 0 };
@@ -561,6 +566,7 @@ int32_t subject_open(struct subject *subject, graft_error *error)
     subject->api.option_info = api_option_info;
     subject->api.load_module = api_load_module;
     subject->api.module_info = api_module_info;
+    subject->api.cancel = api_cancel;
     subject->mxm = &watched_mxm;
     subject->edge = &watched_edge;
     subject->data = &watched_data;
