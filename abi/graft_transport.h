@@ -58,14 +58,22 @@ typedef struct graft_transport {
     void (*abandon)(void *self);
 } graft_transport;
 
+/** What the variable is that graft_communicator.handle points to. */
+enum {
+    GRAFT_MPI_C = 0,      /**< MPI_Comm */
+    GRAFT_MPI_FORTRAN = 1 /**< MPI_Fint: an integer communicator of Fortran, or comm%MPI_VAL of module mpi_f08 */
+};
+
 /** The host's communicator, for a transport from a module: the address of a variable of type MPI_Comm. The size of that
  *  type distinguishes the two families of MPI. */
 typedef struct graft_communicator {
     uint32_t    size;
-    uint32_t    bytes;  /**< sizeof(MPI_Comm); ignored without a handle */
+    uint32_t    bytes;  /**< of the variable: sizeof(MPI_Comm) or sizeof(MPI_Fint); ignored without a handle */
     const void *handle; /**< &comm, read during the call only; NULL: MPI_COMM_WORLD */
     int32_t     start;  /**< 1: initialise MPI if needed, and then finalise it in close(); for hosts without MPI code */
     uint32_t    reserved;
+    int32_t     kind; /**< GRAFT_MPI_... */
+    uint32_t    reserved2;
 } graft_communicator;
 
 /** The ranks of a transport, for collective calls of the host. */
@@ -88,7 +96,8 @@ typedef struct graft_transports {
      *                            has loaded, or, with `start` and no MPI, that of the launcher.
      *  \param[in]  communicator  NULL is the same as a struct of zeros with its size set.
      *  \param[out] transport     A struct with its size set. Unchanged on failure.
-     *  \return OK; ERR_ARG (null; sizeof(MPI_Comm) of another MPI; an intercommunicator); ERR_NOT_FOUND (no such
+     *  \return OK; ERR_ARG (null; a handle that is no address, an unknown kind; the size of another MPI, or of an
+     *          integer of Fortran; an intercommunicator); ERR_NOT_FOUND (no such
      *          module, no MPI); ERR_STATE (MPI is not initialised, or is finalised; the process has two MPIs, or
      *          another one than the module or the launcher; this thread may not call MPI); ERR_NOMEM; ERR_MODULE; the
      *          status with which the module refuses.

@@ -56,23 +56,73 @@ static int32_t start_mpi(const graft_communicator *c, int *started_here, graft_e
     return GRAFT_OK;
 }
 
+/* A communicator by value where its address is expected: small numbers of Open MPI in Fortran, and the numbers of
+ * MPICH's own communicators and their first copies. */
+static int is_number(const void *handle)
+{
+    const uintptr_t n = (uintptr_t)handle, first = n & ~(uintptr_t)0xff;
+
+    return n < 65536 || first == 0x44000000 || first == 0x84000000;
+}
+
+static int32_t refuse(graft_error *error, const char *text)
+{
+    return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, text);
+}
+
+/* What can be told of a communicator before MPI is asked. */
+static int32_t check_communicator(const graft_communicator *c, graft_error *error)
+{
+    const size_t expected = c->kind == GRAFT_MPI_FORTRAN ? sizeof(MPI_Fint) : sizeof(MPI_Comm);
+    char         text[256];
+
+    if (c->kind != GRAFT_MPI_C && c->kind != GRAFT_MPI_FORTRAN) {
+        snprintf(text, sizeof text, "kind is %d, expected GRAFT_MPI_C (0) or GRAFT_MPI_FORTRAN (1)", c->kind);
+        return refuse(error, text);
+    }
+    if (c->handle == NULL) return GRAFT_OK;
+    if (is_number(c->handle)) {
+        snprintf(text, sizeof text,
+                 "handle is the number %llu and no address: it looks like an integer communicator of Fortran; pass the "
+                 "address of its variable, with kind GRAFT_MPI_FORTRAN",
+                 (unsigned long long)(uintptr_t)c->handle);
+        return refuse(error, text);
+    }
+    if (c->bytes == expected) return GRAFT_OK;
+    if (c->kind == GRAFT_MPI_C && c->bytes == sizeof(MPI_Fint))
+        snprintf(text, sizeof text,
+                 "sizeof(MPI_Comm) is %u, expected %zu: an integer communicator of Fortran, which needs kind "
+                 "GRAFT_MPI_FORTRAN, or the communicator of another MPI",
+                 c->bytes, expected);
+    else
+        snprintf(text, sizeof text, "%s is %u, expected %zu: the communicator is that of another MPI",
+                 c->kind == GRAFT_MPI_C ? "sizeof(MPI_Comm)" : "sizeof(MPI_Fint)", c->bytes, expected);
+    return refuse(error, text);
+}
+
+static MPI_Comm communicator_of(const graft_communicator *c)
+{
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Fint number;
+
+    if (c->handle == NULL) return comm;
+    if (c->kind == GRAFT_MPI_C) {
+        memcpy(&comm, c->handle, sizeof comm);
+        return comm;
+    }
+    memcpy(&number, c->handle, sizeof number);
+    return MPI_Comm_f2c(number);
+}
+
 static int32_t open_transport(const graft_host *host, const graft_communicator *c, graft_transport *transport,
                               graft_error *error)
 {
-    MPI_Comm comm = MPI_COMM_WORLD;
-    int      started_here = 0;
-    char     text[128];
-    int32_t  rc;
+    int     started_here = 0;
+    int32_t rc = check_communicator(c, error);
 
-    if (c->handle != NULL && c->bytes != sizeof comm) {
-        snprintf(text, sizeof text, "sizeof(MPI_Comm) is %u, expected %zu: the communicator is that of another MPI",
-                 c->bytes, sizeof comm);
-        return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, text);
-    }
-    rc = start_mpi(c, &started_here, error);
+    if (rc == GRAFT_OK) rc = start_mpi(c, &started_here, error);
     if (rc < 0) return rc;
-    if (c->handle != NULL) memcpy(&comm, c->handle, sizeof comm);
-    rc = graft_mpi_open(comm, host, transport, error);
+    rc = graft_mpi_open(communicator_of(c), host, transport, error);
     if (started_here && rc < 0) MPI_Finalize();
     if (started_here && rc == GRAFT_OK) transport->close = close_and_end;
     return rc;

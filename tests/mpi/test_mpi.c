@@ -269,6 +269,32 @@ static void test_slices(graft_context *context, graft_error *error)
     if (world_rank() == 0) folder_destroy(&folder);
 }
 
+/* As a program in Fortran has it. */
+static void test_mpi_fortran(graft_error *error)
+{
+    const graft_transports *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    const MPI_Fint          world = MPI_Comm_c2f(MPI_COMM_WORLD);
+    graft_transport         t = GRAFT_INIT(graft_transport);
+    graft_communicator      c = GRAFT_INIT(graft_communicator);
+    int32_t                 rc;
+    int                     size;
+
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    c.handle = &world;
+    c.bytes = sizeof world;
+    c.kind = GRAFT_MPI_FORTRAN;
+    rc = transports->open(api->context, "auto", &c, &t, error);
+    ok_all(rc == GRAFT_OK && t.n_ranks == size && t.rank == world_rank(), "an integer communicator of Fortran works",
+           error);
+    if (rc == GRAFT_OK) t.close(t.self);
+    c.kind = GRAFT_MPI_C;
+    t = GRAFT_INIT(graft_transport);
+    if (sizeof(MPI_Comm) == sizeof world) return;
+    ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
+               strstr(error->message, "GRAFT_MPI_FORTRAN") != NULL,
+           "without its kind it is told apart from another MPI", error);
+}
+
 static void test_mpi_refusals(graft_error *error)
 {
     graft_transport    t = GRAFT_INIT(graft_transport), copy = t;
@@ -283,6 +309,16 @@ static void test_mpi_refusals(graft_error *error)
         ok_all(transports->open(api->context, other, NULL, &t, error) == GRAFT_ERR_STATE &&
                    strstr(error->message, sizeof none == 4 ? "has MPICH" : "has Open MPI") != NULL,
                "the module of another MPI is refused", error);
+        c.handle = &none;
+        c.bytes = sizeof none;
+        c.kind = 2;
+        ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG, "an unknown kind is refused",
+               error);
+        c.kind = GRAFT_MPI_C;
+        c.handle = (const void *)(intptr_t)MPI_Comm_c2f(MPI_COMM_SELF); /* that of MPI_COMM_WORLD may be 0 */
+        ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
+                   strstr(error->message, "no address") != NULL && strstr(error->message, "Fortran") != NULL,
+               "an integer of Fortran in place of an address is told", error);
         c.handle = &none;
         c.bytes = 12 - sizeof none;
         ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
@@ -341,6 +377,7 @@ int main(int count, char **arguments)
     test_communicators(context, &error);
     test_slices(context, &error);
     test_mpi_refusals(&error);
+    if (by_module) test_mpi_fortran(&error);
     PMPI_Comm_size(MPI_COMM_WORLD, &wrong);
     if (wrong > 1) test_mpi_lengths(&error);
     if (wrong > 1) test_stop(context, &error);
