@@ -26,8 +26,8 @@
  * sizeof the struct as compiled there. The reader copies min(size, its own sizeof) bytes and takes missing fields as
  * zero, and zero always means the older behaviour. If the struct is longer than the reader knows and the unknown part
  * is not all zero, it requests something that the reader does not have, and the call returns ERR_UNSUPPORTED. Structs
- * grow at the tail only; any other change has a new interface id. Reserved fields are zero. Such a struct has no bool,
- * enum, long, size_t or bit-field.
+ * grow at the tail only; any other change has a new interface id. Reserved fields are zero. The size of such a struct
+ * is a multiple of 8, and it has no bool, enum, long, size_t or bit-field.
  *
  * GRAFT_INIT(T) is a T with every field zero and `size` set. GRAFT_HAS(T, field) is the size that a T has at least if
  * it has `field`: what the `size` of the other side is compared with before the field is used. */

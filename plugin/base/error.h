@@ -41,8 +41,8 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc);
 /** Check the text[capacity] of an explain() call. \return OK; ERR_ARG (null, or no capacity) */
 int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error);
 
-/** Copy a struct of the host into one of ours, zero-filled to our size. \return OK; ERR_ARG (NULL, a size below 8);
- *  ERR_UNSUPPORTED (it has bytes beyond our size that are not zero) */
+/** Copy a struct of the host into one of ours, zero-filled to our size. \return OK; ERR_ARG (NULL, a size below 8 or
+ *  not a multiple of 8); ERR_UNSUPPORTED (it has bytes beyond our size that are not zero) */
 int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const char *name, graft_error *error);
 
 /** Check before the work that a struct of the host can be written. \return OK; ERR_ARG */

@@ -151,13 +151,13 @@ static int table_is_whole(const graft_module_table *table)
            t->description && t->open;
 }
 
-/* Copy what both sides know of a table; the rest stays 0. */
+/* Copy what both sides know of a table, in whole fields; the rest stays 0. */
 static void copy_known(void *ours, uint32_t our_size, const void *theirs)
 {
     uint32_t size;
 
     memcpy(&size, theirs, sizeof size);
-    memcpy(ours, theirs, size < our_size ? size : our_size);
+    memcpy(ours, theirs, size < our_size ? size / 8 * 8 : our_size);
 }
 
 static void copy_tables(struct gr_module_tables *ours, const graft_module_table *theirs)

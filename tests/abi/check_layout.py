@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The contract only grows: check_layout.py ABI-FOLDER LAYOUT-FILE [--write].
+"""The contract only grows: check_layout.py ABI-FOLDER LAYOUT-FILE [--write | --freeze].
 
 Beside the layout file of each processor lies contract.txt: types, values, tags and options. All are compared with what
 compilers say of the headers. What is new at the end of a struct, or by itself, is additive, and --write takes it over;
-a change of what frozen/ABI-1 already had needs a line with its reason in frozen/ledger.txt."""
+a change of what frozen/ABI-1 already had needs a line with its reason in frozen/ledger.txt. For a release --freeze puts
+today's contract there, and check_abidiff.py its own baseline; the ledger then needs a line for the new baseline."""
 import hashlib
 import os
 import platform
 import re
+import shutil
 import sys
 
 import compilers
 import contract
+import headers
 import tap
 
 COMMAND = "PYTHONPATH=tests/harness python3 tests/abi/check_layout.py abi tests/abi/layout-x86_64.txt --write"
@@ -35,10 +38,11 @@ def write(path, lines):
 
 
 def told(changes):
-    """What to do about each change."""
-    return [f"{name} {what}: " + (f"additive; take it over with: {COMMAND}" if additive else
-                                  f"incompatible; give it a new id or name instead. If it is younger than {FROZEN}: "
-                                  f"{COMMAND}") for additive, name, what in changes]
+    """The changes, and what to do about them."""
+    lines = [f"{'additive' if additive else 'INCOMPATIBLE'}: {name} {what}" for additive, name, what in changes]
+    if not all(additive for additive, _, _ in changes):
+        lines += [f"What is incompatible needs a new id or name, unless it is younger than {FROZEN}."]
+    return lines + ([f"To take them over: {COMMAND}"] if changes else [])
 
 
 def padding(rows):
@@ -80,6 +84,15 @@ def write_all(folder, golden):
     write(f"{golden}/contract.txt", contract.promises(folder) + contract.options(folder))
 
 
+def freeze(folder, golden):
+    """Replace the headers of the frozen contract and what they promise; the host and the module there stay."""
+    frozen = f"{golden}/frozen/{FROZEN}"
+    for header in headers.read_all(folder):
+        shutil.copyfile(header.path, os.path.join(frozen, header.name))
+    for name in ("layout-x86_64.txt", "contract.txt"):
+        shutil.copyfile(f"{golden}/{name}", f"{frozen}/{name}")
+
+
 def check_layouts(folder, golden):
     rows = read_layout(f"{golden}/layout-{platform.machine()}.txt")
     for language, table in (("c", compilers.C), ("c++", compilers.CXX)):
@@ -92,6 +105,8 @@ def check_layouts(folder, golden):
             changes = list(contract.layout_changes(rows, now or []))
             tap.ok(now and not changes, name, said, *told(changes))
     tap.ok(not list(padding(rows)), "no struct has padding", *padding(rows))
+    odd = [row for row in rows if "." not in row[0] and int(row[2]) % 8 != 0]
+    tap.ok(rows and not odd, "sizes are multiples of 8", *odd)
     for machine, cross in CROSS.items():
         if machine == platform.machine():
             continue
@@ -171,8 +186,10 @@ def check_commands():
 
 def main():
     folder, golden = sys.argv[1], os.path.dirname(os.path.abspath(sys.argv[2]))
-    if "--write" in sys.argv:
+    if "--write" in sys.argv or "--freeze" in sys.argv:
         write_all(folder, golden)
+    if "--freeze" in sys.argv:
+        freeze(folder, golden)
     if not os.path.exists(f"{golden}/layout-{platform.machine()}.txt"):
         tap.skip("layout", f"there is no layout file of {platform.machine()}")
     else:

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/strict_host.h"
 #include "harness/tap.h"
+#include "oracle/sample.h"
 
 #include "graft.h"
 #include "graft_load.h"
@@ -79,6 +80,8 @@ static void test_host_sizes(void)
        "a host of size 0");
     grown.host.size = 4;
     ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host of size 4");
+    grown.host.size = offsetof(graft_host, allocate) + 4;
+    ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_ERR_ARG, "a host that ends within a pointer");
     grown.host.size = 8;
     ok(negotiation_open_and_close(&grown.host, &error) == GRAFT_OK && host.calls == calls,
        "a host of size 8 lends nothing");
@@ -212,6 +215,64 @@ static void test_older_library(void)
        "GRAFT_HAS is where a field ends");
 }
 
+static uint32_t negotiation_draw(struct sample *sample)
+{
+    static const uint32_t edges[] = { 0, 1, 2, 4, 8, 0x7FFFFFFFu, 0x80000000u, UINT32_MAX };
+    const int64_t         choice = sample_below(sample, 12);
+
+    return choice < 8    ? edges[choice]
+           : choice < 11 ? (uint32_t)sample_below(sample, 700)
+                         : (uint32_t)sample_bits(sample);
+}
+
+/* Ranges, and sizes of host and error, at random: a status, an error that says it as far as it goes, and an api only on
+ * success. */
+static const char *negotiate_at_random(struct sample *sample)
+{
+    static char            fault[256];
+    const graft_api *const mark = (const graft_api *)&host;
+    const graft_api       *api = mark;
+    const uint32_t         low = negotiation_draw(sample), high = negotiation_draw(sample);
+    union {
+        graft_host    host;
+        unsigned char bytes[4096];
+    } theirs = { .host = host.table };
+    union {
+        graft_error   error;
+        unsigned char bytes[4096];
+    } said;
+    uint32_t size, written;
+    int32_t  rc;
+
+    memset(&said, 0xA5, sizeof said);
+    theirs.host.size = negotiation_draw(sample);
+    said.error.size = size = negotiation_draw(sample);
+    rc = entry(low, high, &theirs.host, &api, &said.error);
+    snprintf(fault, sizeof fault, "%u to %u, a host of %u bytes, an error of %u: %d", low, high, theirs.host.size, size,
+             rc);
+    if (rc > 0 || rc < GRAFT_ERR_PEER || (rc == GRAFT_OK) != (api != mark) || said.error.size != size) return fault;
+    if (rc == GRAFT_OK) api->close(api->context);
+    if (rc < 0 && size >= 8 && said.error.code != rc) return fault;
+    written = rc == GRAFT_OK || size < 8 ? 4 : size < sizeof said.error ? size : sizeof said.error;
+    for (uint32_t i = written; i < sizeof said; i++) {
+        if (said.bytes[i] != 0xA5) return fault;
+    }
+    return host.live_bytes != 0 || host.fault != NULL ? fault : NULL;
+}
+
+static void test_at_random(void)
+{
+    enum { TIMES = 20000 };
+    struct sample sample = { 5 };
+    int           faults = 0;
+
+    for (int i = 0; i < TIMES; i++) {
+        const char *fault = negotiate_at_random(&sample);
+        if (fault != NULL && faults++ == 0) diag("%s", fault);
+    }
+    ok(faults == 0, "%d openings with ranges and sizes at random end with a status, and keep to the sizes", TIMES);
+}
+
 static void test_loader(void)
 {
     const graft_api *const mark = (const graft_api *)&host;
@@ -243,5 +304,6 @@ int main(void)
     test_tables();
     test_older_library();
     test_loader();
+    test_at_random();
     return done();
 }

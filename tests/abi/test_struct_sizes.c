@@ -1,0 +1,385 @@
+/* The size rule for each struct that crosses the interface: shorter, as it is, and 64 bytes longer. Shorter and longer
+ * ones give the same results, nothing is written behind an output, and what the library does not know is refused.
+ * test_sizes.c has the structs of products and of training, test_negotiation.c those of graft_open().
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/tap.h"
+#include "watch.h"
+
+#include "graft_load.h"
+
+enum { N = 6, WIDTH = 4, CLASSES = 2, ROOM = 1024, TAIL = 64, MARK = 0xA5 };
+
+/* A struct with marks around it. */
+struct room {
+    _Alignas(64) unsigned char bytes[ROOM];
+};
+
+static const graft_api        *api;
+static const graft_mxm        *mxm;
+static const graft_edge       *edge;
+static const graft_codec      *codec;
+static const graft_graphs     *graphs;
+static const graft_aggregate  *aggregate;
+static const graft_train      *train;
+static graft_error             error;
+static graft_transport         transport;
+static graft_graph            *graph;
+static graft_plan             *plan;
+static const graft_halos      *halos;
+static const graft_models     *models;
+static const graft_transports *transports;
+static graft_trainer          *trainer;
+static graft_halo             *halo;
+static graft_model            *model;
+
+static int64_t     row_ptr[N + 1];
+static int32_t     col_idx[2 * N], labels[N], reversed[N];
+static uint8_t     split[N];
+static float       features[N][WIDTH], result[N][WIDTH];
+static graft_csr   ring;
+static graft_dense x, out;
+
+static void fill(void)
+{
+    for (int v = 0; v < N; v++) {
+        row_ptr[v + 1] = 2 * (v + 1);
+        col_idx[2 * v] = (v + N - 1) % N;
+        col_idx[2 * v + 1] = (v + 1) % N;
+        for (int j = 0; j < WIDTH; j++) features[v][j] = (float)(v * WIDTH + j);
+        labels[v] = v % CLASSES;
+        split[v] = (uint8_t)(1 + v / 2);
+        reversed[v] = N - 1 - v;
+    }
+    ring = (graft_csr){ sizeof ring, GRAFT_I32, 0, 0, N, N, row_ptr, col_idx, NULL };
+    x = (graft_dense){ sizeof x, GRAFT_F32, N, WIDTH, WIDTH, features };
+    out = (graft_dense){ sizeof out, GRAFT_F32, N, WIDTH, WIDTH, result };
+}
+
+/* A copy of a struct that says that it has `size` bytes, and `tail` in each byte behind what it has. */
+static void *place_struct(struct room *room, const void *original, size_t bytes, size_t size, int tail)
+{
+    const uint32_t said = (uint32_t)size;
+
+    memset(room->bytes, MARK, ROOM);
+    memcpy(room->bytes, original, bytes);
+    if (size > bytes) memset(room->bytes + bytes, tail, size - bytes);
+    memcpy(room->bytes, &said, sizeof said);
+    return room->bytes;
+}
+
+/* An input: the call must end with `status` if all from byte `cut` on is missing, and well if it is longer. */
+static void try_input(const char *name, const void *original, size_t bytes, size_t cut, int32_t status,
+                      int32_t (*call)(const void *input))
+{
+    struct room room, before;
+    float       expected[N][WIDTH];
+    int32_t     rc;
+
+    memset(result, 0, sizeof result);
+    rc = call(place_struct(&room, original, bytes, bytes, 0));
+    memcpy(expected, result, sizeof result);
+    if (!ok(rc == GRAFT_OK, "a %s is taken", name)) diag("%s", error.message);
+    for (int i = 0; i < 2; i++) {
+        const size_t  size = i == 0 ? cut : bytes + TAIL;
+        const int32_t wanted = i == 0 ? status : GRAFT_OK;
+
+        place_struct(&room, original, bytes, size, 0);
+        before = room;
+        memset(result, 0, sizeof result);
+        rc = call(room.bytes);
+        if (!ok(rc == wanted && (rc < 0 || memcmp(result, expected, sizeof result) == 0) &&
+                    memcmp(&room, &before, sizeof room) == 0,
+                "one of %zu bytes in place of %zu gives %s and is not written to", size, bytes,
+                wanted == GRAFT_OK ? "the same" : "an error"))
+            diag("%d: %s", rc, error.message);
+    }
+    rc = call(place_struct(&room, original, bytes, bytes + TAIL, MARK));
+    ok(rc == GRAFT_ERR_UNSUPPORTED, "what a newer one asks for is refused");
+}
+
+/* An output: nothing is written behind its end, and what is before it is the same for every size. */
+static void try_output(const char *name, size_t bytes, int32_t (*call)(void *output))
+{
+    static const unsigned char nothing[ROOM];
+    struct room                whole, room;
+    int32_t                    rc = call(place_struct(&whole, nothing, bytes, bytes, 0));
+
+    if (!ok(rc == GRAFT_OK, "a %s is filled", name)) diag("%s", error.message);
+    for (int i = 0; i < 2; i++) {
+        const size_t size = i == 0 ? bytes - 8 : bytes + TAIL, end = i == 0 ? size : bytes;
+        int          good;
+
+        rc = call(place_struct(&room, nothing, bytes, size, MARK));
+        good = rc == GRAFT_OK && memcmp(room.bytes + 8, whole.bytes + 8, end - 8) == 0;
+        for (size_t at = end; at < ROOM; at++) good = good && room.bytes[at] == (at < bytes ? 0 : MARK);
+        if (!ok(good, "one of %zu bytes in place of %zu is filled as far as both go", size, bytes))
+            diag("%d: %s", rc, error.message);
+    }
+}
+
+static int32_t run_epilogue(const void *input)
+{
+    graft_mxm_args args = GRAFT_INIT(graft_mxm_args);
+    graft_matrix  *matrix = NULL;
+    int32_t        rc = mxm->matrix_create(api->context, &ring, 0, &matrix, &error);
+
+    args.semiring = GRAFT_PLUS_SECOND;
+    args.a = matrix;
+    args.b = &x;
+    args.c = &out;
+    args.epilogue = input;
+    if (rc == GRAFT_OK) rc = mxm->run(api->context, &args, &error);
+    mxm->matrix_destroy(api->context, matrix);
+    return rc;
+}
+
+static int32_t gather_by(const void *input)
+{
+    return edge->gather_rows(api->context, &x, input, &out, 0, &error);
+}
+
+static int32_t encode(const void *input)
+{
+    return codec->encode(api->context, input, &error);
+}
+
+static int32_t encode_counting(void *output)
+{
+    graft_codec_args args = GRAFT_INIT(graft_codec_args);
+    unsigned char    message[N * 16];
+
+    args.bits = 2;
+    args.code = GRAFT_CODEC_MINMAX;
+    args.rounding = GRAFT_ROUND_NEAREST;
+    args.rows = &x;
+    args.message = message;
+    args.message_bytes = sizeof message;
+    args.error = output;
+    return codec->encode(api->context, &args, &error);
+}
+
+static int32_t open_transport_of(const void *input)
+{
+    graft_transport made = GRAFT_INIT(graft_transport);
+
+    return transports->open(api->context, "nosuch", input, &made, &error);
+}
+
+static int32_t create_graph_of(const void *input)
+{
+    graft_graph  *made = NULL;
+    const int32_t rc = graphs->create(api->context, &transport, input, &made, &error);
+
+    graphs->destroy(made);
+    return rc;
+}
+
+static int32_t create_graph_over(const void *input)
+{
+    const graft_slice slice = { .size = sizeof slice, .n_vertices = N, .rows = &ring };
+    graft_graph      *made = NULL;
+    const int32_t     rc = graphs->create(api->context, input, &slice, &made, &error);
+
+    graphs->destroy(made);
+    return rc;
+}
+
+static int32_t redistribute_by(const void *input)
+{
+    return graphs->redistribute(graph, input, &error);
+}
+
+static int32_t create_plan_of(const void *input)
+{
+    graft_plan   *made = NULL;
+    const int32_t rc = aggregate->create(graph, input, &made, &error);
+
+    aggregate->destroy(made);
+    return rc;
+}
+
+static int32_t pass_of(const void *input)
+{
+    const int32_t rc = aggregate->begin(plan, input, &error);
+
+    return rc < 0 ? rc : aggregate->end(plan, &error);
+}
+
+static int32_t pass_of_halo(const void *input)
+{
+    const int32_t rc = halos->begin(halo, input, &error);
+
+    return rc < 0 ? rc : halos->end(halo, &error);
+}
+
+static int32_t read_halo_info(void *output)
+{
+    return halos->info(halo, output, &error);
+}
+
+static int32_t read_model_info(void *output)
+{
+    return models->info(model, output, &error);
+}
+
+static int32_t read_graph_info(void *output)
+{
+    return graphs->info(graph, 0, output, &error);
+}
+
+static int32_t read_plan_info(void *output)
+{
+    return aggregate->info(plan, 0, output, &error);
+}
+
+static int32_t read_span(void *output)
+{
+    return train->span(trainer, 0, output, &error);
+}
+
+static int32_t read_memory_item(void *output)
+{
+    return train->memory_item(trainer, 0, output, &error);
+}
+
+static int32_t read_traffic(void *output)
+{
+    return train->traffic(trainer, 0, output, &error);
+}
+
+static int32_t read_traffic_item(void *output)
+{
+    return train->traffic_item(trainer, 0, 0, output, &error);
+}
+
+static int32_t read_traffic_pair(void *output)
+{
+    return train->traffic_pair(trainer, 0, 0, output, &error);
+}
+
+static void test_local_structs(void)
+{
+    static unsigned char   message[N * 16];
+    const graft_epilogue   epilogue = { .size = sizeof epilogue, .flags = GRAFT_EPILOGUE_RELU, .bias = features };
+    const graft_index      index = { sizeof index, GRAFT_I32, N, reversed };
+    const graft_codec_args args = { .size = sizeof args,
+                                    .bits = 8,
+                                    .code = GRAFT_CODEC_MINMAX,
+                                    .rows = &x,
+                                    .rounding = GRAFT_ROUND_NEAREST,
+                                    .message = message,
+                                    .message_bytes = sizeof message };
+
+    try_input("graft_epilogue", &epilogue, sizeof epilogue, sizeof epilogue - 8, GRAFT_OK, run_epilogue);
+    try_input("graft_index", &index, sizeof index, offsetof(graft_index, data), GRAFT_ERR_ARG, gather_by);
+    try_input("graft_codec_args", &args, sizeof args, sizeof args - 8, GRAFT_OK, encode);
+    try_output("graft_codec_error", sizeof(graft_codec_error), encode_counting);
+}
+
+/* No such module is there, which is found after the struct was read. */
+static void test_communicator(void)
+{
+    const graft_communicator none = GRAFT_INIT(graft_communicator);
+    struct room              room;
+
+    ok(open_transport_of(place_struct(&room, &none, sizeof none, sizeof none, 0)) == GRAFT_ERR_NOT_FOUND &&
+           open_transport_of(place_struct(&room, &none, sizeof none, sizeof none - 8, 0)) == GRAFT_ERR_NOT_FOUND &&
+           open_transport_of(place_struct(&room, &none, sizeof none, sizeof none + TAIL, 0)) == GRAFT_ERR_NOT_FOUND,
+       "a graft_communicator of any size is read");
+    ok(open_transport_of(place_struct(&room, &none, sizeof none, sizeof none + TAIL, MARK)) == GRAFT_ERR_UNSUPPORTED,
+       "what a newer one asks for is refused");
+}
+
+static void test_halo_structs(void)
+{
+    const graft_dense     none = { sizeof none, GRAFT_F32, 0, WIDTH, WIDTH, result };
+    const graft_halo_args pass = { .size = sizeof pass, .owned = &x, .halo = &none };
+
+    if (!ok(halos->create(graph, &halo, &error) == GRAFT_OK, "a halo over one rank")) return;
+    try_input("graft_halo_args", &pass, sizeof pass, offsetof(graft_halo_args, halo), GRAFT_ERR_ARG, pass_of_halo);
+    try_output("graft_halo_info", sizeof(graft_halo_info), read_halo_info);
+    halos->destroy(halo);
+}
+
+static void test_rank_structs(void)
+{
+    const graft_slice          slice = { .size = sizeof slice, .n_vertices = N, .rows = &ring };
+    const graft_redistribution moved = { sizeof moved,       GRAFT_TO_OWNERS, sizeof features[0], features,
+                                         sizeof features[0], result,          sizeof result[0] };
+    const graft_plan_args      shape = { .size = sizeof shape, .width = WIDTH };
+    const graft_aggregate_args pass = { .size = sizeof pass, .semiring = GRAFT_PLUS_SECOND, .x = &x, .out = &out };
+
+    try_input("graft_transport", &transport, sizeof transport, sizeof transport - 8, GRAFT_OK, create_graph_over);
+    try_input("graft_slice", &slice, sizeof slice, sizeof slice - 8, GRAFT_OK, create_graph_of);
+    if (!ok(graphs->create(api->context, &transport, &slice, &graph, &error) == GRAFT_OK &&
+                aggregate->create(graph, NULL, &plan, &error) == GRAFT_OK,
+            "a graph and a plan over one rank"))
+        return;
+    try_input("graft_redistribution", &moved, sizeof moved, offsetof(graft_redistribution, to_stride), GRAFT_ERR_ARG,
+              redistribute_by);
+    try_input("graft_plan_args", &shape, sizeof shape, sizeof shape - 8, GRAFT_OK, create_plan_of);
+    try_input("graft_aggregate_args", &pass, sizeof pass, sizeof pass - 8, GRAFT_OK, pass_of);
+    try_output("graft_graph_info", sizeof(graft_graph_info), read_graph_info);
+    try_output("graft_plan_info", sizeof(graft_plan_info), read_plan_info);
+}
+
+static void test_reports(void)
+{
+    const graft_dataset data = { .size = sizeof data,
+                                 .n_vertices = N,
+                                 .n_features = WIDTH,
+                                 .n_classes = CLASSES,
+                                 .features = &x,
+                                 .labels = labels,
+                                 .split = split,
+                                 .over = graph };
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+
+    api->set(api->context, "profile", "yes", &error);
+    if (!ok(train->create(api->context, &data, &trainer, &error) == GRAFT_OK &&
+                train->epoch(trainer, &epoch, &error) == GRAFT_OK,
+            "a trainer over one rank")) {
+        diag("%s", error.message);
+        return;
+    }
+    try_output("graft_span", sizeof(graft_span), read_span);
+    try_output("graft_memory_item", sizeof(graft_memory_item), read_memory_item);
+    try_output("graft_traffic", sizeof(graft_traffic), read_traffic);
+    try_output("graft_traffic_item", sizeof(graft_traffic_item), read_traffic_item);
+    try_output("graft_traffic_pair", sizeof(graft_traffic_pair), read_traffic_pair);
+    if (!ok(models->create(trainer, GRAFT_MODEL_LAST, &model, &error) == GRAFT_OK, "a model of it")) return;
+    try_output("graft_model_info", sizeof(graft_model_info), read_model_info);
+    models->destroy(model);
+}
+
+int main(void)
+{
+    error = GRAFT_INIT(graft_error);
+    transport = GRAFT_INIT(graft_transport);
+    fill();
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) return done();
+    mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
+    codec = graft_interface(api, GRAFT_CODEC_ID, sizeof *codec);
+    graphs = graft_interface(api, GRAFT_GRAPH_ID, sizeof *graphs);
+    aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
+    train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
+    models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
+    if (!ok(mxm && edge && codec && graphs && aggregate && train && transports && halos && models,
+            "and has its tables"))
+        return done();
+    ok(transports->threads(api->context, 1, &transport, &error) == GRAFT_OK, "one rank");
+    test_local_structs();
+    test_communicator();
+    test_rank_structs();
+    test_halo_structs();
+    test_reports();
+    train->destroy(trainer);
+    aggregate->destroy(plan);
+    graphs->destroy(graph);
+    transport.close(transport.self);
+    api->close(api->context);
+    return done();
+}
