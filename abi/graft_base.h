@@ -91,8 +91,11 @@ typedef struct graft_error {
  *              note is borrowed during the call only. "owned by X": valid until X is destroyed.
  * Errors       After a failure every output is as it was before the call. Every call except close and destroy may
  *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) beside the codes it lists,
- *              and calls with long work GRAFT_ERR_CANCELLED; see graft_api.cancel().
- *              destroy and close return nothing and accept NULL.
+ *              and calls with long work GRAFT_ERR_CANCELLED (see graft_api.cancel()),
+ *              and GRAFT_ERR_STATE: the object was destroyed, or is of another kind or context; the context was closed;
+ *              another call runs in it, in another thread or below this one in a callback. Option "check" decides how
+ *              much of this is checked. destroy and close return nothing and accept NULL, and objects that were
+ *              destroyed before; during another call they take effect when that one ends.
  * Text         UTF-8. Numbers in option values use a point, whatever the locale of the host. */
 
 GRAFT_EXTERN_C_END

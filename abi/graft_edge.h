@@ -62,7 +62,7 @@ typedef struct graft_edge {
      * \param[in]  x,y  [m x width], [k x width]
      * \param[out] out  [edges x heads]; its columns are the number of heads, which divides width. Must not overlap
      *                  x or y.
-     * \return OK; ERR_ARG (null, shapes, types, strides, overlap, a matrix of another context).
+     * \return OK; ERR_ARG (null, shapes, types, strides, overlap).
      * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
     int32_t (*sddmm)(graft_context *context, graft_matrix *a, const graft_dense *x, const graft_dense *y,
                      const graft_dense *out, int32_t threads, graft_error *error);

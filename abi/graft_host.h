@@ -88,8 +88,11 @@ typedef struct graft_api {
     const char    *version; /**< release of the library, such as "0.1.0" */
     graft_context *context; /**< first argument of everything below */
 
-    /** Free the context and everything that it owns. All objects created in it must have been destroyed. Joins no
-     *  thread and unloads nothing; the library may be opened again. NULL is legal.
+    /** Free the context and everything that it owns. Objects created in it should have been destroyed. If some were
+     *  not, a line in the log counts them by type, and the context is freed with the last of them: until then their
+     *  destroy() works, in any order, all other calls return ERR_STATE, and allocate and deallocate must stay
+     *  valid. Nothing is logged after close(). Joins no thread and unloads nothing; the library may be opened again.
+     *  NULL is legal.
      *  [one-caller] Not collective. Since 1. */
     void (*close)(graft_context *context);
 

@@ -39,6 +39,10 @@ typedef struct graft_csr {
     const int64_t *row_ptr; /**< [n_rows + 1] nondecreasing, from 0 to the number of entries */
     const void    *col_idx; /**< [row_ptr[n_rows]] each in 0 .. n_cols-1 */
     const void    *values;  /**< [row_ptr[n_rows]] finite, or NULL: every value is 1 */
+
+    const int32_t *row_ptr_32; /**< row_ptr in 32 bits, as scipy, PETSc and MKL have it; row_ptr is NULL then. The
+                                    library makes a 64-bit copy of it, 8 bytes a row, and of nothing else: entries
+                                    stay borrowed. Kernels always see row_ptr, and NULL here */
 } graft_csr;
 
 /** A dense row-major matrix, borrowed. */
@@ -47,8 +51,22 @@ typedef struct graft_dense {
     graft_dtype dtype; /**< GRAFT_F32 or GRAFT_F64; GRAFT_BF16 (the upper half of a float) where a call allows it */
     int64_t     n_rows, n_cols;
     int64_t     stride; /**< elements from one row to the next, at least n_cols */
-    void       *data;
+    void       *data;   /**< written only where a comment says "out" or "written" */
 } graft_dense;
+
+/** Return a view of an array that calls only read, without gaps between its rows; the array stays the caller's.
+ *  [any-thread] Not collective. Memory: none. Since 1. */
+static inline __attribute__((unused)) graft_dense graft_dense_in(graft_dtype dtype, int64_t n_rows, int64_t n_cols,
+                                                                 const void *data)
+{
+    graft_dense view = GRAFT_INIT(graft_dense);
+
+    view.dtype = dtype;
+    view.n_rows = n_rows;
+    view.n_cols = view.stride = n_cols;
+    view.data = (void *)(uintptr_t)data;
+    return view;
+}
 
 /** The elements of C that may be written, as in the GraphBLAS C specification (2.0, section 3.5): M(i,j) is an entry
  *  that is present or not, and has a value. The mask allows an element

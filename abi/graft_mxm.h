@@ -183,7 +183,7 @@ typedef struct graft_mxm {
      *                      copied for a matrix of matrix_transpose() or matrix_permute(). NULL with `original`.
      * \param[in] original  NULL, or for a matrix of matrix_transpose() the one that it was made from: its values, as
      *                      they are now, are copied.
-     * \return OK; ERR_ARG (null, another context, a matrix without values, or that is not the transpose of `original`);
+     * \return OK; ERR_ARG (null, a matrix without values, or that is not the transpose of `original`);
      *         ERR_FORMAT (a value that is not finite); ERR_NOMEM. After a failure the values are as they were.
      * [one-caller] [starts-openmp]. Not collective. Cost: a check of the values; what kernels prepared is made anew by
      * the next product. Memory: with `original` 8 bytes a row during the call. Since 1. */

@@ -124,10 +124,10 @@ typedef struct graft_train {
      *         finite; no training vertex in the split); ERR_OPTION (options that contradict each other or the data set,
      *         such as label_rate without labels or split); the status with which a dense module chosen by name refuses;
      *         ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items. Over ranks also ERR_ARG
-     *         (ranks that disagree; a graph of another context), ERR_UNSUPPORTED (a symmetrized rank would gather from
-     *         more than 2147483647 vertices of others) and ERR_PEER.
-     * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; null arguments and structs
-     * without a size are errors of this rank only. Memory: all of it, except for what kernels prepare; see explain().
+     *         (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more than 2147483647
+     *         vertices of others) and ERR_PEER.
+     * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; null arguments, structs
+     * without a size, and what is no graph are errors of this rank. Memory: all but that of kernels; see explain().
      * Sparse features are copied, with repeated entries summed. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);

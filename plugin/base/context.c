@@ -93,6 +93,8 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->host = complete;
     made->owner = getpid();
     GR_TRY(gr_options_init(made, error));
+    made->callers.check = made->options.library.check;
+    gr_handle_init(made, GR_HANDLE_CONTEXT, made);
     *context = made;
     made = NULL;
 done:
@@ -105,6 +107,7 @@ void gr_context_destroy(graft_context *context)
     graft_host host;
 
     if (context == NULL) return;
+    gr_handle_fini(context);
     gr_modules_fini(context);
     gr_options_fini(context);
     host = context->host;
@@ -121,6 +124,11 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     context->host.log(context->host.self, level, line);
+}
+
+void gr_log_end(graft_context *context)
+{
+    context->host.log = log_nothing;
 }
 
 /* The process that first started a team of threads. The threads of a team do not exist in a forked child, and waiting

@@ -4,12 +4,13 @@
 #define GR_BASE_CONTEXT_H
 
 #include "base/error.h"
+#include "base/handle.h"
 #include "base/module.h"
 #include "base/option.h"
 
-#include <sys/types.h>
-
 struct graft_context {
+    struct gr_handle  handle;
+    struct gr_callers callers;
     graft_api         api;
     graft_host        host; /* complete: no function is NULL */
     pid_t             owner;
@@ -32,6 +33,9 @@ void    gr_context_destroy(graft_context *context);
 
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/** Log nothing from now on. */
+void gr_log_end(graft_context *context);
 
 /** The number of threads of a call: `asked` if positive, else option "threads", else OpenMP's default; at most four for
  *  each processor, and 1 in a forked child of a process that used more. */

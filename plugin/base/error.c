@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static void fill_error(graft_error *error, int32_t code, int32_t native, const char *format, va_list list)
 {
@@ -50,22 +49,24 @@ const char *gr_status_text(int32_t code)
 #undef STATUS_TEXT
 }
 
-int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out)
+int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handle_kind kind, const char *where,
+                         graft_error *out)
 {
+    int32_t rc;
+
     memset(call, 0, sizeof *call);
     call->error.size = sizeof call->error;
     call->out = out;
     call->where = where;
     call->saved_errno = errno;
-    call->context = context;
-    if (context == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the context is null");
-    if (context->owner != getpid()) {
-        return gr_fail(
-            &call->error, GRAFT_ERR_FORKED,
-            "this is process %ld, forked from process %ld, which opened the context; open a context in this process",
-            (long)getpid(), (long)context->owner);
-    }
-    return GRAFT_OK;
+    rc = gr_enter(object, kind, where, &call->held, &call->error);
+    if (rc == GRAFT_OK) call->context = ((const struct gr_handle *)object)->context;
+    return rc;
+}
+
+int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out)
+{
+    return gr_call_begin_on(call, context, GR_HANDLE_CONTEXT, where, out);
 }
 
 int32_t gr_call_end(struct gr_call *call, int32_t rc)
@@ -84,6 +85,7 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
         /* A host with a shorter message field gets a terminated text too. */
         if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
     }
+    if (call->held != NULL) gr_leave(call->held);
     errno = call->saved_errno;
     return rc;
 }

@@ -3,7 +3,7 @@
 #ifndef GR_BASE_ERROR_H
 #define GR_BASE_ERROR_H
 
-#include "graft_host.h"
+#include "base/handle.h"
 
 /** Go to `done:` with rc set if expr fails. The only macro that changes the flow of control. */
 #define GR_TRY(expr)                                                                                                   \
@@ -29,10 +29,14 @@ struct gr_call {
     int          saved_errno;
 
     const graft_context *context; /* or NULL */
+    graft_context       *held;    /* as gr_enter() returns it */
 };
 
-/** \return OK; ERR_ARG (context is NULL); ERR_FORKED (in a child process) */
+/** Begin a call on a context, or on another object of the host. gr_call_end() is due always. `where` is a literal.
+ *  \return as gr_enter() */
 int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out);
+int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handle_kind kind, const char *where,
+                         graft_error *out);
 
 /** Restore errno, and copy the error to the host if rc < 0. A request to cancel that this call has heard is over.
  *  \return rc */

@@ -123,9 +123,12 @@ struct gr_halo_options {
     double                  smoothing, drift_limit, timeout;
 };
 
+enum gr_check { GR_CHECK_NO, GR_CHECK_ARGS, GR_CHECK_FULL };
+
 struct gr_library_options {
     const char     *module_path;
     graft_log_level log_level;
+    int32_t         check;
 };
 
 enum gr_option_source { GR_SOURCE_DEFAULT, GR_SOURCE_ENVIRONMENT, GR_SOURCE_HOST };

@@ -17,7 +17,7 @@ int32_t gr_group_join(graft_context *context, const graft_transport *transport, 
     GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, error));
     rc = GR_NEW(context, made, 1, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    *made = (graft_group){ context, comm };
+    *made = (graft_group){ .context = context, .comm = comm };
     comm = NULL;
     *group = made;
     made = NULL;

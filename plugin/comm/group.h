@@ -7,8 +7,9 @@
 #include "comm/comm.h"
 
 struct graft_group {
-    graft_context  *context;
-    struct gr_comm *comm;
+    struct gr_handle handle;
+    graft_context   *context;
+    struct gr_comm  *comm;
 };
 
 /* See graft_transports. Arguments are checked. \return OK; ERR_PEER, or with one rank ERR_NOMEM. */

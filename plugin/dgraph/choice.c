@@ -149,7 +149,9 @@ static int32_t send_choice_heartbeat(void *arg, graft_error *error)
 static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
                              double bytes_per_second, graft_error *error)
 {
-    const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, g->n_vertices, g->n_vertices, s->ends, s->columns, NULL };
+    const graft_csr rows = {
+        sizeof rows, GRAFT_I32, 0, 0, g->n_vertices, g->n_vertices, s->ends, s->columns, NULL, NULL
+    };
     const struct gr_slice      whole = { &rows, 0, s->trains };
     struct gr_partition_choice choice;
     struct gr_partition_cost   cost;

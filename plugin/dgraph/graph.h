@@ -21,6 +21,7 @@ struct gr_share {
 };
 
 struct graft_graph {
+    struct gr_handle handle;
     graft_context   *context;
     struct gr_comm  *comm;
     struct gr_comm  *own_comm;   /* the same, if the graph destroys it; else NULL */

@@ -8,6 +8,7 @@
 #include "halo/halo.h"
 
 struct graft_halo {
+    struct gr_handle    handle;
     graft_context      *context;
     graft_graph        *graph; /* referenced */
     struct gr_halo_rows rows;

@@ -41,24 +41,16 @@ static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graf
 {
     struct gr_call      call;
     struct gr_plan_wish wish;
-    int32_t rc = gr_call_begin(&call, graph != NULL ? graph->context : NULL, GRAFT_AGGREGATE_ID " create", error);
+    int32_t             rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_AGGREGATE_ID " create", error);
 
-    if (graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
     GR_TRY(rc);
     rc = read_plan_args(graph, args, plan, &wish, &call.error);
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
     if (graph->comm->rank == 0) gr_options_report(graph->context, 1u << GR_GROUP_HALO, graph->comm->n_ranks);
-    rc = gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error);
+    GR_TRY(gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error));
+    gr_handle_init(*plan, GR_HANDLE_PLAN, graph->context);
 done:
     return gr_call_end(&call, rc);
-}
-
-/* Begin a call on a plan, which may be NULL. */
-static int32_t plan_call_begin(struct gr_call *call, const graft_plan *plan, const char *where, graft_error *error)
-{
-    const int32_t rc = gr_call_begin(call, plan != NULL ? plan->context : NULL, where, error);
-
-    return plan != NULL ? rc : gr_fail(&call->error, GRAFT_ERR_ARG, "plan is null");
 }
 
 static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
@@ -67,7 +59,7 @@ static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, gr
     graft_aggregate_args ours;
     graft_dense          x, out;
     struct gr_mask_copy  mask;
-    int32_t              rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " begin", error);
+    int32_t              rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " begin", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
@@ -84,7 +76,7 @@ done:
 static int32_t plan_end(graft_plan *plan, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " end", error);
+    int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " end", error);
 
     if (rc == GRAFT_OK) rc = gr_spmm_end(plan, &call.error);
     return gr_call_end(&call, rc);
@@ -93,7 +85,7 @@ static int32_t plan_end(graft_plan *plan, graft_error *error)
 static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " progress", error);
+    int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " progress", error);
 
     GR_TRY(rc);
     if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
@@ -113,7 +105,7 @@ static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
 static int32_t plan_assign_bits(graft_plan *plan, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " assign_bits", error);
+    int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " assign_bits", error);
 
     GR_TRY(rc);
     GR_TRY(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
@@ -126,7 +118,7 @@ static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *
 {
     struct gr_call  call;
     graft_plan_info ours;
-    int32_t         rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " info", error);
+    int32_t         rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " info", error);
 
     if (rc == GRAFT_OK) rc = gr_plan_info(plan, rank, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
@@ -136,20 +128,21 @@ static int32_t plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *
 static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = plan_call_begin(&call, plan, GRAFT_AGGREGATE_ID " explain", error);
+    int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " explain", error);
 
     if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK) gr_plan_explain(plan, text, capacity);
     return gr_call_end(&call, rc);
 }
 
+static void destroy_plan(void *plan)
+{
+    gr_plan_destroy(plan);
+}
+
 static void plan_destroy(graft_plan *plan)
 {
-    struct gr_call call;
-
-    if (plan == NULL) return;
-    if (gr_call_begin(&call, plan->context, GRAFT_AGGREGATE_ID " destroy", NULL) == GRAFT_OK) gr_plan_destroy(plan);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(NULL, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " destroy", destroy_plan);
 }
 
 const graft_aggregate gr_interface_aggregate = {

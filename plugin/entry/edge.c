@@ -3,6 +3,7 @@
 #include "entry/entry.h"
 
 #include "edge/edge.h"
+#include "kernel/kernel.h"
 
 /* Copies of the host's dense operands, and the names that messages give them. */
 struct dense_operands {
@@ -25,9 +26,9 @@ static int32_t read_operands(struct dense_operands *o, graft_error *error)
 static int32_t read_with_matrix(const graft_context *context, const graft_matrix *a, struct dense_operands *o,
                                 graft_error *error)
 {
-    if (a == NULL) return gr_fail(error, GRAFT_ERR_ARG, "a is null");
-    if (a->context != context) return gr_fail(error, GRAFT_ERR_ARG, "a belongs to another context");
-    return read_operands(o, error);
+    const int32_t rc = gr_matrix_check(context, a, "a", 1, error);
+
+    return rc < 0 ? rc : read_operands(o, error);
 }
 
 static struct gr_team team_of(const graft_context *context, int32_t threads)

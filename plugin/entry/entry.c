@@ -13,13 +13,10 @@
 
 static void api_close(graft_context *context)
 {
-    struct gr_call call;
+    const int saved_errno = errno;
 
-    if (context == NULL) return;
-    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: nothing is
-     * freed. */
-    if (gr_call_begin(&call, context, "graft close", NULL) == GRAFT_OK) gr_context_destroy(context);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_close(context, "graft close");
+    errno = saved_errno;
 }
 
 static const struct {
@@ -51,6 +48,8 @@ static int32_t api_set(graft_context *context, const char *key, const char *valu
     }
     if (rc == GRAFT_OK && strcmp(key, "module.path") == 0) rc = gr_modules_scan(context, value, &call.error);
     if (rc == GRAFT_OK) rc = gr_option_set(context, key, value, &call.error);
+    if (rc == GRAFT_OK)
+        atomic_store_explicit(&context->callers.check, context->options.library.check, memory_order_relaxed);
     return gr_call_end(&call, rc);
 }
 

@@ -2,17 +2,19 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
+#include "base/memory.h"
 #include "dgraph/graph.h"
 
 /* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
 static int32_t read_slice(const graft_context *context, const graft_slice *theirs, graft_slice *ours, graft_csr *rows,
-                          graft_error *error)
+                          int64_t **row_ptr, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(ours, sizeof *ours, theirs, "slice", error));
     if (ours->rows != NULL) {
         GR_TRY(gr_struct_read(rows, sizeof *rows, ours->rows, "slice.rows", error));
+        GR_TRY(gr_csr_widen(context, rows, "slice.rows", row_ptr, error));
         ours->rows = rows;
     }
     rc = gr_slice_check(context, ours, error);
@@ -28,35 +30,30 @@ static int32_t graph_create(graft_context *context, const graft_transport *trans
     graft_slice     ours;
     graft_csr       rows;
     graft_graph    *made = NULL;
+    int64_t        *row_ptr = NULL; /* of the slice, if the host has 32-bit ones */
     int32_t         rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
 
     GR_TRY(rc);
     GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, &call.error));
-    rc = read_slice(context, slice, &ours, &rows, &call.error);
+    rc = read_slice(context, slice, &ours, &rows, &row_ptr, &call.error);
     if (rc == GRAFT_OK && graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
     GR_TRY(gr_comm_agree(comm, rc, &call.error));
     GR_TRY(gr_graph_create(context, comm, &ours, &made, &call.error));
     made->own_comm = comm;
     comm = NULL;
+    gr_handle_init(made, GR_HANDLE_GRAPH, context);
     *graph = made;
 done:
+    if (row_ptr != NULL) gr_free(context, row_ptr);
     gr_comm_destroy(comm);
     return gr_call_end(&call, rc);
-}
-
-/* Begin a call on a graph, which may be NULL. */
-static int32_t graph_call_begin(struct gr_call *call, const graft_graph *graph, const char *where, graft_error *error)
-{
-    const int32_t rc = gr_call_begin(call, graph != NULL ? graph->context : NULL, where, error);
-
-    return graph != NULL ? rc : gr_fail(&call->error, GRAFT_ERR_ARG, "graph is null");
 }
 
 static int32_t graph_info(const graft_graph *graph, int32_t rank, graft_graph_info *info, graft_error *error)
 {
     struct gr_call   call;
     graft_graph_info ours = { .size = sizeof ours };
-    int32_t          rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " info", error);
+    int32_t          rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " info", error);
 
     if (rc == GRAFT_OK) rc = gr_graph_info(graph, graph->share, rank, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
@@ -65,14 +62,14 @@ static int32_t graph_info(const graft_graph *graph, int32_t rank, graft_graph_in
 
 static const int64_t *graph_owned(const graft_graph *graph)
 {
-    return graph != NULL ? graph->vertex : NULL;
+    return gr_handle_is(graph, GR_HANDLE_GRAPH) ? graph->vertex : NULL;
 }
 
 static int32_t graph_redistribute(graft_graph *graph, const graft_redistribution *args, graft_error *error)
 {
     struct gr_call       call;
     graft_redistribution ours = { .size = sizeof ours };
-    int32_t              rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " redistribute", error);
+    int32_t              rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " redistribute", error);
 
     GR_TRY(rc);
     rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
@@ -85,20 +82,21 @@ done:
 static int32_t graph_explain(const graft_graph *graph, char *text, uint64_t capacity, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = graph_call_begin(&call, graph, GRAFT_GRAPH_ID " explain", error);
+    int32_t        rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " explain", error);
 
     if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK) gr_graph_explain(graph, graph->share, text, capacity);
     return gr_call_end(&call, rc);
 }
 
+static void destroy_graph(void *graph)
+{
+    gr_graph_destroy(graph);
+}
+
 static void graph_destroy(graft_graph *graph)
 {
-    struct gr_call call;
-
-    if (graph == NULL) return;
-    if (gr_call_begin(&call, graph->context, GRAFT_GRAPH_ID " destroy", NULL) == GRAFT_OK) gr_graph_destroy(graph);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(NULL, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " destroy", destroy_graph);
 }
 
 const graft_graphs gr_interface_graph = {

@@ -8,30 +8,22 @@
 static int32_t halo_create(graft_graph *graph, graft_halo **halo, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = gr_call_begin(&call, graph != NULL ? graph->context : NULL, GRAFT_HALO_ID " create", error);
+    int32_t        rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_HALO_ID " create", error);
 
-    if (graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
     GR_TRY(rc);
     if (halo == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "halo is null");
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
-    rc = gr_halo_create(graph, halo, &call.error);
+    GR_TRY(gr_halo_create(graph, halo, &call.error));
+    gr_handle_init(*halo, GR_HANDLE_HALO, graph->context);
 done:
     return gr_call_end(&call, rc);
-}
-
-/* Begin a call on a halo, which may be NULL. */
-static int32_t halo_call_begin(struct gr_call *call, const graft_halo *halo, const char *where, graft_error *error)
-{
-    const int32_t rc = gr_call_begin(call, halo != NULL ? halo->context : NULL, where, error);
-
-    return halo != NULL ? rc : gr_fail(&call->error, GRAFT_ERR_ARG, "halo is null");
 }
 
 static int32_t halo_info(const graft_halo *halo, graft_halo_info *info, graft_error *error)
 {
     struct gr_call  call;
     graft_halo_info ours;
-    int32_t         rc = halo_call_begin(&call, halo, GRAFT_HALO_ID " info", error);
+    int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " info", error);
 
     GR_TRY(rc);
     gr_halo_info(halo, &ours);
@@ -44,7 +36,7 @@ static int32_t halo_matrix(graft_halo *halo, graft_csr *matrix, graft_error *err
 {
     struct gr_call   call;
     const graft_csr *ours;
-    int32_t          rc = halo_call_begin(&call, halo, GRAFT_HALO_ID " matrix", error);
+    int32_t          rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " matrix", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_check_out(matrix, "matrix", &call.error));
@@ -95,7 +87,7 @@ static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_e
     struct gr_call  call;
     graft_halo_args ours;
     graft_dense     owned, rows;
-    int32_t         rc = halo_call_begin(&call, halo, GRAFT_HALO_ID " begin", error);
+    int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " begin", error);
 
     GR_TRY(rc);
     GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
@@ -118,7 +110,7 @@ static int32_t check_begun(const graft_halo *halo, graft_error *error)
 static int32_t halo_progress(graft_halo *halo, int32_t *arrived, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = halo_call_begin(&call, halo, GRAFT_HALO_ID " progress", error);
+    int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " progress", error);
 
     GR_TRY(rc);
     if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
@@ -131,7 +123,7 @@ done:
 static int32_t halo_end(graft_halo *halo, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = halo_call_begin(&call, halo, GRAFT_HALO_ID " end", error);
+    int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " end", error);
 
     GR_TRY(rc);
     GR_TRY(check_begun(halo, &call.error));
@@ -140,13 +132,14 @@ done:
     return gr_call_end(&call, rc);
 }
 
+static void destroy_halo(void *halo)
+{
+    gr_halo_destroy(halo);
+}
+
 static void halo_destroy(graft_halo *halo)
 {
-    struct gr_call call;
-
-    if (halo == NULL) return;
-    if (gr_call_begin(&call, halo->context, GRAFT_HALO_ID " destroy", NULL) == GRAFT_OK) gr_halo_destroy(halo);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(NULL, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " destroy", destroy_halo);
 }
 
 const graft_halos gr_interface_halo = {

@@ -4,23 +4,14 @@
 
 #include "snapshot/snapshot.h"
 
-/* Begin a call on a model, which may be NULL. */
-static int32_t model_call_begin(struct gr_call *call, const graft_model *model, const char *where, graft_error *error)
-{
-    const int32_t rc = gr_call_begin(call, model != NULL ? model->context : NULL, where, error);
-
-    if (model == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the model is null");
-    return rc;
-}
-
 static int32_t model_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error)
 {
     struct gr_call call;
-    int32_t rc = gr_call_begin(&call, trainer != NULL ? trainer->setup.context : NULL, GRAFT_MODEL_ID " create", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_MODEL_ID " create", error);
 
-    if (trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "the trainer is null");
     if (rc == GRAFT_OK && model == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "model is null");
     if (rc == GRAFT_OK) rc = gr_snapshot_create(trainer, what, model, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*model, GR_HANDLE_MODEL, trainer->setup.context);
     return gr_call_end(&call, rc);
 }
 
@@ -31,13 +22,14 @@ static int32_t model_load(graft_context *context, const graft_transport *transpo
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MODEL_ID " load", error);
 
     if (rc == GRAFT_OK) rc = gr_snapshot_load(context, transport, path, model, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*model, GR_HANDLE_MODEL, context);
     return gr_call_end(&call, rc);
 }
 
 static int32_t model_save(graft_model *model, const char *path, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " save", error);
+    int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " save", error);
 
     if (rc == GRAFT_OK && path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
     if (rc == GRAFT_OK) rc = gr_snapshot_save(model, path, &call.error);
@@ -47,9 +39,9 @@ static int32_t model_save(graft_model *model, const char *path, graft_error *err
 static int32_t model_apply(graft_model *model, graft_trainer *trainer, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " apply", error);
+    int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " apply", error);
 
-    if (rc == GRAFT_OK && trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "the trainer is null");
+    if (rc == GRAFT_OK) rc = gr_handle_check(model->context, trainer, GR_HANDLE_TRAINER, "trainer", &call.error);
     if (rc == GRAFT_OK) rc = gr_snapshot_apply(model, trainer, &call.error);
     return gr_call_end(&call, rc);
 }
@@ -58,7 +50,7 @@ static int32_t model_info(graft_model *model, graft_model_info *info, graft_erro
 {
     struct gr_call   call;
     graft_model_info ours = { .size = sizeof ours };
-    int32_t          rc = model_call_begin(&call, model, GRAFT_MODEL_ID " info", error);
+    int32_t          rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " info", error);
 
     if (rc == GRAFT_OK) gr_snapshot_info(model, &ours);
     if (rc == GRAFT_OK) rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
@@ -69,7 +61,7 @@ static int32_t model_metadata(graft_model *model, int32_t index, const char **ke
                               graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " metadata", error);
+    int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " metadata", error);
 
     if (rc == GRAFT_OK && (key == NULL || value == NULL))
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", key == NULL ? "key" : "value");
@@ -82,7 +74,7 @@ static int32_t model_item(graft_model *model, int32_t index, graft_state_item *i
     struct gr_call   call;
     graft_state_item ours = { .size = sizeof ours };
     struct gr_state  state;
-    int32_t          rc = model_call_begin(&call, model, GRAFT_MODEL_ID " item", error);
+    int32_t          rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " item", error);
 
     if (rc == GRAFT_OK) {
         state = gr_snapshot_state(model);
@@ -97,19 +89,21 @@ static int32_t model_predict(graft_model *model, const graft_dataset *dataset, i
 {
     struct gr_call call;
     graft_dense    ours;
-    int32_t        rc = model_call_begin(&call, model, GRAFT_MODEL_ID " predict", error);
+    int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict", error);
 
     if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
     if (rc == GRAFT_OK) rc = gr_snapshot_predict(model, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
     return gr_call_end(&call, rc);
 }
 
+static void destroy_model(void *model)
+{
+    gr_snapshot_destroy(model);
+}
+
 static void model_destroy(graft_model *model)
 {
-    struct gr_call call;
-
-    if (model_call_begin(&call, model, GRAFT_MODEL_ID " destroy", NULL) == GRAFT_OK) gr_snapshot_destroy(model);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(NULL, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " destroy", destroy_model);
 }
 
 const graft_models gr_interface_model = {

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
+#include "base/memory.h"
 #include "graph/csr.h"
 #include "graph/order.h"
 #include "kernel/kernel.h"
@@ -12,13 +13,23 @@ static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, i
                                  graft_error *error)
 {
     struct gr_call call;
-    graft_csr      ours;
+    graft_csr      ours, given;
+    int64_t       *row_ptr = NULL;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_create", error);
 
     if (rc == GRAFT_OK && matrix == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null");
     if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, csr, "csr", &call.error);
-    if (rc == GRAFT_OK) rc = gr_csr_check(&ours, "csr", trust, gr_threads(context, 0), &call.error);
-    if (rc == GRAFT_OK) rc = gr_matrix_create(context, &ours, matrix, &call.error);
+    GR_TRY(rc);
+    given = ours;
+    GR_TRY(gr_csr_widen(context, &ours, "csr", &row_ptr, &call.error));
+    GR_TRY(gr_csr_check(&ours, "csr", trust, gr_threads(context, 0), &call.error));
+    GR_TRY(gr_matrix_create(context, &ours, matrix, &call.error));
+    gr_matrix_adopt_rows(*matrix, row_ptr);
+    row_ptr = NULL;
+    gr_matrix_lend(*matrix, &given);
+    gr_handle_init(*matrix, GR_HANDLE_MATRIX, context);
+done:
+    if (row_ptr != NULL) gr_free(context, row_ptr);
     return gr_call_end(&call, rc);
 }
 
@@ -27,9 +38,13 @@ static int32_t take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, 
                         graft_error *error)
 {
     if (rc == GRAFT_OK) rc = gr_matrix_create(context, &csr->view, matrix, error);
-    if (rc == GRAFT_OK) gr_matrix_adopt(*matrix);
-    else gr_csr_fini(context, csr);
-    return rc;
+    if (rc < 0) {
+        gr_csr_fini(context, csr);
+        return rc;
+    }
+    gr_matrix_adopt(*matrix);
+    gr_handle_init(*matrix, GR_HANDLE_MATRIX, context);
+    return GRAFT_OK;
 }
 
 static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
@@ -39,9 +54,8 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
     struct gr_csr  csr = { 0 };
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_transpose", error);
 
-    if (rc == GRAFT_OK && (matrix == NULL || transpose == NULL)) {
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix or transpose is null");
-    }
+    if (rc == GRAFT_OK) rc = gr_matrix_check(context, matrix, "matrix", 1, &call.error);
+    if (rc == GRAFT_OK && transpose == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "transpose is null");
     if (rc == GRAFT_OK) {
         rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
         rc = take_csr(context, &csr, rc, transpose, &call.error);
@@ -50,18 +64,16 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
 }
 
 /* Whether a matrix can have other values, and these are finite; `from` is where they are. */
-static int32_t mxm_check_values(const graft_context *context, const graft_matrix *matrix, const graft_matrix *original,
-                                const graft_csr *from, graft_error *error)
+static int32_t mxm_check_values(const graft_matrix *matrix, const graft_matrix *original, const graft_csr *from,
+                                graft_error *error)
 {
-    if (matrix->context != context || (original != NULL && original->context != context))
-        return gr_fail(error, GRAFT_ERR_ARG, "the matrix, or original, belongs to another context");
     if (matrix == original) return gr_fail(error, GRAFT_ERR_ARG, "original is the matrix itself");
     if (matrix->csr.values == NULL || from->values == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "a matrix was created without values, or the new ones are null");
     if (from->value_type != matrix->csr.value_type)
         return gr_fail(error, GRAFT_ERR_ARG, "values are of dtype %d, expected %d", from->value_type,
                        matrix->csr.value_type);
-    return gr_csr_check_entries(from, "values", 0, 0, gr_threads(context, 0), error);
+    return gr_csr_check_entries(from, "values", 0, 0, gr_threads(matrix->context, 0), error);
 }
 
 static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const graft_matrix *original,
@@ -76,7 +88,10 @@ static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const 
     if (original != NULL) GR_TRY(gr_csr_transpose_values(matrix->context, from, csr, owned, error));
     else if (owned != NULL)
         memmove(owned, from->values, (uint64_t)gr_csr_entries(csr) * (csr->value_type == GRAFT_F64 ? 8 : 4));
-    else csr->values = from->values;
+    else {
+        csr->values = from->values;
+        gr_matrix_lend_values(matrix);
+    }
     gr_matrix_unprepare(matrix);
 done:
     return rc;
@@ -89,21 +104,27 @@ static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *ma
     graft_csr      from;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_update_values", error);
 
-    if (rc == GRAFT_OK && (matrix == NULL || (values == NULL) == (original == NULL)))
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null, or not one of values and original is given");
+    if (rc == GRAFT_OK) rc = gr_matrix_check(context, matrix, "matrix", 0, &call.error);
+    if (rc == GRAFT_OK && (values == NULL) == (original == NULL))
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "not one of values and original is given");
+    if (rc == GRAFT_OK && original != NULL) rc = gr_matrix_check(context, original, "original", 1, &call.error);
     if (rc == GRAFT_OK) {
         from = original != NULL ? original->csr : matrix->csr;
         if (original == NULL) from.values = values;
-        rc = mxm_check_values(context, matrix, original, &from, &call.error);
+        rc = mxm_check_values(matrix, original, &from, &call.error);
     }
     if (rc == GRAFT_OK) rc = update_values(matrix, &from, original, &call.error);
     return gr_call_end(&call, rc);
 }
 
 /* The checks that order and permute share. */
-static int32_t check_order(const graft_matrix *matrix, const void *first, const void *second, graft_error *error)
+static int32_t check_order(const graft_context *context, const graft_matrix *matrix, const void *first,
+                           const void *second, graft_error *error)
 {
-    if (matrix == NULL || first == NULL || second == NULL) return gr_fail(error, GRAFT_ERR_ARG, "an argument is null");
+    const int32_t rc = gr_matrix_check(context, matrix, "matrix", 1, error);
+
+    if (rc < 0) return rc;
+    if (first == NULL || second == NULL) return gr_fail(error, GRAFT_ERR_ARG, "an argument is null");
     if (matrix->csr.n_rows == matrix->csr.n_cols) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG, "the matrix is %lld x %lld, but only a square one has an order",
                    (long long)matrix->csr.n_rows, (long long)matrix->csr.n_cols);
@@ -116,7 +137,7 @@ static int32_t mxm_matrix_order(graft_context *context, const graft_matrix *matr
     enum gr_order  chosen;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_order", error);
 
-    if (rc == GRAFT_OK) rc = check_order(matrix, method, order, &call.error);
+    if (rc == GRAFT_OK) rc = check_order(context, matrix, method, order, &call.error);
     if (rc == GRAFT_OK) rc = gr_order_find(method, &chosen, &call.error);
     if (rc == GRAFT_OK) rc = gr_order_compute(context, &matrix->csr, chosen, order, &call.error);
     return gr_call_end(&call, rc);
@@ -129,7 +150,7 @@ static int32_t mxm_matrix_permute(graft_context *context, const graft_matrix *ma
     struct gr_csr  csr = { 0 };
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_permute", error);
 
-    if (rc == GRAFT_OK) rc = check_order(matrix, order, permuted, &call.error);
+    if (rc == GRAFT_OK) rc = check_order(context, matrix, order, permuted, &call.error);
     if (rc == GRAFT_OK) {
         rc = gr_order_apply(context, &matrix->csr, order, &csr, &call.error);
         rc = take_csr(context, &csr, rc, permuted, &call.error);
@@ -137,12 +158,25 @@ static int32_t mxm_matrix_permute(graft_context *context, const graft_matrix *ma
     return gr_call_end(&call, rc);
 }
 
-static void mxm_matrix_destroy(graft_context *context, graft_matrix *matrix)
+static int64_t mxm_matrix_bytes(const graft_matrix *matrix)
 {
     struct gr_call call;
+    int64_t        bytes = 0;
+    const int32_t  rc = gr_call_begin_on(&call, matrix, GR_HANDLE_MATRIX, GRAFT_MXM_ID " matrix_bytes", NULL);
 
-    if (gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_destroy", NULL) == GRAFT_OK) gr_matrix_destroy(matrix);
-    gr_call_end(&call, GRAFT_OK);
+    if (rc == GRAFT_OK) bytes = gr_matrix_bytes(matrix);
+    gr_call_end(&call, rc);
+    return bytes;
+}
+
+static void destroy_matrix(void *matrix)
+{
+    gr_matrix_destroy(matrix);
+}
+
+static void mxm_matrix_destroy(graft_context *context, graft_matrix *matrix)
+{
+    gr_handle_destroy(context, matrix, GR_HANDLE_MATRIX, GRAFT_MXM_ID " matrix_destroy", destroy_matrix);
 }
 
 /* Copies of the host's structs. */
@@ -181,8 +215,7 @@ static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args 
     GR_TRY(gr_struct_read(&copy->b, sizeof copy->b, args->b, "args.b", error));
     GR_TRY(gr_struct_read(&copy->c, sizeof copy->c, args->c, "args.c", error));
     GR_TRY(gr_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
-    if (args->a == NULL) return gr_fail(error, GRAFT_ERR_ARG, "args.a is null");
-    if (args->a->context != context) return gr_fail(error, GRAFT_ERR_ARG, "args.a belongs to another context");
+    GR_TRY(gr_matrix_check(context, args->a, "args.a", 1, error));
     args->b = &copy->b;
     args->c = &copy->c;
     rc = gr_mxm_check(args, error);
@@ -236,7 +269,7 @@ const graft_mxm gr_interface_mxm = {
     .matrix_transpose = mxm_matrix_transpose,
     .matrix_order = mxm_matrix_order,
     .matrix_permute = mxm_matrix_permute,
-    .matrix_bytes = gr_matrix_bytes,
+    .matrix_bytes = mxm_matrix_bytes,
     .matrix_destroy = mxm_matrix_destroy,
     .run = mxm_run,
     .explain = mxm_explain,

@@ -11,6 +11,7 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
 
     if (rc == GRAFT_OK) rc = gr_data_open(context, path, data, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
 }
 
@@ -21,34 +22,32 @@ static int32_t data_open_slice(graft_context *context, const graft_transport *tr
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open_slice", error);
 
     if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, data, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
+}
+
+static const graft_dataset *data_view(const graft_data *data)
+{
+    return gr_handle_is(data, GR_HANDLE_DATA) ? gr_data_view(data) : NULL;
+}
+
+static void destroy_data(void *data)
+{
+    gr_data_close(((struct gr_handle *)data)->context, data);
 }
 
 static void data_close(graft_context *context, graft_data *data)
 {
-    struct gr_call call;
-
-    if (gr_call_begin(&call, context, GRAFT_DATA_ID " close", NULL) == GRAFT_OK) gr_data_close(context, data);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(context, data, GR_HANDLE_DATA, GRAFT_DATA_ID " close", destroy_data);
 }
 
 const graft_data_interface gr_interface_data = {
     .size = sizeof(graft_data_interface),
     .open = data_open,
-    .view = gr_data_view,
+    .view = data_view,
     .close = data_close,
     .open_slice = data_open_slice,
 };
-
-/* Begin a call on a trainer, which may be NULL. */
-static int32_t trainer_call_begin(struct gr_call *call, const graft_trainer *trainer, const char *where,
-                                  graft_error *error)
-{
-    const int32_t rc = gr_call_begin(call, trainer != NULL ? trainer->setup.context : NULL, where, error);
-
-    if (trainer == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "the trainer is null");
-    return rc;
-}
 
 static int32_t train_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                             graft_error *error)
@@ -58,6 +57,7 @@ static int32_t train_create(graft_context *context, const graft_dataset *dataset
 
     if (rc == GRAFT_OK && trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "trainer is null");
     if (rc == GRAFT_OK) rc = gr_trainer_create(context, dataset, trainer, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*trainer, GR_HANDLE_TRAINER, context);
     return gr_call_end(&call, rc);
 }
 
@@ -65,7 +65,7 @@ static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_err
 {
     struct gr_call call;
     graft_epoch    ours = { .size = sizeof ours };
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " epoch", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " epoch", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(epoch, "epoch", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_epoch(trainer, &ours, &call.error);
@@ -77,7 +77,7 @@ static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_met
 {
     struct gr_call call;
     graft_metrics  ours = { .size = sizeof ours };
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " evaluate", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " evaluate", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(metrics, "metrics", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_evaluate(trainer, weights, &ours, &call.error);
@@ -90,7 +90,7 @@ static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *l
 {
     struct gr_call call;
     graft_dense    ours;
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " predict", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " predict", error);
 
     if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_predict(trainer, weights, labels, logits != NULL ? &ours : NULL, &call.error);
@@ -101,7 +101,7 @@ static int32_t train_state_item(graft_trainer *trainer, int32_t index, graft_sta
 {
     struct gr_call   call;
     graft_state_item ours = { .size = sizeof ours };
-    int32_t          rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " state_item", error);
+    int32_t          rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " state_item", error);
 
     if (rc == GRAFT_OK) rc = gr_trainer_state_item(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
@@ -112,7 +112,7 @@ static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *i
 {
     struct gr_call   call;
     graft_state_item ours;
-    int32_t          rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " state_set", error);
+    int32_t          rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " state_set", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, item, "item", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_state_set(trainer, &ours, &call.error);
@@ -122,7 +122,7 @@ static int32_t train_state_set(graft_trainer *trainer, const graft_state_item *i
 static int32_t train_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error)
 {
     struct gr_call call;
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " explain", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " explain", error);
 
     if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_explain(trainer, text, capacity, &call.error);
@@ -133,7 +133,7 @@ static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *spa
 {
     struct gr_call call;
     graft_span     ours = { .size = sizeof ours };
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " span", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " span", error);
 
     if (rc == GRAFT_OK) rc = gr_trainer_span(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(span, &ours, sizeof ours, "span", &call.error);
@@ -144,7 +144,7 @@ static int32_t train_memory_item(graft_trainer *trainer, int32_t index, graft_me
 {
     struct gr_call    call;
     graft_memory_item ours = { .size = sizeof ours };
-    int32_t           rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " memory_item", error);
+    int32_t           rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " memory_item", error);
 
     if (rc == GRAFT_OK) rc = gr_trainer_memory_item(trainer, index, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
@@ -155,7 +155,7 @@ static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic
 {
     struct gr_call call;
     graft_traffic  ours = { .size = sizeof ours };
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " traffic", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " traffic", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(traffic, "traffic", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_traffic(trainer, rank, &ours, &call.error);
@@ -168,7 +168,7 @@ static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t 
 {
     struct gr_call     call;
     graft_traffic_item ours = { .size = sizeof ours };
-    int32_t            rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " traffic_item", error);
+    int32_t            rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " traffic_item", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(item, "item", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_traffic_item(trainer, rank, index, &ours, &call.error);
@@ -181,7 +181,7 @@ static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t 
 {
     struct gr_call     call;
     graft_traffic_pair ours = { .size = sizeof ours };
-    int32_t            rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " traffic_pair", error);
+    int32_t            rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " traffic_pair", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_check_out(pair, "pair", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_traffic_pair(trainer, peer, index, &ours, &call.error);
@@ -193,19 +193,21 @@ static int32_t train_update(graft_trainer *trainer, uint32_t what, const graft_d
 {
     struct gr_call call;
     graft_dataset  ours;
-    int32_t        rc = trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " update", error);
+    int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " update", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, dataset, "dataset", &call.error);
     if (rc == GRAFT_OK) rc = gr_trainer_update(trainer, what, &ours, &call.error);
     return gr_call_end(&call, rc);
 }
 
+static void destroy_trainer(void *trainer)
+{
+    gr_trainer_destroy(trainer);
+}
+
 static void train_destroy(graft_trainer *trainer)
 {
-    struct gr_call call;
-
-    if (trainer_call_begin(&call, trainer, GRAFT_TRAIN_ID " destroy", NULL) == GRAFT_OK) gr_trainer_destroy(trainer);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(NULL, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " destroy", destroy_trainer);
 }
 
 const graft_train gr_interface_train = {

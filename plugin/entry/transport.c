@@ -76,15 +76,15 @@ static int32_t transport_join(graft_context *context, const graft_transport *tra
 
     if (rc == GRAFT_OK && group == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "group is null");
     if (rc == GRAFT_OK) rc = gr_group_join(context, transport, group, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*group, GR_HANDLE_GROUP, context);
     return gr_call_end(&call, rc);
 }
 
-/* Begin a call on a group, which may be NULL. The option may have changed since the last one. */
+/* Begin a call on a group. The option may have changed since the last one. */
 static int32_t group_call_begin(struct gr_call *call, graft_group *group, const char *where, graft_error *error)
 {
-    const int32_t rc = gr_call_begin(call, group != NULL ? group->context : NULL, where, error);
+    const int32_t rc = gr_call_begin_on(call, group, GR_HANDLE_GROUP, where, error);
 
-    if (group == NULL) return gr_fail(&call->error, GRAFT_ERR_ARG, "group is null");
     if (rc == GRAFT_OK) group->comm->timeout = group->context->options.halo.timeout;
     return rc;
 }
@@ -196,13 +196,14 @@ done:
     return gr_call_end(&call, rc);
 }
 
+static void destroy_group(void *group)
+{
+    gr_group_leave(group);
+}
+
 static void transport_leave(graft_group *group)
 {
-    struct gr_call call;
-
-    if (group == NULL) return;
-    if (gr_call_begin(&call, group->context, GRAFT_TRANSPORT_ID " leave", NULL) == GRAFT_OK) gr_group_leave(group);
-    gr_call_end(&call, GRAFT_OK);
+    gr_handle_destroy(NULL, group, GR_HANDLE_GROUP, GRAFT_TRANSPORT_ID " leave", destroy_group);
 }
 
 const graft_transports gr_interface_transport = {

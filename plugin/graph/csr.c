@@ -72,6 +72,19 @@ void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr 
         memcpy((char *)out->values + (uint64_t)to * bytes, (const char *)in->values + (uint64_t)from * bytes, bytes);
 }
 
+int32_t gr_csr_widen(const graft_context *context, graft_csr *csr, const char *name, int64_t **made, graft_error *error)
+{
+    *made = NULL;
+    if (csr->row_ptr_32 == NULL || csr->n_rows < 0) return GRAFT_OK; /* what is wrong is found by gr_csr_check() */
+    if (csr->row_ptr != NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "%s: row_ptr and row_ptr_32 are both given, expected one of them", name);
+    if (GR_NEW(context, *made, csr->n_rows < INT64_MAX ? csr->n_rows + 1 : -1, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int64_t row = 0; row <= csr->n_rows; row++) (*made)[row] = csr->row_ptr_32[row];
+    csr->row_ptr = *made;
+    csr->row_ptr_32 = NULL;
+    return GRAFT_OK;
+}
+
 int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t first_row, graft_error *error)
 {
     for (int64_t row = 0; row < csr->n_rows; row++) {
@@ -135,7 +148,7 @@ static int32_t check_csr_shape(const graft_csr *csr, const char *name, graft_err
         return gr_fail(error, GRAFT_ERR_ARG, "%s: value_type is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
                        csr->value_type);
     }
-    if (csr->row_ptr == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s: row_ptr is null", name);
+    if (csr->row_ptr == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s: row_ptr and row_ptr_32 are null", name);
     if (csr->row_ptr[0] != 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row_ptr[0] is %lld, expected 0", name, (long long)csr->row_ptr[0]);
     }

@@ -24,6 +24,11 @@ void    gr_csr_fini(const graft_context *context, struct gr_csr *csr);
 int64_t gr_csr_copy_bytes(const graft_csr *like, int64_t n_rows, int64_t entries);
 int64_t gr_csr_bytes(const struct gr_csr *csr);
 
+/** Give a matrix of the host with 32-bit row pointers 64-bit ones: *made, which the caller frees, or NULL if it has
+ *  64-bit ones already. \return OK; ERR_ARG (both, or neither); ERR_NOMEM */
+int32_t gr_csr_widen(const graft_context *context, graft_csr *csr, const char *name, int64_t **made,
+                     graft_error *error);
+
 /** Check a matrix in O(rows + entries); `name` is how the message calls it. With `trust`, check only types, sizes and
  *  null pointers. \return OK; ERR_ARG; ERR_FORMAT (row_ptr falls, a column out of range, a value that is not finite) */
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error);

@@ -11,13 +11,14 @@
 #include "io/reading.h"
 
 struct graft_data {
-    graft_dataset set; /* points to the members below */
-    struct gr_csr graph;
-    struct gr_csr sparse;
-    graft_dense   dense;
-    int32_t      *labels;
-    uint8_t      *targets;
-    uint8_t      *split;
+    struct gr_handle handle;
+    graft_dataset    set; /* points to the members below */
+    struct gr_csr    graph;
+    struct gr_csr    sparse;
+    graft_dense      dense;
+    int32_t         *labels;
+    uint8_t         *targets;
+    uint8_t         *split;
 };
 
 /** The edges in this rank's range of edges.npy. Agrees on the number of vertices: if no file states it, the largest

@@ -4,6 +4,7 @@
 #define GR_KERNEL_KERNEL_H
 
 #include "base/context.h"
+#include "base/loan.h"
 #include "graft_module.h"
 
 /** The plain loops; built in. */
@@ -20,10 +21,12 @@ struct gr_prepared {
 enum { GR_OWNED_ROWS, GR_OWNED_COLUMNS, GR_OWNED_VALUES, GR_OWNED };
 
 struct graft_matrix {
+    struct gr_handle    handle;
     graft_context      *context;
     graft_csr           csr;
     void               *owned[GR_OWNED]; /* arrays to free with the matrix, or NULL */
     int64_t             owned_bytes;
+    struct gr_loans     loans;
     struct gr_prepared *prepared;
 
     /* The map of the edge operators (edge/edge.h), freed with the matrix. */
@@ -34,6 +37,19 @@ struct graft_matrix {
 
 /** Wrap a checked CSR, whose arrays stay the caller's. \return OK; ERR_NOMEM */
 int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error);
+
+/** Check a matrix that the host passes to a call in `context`, as gr_handle_check() does, and with check=full its
+ *  borrowed arrays. Without `values` those may have changed. \return as gr_handle_check() and gr_loans_check() */
+int32_t gr_matrix_check(const graft_context *context, const graft_matrix *matrix, const char *name, int values,
+                        graft_error *error);
+
+/** Take the digests of the borrowed arrays, with check=full; `csr` is as the host gave it. Afterwards that of its
+ *  values alone, which have changed. */
+void gr_matrix_lend(graft_matrix *matrix, const graft_csr *csr);
+void gr_matrix_lend_values(graft_matrix *matrix);
+
+/** Pass row pointers, allocated by gr_new(), to the matrix, which uses them and frees them; NULL: it has others. */
+void gr_matrix_adopt_rows(graft_matrix *matrix, int64_t *row_ptr);
 
 /** Pass the arrays of the CSR, allocated by gr_new(), to the matrix, which frees them. */
 void gr_matrix_adopt(graft_matrix *matrix);
@@ -66,12 +82,23 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 /** Run a product whose arguments are complete and checked. [starts-openmp] */
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
-/** Option mxm.verify. begin() samples rows and saves what the comparison needs; *verify is NULL if the option is 0.
+/** With option check=full, what a product writes lies between guard zones in memory of the library: `inside` are the
+ *  arguments for the kernel, those of the host if the option is another; *guard may be NULL. check() returns ERR_MODULE
+ *  if a kernel wrote anywhere else, and finish() gives the results to the host. end() accepts NULL. */
+struct gr_guard;
+int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
+                       struct gr_guard **guard, graft_error *error);
+int32_t gr_guard_check(const struct gr_guard *guard, const char *kernel, graft_error *error);
+void    gr_guard_finish(const struct gr_guard *guard);
+void    gr_guard_end(struct gr_guard *guard);
+
+/** Option mxm.verify. begin() samples rows and saves what the comparison needs; *verify is NULL if the option is 0
+ *  and check is not full.
  *  compare() repeats these rows after the product and returns ERR_MODULE if one differs. end() accepts NULL. */
 struct gr_verify;
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error);
-int32_t gr_verify_compare(const struct gr_verify *verify, graft_error *error);
+int32_t gr_verify_compare(const struct gr_verify *verify, const char *kernel, graft_error *error);
 void    gr_verify_end(struct gr_verify *verify);
 
 /** Write the name of the kernel that would run `args`, or, for NULL, of the one that ran last. */

@@ -15,6 +15,39 @@ int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_mat
     return GRAFT_OK;
 }
 
+static const char *const array_names[] = { "row_ptr", "col_idx", "values" };
+
+enum { VALUES = 1 };
+
+int32_t gr_matrix_check(const graft_context *context, const graft_matrix *matrix, const char *name, int values,
+                        graft_error *error)
+{
+    const int32_t rc = gr_handle_check(context, matrix, GR_HANDLE_MATRIX, name, error);
+
+    return rc < 0 ? rc
+                  : gr_loans_check(&matrix->loans, context, values ? 0 : VALUES, name, "matrix_update_values()", error);
+}
+
+void gr_matrix_lend(graft_matrix *matrix, const graft_csr *csr)
+{
+    gr_loan_take_csr(&matrix->loans, matrix->context, csr, array_names, VALUES);
+}
+
+void gr_matrix_lend_values(graft_matrix *matrix)
+{
+    const graft_csr *csr = &matrix->csr;
+    const int64_t    bytes = csr->value_type == GRAFT_F64 ? 8 : 4;
+
+    gr_loan_take(&matrix->loans, matrix->context,
+                 &(struct gr_loan){ array_names[2], VALUES, csr->values, csr->row_ptr[csr->n_rows], bytes, bytes, 0 });
+}
+
+void gr_matrix_adopt_rows(graft_matrix *matrix, int64_t *row_ptr)
+{
+    matrix->owned[GR_OWNED_ROWS] = row_ptr;
+    matrix->owned_bytes = gr_bytes(row_ptr);
+}
+
 void gr_matrix_adopt(graft_matrix *matrix)
 {
     const graft_csr *csr = &matrix->csr;

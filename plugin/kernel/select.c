@@ -177,18 +177,23 @@ static int threads_for(const graft_context *context, const graft_mxm_args *args)
 
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
 {
-    graft_mxm_args    complete = *args;
+    graft_mxm_args    complete = *args, inside;
+    struct gr_guard  *guard = NULL;
     struct reasons    reasons = { .end = { reasons.text, sizeof reasons.text } };
     struct gr_verify *verify = NULL;
     int32_t           taken, rc = GRAFT_OK;
 
     GR_ASSERT(gr_mxm_check(args, error) == GRAFT_OK);
     complete.threads = threads_for(context, args);
-    GR_TRY(gr_verify_begin(context, &complete, &verify, error));
-    GR_TRY(try_kernels(context, &complete, 0, &reasons, &taken, error));
-    if (verify != NULL) rc = gr_verify_compare(verify, error);
+    GR_TRY(gr_guard_begin(context, &complete, &inside, &guard, error));
+    GR_TRY(gr_verify_begin(context, &inside, &verify, error));
+    GR_TRY(try_kernels(context, &inside, 0, &reasons, &taken, error));
+    if (guard != NULL) GR_TRY(gr_guard_check(guard, context->modules.at[taken].name, error));
+    if (verify != NULL) GR_TRY(gr_verify_compare(verify, context->modules.at[taken].name, error));
+    if (guard != NULL) gr_guard_finish(guard);
 done:
     gr_verify_end(verify);
+    gr_guard_end(guard);
     return rc;
 }
 

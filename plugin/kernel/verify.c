@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { FULL_SAMPLES = 8 }; /* rows with check=full */
+
 /* One sampled row as a product. */
 struct single {
     graft_csr      a;
@@ -70,7 +72,9 @@ static void save_row(const struct gr_verify *v, int64_t sample)
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error)
 {
-    const int64_t     asked = context->options.kernel.verify, m = args->c->n_rows;
+    const int         full = context->options.library.check == GR_CHECK_FULL;
+    const int64_t     chosen = context->options.kernel.verify, asked = chosen == 0 && full ? FULL_SAMPLES : chosen;
+    const int64_t     m = args->c->n_rows;
     const int64_t     width = args->c->n_cols;
     struct gr_verify *v = NULL;
     int32_t           rc = GRAFT_OK;
@@ -218,7 +222,8 @@ static int64_t winner_at(const graft_mxm_args *args, const void *winner, int64_t
     return column_bytes(args) == 4 ? ((const int32_t *)winner)[at] : ((const int64_t *)winner)[at];
 }
 
-static int32_t compare_winners(const struct gr_verify *v, const struct single *one, int64_t row, graft_error *error)
+static int32_t compare_winners(const struct gr_verify *v, const struct single *one, int64_t row, const char *kernel,
+                               graft_error *error)
 {
     const graft_mxm_args *args = v->args;
 
@@ -227,13 +232,15 @@ static int32_t compare_winners(const struct gr_verify *v, const struct single *o
         const int64_t expected = winner_at(args, one->args.winner, j);
 
         if (found == expected) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE, "mxm.verify: winner(%lld,%lld) is %lld, but reference gives %lld",
-                       (long long)row, (long long)j, (long long)found, (long long)expected);
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "mxm.verify: winner(%lld,%lld) of kernel %s is %lld, but reference gives %lld", (long long)row,
+                       (long long)j, kernel, (long long)found, (long long)expected);
     }
     return GRAFT_OK;
 }
 
-static int32_t compare_row(const struct gr_verify *v, const struct single *one, int64_t row, graft_error *error)
+static int32_t compare_row(const struct gr_verify *v, const struct single *one, int64_t row, const char *kernel,
+                           graft_error *error)
 {
     const graft_mxm_args *args = v->args;
     int                   warned = 0;
@@ -251,13 +258,14 @@ static int32_t compare_row(const struct gr_verify *v, const struct single *one, 
         }
         if (found == expected) continue;
         if (isfinite(expected) && fabs(found - expected) <= tolerance(one, j, expected)) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE, "mxm.verify: C(%lld,%lld) is %.9g, but reference gives %.9g",
-                       (long long)row, (long long)j, found, expected);
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "mxm.verify: C(%lld,%lld) of kernel %s is %.9g, but reference gives %.9g", (long long)row,
+                       (long long)j, kernel, found, expected);
     }
-    return compare_winners(v, one, row, error);
+    return compare_winners(v, one, row, kernel, error);
 }
 
-int32_t gr_verify_compare(const struct gr_verify *v, graft_error *error)
+int32_t gr_verify_compare(const struct gr_verify *v, const char *kernel, graft_error *error)
 {
     const graft_kernel *reference = gr_kernel_reference.kernel;
     struct single       one;
@@ -266,7 +274,7 @@ int32_t gr_verify_compare(const struct gr_verify *v, graft_error *error)
     for (int64_t s = 0; s < v->n_samples && rc == GRAFT_OK; s++) {
         set_up_single(&one, v, s);
         rc = reference->run(NULL, NULL, &one.a, &one.args, error);
-        if (rc == GRAFT_OK) rc = compare_row(v, &one, v->rows[s], error);
+        if (rc == GRAFT_OK) rc = compare_row(v, &one, v->rows[s], kernel, error);
     }
     return rc;
 }

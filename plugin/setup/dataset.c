@@ -146,28 +146,71 @@ static void read_run_targets(struct gr_setup *s)
     targets->split = s->data.split;
 }
 
+static void lend_rows(struct gr_setup *s, const char *name, uint32_t what, const void *data, int64_t rows,
+                      int64_t row_bytes)
+{
+    gr_loan_take(&s->loans, s->context, &(struct gr_loan){ name, what, data, rows, row_bytes, row_bytes, 0 });
+}
+
+void gr_setup_lend_features(struct gr_setup *s, const graft_dense *f)
+{
+    gr_loan_take(&s->loans, s->context,
+                 &(struct gr_loan){ "features", GRAFT_UPDATE_FEATURES, f->data, f->n_rows,
+                                    f->n_cols * (int64_t)sizeof(float), f->stride * (int64_t)sizeof(float), 0 });
+}
+
+void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_dataset *data)
+{
+    const int64_t rows = s->over != NULL ? s->over->n_slice : s->n, classes = s->data.n_classes;
+
+    if (what & GRAFT_UPDATE_LABELS)
+        lend_rows(s, "labels", GRAFT_UPDATE_LABELS, data->labels, rows, sizeof *data->labels);
+    if (what & GRAFT_UPDATE_TARGETS) lend_rows(s, "targets", GRAFT_UPDATE_TARGETS, data->targets, rows, classes);
+    if (what & GRAFT_UPDATE_SPLIT) lend_rows(s, "split", GRAFT_UPDATE_SPLIT, data->split, rows, 1);
+}
+
+/* Before anything replaces the views of the host's arrays by others. */
+static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft_csr *sparse)
+{
+    static const char *const graph_arrays[] = { "graph.row_ptr", "graph.col_idx", "graph.values" };
+    static const char *const sparse_arrays[] = { "sparse_features.row_ptr", "sparse_features.col_idx",
+                                                 "sparse_features.values" };
+
+    if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, graph_arrays, 0);
+    if (s->data.features != NULL) gr_setup_lend_features(s, &s->features);
+    else gr_loan_take_csr(&s->loans, s->context, sparse, sparse_arrays, 0);
+    gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data);
+}
+
 /* Our copies of the host's structs; the arrays remain those of the host. */
 int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    graft_csr graph = { 0 }, sparse = { 0 }; /* as the host has them */
+    int32_t   rc = GRAFT_OK;
 
     GR_TRY(check_flags(s, error));
     s->n = s->over != NULL ? s->over->n_slice : s->data.n_vertices;
     s->first = s->over != NULL ? s->over->first[s->over->comm->rank] : 0;
     read_run_targets(s);
-    if (s->over == NULL) GR_TRY(gr_struct_read(&s->graph, sizeof s->graph, s->data.graph, "dataset.graph", error));
+    if (s->over == NULL) GR_TRY(gr_struct_read(&graph, sizeof graph, s->data.graph, "dataset.graph", error));
     if (s->data.features != NULL) {
         GR_TRY(gr_struct_read(&s->features, sizeof s->features, s->data.features, "dataset.features", error));
     }
     if (s->data.sparse_features != NULL) {
-        GR_TRY(gr_struct_read(&s->sparse_features, sizeof s->sparse_features, s->data.sparse_features,
-                              "dataset.sparse_features", error));
+        GR_TRY(gr_struct_read(&sparse, sizeof sparse, s->data.sparse_features, "dataset.sparse_features", error));
     }
+    s->graph = graph;
+    s->sparse_features = sparse;
     GR_TRY(check_dataset_shapes(s, error));
+    if (s->over == NULL) GR_TRY(gr_csr_widen(s->context, &s->graph, "graph", &s->row_ptr[0], error));
     GR_TRY(check_dataset_graph(s, error));
     if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
-    else GR_TRY(gr_csr_check(&s->sparse_features, "sparse_features", 0, s->run.threads, error));
-    rc = gr_targets_check(&s->run.targets, s->first, error);
+    else {
+        GR_TRY(gr_csr_widen(s->context, &s->sparse_features, "sparse_features", &s->row_ptr[1], error));
+        GR_TRY(gr_csr_check(&s->sparse_features, "sparse_features", 0, s->run.threads, error));
+    }
+    GR_TRY(gr_targets_check(&s->run.targets, s->first, error));
+    lend_dataset(s, &graph, &sparse);
 done:
     return rc;
 }

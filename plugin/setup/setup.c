@@ -3,6 +3,7 @@
 #include "setup/setup.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "base/option_row.h"
 #include "dense/dense.h"
 #include "graph/csr.h"
@@ -137,6 +138,7 @@ done:
 
 void gr_setup_fini(struct gr_setup *s)
 {
+    for (int i = 0; i < 2; i++) gr_free(s->context, s->row_ptr[i]);
     gr_setup_sparse_fini(s);
     gr_setup_graph_fini(s);
     gr_budget_fini(&s->budget);

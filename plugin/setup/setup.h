@@ -31,6 +31,7 @@ struct gr_setup {
     graft_context               *context;
     const struct gr_given_model *given;   /* NULL: the setup trains, and has gradients and transposes */
     const struct gr_options     *options; /* of the context, or given */
+    struct gr_loans              loans;
     struct gr_budget             budget;
     struct gr_model              model;
     struct gr_run                run;
@@ -39,6 +40,7 @@ struct gr_setup {
 
     graft_dataset  data; /* arrays borrowed from the host */
     graft_csr      graph, sparse_features;
+    int64_t       *row_ptr[2]; /* of these, where the host has 32-bit ones; else NULL */
     graft_dense    features;
     graft_graph   *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
     int64_t        n;
@@ -75,6 +77,8 @@ int32_t gr_setup_check_logits(const struct gr_setup *setup, const graft_dense *l
 /** The logits of the last forward pass, and their classes, to the host. Outputs may be NULL. Collective. */
 int32_t gr_setup_give(struct gr_setup *setup, int32_t *labels, const graft_dense *logits, graft_error *error);
 
+/** With check=full, whether no array of the data set has changed but those of `what` (GRAFT_UPDATE_...). Collective. */
+int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
 /** Replace arrays of the data set, as graft_train.update() says. Collective. */
 int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset, graft_error *error);
 
@@ -94,6 +98,9 @@ int32_t  gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
 
 /** Our copies of the host's structs, whose arrays are checked and remain those of the host. */
 int32_t gr_setup_read_dataset(struct gr_setup *setup, graft_error *error);
+/** Take the digests of these arrays of the host, those of `what` (GRAFT_UPDATE_...), which it has replaced. */
+void    gr_setup_lend_features(struct gr_setup *setup, const graft_dense *features);
+void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset);
 /** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the
  *  first row, for the message. */
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);

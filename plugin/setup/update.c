@@ -217,6 +217,13 @@ static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *err
     return s->over != NULL ? gr_comm_compare(s->over->comm, names, values, 1, error) : GRAFT_OK;
 }
 
+int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *error)
+{
+    if (s->context->options.library.check != GR_CHECK_FULL) return GRAFT_OK;
+    return gr_strategy_agree(s->run.strategy,
+                             gr_loans_check(&s->loans, s->context, what, "the data set", "update()", error), error);
+}
+
 int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *data, graft_error *error)
 {
     struct update u = { .what = what };
@@ -227,6 +234,8 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     GR_TRY(make_targets(s, data, &u, error));
     GR_TRY(replace_features(s, &u, error));
     replace_targets(s, data, &u);
+    if (what & GRAFT_UPDATE_FEATURES) gr_setup_lend_features(s, &u.features);
+    gr_setup_lend_targets(s, what, data);
     forget(s);
 done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);

@@ -81,6 +81,7 @@ int32_t gr_snapshot_predict(graft_model *m, const graft_dataset *dataset, int32_
     int32_t                  rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
+    if (data.over != NULL) GR_TRY(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     GR_TRY(check_data(m, &data, error));
     adapt_data(m, &data);
     rc = GR_NEW(m->context, p, 1, error);

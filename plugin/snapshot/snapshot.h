@@ -13,6 +13,7 @@
 #define GR_SNAPSHOT_PREVIOUS ".previous"
 
 struct graft_model {
+    struct gr_handle   handle;
     graft_context     *context;
     struct gr_budget   budget;
     struct gr_tensors  header;  /* the metadata; tensors are not used any more */

@@ -92,6 +92,7 @@ struct gr_spmm {
 };
 
 struct graft_plan {
+    struct gr_handle        handle;
     graft_context          *context;
     graft_graph            *graph; /* referenced, or NULL */
     struct gr_comm         *comm;

@@ -19,17 +19,25 @@ static uint64_t digest_of(graft_trainer *t)
 
 int32_t gr_ranks_compare_state(graft_trainer *t, int trains, graft_error *error)
 {
-    static const char *const    names[] = { "the number of completed epochs", "whether state_set() was called",
-                                            "the state (by its CRC32C) after state_set()", "whether this is epoch()",
+    static const char *const    names[] = { "the number of completed epochs",
+                                            "whether state_set() was called",
+                                            "the state (by its CRC32C) after state_set()",
+                                            "whether this is epoch()",
+                                            "option 'check'",
                                             "an option that epoch() reads (lr, epochs, schedule, ...; their CRC32C)" };
     const struct gr_live_config live = gr_live_config_of(&t->setup.context->options);
-    const uint64_t              values[] = { (uint64_t)t->progress.epoch, (uint64_t)t->state_is_set,
-                                t->state_is_set ? digest_of(t) : 0, (uint64_t)trains,
-                                trains ? gr_crc(0, &live, sizeof live) : 0 };
-    int32_t                     rc = GRAFT_OK;
+    const uint64_t              values[] = {
+        (uint64_t)t->progress.epoch,
+        (uint64_t)t->state_is_set,
+        t->state_is_set ? digest_of(t) : 0,
+        (uint64_t)trains,
+        (uint64_t)t->setup.context->options.library.check,
+        trains ? gr_crc(0, &live, sizeof live) : 0,
+    };
+    int32_t rc = GRAFT_OK;
 
     if (t->setup.over == NULL || t->setup.over->comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY(gr_comm_compare(t->setup.over->comm, names, values, 5, error));
+    GR_TRY(gr_comm_compare(t->setup.over->comm, names, values, 6, error));
     if (t->state_is_set) gr_strategy_forget(t->setup.run.strategy);
     t->state_is_set = 0;
 done:

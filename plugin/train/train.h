@@ -15,6 +15,7 @@ struct gr_progress {
 };
 
 struct graft_trainer {
+    struct gr_handle   handle;
     struct gr_setup    setup;
     struct gr_progress progress;
     int                state_is_set; /* over ranks: since all had the same */

@@ -14,6 +14,7 @@ int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, 
     int32_t        rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
+    if (data.over != NULL) GR_TRY(gr_handle_check(context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     rc = GR_NEW(context, t, 1, error);
     if (rc == GRAFT_OK) t->setup.context = context;
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
@@ -108,6 +109,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     const double  begin = gr_seconds();
     int32_t       rc = gr_ranks_compare_state(t, 1, error);
 
+    if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->setup.run.targets.n_train == 0)
@@ -191,6 +193,7 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *me
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     rc = gr_strategy_agree(t->setup.run.strategy, check_weights(weights, error), error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
+    if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     GR_TRY(measure_logits(t, metrics, error));
@@ -208,6 +211,7 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
+    if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
     rc = gr_setup_give(&t->setup, labels, logits, error);
@@ -220,6 +224,7 @@ int32_t gr_trainer_update(graft_trainer *t, uint32_t what, const graft_dataset *
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_ranks_compare_state(t, 0, error));
+    GR_TRY(gr_setup_check_loans(&t->setup, what, error));
     GR_TRY(gr_setup_update(&t->setup, what, data, error));
     /* The best accuracy is of the old data. */
     t->progress.best_epoch = 0;

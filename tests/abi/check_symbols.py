@@ -35,7 +35,8 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
                                r"|mmap|(GrB|GxB|LAGraph|LAGr|cblas|MPI|PMPI|METIS|ParMETIS|openblas)_\w*|[sdcz]gemm_")
 # In a parallel region this sets the number for that region alone; test_manners sees to it that the host's stays.
 # The process whose team of threads a child by fork() has not got: OpenMP cannot be asked for that.
-KEPT = {"gr_team_owner"}
+# And the list of the handles that the host has, so that one which was destroyed is told without reading its memory.
+KEPT = {"gr_team_owner", "gr_handles"}
 # graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
 # ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
 ALLOWED_IN_CORE = {"posix_spawn", "kill"}

@@ -54,7 +54,7 @@ static void make_grid(struct bench *b, int64_t side)
         b->labels[v] = (int32_t)(bench_mix((uint64_t)(i / 16 * side + j / 16)) % CLASSES);
         b->split[v] = (uint8_t)(v % 4 == 0 ? GRAFT_SPLIT_VALIDATION : GRAFT_SPLIT_TRAIN);
     }
-    b->graph = (graft_csr){ sizeof b->graph, GRAFT_I32, 0, 0, n, n, b->row_ptr, b->col_idx, NULL };
+    b->graph = (graft_csr){ sizeof b->graph, GRAFT_I32, 0, 0, n, n, b->row_ptr, b->col_idx, NULL, NULL };
     b->features = (graft_dense){ sizeof b->features, GRAFT_F32, n, FEATURES, FEATURES, b->x };
     b->dataset = (graft_dataset)GRAFT_INIT(graft_dataset);
     b->dataset.n_vertices = n;

@@ -276,7 +276,7 @@ static void few_job_init(struct adapting_job *job, const char *const *settings)
     static const int64_t   row_ptr[] = { 0, 1, 1, 1, 2 };
     static const int32_t   column[] = { 2, 1 };
     static const int32_t   owner[] = { 0, 0, 1, 1 };
-    static const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, 4, 4, row_ptr, column, NULL };
+    static const graft_csr rows = { sizeof rows, GRAFT_I32, 0, 0, 4, 4, row_ptr, column, NULL, NULL };
 
     adapt_job_init(job, "post", settings);
     job->n = 4;

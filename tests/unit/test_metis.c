@@ -92,7 +92,7 @@ static void large_graph(struct graph *graph)
         graph->row_ptr[v + 1] = v + 1;
         ((int32_t *)graph->col_idx)[v] = (int32_t)((v + 1) % n);
     }
-    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL };
+    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL, NULL };
     graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
 }
 
@@ -231,7 +231,7 @@ static void test_not_there(const struct graph *graph)
 static void test_metis_too_large(const char *program)
 {
     const int64_t         row_ptr[2] = { 0, INT64_C(1) << 31 };
-    const graft_csr       rows = { sizeof rows, GRAFT_I32, 0, 0, 1, 1, row_ptr, NULL, NULL };
+    const graft_csr       rows = { sizeof rows, GRAFT_I32, 0, 0, 1, 1, row_ptr, NULL, NULL, NULL };
     const struct gr_slice slice = { &rows, 0, NULL };
     graft_error           error = GRAFT_INIT(graft_error);
     int32_t               owner = 7, rc;

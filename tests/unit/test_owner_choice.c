@@ -205,7 +205,7 @@ static int32_t large_body(struct rank *r)
     const char *const    method = r->all->arg;
     static const int64_t row_ptr[] = { 0, 1, 2 };
     static const int32_t columns[] = { 1, 0 };
-    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, 4, row_ptr, columns, NULL };
+    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, 4, row_ptr, columns, NULL, NULL };
     graft_slice          slice = GRAFT_INIT(graft_slice);
     struct gr_share      share[2] = { { 2, 0, 2, 0, 0 }, { 2, 0, INT32_MAX, 0, 0 } };
     int64_t              first[] = { 0, 2, 4 };
@@ -252,7 +252,7 @@ static int32_t vast_body(struct rank *r)
     enum { VERTICES = 1 << 24 };
     static const int64_t row_ptr[] = { 0, 1, 2 };
     const int32_t        base = r->rank * (VERTICES - 2), columns[] = { base + 1, base };
-    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, VERTICES, row_ptr, columns, NULL };
+    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, VERTICES, row_ptr, columns, NULL, NULL };
     graft_slice          slice = GRAFT_INIT(graft_slice);
     struct gr_share      share[2] = { { 2, 0, 2, 0, 0 }, { 2, 0, 2, 0, 0 } };
     int32_t              owner[2] = { -1, -1 }, rc;
@@ -303,7 +303,7 @@ static void make_ring(struct graph *graph, int64_t n)
         ((int32_t *)graph->col_idx)[2 * v + 1] = (int32_t)((v + n - 1) % n);
         graph->train_mask[v] = v < n / 4;
     }
-    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL };
+    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL, NULL };
     graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
 }
 
@@ -354,7 +354,7 @@ static void test_local_order(void)
         if (v < N - ROWS) column[entries++] = v + ROWS;
         graph.row_ptr[v + 1] = entries;
     }
-    graph.rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, N, N, graph.row_ptr, graph.col_idx, NULL };
+    graph.rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, N, N, graph.row_ptr, graph.col_idx, NULL, NULL };
     graph.slice = (struct gr_slice){ &graph.rows, 0, NULL };
     s = owner_choice_spread_of(&graph, "auto");
     run_choice(&s, 4, 30, &out);

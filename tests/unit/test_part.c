@@ -198,7 +198,7 @@ static void test_invalid_links(void)
     do {                                                                                                               \
         int64_t   row_ptr[] = { 0, 2, 2, 3 };                                                                          \
         int64_t   col_idx[] = { 0, 1, 1 };                                                                             \
-        graft_csr csr = { sizeof csr, GRAFT_I64, 0, 0, 3, 2, row_ptr, col_idx, NULL };                                 \
+        graft_csr csr = { sizeof csr, GRAFT_I64, 0, 0, 3, 2, row_ptr, col_idx, NULL, NULL };                           \
         ok(gr_csr_is_valid(&csr), "a small matrix is valid");                                                          \
         change;                                                                                                        \
         ok(!gr_csr_is_valid(&csr), "not valid: %s", name);                                                             \

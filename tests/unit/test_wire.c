@@ -238,7 +238,7 @@ static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph
         column[v] = (v + N / 2) % N;
         owner[v] = v >= N / 2;
     }
-    *graph = (graft_csr){ sizeof *graph, GRAFT_I32, 0, 0, N, N, row_ptr, column, NULL };
+    *graph = (graft_csr){ sizeof *graph, GRAFT_I32, 0, 0, N, N, row_ptr, column, NULL, NULL };
     *s = (struct spread){ .graph = graph,
                           .dtype = w->dtype,
                           .x = w->x,

@@ -1,0 +1,382 @@
+/* The list of handles, and who is in a context.
+ *
+ * A lock is a word with the number of a process, held for a few instructions. The child of a fork() takes a lock that a
+ * thread of its parent held, because that thread does not exist in the child. A list is complete at any time: its links
+ * are written last. A thread that holds the lock of a list may take the lock of a context, but not the other way round.
+ * So a context that was found in a list, directly or by one of its objects, stays until the list is unlocked.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/handle.h"
+
+#include "base/assert.h"
+#include "base/context.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#define HANDLE_MAGIC UINT64_C(0x47726166744f626a)
+
+enum { LIST_BITS = 12, SPINS = 64 };
+
+/* The one list of the process, by hash of the address. */
+static struct {
+    _Atomic pid_t     lock;
+    struct gr_handle *first;
+} gr_handles[1 << LIST_BITS];
+
+static const char *kind_name(enum gr_handle_kind kind)
+{
+#define HANDLE_NAME(constant, word) "graft_" #word,
+    static const char *const names[] = { GR_HANDLE_MAP(HANDLE_NAME) };
+#undef HANDLE_NAME
+    return names[kind];
+}
+
+static const char *kind_word(enum gr_handle_kind kind)
+{
+    return kind_name(kind) + sizeof "graft_" - 1;
+}
+
+static void lock_word(_Atomic pid_t *word, pid_t self)
+{
+    pid_t found = 0;
+
+    for (int spins = 0;
+         !atomic_compare_exchange_weak_explicit(word, &found, self, memory_order_acquire, memory_order_relaxed);) {
+        if (found != self) continue; /* another process: its thread does not exist in this one */
+        found = 0;
+        if (++spins % SPINS == 0) sched_yield();
+    }
+}
+
+static void unlock_word(_Atomic pid_t *word)
+{
+    atomic_store_explicit(word, 0, memory_order_release);
+}
+
+static uint32_t list_of(const void *object)
+{
+    return (uint32_t)(((uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - LIST_BITS));
+}
+
+/* The link to an object in its locked list, or NULL. */
+static struct gr_handle **find(const void *object)
+{
+    struct gr_handle **link = &gr_handles[list_of(object)].first;
+
+    while (*link != NULL && (const void *)*link != object) link = &(*link)->next;
+    return *link != NULL ? link : NULL;
+}
+
+/* Why an object is not to be used, or OK. Its list is locked. */
+enum verdict { GOOD, UNKNOWN, OTHER_KIND, OVERWRITTEN, OTHER_CONTEXT };
+
+static enum verdict judge(struct gr_handle *const *link, enum gr_handle_kind kind)
+{
+    if (link == NULL) return UNKNOWN;
+    if ((*link)->magic != HANDLE_MAGIC) return OVERWRITTEN;
+    return (*link)->kind == kind ? GOOD : OTHER_KIND;
+}
+
+static int32_t refuse_handle(enum verdict verdict, const void *object, enum gr_handle_kind kind,
+                             enum gr_handle_kind found, const char *name, graft_error *error)
+{
+    if (verdict == OTHER_KIND)
+        return gr_fail(error, GRAFT_ERR_STATE, "%s is a %s, expected a %s", name, kind_name(found), kind_name(kind));
+    if (verdict == OVERWRITTEN)
+        return gr_fail(error, GRAFT_ERR_STATE, "%s, %p, was overwritten: it no longer begins as a %s", name, object,
+                       kind_name(kind));
+    return gr_fail(error, GRAFT_ERR_STATE, "%s, %p, is no %s: it was destroyed before, or never created", name, object,
+                   kind_name(kind));
+}
+
+void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *context)
+{
+    struct gr_handle  *handle = object;
+    struct gr_callers *callers = &context->callers;
+    const uint32_t     list = list_of(handle);
+    const pid_t        self = getpid();
+
+    handle->magic = HANDLE_MAGIC;
+    handle->kind = kind;
+    handle->context = context;
+    lock_word(&gr_handles[list].lock, self);
+    GR_ASSERT(find(handle) == NULL);
+    handle->next = gr_handles[list].first;
+    gr_handles[list].first = handle;
+    lock_word(&callers->lock, self);
+    callers->live[kind]++;
+    unlock_word(&callers->lock);
+    unlock_word(&gr_handles[list].lock);
+}
+
+int gr_handle_is(const void *object, enum gr_handle_kind kind)
+{
+    const uint32_t list = list_of(object);
+    int            good;
+
+    lock_word(&gr_handles[list].lock, getpid());
+    good = judge(find(object), kind) == GOOD;
+    unlock_word(&gr_handles[list].lock);
+    return good;
+}
+
+int32_t gr_handle_check(const graft_context *context, const void *object, enum gr_handle_kind kind, const char *name,
+                        graft_error *error)
+{
+    const struct gr_handle *handle = object;
+    const graft_context    *other;
+    enum gr_handle_kind     found = kind;
+    enum verdict            verdict = GOOD;
+
+    if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
+    if (context->options.library.check == GR_CHECK_NO) other = handle->context;
+    else {
+        const uint32_t     list = list_of(object);
+        struct gr_handle **link;
+
+        lock_word(&gr_handles[list].lock, context->owner);
+        link = find(object);
+        verdict = judge(link, kind);
+        if (link != NULL) found = (*link)->kind;
+        other = link != NULL ? (*link)->context : NULL;
+        unlock_word(&gr_handles[list].lock);
+    }
+    if (verdict != GOOD) return refuse_handle(verdict, object, kind, found, name, error);
+    if (other == context) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE, "%s, a %s, belongs to another context, %p; this call is made in %p", name,
+                   kind_name(kind), (const void *)other, (const void *)context);
+}
+
+/* Make `where` the call that runs, if none does. The lock of the callers is held.
+ * \return NULL, or the call that does */
+static const char *occupy(struct gr_callers *callers, const char *where, int *same_thread)
+{
+    if (callers->running != NULL) {
+        *same_thread = pthread_equal(callers->thread, pthread_self());
+        return callers->running;
+    }
+    callers->running = where;
+    callers->thread = pthread_self();
+    return NULL;
+}
+
+static int32_t refuse_second(const char *where, const char *running, int same_thread, graft_error *error)
+{
+    if (same_thread)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "%s was called from a callback of %s, which is running; a context serves one call at a time",
+                       where, running);
+    return gr_fail(error, GRAFT_ERR_STATE,
+                   "%s was called while %s is running in another thread; a context serves one call at a time", where,
+                   running);
+}
+
+static int32_t refuse_forked(pid_t self, pid_t owner, graft_error *error)
+{
+    return gr_fail(
+        error, GRAFT_ERR_FORKED,
+        "this is process %ld, forked from process %ld, which opened the context; open a context in this process",
+        (long)self, (long)owner);
+}
+
+int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
+                 graft_error *error)
+{
+    const pid_t         self = getpid();
+    const uint32_t      list = list_of(object);
+    const char         *running = NULL;
+    enum gr_handle_kind found = kind;
+    struct gr_handle  **link;
+    enum verdict        verdict;
+    pid_t               owner = self;
+    int                 is_closed = 0, same_thread = 0;
+
+    *held = NULL;
+    if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the %s is null", kind_word(kind));
+    lock_word(&gr_handles[list].lock, self);
+    link = find(object);
+    verdict = judge(link, kind);
+    if (verdict == GOOD) {
+        graft_context     *context = (*link)->context;
+        struct gr_callers *callers = &context->callers;
+
+        owner = context->owner;
+        if (owner == self) {
+            lock_word(&callers->lock, self);
+            is_closed = callers->closing != GR_OPEN;
+            if (!is_closed && atomic_load_explicit(&callers->check, memory_order_relaxed) != GR_CHECK_NO) {
+                running = occupy(callers, where, &same_thread);
+                if (running == NULL) *held = context;
+            }
+            unlock_word(&callers->lock);
+        }
+    } else if (link != NULL) found = (*link)->kind;
+    unlock_word(&gr_handles[list].lock);
+
+    if (verdict != GOOD) return refuse_handle(verdict, object, kind, found, kind_word(kind), error);
+    if (owner != self) return refuse_forked(self, owner, error);
+    if (is_closed) return gr_fail(error, GRAFT_ERR_STATE, "the context was closed; its objects can only be destroyed");
+    return running == NULL ? GRAFT_OK : refuse_second(where, running, same_thread, error);
+}
+
+static int64_t count_live(const struct gr_callers *callers)
+{
+    int64_t count = 0;
+
+    for (int kind = GR_HANDLE_CONTEXT + 1; kind < GR_HANDLE_KINDS; kind++) count += callers->live[kind];
+    return count;
+}
+
+static void tell_left(const graft_context *context)
+{
+    char           line[256] = "";
+    struct gr_text text = { line, sizeof line };
+
+    for (int kind = GR_HANDLE_CONTEXT + 1; kind < GR_HANDLE_KINDS; kind++) {
+        const int64_t count = context->callers.live[kind];
+
+        if (count > 0) gr_text_add(&text, "%s%lld %s", text.at == line ? "" : ", ", (long long)count, kind_name(kind));
+    }
+    if (line[0] == '\0') return;
+    gr_log(context, GRAFT_LOG_ERROR,
+           "graft close: objects were not destroyed: %s; the context is freed with the last of them", line);
+}
+
+void gr_handle_fini(void *object)
+{
+    const uint32_t     list = list_of(object);
+    struct gr_handle **link;
+
+    lock_word(&gr_handles[list].lock, getpid());
+    link = find(object);
+    if (link != NULL) *link = (*link)->next;
+    unlock_word(&gr_handles[list].lock);
+}
+
+static void destroy_waiting(graft_context *context, struct gr_handle *first)
+{
+    struct gr_callers *callers = &context->callers;
+
+    while (first != NULL) {
+        struct gr_handle         *next = first->next;
+        const enum gr_handle_kind kind = first->kind;
+
+        if (first->where != callers->running)
+            gr_log(context, GRAFT_LOG_WARNING, "%s was called while %s was running; the %s was destroyed afterwards",
+                   first->where, callers->running, kind_name(kind));
+        first->destroy(first);
+        lock_word(&callers->lock, context->owner);
+        callers->live[kind]--;
+        unlock_word(&callers->lock);
+        first = next;
+    }
+}
+
+void gr_leave(graft_context *context)
+{
+    struct gr_callers *callers = &context->callers;
+    const pid_t        self = context->owner;
+
+    for (;;) {
+        struct gr_handle *waiting;
+        enum gr_closing   closing;
+
+        lock_word(&callers->lock, self);
+        waiting = callers->waiting;
+        closing = callers->closing;
+        callers->waiting = NULL;
+        if (waiting == NULL && closing == GR_CLOSE_ASKED) callers->closing = GR_CLOSED;
+        if (waiting == NULL && (closing == GR_OPEN || (closing == GR_CLOSED && count_live(callers) > 0))) {
+            callers->running = NULL;
+            unlock_word(&callers->lock);
+            return;
+        }
+        unlock_word(&callers->lock);
+        if (waiting != NULL) destroy_waiting(context, waiting);
+        else if (closing == GR_CLOSED) {
+            gr_context_destroy(context);
+            return;
+        } else {
+            tell_left(context);
+            gr_log_end(context); /* the host's log may go with close() */
+        }
+    }
+}
+
+void gr_handle_close(graft_context *context, const char *where)
+{
+    const pid_t        self = getpid();
+    const uint32_t     list = list_of(context);
+    const char        *running = NULL;
+    struct gr_handle **link;
+    int                closes = 0, same_thread;
+
+    if (context == NULL) return;
+    lock_word(&gr_handles[list].lock, self);
+    link = find(context);
+    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: nothing is
+     * freed. */
+    if (judge(link, GR_HANDLE_CONTEXT) == GOOD && context->owner == self) {
+        struct gr_callers *callers = &context->callers;
+
+        lock_word(&callers->lock, self);
+        if (callers->closing == GR_OPEN) {
+            callers->closing = GR_CLOSE_ASKED;
+            running = occupy(callers, where, &same_thread);
+            closes = running == NULL;
+        }
+        unlock_word(&callers->lock);
+    }
+    unlock_word(&gr_handles[list].lock);
+    if (closes) gr_leave(context);
+}
+
+/* Say in the log of a context that a handle was not destroyed, and why. */
+static void log_refusal(graft_context *context, const void *object, enum gr_handle_kind kind, const char *where)
+{
+    graft_error    error = { .size = sizeof error };
+    graft_context *held;
+
+    if (gr_enter(context, GR_HANDLE_CONTEXT, where, &held, &error) < 0) return;
+    if (gr_handle_check(context, object, kind, kind_word(kind), &error) < 0)
+        gr_log(context, GRAFT_LOG_ERROR, "%s: %s", where, error.message);
+    if (held != NULL) gr_leave(held);
+}
+
+void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
+                       void (*destroy)(void *object))
+{
+    const int          saved_errno = errno;
+    const pid_t        self = getpid();
+    const uint32_t     list = list_of(object);
+    graft_context     *own = NULL;
+    struct gr_handle **link;
+    int                leaves = 0, same_thread, is_listed;
+
+    if (object == NULL) return;
+    lock_word(&gr_handles[list].lock, self);
+    link = find(object);
+    is_listed = judge(link, kind) == GOOD;
+    if (is_listed && (*link)->context->owner == self) {
+        struct gr_handle  *handle = *link;
+        struct gr_callers *callers;
+
+        own = handle->context;
+        callers = &own->callers;
+        *link = handle->next;
+        handle->magic = 0;
+        handle->destroy = destroy;
+        handle->where = where;
+        lock_word(&callers->lock, self);
+        handle->next = callers->waiting;
+        callers->waiting = handle;
+        leaves = occupy(callers, where, &same_thread) == NULL;
+        unlock_word(&callers->lock);
+    }
+    unlock_word(&gr_handles[list].lock);
+    if (leaves) gr_leave(own);
+    if (!is_listed && context != NULL) log_refusal(context, object, kind, where);
+    errno = saved_errno;
+}

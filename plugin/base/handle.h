@@ -1,0 +1,82 @@
+/* Handles: the objects that the host has. Each begins with a struct gr_handle. All are listed by address, so that one
+ * that was destroyed, or never was one, is recognised without reading its memory. An object that the library makes for
+ * itself is not listed.
+ *
+ * A context serves one call at a time. gr_enter() notes which one, and refuses a second one until gr_leave().
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_HANDLE_H
+#define GR_BASE_HANDLE_H
+
+#include "graft_host.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/** The kinds of handles: X(constant, word). The type is graft_WORD. */
+#define GR_HANDLE_MAP(X)                                                                                               \
+    X(CONTEXT, context)                                                                                                \
+    X(MATRIX, matrix)                                                                                                  \
+    X(DATA, data) X(TRAINER, trainer) X(GRAPH, graph) X(PLAN, plan) X(HALO, halo) X(MODEL, model) X(GROUP, group)
+
+#define GR_HANDLE_ENUM(constant, word) GR_HANDLE_##constant,
+enum gr_handle_kind { GR_HANDLE_MAP(GR_HANDLE_ENUM) GR_HANDLE_KINDS };
+#undef GR_HANDLE_ENUM
+
+/** The first member of every object that a host can have. */
+struct gr_handle {
+    uint64_t            magic; /* while it is listed */
+    enum gr_handle_kind kind;
+    graft_context      *context;
+    struct gr_handle   *next; /* in the list; once destroy() is called, among those that wait for it */
+    void (*destroy)(void *object);
+    const char *where; /* the call of destroy() */
+};
+
+enum gr_closing { GR_OPEN, GR_CLOSE_ASKED, GR_CLOSED };
+
+/** What a context knows of its callers and objects. */
+struct gr_callers {
+    _Atomic pid_t     lock;    /* the process whose thread reads or writes the rest; 0: none */
+    _Atomic int32_t   check;   /* option "check", which callers read before they have the context */
+    const char       *running; /* the public call that runs, or NULL */
+    pthread_t         thread;  /* which makes it */
+    enum gr_closing   closing;
+    struct gr_handle *waiting; /* objects that another thread destroyed during this call */
+    int64_t           live[GR_HANDLE_KINDS];
+};
+
+/** List an object that is about to be given to the host, so that calls on it are legal. Only for calls that succeed. */
+void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *context);
+
+/** Take an object from the list, if it is there. gr_handle_destroy() does so itself. */
+void gr_handle_fini(void *object);
+
+/** A whole public call that destroys an object: the handle is no longer listed, and destroy(object) is called, or, if
+ *  another call of the context runs, when that one is done. NULL and what is no handle of this kind do nothing, but for
+ *  a line in the log of `context`, which may be NULL. */
+void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
+                       void (*destroy)(void *object));
+
+/** Check an object that is an argument of a call, `name`. With option check=no only what costs nothing.
+ *  \return OK; ERR_ARG (NULL); ERR_STATE (destroyed, of another kind or context, or no handle at all) */
+int32_t gr_handle_check(const graft_context *context, const void *object, enum gr_handle_kind kind, const char *name,
+                        graft_error *error);
+
+/** Whether an object is listed as one of this kind; for calls that have no error. */
+int gr_handle_is(const void *object, enum gr_handle_kind kind);
+
+/** Find the context of an object and begin the call `where` in it. *held is the context if gr_leave() is due, else
+ *  NULL.
+ *  \return OK; ERR_ARG (NULL); ERR_FORKED; ERR_STATE (as gr_handle_check(); the context was closed; another call runs
+ *          in it) */
+int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
+                 graft_error *error);
+
+/** End the call: destroy what waits for that, and free the context if it was closed and has no objects. */
+void gr_leave(graft_context *context);
+
+/** The public call that closes a context: it is freed now, or with the last of its calls and objects. */
+void gr_handle_close(graft_context *context, const char *where);
+
+#endif

@@ -1,0 +1,70 @@
+/* A context with one object of each type, and calls on them, for tests of misuse.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef MISUSE_H
+#define MISUSE_H
+
+#include "graft.h"
+#include "harness/strict_host.h"
+#include "oracle/sample.h"
+
+enum misuse_kind { MATRIX, TRAINER, GRAPH, PLAN, DATA, HALO, MODEL, CONTEXT, MISUSE_KINDS };
+
+enum { MISUSE_N = 37, MISUSE_WIDTH = 5, MISUSE_LOG = 2048 };
+
+struct misuse {
+    struct strict_host strict; /* first: the log finds the rest by it */
+    char               log[MISUSE_LOG];
+    void (*at_log)(struct misuse *m);  /* called by the log; NULL: not */
+    graft_api                   table; /* a copy, which stays when the context is freed */
+    const graft_api            *api;
+    graft_context              *context;
+    const graft_mxm            *mxm;
+    const graft_edge           *edge;
+    const graft_train          *train;
+    const graft_graphs         *graphs;
+    const graft_aggregate      *aggregate;
+    const graft_halos          *halos;
+    const graft_models         *models;
+    const graft_data_interface *data;
+    void                       *handle[CONTEXT];
+    graft_error                 error;
+
+    float          b[MISUSE_N * MISUSE_WIDTH], c[MISUSE_N * MISUSE_WIDTH];
+    graft_dense    dense_b, dense_c;
+    graft_mxm_args args; /* a product with the matrix, by one thread */
+};
+
+/** A call on a handle of some type. */
+struct misuse_call {
+    const char      *name;
+    enum misuse_kind kind;
+    int32_t (*make)(struct misuse *m, void *handle);
+};
+extern const struct misuse_call misuse_calls[];
+extern const int                misuse_n_calls;
+
+/** Before all, and after all. */
+void misuse_init(void);
+void misuse_fini(void);
+
+/** The graph of all objects, with 32-bit columns and no values. */
+const graft_csr *misuse_graph(void);
+
+/** Make all objects. Returns NULL, or what is wrong. */
+const char *misuse_open(struct misuse *m);
+
+/** Destroy what is left, close, and see whether memory is left. */
+const char *misuse_close(struct misuse *m);
+
+void *misuse_handle(struct misuse *m, enum misuse_kind kind);
+void  misuse_destroy(struct misuse *m, void *handle, enum misuse_kind kind);
+
+/** Whether an object still does its work. Returns NULL, or what is wrong. */
+const char *misuse_works(struct misuse *m, enum misuse_kind kind);
+
+/** Create a trainer over a graph. */
+int32_t misuse_train_over(struct misuse *m, void *graph);
+
+const char *misuse_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,362 @@
+/* Option check=full: an array that a host changed in silence is named, for each array that is borrowed, in one process
+ * and over ranks; a wrong kernel is found before its results reach the host. And row pointers of 32 bits, which every
+ * call that takes a matrix accepts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 61, FEATURES = 5, CLASSES = 3, WIDTH = 4, ARRAYS_MOST = 12 };
+
+static const graft_api *api;
+static const graft_mxm *mxm;
+static graft_error      error = { .size = sizeof error };
+
+/* An array of the host, and how it is changed: by one bit, so that it stays legal. */
+struct array {
+    const char *name; /* as the message has it */
+    void       *at;   /* the byte */
+    uint8_t     bit;
+};
+
+static void flip(const struct array *array)
+{
+    *(uint8_t *)array->at ^= array->bit;
+}
+
+static int names(const struct array *array)
+{
+    char quoted[64];
+
+    snprintf(quoted, sizeof quoted, "'%s'", array->name);
+    return strstr(error.message, quoted) != NULL;
+}
+
+static int32_t product(graft_matrix *matrix, const float *b, float *c)
+{
+    const graft_dense x = graft_dense_in(GRAFT_F32, N, WIDTH, b);
+    const graft_dense y = { sizeof y, GRAFT_F32, N, WIDTH, WIDTH, c };
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+
+    args.semiring = GRAFT_PLUS_TIMES;
+    args.a = matrix;
+    args.b = &x;
+    args.c = &y;
+    return mxm->run(api->context, &args, &error);
+}
+
+static float b[N * WIDTH], c[N * WIDTH], other[N * WIDTH];
+
+static void test_matrix(struct sample_csr *a)
+{
+    float             *values = a->values;
+    const struct array arrays[] = {
+        { "row_ptr", &a->row_ptr[N], 0 },
+        { "col_idx", a->col_idx, 1 },
+        { "values", &values[3], 1 },
+    };
+    graft_matrix *matrix = NULL, *turned = NULL;
+
+    host_set(api, "check=full");
+    ok(mxm->matrix_create(api->context, &a->csr, 0, &matrix, &error) == GRAFT_OK && product(matrix, b, c) == GRAFT_OK,
+       "a product whose arrays did not change");
+    for (int i = 1; i < 3; i++) {
+        flip(&arrays[i]);
+        ok(product(matrix, b, c) == GRAFT_ERR_STATE && names(&arrays[i]) && strstr(error.message, "args.a") != NULL,
+           "%s changed: %s", arrays[i].name, error.message);
+        ok(mxm->matrix_transpose(api->context, matrix, &turned, &error) == GRAFT_ERR_STATE && names(&arrays[i]),
+           "matrix_transpose() finds it too");
+        flip(&arrays[i]);
+        ok(product(matrix, b, c) == GRAFT_OK, "and as it was");
+    }
+    a->row_ptr[1]++;
+    ok(product(matrix, b, c) == GRAFT_ERR_STATE && names(&arrays[0]), "row_ptr changed: %s", error.message);
+    ok(mxm->matrix_update_values(api->context, matrix, values, NULL, &error) == GRAFT_ERR_STATE,
+       "new values do not excuse it");
+    a->row_ptr[1]--;
+    flip(&arrays[2]);
+    ok(mxm->matrix_update_values(api->context, matrix, values, NULL, &error) == GRAFT_OK &&
+           product(matrix, b, c) == GRAFT_OK,
+       "values that changed with matrix_update_values()");
+    flip(&arrays[2]);
+    host_set(api, "check=args");
+    ok(product(matrix, b, c) == GRAFT_OK, "with check=args nothing is compared");
+    mxm->matrix_destroy(api->context, matrix);
+}
+
+/* A kernel that is wrong writes nothing to the host. */
+static void test_kernel(const char *path, const graft_csr *plain)
+{
+    graft_matrix     *matrix = NULL;
+    const graft_dense x = graft_dense_in(GRAFT_F32, N, WIDTH, b), y = { sizeof y, GRAFT_F32, N, WIDTH, WIDTH, c };
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    int               same = 1;
+
+    args.semiring = GRAFT_PLUS_SECOND;
+    args.b = &x;
+    args.c = &y;
+    ok(mxm->matrix_create(api->context, plain, 0, &matrix, &error) == GRAFT_OK &&
+           api->load_module(api->context, path, &error) == GRAFT_OK,
+       "a kernel that is wrong is loaded");
+    args.a = matrix;
+    host_set(api, "mxm.kernel=wrong");
+    ok(mxm->run(api->context, &args, &error) == GRAFT_OK, "with check=args nobody notices");
+    host_set(api, "check=full");
+    for (int i = 0; i < N * WIDTH; i++) c[i] = -3;
+    ok(mxm->run(api->context, &args, &error) == GRAFT_ERR_MODULE && strstr(error.message, "kernel wrong") != NULL &&
+           strstr(error.message, "reference gives") != NULL,
+       "with check=full it is named: %s", error.message);
+    for (int i = 0; i < N * WIDTH; i++) same &= c[i] == -3;
+    ok(same, "and C is as it was");
+    host_set(api, "mxm.kernel=auto");
+    host_set(api, "check=args");
+    mxm->matrix_destroy(api->context, matrix);
+}
+
+/* The arrays of a data set that a rank, or one process, has. */
+static int list_arrays(const struct host_slice *slice, int over, struct array arrays[ARRAYS_MOST])
+{
+    const graft_dataset     *d = &slice->dataset;
+    const graft_csr         *csr[] = { over ? NULL : d->graph, d->sparse_features };
+    static const char *const csr_names[2][3] = {
+        { "graph.row_ptr", "graph.col_idx", "graph.values" },
+        { "sparse_features.row_ptr", "sparse_features.col_idx", "sparse_features.values" },
+    };
+    int count = 0;
+
+    if (d->features != NULL) arrays[count++] = (struct array){ "features", d->features->data, 1 };
+    if (d->labels != NULL) arrays[count++] = (struct array){ "labels", (void *)(uintptr_t)d->labels, 1 };
+    if (d->targets != NULL) arrays[count++] = (struct array){ "targets", (void *)(uintptr_t)d->targets, 1 };
+    if (d->split != NULL) arrays[count++] = (struct array){ "split", (void *)(uintptr_t)d->split, 1 };
+    for (int i = 0; i < 2; i++) {
+        if (csr[i] == NULL) continue;
+        arrays[count++] = (struct array){ csr_names[i][0], (void *)(uintptr_t)&csr[i]->row_ptr[1], 1 };
+        arrays[count++] = (struct array){ csr_names[i][1], (void *)(uintptr_t)csr[i]->col_idx, 1 };
+        if (csr[i]->values != NULL)
+            arrays[count++] = (struct array){ csr_names[i][2], (void *)(uintptr_t)csr[i]->values, 1 };
+    }
+    return count;
+}
+
+static int32_t epoch(struct host *host, graft_trainer *trainer)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+    return host->train->epoch(trainer, &epoch, &host->error);
+}
+
+static int32_t blame_array(struct host *host, const char *what, const char *name)
+{
+    char before[300];
+
+    snprintf(before, sizeof before, "%.299s", host->error.message);
+    snprintf(host->error.message, sizeof host->error.message, "%s (%s): %s", what, name, before);
+    return GRAFT_STATUS_END;
+}
+
+struct job {
+    const graft_dataset *dataset;
+    int                  over;
+};
+
+/* The last rank changes its arrays, and all are to say so. */
+static int32_t checked_body(struct host *host)
+{
+    const struct job   *job = host->all->arg;
+    struct array        arrays[ARRAYS_MOST];
+    struct host_trainer t = { .slice = { .dataset = *job->dataset } };
+    graft_metrics       metrics = GRAFT_INIT(graft_metrics);
+    const int           changes = host->rank == host->n_ranks - 1;
+    int32_t             rc;
+    int                 count;
+
+    if (job->over) rc = host_trainer_create(host, job->dataset, SLICES_EVEN, &t);
+    else rc = host->train->create(host->api->context, job->dataset, &t.trainer, &host->error);
+    if (rc == GRAFT_OK) rc = epoch(host, t.trainer);
+    count = list_arrays(&t.slice, job->over, arrays);
+    for (int i = 0; i < count && rc == GRAFT_OK; i++) {
+        char quoted[64];
+
+        snprintf(quoted, sizeof quoted, "'%s'", arrays[i].name);
+        if (changes) flip(&arrays[i]);
+        if (epoch(host, t.trainer) != GRAFT_ERR_STATE || strstr(host->error.message, quoted) == NULL ||
+            host->error.rank != host->n_ranks - 1)
+            rc = blame_array(host, "epoch() does not say what changed", arrays[i].name);
+        if (rc == GRAFT_OK &&
+            host->train->evaluate(t.trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error) != GRAFT_ERR_STATE)
+            rc = blame_array(host, "nor evaluate()", arrays[i].name);
+        if (rc == GRAFT_OK &&
+            host->train->predict(t.trainer, GRAFT_WEIGHTS_LAST, NULL, NULL, &host->error) != GRAFT_ERR_STATE)
+            rc = blame_array(host, "nor predict()", arrays[i].name);
+        if (changes) flip(&arrays[i]);
+        if (rc == GRAFT_OK && epoch(host, t.trainer) != GRAFT_OK)
+            rc = blame_array(host, "and as it was", arrays[i].name);
+    }
+    if (rc == GRAFT_OK && t.slice.dataset.features != NULL) {
+        if (changes) flip(&arrays[0]);
+        rc = host->train->update(t.trainer, GRAFT_UPDATE_FEATURES, &t.slice.dataset, &host->error);
+        if (rc == GRAFT_OK) rc = epoch(host, t.trainer);
+        if (changes) flip(&arrays[0]);
+    }
+    if (job->over) host_trainer_destroy(host, &t);
+    else host->train->destroy(t.trainer);
+    return rc;
+}
+
+static void test_trainer(int n_ranks, int several, int sparse)
+{
+    static const char *const settings[] = { "layers=2", "hidden=4", "threads=1", "check=full", NULL };
+    static struct hosts      hosts;
+    struct sample            sample = { 17 };
+    struct sample_dataset    set;
+    struct job               job = { .over = n_ranks > 1 };
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, several, sparse);
+    job.dataset = &set.dataset;
+    hosts_run(&hosts, n_ranks, settings, checked_body, &job);
+    ok(hosts_fault(&hosts) == NULL, "%d rank%s, %s, %s features: %s", n_ranks, n_ranks == 1 ? "" : "s",
+       several ? "targets" : "labels", sparse ? "sparse" : "dense",
+       hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "each array is named");
+    sample_dataset_fini(&set);
+}
+
+/* The same matrix with row pointers of 32 bits. */
+static graft_csr narrow(const graft_csr *csr, int32_t *row_ptr)
+{
+    graft_csr made = *csr;
+
+    for (int64_t i = 0; i <= csr->n_rows; i++) row_ptr[i] = (int32_t)csr->row_ptr[i];
+    made.row_ptr = NULL;
+    made.row_ptr_32 = row_ptr;
+    return made;
+}
+
+static void test_narrow_matrix(struct sample_csr *a)
+{
+    int32_t       row_ptr[N + 1];
+    graft_csr     csr = narrow(&a->csr, row_ptr);
+    graft_matrix *wide = NULL, *matrix = NULL;
+
+    ok(mxm->matrix_create(api->context, &a->csr, 0, &wide, &error) == GRAFT_OK && product(wide, b, c) == GRAFT_OK &&
+           mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_OK &&
+           product(matrix, b, other) == GRAFT_OK && memcmp(c, other, sizeof c) == 0,
+       "32-bit row pointers give the same product");
+    ok(mxm->matrix_update_values(api->context, matrix, a->values, NULL, &error) == GRAFT_OK &&
+           mxm->matrix_bytes(matrix) >= (N + 1) * 8,
+       "values can be updated, and the copy is counted");
+    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(api->context, wide);
+    matrix = NULL;
+    row_ptr[3] = row_ptr[4] + 1;
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT &&
+           strstr(error.message, "falls") != NULL,
+       "row pointers that fall: %s", error.message);
+    row_ptr[N] = INT32_MIN;
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT, "that overflowed");
+    row_ptr[0] = 1;
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT, "that begin at 1");
+    csr.row_ptr = a->row_ptr;
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG, "of both sizes: %s", error.message);
+    csr.row_ptr = NULL;
+    csr.row_ptr_32 = NULL;
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG, "none: %s", error.message);
+    csr = narrow(&a->csr, row_ptr);
+    csr.n_rows = -1;
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG && matrix == NULL,
+       "a negative number of rows");
+}
+
+struct narrow_job {
+    const graft_dataset *dataset;
+    int                  narrow;
+    float                logits[N * CLASSES];
+};
+
+/* Train on slices whose matrices have 32-bit row pointers. */
+static int32_t narrow_body(struct host *host)
+{
+    struct narrow_job *job = host->all->arg;
+    struct host_slice  s;
+    int32_t            rows[N + 1], sparse[N + 1], rc;
+    graft_csr          narrow_rows, narrow_sparse;
+    graft_graph       *graph = NULL;
+    graft_trainer     *trainer = NULL;
+    graft_dense        logits = { sizeof logits, GRAFT_F32, 0, CLASSES, CLASSES, NULL };
+
+    host_slice_init(&s, job->dataset, SLICES_EVEN, host->rank, host->n_ranks);
+    if (job->narrow) {
+        narrow_rows = narrow(&s.rows, rows);
+        narrow_sparse = narrow(&s.sparse, sparse);
+        s.slice.rows = &narrow_rows;
+        s.dataset.sparse_features = &narrow_sparse;
+    }
+    logits.n_rows = s.end - s.first;
+    logits.data = job->logits + s.first * CLASSES;
+    if (host->n_ranks == 1) {
+        s.dataset.graph = s.slice.rows;
+        rc = GRAFT_OK;
+    } else rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
+    memset(rows, 0x7f, sizeof rows); /* the slice is read during the call; what is borrowed is in one process alone */
+    if (host->n_ranks == 1 && job->narrow) narrow_rows = narrow(&s.rows, rows);
+    if (rc == GRAFT_OK) rc = epoch(host, trainer);
+    if (rc == GRAFT_OK) rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+static void test_narrow_trainer(int n_ranks)
+{
+    static const char *const settings[] = { "layers=2", "hidden=4", "threads=1", NULL };
+    static struct hosts      hosts;
+    static struct narrow_job wide, small;
+    struct sample            sample = { 23 };
+    struct sample_dataset    set;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 1);
+    wide.dataset = small.dataset = &set.dataset;
+    small.narrow = 1;
+    hosts_run(&hosts, n_ranks, settings, narrow_body, &wide);
+    ok(hosts_fault(&hosts) == NULL, "%d ranks: 64-bit row pointers: %s", n_ranks,
+       hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "");
+    hosts_run(&hosts, n_ranks, settings, narrow_body, &small);
+    ok(hosts_fault(&hosts) == NULL, "%d ranks: 32-bit row pointers: %s", n_ranks,
+       hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "");
+    ok(memcmp(wide.logits, small.logits, sizeof wide.logits) == 0, "and the same logits");
+    sample_dataset_fini(&set);
+}
+
+int main(int argc, char **argv)
+{
+    const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 1, 1 }, plain = { N, N, GRAFT_I32, 0, 1, 1 };
+    struct sample                 sample = { 3 };
+    struct sample_csr             a, without;
+
+    if (argc < 2 || graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) return 2;
+    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_update_values));
+    if (mxm == NULL) return 2;
+    sample_csr_init_shape(&a, &sample, &shape);
+    sample_csr_init_shape(&without, &sample, &plain);
+    for (int i = 0; i < N * WIDTH; i++) b[i] = (float)sample_exact(&sample, 64, 8);
+    test_matrix(&a);
+    test_kernel(argv[1], &without.csr);
+    test_narrow_matrix(&a);
+    api->close(api->context);
+    test_trainer(1, 0, 0);
+    test_trainer(1, 1, 1);
+    test_trainer(3, 0, 0);
+    test_trainer(2, 1, 1);
+    test_narrow_trainer(1);
+    test_narrow_trainer(2);
+    sample_csr_fini(&a);
+    sample_csr_fini(&without);
+    return done();
+}
