@@ -50,7 +50,7 @@ static void fill(void)
         split[v] = (uint8_t)(1 + v / 2);
         reversed[v] = N - 1 - v;
     }
-    ring = (graft_csr){ sizeof ring, GRAFT_I32, 0, 0, N, N, row_ptr, col_idx, NULL };
+    ring = (graft_csr){ sizeof ring, GRAFT_I32, 0, 0, N, N, row_ptr, col_idx, NULL, NULL };
     x = (graft_dense){ sizeof x, GRAFT_F32, N, WIDTH, WIDTH, features };
     out = (graft_dense){ sizeof out, GRAFT_F32, N, WIDTH, WIDTH, result };
 }
