@@ -128,20 +128,21 @@ typedef struct graft_models {
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*item)(graft_model *model, int32_t index, graft_state_item *item, graft_error *error);
 
-    /** Predict all vertices of a data set without a trainer, with the last weights. Options that are part of the model
+    /** Predict all vertices of a data set without a trainer. Options that are part of the model
      *  are those of the model, whatever the context has; the others (threads, memory.limit, order, halo, ...) are those
      *  of the context.
      *
+     * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST, of a model with a state; of weights alone there is one set
      * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(); n_classes is not read.
      *                      Labels, targets and split are read if the model has label_rate > 0, and are required then.
      * \param[out] labels   [n] the class of the largest logit, or NULL
      * \param[out] logits   [n x n_classes] F32, or NULL
-     * \return OK; ERR_ARG (null, shapes; another number of features: the message has both); over ranks also ERR_ARG if
-     *         ranks have different models; the codes of graft_train.create() and predict().
+     * \return OK; ERR_ARG (null, unknown weights, shapes; another number of features: the message has both; ranks with
+     *         different models); the codes of graft_train.create() and predict().
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given. Memory: during the call what
      * a trainer takes for an evaluation, without optimiser, gradients and transposes. Since 1. */
-    int32_t (*predict)(graft_model *model, const graft_dataset *dataset, int32_t *labels, const graft_dense *logits,
-                       graft_error *error);
+    int32_t (*predict)(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
+                       const graft_dense *logits, graft_error *error);
 
     /** Free the model. NULL is legal. [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_model *model);

@@ -19,6 +19,7 @@ enum {
     KEY_VERBOSE = 'v',
     KEY_JSON = 256,
     KEY_PREDICT,
+    KEY_PREDICT_WITH,
     KEY_PROFILE,
     KEY_SAVE,
     KEY_RESUME,
@@ -31,6 +32,8 @@ static const struct argp_option OPTIONS[] = {
     { "kernel", KEY_KERNEL, "NAME", 0, "Kernel of the sparse products: --set mxm.kernel=NAME", 0 },
     { "json", KEY_JSON, "FILE", 0, "Write results, options and history as JSON", 0 },
     { "predict", KEY_PREDICT, "FILE.npy", 0, "Write the predicted class of every vertex (best weights)", 0 },
+    { "predict-with", KEY_PREDICT_WITH, "FILE", 0,
+      "Do not train: write what this saved model predicts (--predict); DIR/checkpoint.safetensors is one", 0 },
     { "profile", KEY_PROFILE, "FILE", 0, "Write the time of each phase as a Chrome trace, and print a summary", 0 },
     { "save", KEY_SAVE, "DIR", 0, "Write DIR/checkpoint.safetensors at the end, or when interrupted", 0 },
     { "resume", KEY_RESUME, "DIR", 0, "Continue from DIR/checkpoint.safetensors; the option epochs counts in total",
@@ -94,6 +97,7 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     case KEY_KERNEL: arguments->kernel = text; return 0;
     case KEY_JSON: arguments->json = text; return 0;
     case KEY_PREDICT: arguments->predict = text; return 0;
+    case KEY_PREDICT_WITH: arguments->model = text; return 0;
     case KEY_PROFILE: arguments->profile = text; return 0;
     case KEY_SAVE: arguments->save = text; return 0;
     case KEY_RESUME: arguments->resume = text; return 0;
@@ -110,6 +114,12 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
             argp_failure(state, EXIT_USAGE, 0,
                          "a DATASET is expected, a folder of .npy files or a .mtx file; see --help");
         }
+        if (arguments->model != NULL &&
+            (arguments->predict == NULL || arguments->resume != NULL || arguments->save != NULL ||
+             arguments->json != NULL || arguments->profile != NULL))
+            argp_failure(state, EXIT_USAGE, 0,
+                         "--predict-with FILE needs --predict, and writes nothing else: no --resume, --save, --json or "
+                         "--profile");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

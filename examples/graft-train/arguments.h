@@ -14,6 +14,7 @@ struct arguments {
     const char  *json;
     const char  *profile;
     const char  *predict;
+    const char  *model; /* a file, to predict with */
     const char  *save;
     const char  *resume;
     int          list_options, list_all;

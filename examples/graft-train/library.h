@@ -7,6 +7,7 @@
 #include "problem.h"
 
 #include "graft_data.h"
+#include "graft_model.h"
 #include "graft_mxm.h"
 #include "graft_train.h"
 
@@ -18,6 +19,7 @@ struct library {
     const graft_train          *train;
     const graft_mxm            *mxm;
     const graft_graphs         *graphs;
+    const graft_models         *models;
 };
 
 /** Open the library. */

@@ -45,7 +45,10 @@ static int32_t write_predictions(struct run *run, const char *path, graft_error 
     int32_t       rc = mine != NULL && all != NULL ? GRAFT_OK : problem_memory(error, "the predictions");
 
     TRY(ranks_agree(&run->ranks, rc, error));
-    TRY(run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, mine, NULL, error));
+    if (run->model != NULL)
+        rc = run->library.models->predict(run->model, GRAFT_WEIGHTS_BEST, run->dataset, mine, NULL, error);
+    else rc = run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, mine, NULL, error);
+    TRY(rc);
     if (many) TRY(ranks_collect(&run->ranks, &run->library, mine, all, error));
     if (first) rc = npy_write(path, all, n, error);
 done:
@@ -110,6 +113,7 @@ static int32_t prepare(struct run *run, graft_error *error)
     if (run->ranks.rank == 0) rc = check_outputs(run->arguments, error);
     TRY(ranks_agree(&run->ranks, rc, error));
     TRY(run_init(run, error));
+    if (run->model != NULL) return write_predictions(run, run->arguments->predict, error);
     rc = run_train(run, error);
 done:
     return rc;
@@ -133,12 +137,20 @@ static int print_agreed(struct run *run, const graft_error *error)
     return problem_print(error);
 }
 
+/** All that is left to do where a saved model predicts. Over ranks rank 0 has written. */
+static int print_predictions(const struct run *run)
+{
+    if (run->ranks.rank == 0) printf("predictions     %s\n", run->arguments->predict);
+    return EXIT_FINE;
+}
+
 static int train(struct run *run, graft_error *error)
 {
     graft_error late = GRAFT_INIT(graft_error);
     int         code;
 
     if (prepare(run, error) < 0) return print_agreed(run, error);
+    if (run->model != NULL) return print_predictions(run);
     code = write_outputs(run);
     if (run->profile.count > 0) profile_print(&run->profile, run_seconds(run));
     report_print(run);

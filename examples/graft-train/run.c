@@ -4,7 +4,6 @@
 #include "checkpoint.h"
 #include "interrupt.h"
 #include "memory.h"
-#include "state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,20 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** The transport for calls of the library that all ranks make; NULL for one process. */
+static const graft_transport *transport_of(const struct run *run)
+{
+    return run->ranks.n_ranks > 1 ? &run->ranks.transport : NULL;
+}
+
 static int32_t resume(struct run *run, graft_error *error)
 {
-    char          warning[512];
-    struct state  state;
-    const char   *folder = run->arguments->resume;
-    const int32_t rc = checkpoint_read(&run->library, run->trainer, folder, warning, sizeof warning, error);
+    struct checkpoint_facts facts;
+    const char             *folder = run->arguments->resume;
+    const int32_t           rc = checkpoint_read(&run->library, transport_of(run), run->trainer, folder, &facts, error);
 
     if (rc < 0) return rc;
-    if (*warning != '\0' && !problem_is_silent()) {
-        fprintf(stderr, "graft-train: warning: the checkpoint in '%s' was made with %s\n", folder, warning);
+    if (*facts.differences != '\0' && !problem_is_silent()) {
+        fprintf(stderr, "graft-train: warning: the checkpoint in '%s' was made with %s\n", folder, facts.differences);
     }
-    if (state_init(&state, &run->library, run->trainer, error) < 0) return error->code;
-    run->epochs = state_epoch(&state);
-    state_fini(&state);
+    run->epochs = facts.epoch;
     return GRAFT_OK;
 }
 
@@ -46,13 +48,27 @@ static int32_t open_data(struct run *run, graft_error *error)
     if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.transport, path, &run->data, error));
     else TRY(library->data->open(library->api->context, path, &run->data, error));
     run->dataset = library->data->view(run->data);
-    if (!is_trainable(run) && run->arguments->resume == NULL)
+    if (!is_trainable(run) && run->arguments->resume == NULL && run->arguments->model == NULL)
         rc = problem(error, GRAFT_ERR_STATE,
-                     "'%s' has no labels or no split: nothing to train on, only to predict (--resume)", path);
+                     "'%s' has no labels or no split: nothing to train on, only to predict (--resume, --predict-with)",
+                     path);
     TRY(ranks_agree(&run->ranks, rc, error));
     if (!many) return rc;
     TRY(ranks_distribute(&run->ranks, library, run->dataset, error));
     run->dataset = &run->ranks.dataset;
+done:
+    return rc;
+}
+
+/** What a prediction needs, in place of a trainer. */
+static int32_t open_model(struct run *run, graft_error *error)
+{
+    const struct library *library = &run->library;
+    const char           *path = run->arguments->model;
+    int32_t               rc;
+
+    TRY(open_data(run, error));
+    rc = library->models->load(library->api->context, transport_of(run), path, &run->model, error);
 done:
     return rc;
 }
@@ -63,6 +79,7 @@ int32_t run_init(struct run *run, graft_error *error)
     int32_t               rc;
 
     run->best = (graft_metrics){ sizeof run->best, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN };
+    if (run->arguments->model != NULL) return open_model(run, error);
     TRY(open_data(run, error));
     TRY(library->train->create(library->api->context, run->dataset, &run->trainer, error));
     if (run->arguments->resume != NULL) rc = resume(run, error);
@@ -179,8 +196,10 @@ void run_fini(struct run *run)
     profile_fini(&run->profile);
     run->history = NULL;
     if (run->trainer != NULL) run->library.train->destroy(run->trainer);
+    if (run->model != NULL) run->library.models->destroy(run->model);
     if (run->data != NULL) run->library.data->close(run->library.api->context, run->data);
     run->trainer = NULL;
+    run->model = NULL;
     run->data = NULL;
     ranks_fini(&run->ranks, &run->library);
 }

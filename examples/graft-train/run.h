@@ -15,7 +15,8 @@ struct run {
     struct ranks            ranks;
     graft_data             *data;
     const graft_dataset    *dataset; /* owned by data, or by ranks */
-    graft_trainer          *trainer;
+    graft_trainer          *trainer; /* NULL with model */
+    graft_model            *model;   /* that predicts in place of a trainer, or NULL */
     struct progress         progress;
     graft_epoch            *history; /* [n_history] epochs of this run, not those before a resume */
     int64_t                 n_history, capacity;
@@ -29,7 +30,8 @@ struct run {
     int                     saved, predicted, reported, profiled; /* 1 for outputs that have been written */
 };
 
-/** Open the data set, create the trainer, and load the checkpoint to resume. `run` has arguments, library and ranks. */
+/** Open the data set, create the trainer, and load the checkpoint to resume; or load the model that predicts. `run` has
+ *  arguments, library and ranks. */
 int32_t run_init(struct run *run, graft_error *error);
 
 /** Train until done or interrupted, and evaluate. */

@@ -84,7 +84,7 @@ static int32_t model_item(graft_model *model, int32_t index, graft_state_item *i
     return gr_call_end(&call, rc);
 }
 
-static int32_t model_predict(graft_model *model, const graft_dataset *dataset, int32_t *labels,
+static int32_t model_predict(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
                              const graft_dense *logits, graft_error *error)
 {
     struct gr_call call;
@@ -92,7 +92,8 @@ static int32_t model_predict(graft_model *model, const graft_dataset *dataset, i
     int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict", error);
 
     if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
-    if (rc == GRAFT_OK) rc = gr_snapshot_predict(model, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
+    if (rc == GRAFT_OK)
+        rc = gr_snapshot_predict(model, weights, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
     return gr_call_end(&call, rc);
 }
 

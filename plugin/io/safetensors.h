@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { GR_TENSOR_DIMS = 4, GR_TENSORS_MAX = 4096, GR_TENSOR_PAIRS_MAX = 256, GR_TENSOR_PREFIX = 8 };
+enum { GR_TENSOR_DIMS = 4, GR_TENSORS_MAX = 2048, GR_TENSOR_PAIRS_MAX = 256, GR_TENSOR_PREFIX = 8 };
 
 struct gr_tensor {
     const char *name;

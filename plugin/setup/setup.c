@@ -65,8 +65,11 @@ static void choose_strategy(struct gr_setup *s)
 static void borrow_weights(struct gr_setup *s)
 {
     GR_ASSERT(s->model.n_parameters == s->given->model->n_parameters);
-    for (int32_t i = 0; i < s->model.n_parameters; i++)
-        s->model.parameters[i].value = s->given->model->parameters[i].value;
+    for (int32_t i = 0; i < s->model.n_parameters; i++) {
+        const struct gr_parameter *p = &s->given->model->parameters[i];
+
+        s->model.parameters[i].value = s->given->best ? p->best : p->value;
+    }
 }
 
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)

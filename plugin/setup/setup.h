@@ -25,6 +25,7 @@ struct gr_search {
 struct gr_given_model {
     struct gr_options      options; /* of the context, but those of the model are its own */
     const struct gr_model *model;
+    int                    best; /* its best weights, not the last ones */
 };
 
 struct gr_setup {

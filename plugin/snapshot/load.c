@@ -48,12 +48,14 @@ struct loading {
 static int32_t share_header(struct loading *l, const char *path, struct gr_tensors *header, graft_error *error)
 {
     unsigned char prefix[GR_TENSOR_PREFIX];
+    char          shown[GR_FILE_NAME];
     int64_t       bytes[2] = { 0 };
     const int     first = l->comm->rank == 0;
     int32_t       rc = GRAFT_OK;
 
-    gr_file_show_path(l->file.name, path != NULL ? path : "");
-    if (first) rc = gr_file_open(&l->file, AT_FDCWD, path, l->file.name, error);
+    gr_file_show_path(shown, path != NULL ? path : "");
+    gr_file_show_path(l->file.name, shown);
+    if (first) rc = gr_file_open(&l->file, AT_FDCWD, path, shown, error);
     if (first && rc == GRAFT_OK && l->file.size < GR_TENSOR_PREFIX)
         rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s' ends at byte %lld, expected 8 bytes with the length of a header",
                      l->file.name, (long long)l->file.size);

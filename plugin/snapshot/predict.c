@@ -18,21 +18,24 @@ static uint32_t digest_of_model(const graft_model *m)
 }
 
 /* All ranks have the same model, and the data set its number of features. */
-static int32_t check_data(const graft_model *m, const graft_dataset *data, graft_error *error)
+static int32_t check_data(const graft_model *m, int32_t weights, const graft_dataset *data, graft_error *error)
 {
-    static const char *const names[] = { "the model (by the CRC32C of options and weights)" };
-    const uint64_t           values[] = { data->over != NULL ? digest_of_model(m) : 0 };
+    static const char *const names[] = { "the model (by the CRC32C of options and weights)", "the choice of weights" };
+    const uint64_t           values[] = { data->over != NULL ? digest_of_model(m) : 0, (uint64_t)weights };
     const int64_t            expected = m->model.config.width[0];
     int32_t                  rc = GRAFT_OK;
 
     if (data->n_features != expected)
         rc = gr_fail(error, GRAFT_ERR_ARG, "the data set has %lld features, the model has %lld",
                      (long long)data->n_features, (long long)expected);
+    if (weights != GRAFT_WEIGHTS_LAST && weights != GRAFT_WEIGHTS_BEST)
+        rc = gr_fail(error, GRAFT_ERR_ARG, "weights is %d, expected GRAFT_WEIGHTS_LAST (0) or GRAFT_WEIGHTS_BEST (1)",
+                     weights);
     if (data->over == NULL) return rc;
     if (rc == GRAFT_OK && data->over->context != m->context)
         rc = gr_fail(error, GRAFT_ERR_ARG, "the graph over ranks was made in another context");
     GR_TRY(gr_comm_agree(data->over->comm, rc, error));
-    rc = gr_comm_compare(data->over->comm, names, values, 1, error);
+    rc = gr_comm_compare(data->over->comm, names, values, 2, error);
 done:
     return rc;
 }
@@ -53,13 +56,14 @@ struct prediction_setup {
     struct gr_given_model given;
 };
 
-static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, const graft_dataset *data,
-                              int32_t *labels, const graft_dense *logits, graft_error *error)
+static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, int32_t weights,
+                              const graft_dataset *data, int32_t *labels, const graft_dense *logits, graft_error *error)
 {
     struct gr_setup *s = &p->setup;
     int32_t          rc = GRAFT_OK;
 
     p->given.model = &m->model;
+    p->given.best = weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_progress_has_best(&m->progress);
     p->given.options = m->context->options;
     p->given.options.model = m->options.model;
     p->given.options.train = m->options.train;
@@ -73,8 +77,8 @@ done:
     return rc;
 }
 
-int32_t gr_snapshot_predict(graft_model *m, const graft_dataset *dataset, int32_t *labels, const graft_dense *logits,
-                            graft_error *error)
+int32_t gr_snapshot_predict(graft_model *m, int32_t weights, const graft_dataset *dataset, int32_t *labels,
+                            const graft_dense *logits, graft_error *error)
 {
     struct prediction_setup *p = NULL;
     graft_dataset            data;
@@ -82,13 +86,13 @@ int32_t gr_snapshot_predict(graft_model *m, const graft_dataset *dataset, int32_
 
     GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
     if (data.over != NULL) GR_TRY(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
-    GR_TRY(check_data(m, &data, error));
+    GR_TRY(check_data(m, weights, &data, error));
     adapt_data(m, &data);
     rc = GR_NEW(m->context, p, 1, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     if (p != NULL) p->setup.context = m->context;
     GR_TRY(rc);
-    rc = run_prediction(p, m, &data, labels, logits, error);
+    rc = run_prediction(p, m, weights, &data, labels, logits, error);
 done:
     if (p != NULL) gr_setup_fini(&p->setup);
     gr_free(m->context, p);

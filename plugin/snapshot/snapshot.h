@@ -42,7 +42,7 @@ int32_t gr_snapshot_apply(graft_model *model, graft_trainer *trainer, graft_erro
 void    gr_snapshot_info(const graft_model *model, graft_model_info *info);
 int32_t gr_snapshot_metadata(const graft_model *model, int32_t index, const char **key, const char **value,
                              graft_error *error);
-int32_t gr_snapshot_predict(graft_model *model, const graft_dataset *dataset, int32_t *labels,
+int32_t gr_snapshot_predict(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
                             const graft_dense *logits, graft_error *error);
 void    gr_snapshot_destroy(graft_model *model);
 

@@ -20,7 +20,7 @@ int32_t scenario_use_model(struct subject *s, graft_trainer *trainer, const graf
     if (rc == GRAFT_OK) rc = s->model->save(model, path, error);
     if (rc == GRAFT_OK) rc = s->model->load(s->context, NULL, path, &loaded, error);
     if (rc == GRAFT_OK) rc = s->model->apply(loaded, trainer, error);
-    if (rc == GRAFT_OK) rc = s->model->predict(loaded, data, NULL, NULL, error);
+    if (rc == GRAFT_OK) rc = s->model->predict(loaded, GRAFT_WEIGHTS_BEST, data, NULL, NULL, error);
     s->model->destroy(loaded);
     s->model->destroy(model);
     unlink(path);

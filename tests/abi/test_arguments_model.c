@@ -100,19 +100,21 @@ static const char *model_calls(const void *arg)
     other = trainer_of(&data);
     REFUSED(GRAFT_ERR_ARG, s.model->apply(model, other, &error));
     s.train->destroy(other);
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(NULL, &set.dataset, NULL, NULL, &error));
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, NULL, NULL, NULL, &error));
-    REFUSED(GRAFT_OK, s.model->predict(model, &data, NULL, NULL, &error)); /* n_classes is not read */
-    REFUSED(GRAFT_OK, s.model->predict(model, &set.dataset, NULL, &logits, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(NULL, 0, &set.dataset, NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, NULL, NULL, NULL, &error));
+    REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* n_classes is not read */
+    REFUSED(GRAFT_OK, s.model->predict(model, 0, &set.dataset, NULL, &logits, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 2, &set.dataset, NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, -1, &set.dataset, NULL, NULL, &error));
     data.n_features++;
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, &data, NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error));
     if (strstr(error.message, "5 features") == NULL || strstr(error.message, "has 4") == NULL)
         watch_blame("not both numbers of features: %s", error.message);
     logits.n_cols--;
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, &set.dataset, NULL, &logits, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &set.dataset, NULL, &logits, &error));
     data = set.dataset;
     data.features = NULL;
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, &data, NULL, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error));
     s.model->destroy(model);
     s.train->destroy(trainer);
     return end_of_group();

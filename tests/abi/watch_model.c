@@ -73,12 +73,12 @@ static int32_t model_item(graft_model *model, int32_t index, graft_state_item *i
     return rc;
 }
 
-static int32_t model_predict(graft_model *model, const graft_dataset *dataset, int32_t *labels,
+static int32_t model_predict(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
                              const graft_dense *logits, graft_error *error)
 {
     int32_t before = labels != NULL ? *labels : 0, rc;
 
-    WATCHED("graft.model/1 predict", error, models->predict(model, dataset, labels, logits, error),
+    WATCHED("graft.model/1 predict", error, models->predict(model, weights, dataset, labels, logits, error),
             watch_same(labels, &before, sizeof before), MAY_KEEP);
     return rc;
 }

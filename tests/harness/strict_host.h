@@ -15,8 +15,9 @@ enum { STRICT_GUARD = 64 };
 struct strict_host {
     graft_host  table;
     int64_t     live_bytes, live_blocks, calls;
-    int64_t     fail_at; /* number of the call that fails; -1: none */
-    int         fail_on; /* and all after it */
+    int64_t     most_bytes; /* the most that live_bytes was */
+    int64_t     fail_at;    /* number of the call that fails; -1: none */
+    int         fail_on;    /* and all after it */
     int64_t     failed;
     int64_t     log_lines;
     const char *fault; /* the first misuse of the allocator or the log */
@@ -35,6 +36,7 @@ static void *strict_allocate(void *self, uint64_t bytes, uint64_t alignment)
     struct strict_host *host = self;
     const int64_t       call = __atomic_fetch_add(&host->calls, 1, __ATOMIC_RELAXED);
     uint64_t            front;
+    int64_t             live;
     struct strict_block block = { bytes, alignment, STRICT_MAGIC, NULL };
     char               *at;
 
@@ -51,7 +53,8 @@ static void *strict_allocate(void *self, uint64_t bytes, uint64_t alignment)
     memcpy(at - sizeof block, &block, sizeof block);
     memset(at, 0xA5, bytes);
     memset(at + bytes, 0xC3, STRICT_GUARD);
-    __atomic_fetch_add(&host->live_bytes, (int64_t)bytes, __ATOMIC_RELAXED);
+    live = __atomic_add_fetch(&host->live_bytes, (int64_t)bytes, __ATOMIC_RELAXED);
+    if (live > host->most_bytes) host->most_bytes = live;
     __atomic_fetch_add(&host->live_blocks, 1, __ATOMIC_RELAXED);
     return at;
 }

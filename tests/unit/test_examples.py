@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE HALO LIBGRAFT GRAFT-TRAIN ROOT. TAP."""
+"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE HALO PREDICT LIBGRAFT GRAFT-TRAIN
+ROOT. TAP."""
 import array
 import ast
 import filecmp
@@ -229,6 +230,18 @@ def test_halo():
     fine("halo: it ends well", result)
 
 
+def test_predict(data):
+    saved = f"{base}/saved"
+    fine("graft-train saves a model", run([graft_train, data, "--set", "epochs=2", "layers=1", "--save", saved]))
+    result = run([predict, library, f"{saved}/checkpoint.safetensors", data])
+    tap.ok(re.match(r"sage of \d+ features and \d+ classes after 2 epochs\n  format = graft.model/1\n",
+                    result.stdout) and re.search(r"^vertex 0: class \d+$", result.stdout, re.MULTILINE),
+           "predict: a saved model predicts", result.stdout, result.stderr)
+    fine("predict: it ends well", result)
+    refused("predict: a missing model is named", run([predict, library, f"{base}/none", data]), "predict: ",
+            f"{base}/none")
+
+
 def test_no_library():
     refused("smallest: a missing library is named", run([smallest, f"{base}/no.so"]), "smallest: ", f"{base}/no.so")
 
@@ -369,10 +382,10 @@ def test_readme():
         tap.ok(worked and "graft_load(" in source, name, said)
 
 
-if len(sys.argv) != 7 or not all(map(os.path.exists, sys.argv[1:])):
-    print("Bail out! expected: smallest, aggregate, halo, libgraft.so, graft-train, and the root of the source")
+if len(sys.argv) != 8 or not all(map(os.path.exists, sys.argv[1:])):
+    print("Bail out! expected: smallest, aggregate, halo, predict, libgraft.so, graft-train, root of the source")
     sys.exit(1)
-smallest, aggregate, halo, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
+smallest, aggregate, halo, predict, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
 with tempfile.TemporaryDirectory(prefix="graft-examples-") as base:
     test_smallest()
     test_aggregate()
@@ -380,6 +393,7 @@ with tempfile.TemporaryDirectory(prefix="graft-examples-") as base:
     test_no_library()
     if test_make_dataset(f"{base}/data") and test_training(f"{base}/data"):
         test_show_predictions(f"{base}/data")
+        test_predict(f"{base}/data")
         test_plot_curve()
     test_bad_input()
     test_readme()

@@ -147,7 +147,9 @@ def test_resume():
         return False
     file = "/checkpoint.safetensors"
     metadata, tensors = read_safetensors(folder["straight"] + file)
-    ok(metadata["format"] == "graft" and metadata["option.hidden"] == "16" and re.match(r"\d", metadata["version"]),
+    ok(metadata["format"] == "graft.model/1" and metadata["model.hidden"] == "16" and metadata["content"] == "state" and
+       metadata["n_features"] == str(N_FEATURES) and metadata["n_classes"] == str(N_CLASSES) and
+       metadata["training.lr"] == "0.02" and re.match(r"\d", metadata["release"]),
        "the metadata say what made it", metadata)
     names = set(tensors)
     weights = {name for name in names if name.startswith("layers.")}
@@ -205,40 +207,41 @@ def test_bad_checkpoints():
 
     two_names = json.dumps(header)[:-1] + f', "{first}": {json.dumps(header[first])}}}'
     cases = {
-        "an empty file": (b"", "0 bytes"),
-        "a cut length": (good[:5], "5 bytes"),
-        "a cut header": (good[:start - 10], "shorter than its header says", f"{start - 10} bytes", f"at least {start}"),
-        "cut data": (good[:-4], "shorter than its header says", f"{len(good) - 4} bytes", f"expected {len(good)}"),
-        "no data": (good[:start], "shorter than its header says", f"{start} bytes", f"expected {len(good)}"),
-        "trailing data": (good + bytes(8), "bytes after its header"),
+        "an empty file": (b"", "byte 0"),
+        "a cut length": (good[:5], "byte 5"),
+        "a cut header": (good[:start - 10], f"ends at byte {start - 10}", f"header ends at byte {start}"),
+        "cut data": (good[:-4], f"ends at byte {len(good) - 4}", f"last tensor ends at byte {len(good)}"),
+        "no data": (good[:start], f"ends at byte {start}", f"last tensor ends at byte {len(good)}"),
+        "trailing data": (good + bytes(8), f"ends at byte {len(good) + 8}"),
         "a header beyond the file": (struct.pack("<Q", len(good)) + good[8:], "header"),
         "a header of 2^63 bytes": (struct.pack("<Q", 2 ** 63) + good[8:], "header"),
         "a flipped high byte of the length": (flipped(7), "header"),
-        "a flipped first brace": (flipped(8), "JSON"),
-        "a header that is a list": (struct.pack("<Q", 8) + b"[1, 2]  ", "JSON"),
-        "broken JSON": (good[:start - 20] + b"\x00" * 20 + good[start:], "JSON"),
-        "a name twice": (struct.pack("<Q", len(two_names)) + two_names.encode() + good[start:], "JSON"),
-        "metadata that are no texts": (edited(lambda h: h["__metadata__"].update(format=1)), "format"),
-        "an unknown type": (edited(lambda h: h[first].update(dtype="BF16")), first),
-        "a negative extent": (edited(lambda h: h[first].update(shape=[-1, -1])), first),
-        "five dimensions": (edited(lambda h: h[first].update(shape=[1] * 5)), first),
-        "an extent that is a text": (edited(lambda h: h[first].update(shape=["8", "16"])), first),
-        "extents whose product wraps": (edited(lambda h: h[first].update(shape=[2 ** 62, 2 ** 62, 16])), first),
+        "a flipped first brace": (flipped(8), "byte 8", "JSON"),
+        "a header that is a list": (struct.pack("<Q", 8) + b"[1, 2]  ", "byte 8", "JSON"),
+        "broken JSON": (good[:start - 20] + b"\x00" * 20 + good[start:], "byte "),
+        "a name twice": (struct.pack("<Q", len(two_names)) + two_names.encode() + good[start:], "gap or overlap"),
+        "metadata that are no texts": (edited(lambda h: h["__metadata__"].update(format=1)), "byte ", "a text"),
+        "an unknown type": (edited(lambda h: h[first].update(dtype="BF16")), "BF16", "byte "),
+        "a negative extent": (edited(lambda h: h[first].update(shape=[-1, -1])), "byte ", "count"),
+        "five dimensions": (edited(lambda h: h[first].update(shape=[1] * 5)), "byte ", "list of counts"),
+        "an extent that is a text": (edited(lambda h: h[first].update(shape=["8", "16"])), "byte ", "count"),
+        "extents whose product wraps": (edited(lambda h: h[first].update(shape=[2 ** 59, 2 ** 59, 16])), first),
         "a shape of another size": (edited(lambda h: h[first].update(shape=[3, 3])), first),
-        "offsets in the wrong order": (edited(lambda h: h[first].update(data_offsets=[end, begin])), first),
+        "offsets in the wrong order": (edited(lambda h: h[first].update(data_offsets=[end, begin])),
+                                       "byte ", "begin and the end"),
         "offsets beyond the file": (edited(lambda h: h[first].update(data_offsets=[begin, 2 ** 40])), first),
         "a last tensor of 2^62 bytes": (edited(lambda h: h.update(extra={"dtype": "F32", "shape": [2 ** 60],
                                                                          "data_offsets": [ended, ended + 2 ** 62]})),
-                                        "shorter than its header says"),
-        "offsets that are missing": (edited(lambda h: h[first].pop("data_offsets")), first),
+                                        "byte ", "18 digits"),
+        "offsets that are missing": (edited(lambda h: h[first].pop("data_offsets")), "byte ", "data_offsets"),
         "two tensors in one place": (edited(lambda h: h.update({"copy": h[first]})), "gap or overlap"),
-        "an entry that is a number": (edited(lambda h: h.update({first: 3})), first),
+        "an entry that is a number": (edited(lambda h: h.update({first: 3})), "byte ", "type, shape and place"),
         "a missing tensor": (edited(rename), first),
         "an unknown tensor": (edited(lambda h: h.update(extra={"dtype": "F32", "shape": [2],
                                                                "data_offsets": [ended, ended + 8]}),
                                      good[start:] + bytes(8)), "extra"),
         "a type of the same size": (edited(lambda h: h["progress.epoch"].update(dtype="F64")), "progress.epoch"),
-        "an epoch below zero": (edited(lambda h: None, b"".join(
+        "an epoch below zero": (edited(lambda h: h["__metadata__"].pop("crc32c"), b"".join(
             [good[start:][:header["progress.epoch"]["data_offsets"][0]], struct.pack("<q", -1),
              good[start:][header["progress.epoch"]["data_offsets"][1]:]])), "progress.epoch"),
     }
@@ -253,7 +256,7 @@ def test_bad_checkpoints():
     with open(f"{folder}/checkpoint.safetensors", "wb") as file:
         file.write(edited(lambda h: h.pop("__metadata__")))
     result = run(data, *MODEL, "--set", "epochs=11", "--resume", folder)
-    ok(result.returncode == 0 and "epoch 11/11" in result.stdout, "one without metadata is taken", result.stderr)
+    refused("one without metadata is refused", result, 1, "format", "missing")
 
 
 def test_prediction_only():
@@ -263,6 +266,34 @@ def test_prediction_only():
     result = run(unsplit, *MODEL, "--resume", f"{base}/straight", "--predict", f"{base}/u.npy")
     ok(result.returncode == 0, "a checkpoint can be used without a split", result.stderr)
     ok(result.returncode == 0 and read_npy(f"{base}/u.npy") == read_npy(f"{base}/s.npy"), "and predicts the same")
+
+
+def test_saved_model():
+    """DIR/checkpoint.safetensors is a model for any host, and for PyTorch."""
+    saved = f"{base}/straight/checkpoint.safetensors"
+    result = run(data, "--predict-with", saved, "--predict", f"{base}/m.npy")
+    ok(result.returncode == 0 and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
+       "a saved model predicts without training, whatever the options", result.stderr)
+    result = run(data, "--set", "epochs=1", "--save", f"{base}/straight2", *MODEL)
+    result = run(data, "--set", "epochs=2", "--save", f"{base}/straight2", *MODEL)
+    ok(os.path.exists(f"{base}/straight2/checkpoint.safetensors.previous"), "the file before stays", result.stderr)
+    with open(f"{base}/straight2/checkpoint.safetensors", "r+b") as file:
+        file.truncate(100)
+    refused("the message of a damaged one names it", run(data, *MODEL, "--resume", f"{base}/straight2"), 1,
+            "checkpoint.safetensors.previous' is good")
+    refused("a model alone writes nothing", run(data, "--predict-with", saved), 2, "--predict")
+    refused("a model and training exclude each other",
+            run(data, "--predict-with", saved, "--predict", f"{base}/x.npy", "--save", base), 2, "--save")
+    try:
+        from safetensors import safe_open
+    except ImportError:
+        skip("the Python package safetensors reads the file", "the package is not installed")
+        return
+    with safe_open(saved, framework="np") as file:
+        metadata, tensors = read_safetensors(saved)
+        same = set(file.keys()) == set(tensors) and file.metadata() == metadata and all(
+            file.get_tensor(name).tobytes() == tensors[name][2] for name in tensors)
+    ok(same, "the Python package safetensors reads the file", metadata)
 
 
 def limit_files():
@@ -291,7 +322,8 @@ def test_unwritable():
     result = run(*small, "--save", folder, "--predict", f"{base}/limit.npy", preexec_fn=limit_files)
     refused("a checkpoint that does not fit is told", result, 1, f"{folder}/checkpoint.safetensors")
     ok(not differing_tensors(f"{folder}/checkpoint.safetensors", f"{base}/straight/checkpoint.safetensors") and
-       os.listdir(folder) == ["checkpoint.safetensors"], "the old one is as it was, with nothing beside it")
+       sorted(os.listdir(folder)) == sorted(os.listdir(f"{base}/straight")),
+       "the old one is as it was, with nothing beside it")
     ok(read_npy(f"{base}/limit.npy")[1] == (N,) and f"{base}/limit.npy" in result.stdout and
        folder not in result.stdout, "and the predictions are written", result.stdout)
 
@@ -390,6 +422,7 @@ test_usage()
 test_list_options()
 if test_resume():
     test_bad_checkpoints()
+    test_saved_model()
     test_prediction_only()
     test_unwritable()
 test_terminal()

@@ -110,7 +110,8 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
     data.n_classes = 0; /* which a host that has no labels does not know */
     host_set(host->api, "hidden=33");
     host_set(host->api, "model=mlp");
-    if (rc == GRAFT_OK) rc = models->predict(model, &data, job->labels[1] + t->slice.first, &theirs, &host->error);
+    if (rc == GRAFT_OK)
+        rc = models->predict(model, GRAFT_WEIGHTS_LAST, &data, job->labels[1] + t->slice.first, &theirs, &host->error);
     return rc;
 }
 

@@ -1,0 +1,277 @@
+/* Files of models: a save that fails or is killed at any byte leaves the last good one, two generations, what load()
+ * tells of them; and a prediction without the memory of training. The writes of the library go through this program.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "graft_model.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 40, FEATURES = 5, CLASSES = 3 };
+
+static struct strict_host    memory;
+static const graft_api      *api;
+static const graft_train    *train;
+static const graft_models   *models;
+static struct sample_dataset set;
+static graft_error           error = { .size = sizeof error };
+static char                  folder[64], path[128], previous[160];
+
+/* -- writes that go wrong ---------------------------------------------------------------------------------------- */
+
+static int64_t bytes_left = INT64_MAX; /* that the disk takes */
+static int     dies;                   /* then the process is killed; else the disk is full */
+
+/* In the place of the function of the C library, also for libgraft.so. */
+ssize_t pwrite(int fd, const void *from, size_t count, off_t offset)
+{
+    const size_t  some = (int64_t)count < bytes_left ? count : (size_t)bytes_left;
+    const ssize_t written = some > 0 ? syscall(SYS_pwrite64, fd, from, some, offset) : 0;
+
+    bytes_left -= written > 0 ? written : 0;
+    if (some == count || written > 0) return written;
+    if (dies) kill(getpid(), SIGKILL);
+    errno = ENOSPC;
+    return -1;
+}
+
+/* -- helpers ----------------------------------------------------------------------------------------------------- */
+
+static graft_trainer *new_trainer(const char *settings)
+{
+    graft_trainer *trainer = NULL;
+    char           text[160];
+
+    snprintf(text, sizeof text, "%s", settings);
+    for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
+        char *equals = strchr(word, '=');
+
+        *equals = '\0';
+        if (api->set(api->context, word, equals + 1, &error) < 0) printf("Bail out! %s\n", error.message), exit(2);
+    }
+    if (train->create(api->context, &set.dataset, &trainer, &error) < 0)
+        printf("Bail out! %s\n", error.message), exit(2);
+    return trainer;
+}
+
+/* The first weight tells two models apart. */
+static float first_weight(graft_model *model)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    return model != NULL && models->item(model, 0, &item, NULL) == GRAFT_OK ? ((const float *)item.data)[0] : NAN;
+}
+
+/* The first weight of the model in a file; NAN: it is not good. */
+static float weight_in(const char *file)
+{
+    graft_model *model = NULL;
+    float        weight;
+
+    models->load(api->context, NULL, file, &model, &error);
+    weight = first_weight(model);
+    models->destroy(model);
+    return weight;
+}
+
+static int64_t length_of(const char *file)
+{
+    struct stat status;
+
+    return stat(file, &status) == 0 ? (int64_t)status.st_size : -1;
+}
+
+static void cut_file(const char *file, int64_t bytes)
+{
+    if (truncate(file, bytes) != 0) printf("Bail out! %s cannot be cut\n", file), exit(2);
+}
+
+static graft_model *model_of_seed(const char *seed)
+{
+    graft_trainer *trainer;
+    graft_model   *model = NULL;
+    char           settings[64];
+
+    snprintf(settings, sizeof settings, "layers=2 hidden=4 seed=%s", seed);
+    trainer = new_trainer(settings);
+    if (models->create(trainer, GRAFT_MODEL_STATE, &model, &error) < 0)
+        printf("Bail out! %s\n", error.message), exit(2);
+    train->destroy(trainer);
+    return model;
+}
+
+/* -- tests ------------------------------------------------------------------------------------------------------- */
+
+/* A full disk after any number of bytes: an error, and the old file. */
+static void test_full_disk(graft_model *old, graft_model *next)
+{
+    const float   expected = first_weight(old);
+    const int64_t length = length_of(path);
+    int64_t       bytes = 0;
+    int           fine = 1;
+
+    for (; bytes < length && fine; bytes++) {
+        bytes_left = bytes;
+        dies = 0;
+        fine = models->save(next, path, &error) == GRAFT_ERR_IO && error.native_code == ENOSPC;
+        bytes_left = INT64_MAX;
+        if (bytes % 64 == 0) fine = fine && weight_in(path) == expected;
+    }
+    fine = fine && weight_in(path) == expected && length_of(previous) < 0;
+    if (!ok(fine && length > 1000, "a disk that is full at any of %lld bytes leaves the old file", (long long)length))
+        diag("%lld bytes: %s", (long long)bytes - 1, error.message);
+}
+
+/* The same with a process that is killed. */
+static void test_killed(graft_model *old, graft_model *next)
+{
+    const float   expected = first_weight(old);
+    const int64_t length = length_of(path);
+    int64_t       bytes = 0;
+    int           fine = 1;
+
+    for (; bytes < length && fine; bytes += 37) {
+        const pid_t child = fork();
+        int         status = 0;
+
+        if (child == 0) {
+            const graft_api    *own = NULL;
+            const graft_models *mine;
+            graft_model        *model = NULL;
+
+            if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &own, NULL) < 0) _exit(3);
+            mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_models));
+            if (mine->load(own->context, NULL, path, &model, NULL) < 0) _exit(4);
+            bytes_left = bytes;
+            dies = 1;
+            mine->save(model, path, NULL);
+            _exit(5);
+        }
+        fine = child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+               weight_in(path) == expected;
+    }
+    (void)next;
+    if (!ok(fine, "a process that is killed while it saves leaves the old file")) diag("%lld bytes", (long long)bytes);
+}
+
+static void test_generations(graft_model *first, graft_model *second, graft_model *third)
+{
+    ok(models->save(second, path, &error) == GRAFT_OK && weight_in(path) == first_weight(second) &&
+           weight_in(previous) == first_weight(first),
+       "a second save keeps the file of the first beside it");
+    ok(models->save(third, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(second),
+       "a third one replaces the first");
+    cut_file(path, length_of(path) - 1);
+    if (!ok(isnan(weight_in(path)) && error.code == GRAFT_ERR_FORMAT && strstr(error.message, ".previous' is good"),
+            "where a file is damaged, load() says that the one before it is good"))
+        diag("%s", error.message);
+    ok(models->save(first, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(second),
+       "a damaged file does not take the place of a good one");
+    unlink(path);
+    ok(isnan(weight_in(path)) && error.code == GRAFT_ERR_NOT_FOUND && strstr(error.message, ".previous' is good"),
+       "where a file is gone, load() says so too");
+    ok(models->save(first, path, &error) == GRAFT_OK, "it can be saved again");
+    cut_file(path, 20);
+    cut_file(previous, 30);
+    if (!ok(isnan(weight_in(path)) && strstr(error.message, ".previous' is not good either"),
+            "where both are damaged, load() says that"))
+        diag("%s", error.message);
+}
+
+/* A bit that flips in the weights is noticed, with the byte. */
+static void test_checksum(graft_model *model)
+{
+    FILE *file;
+    int   byte;
+
+    models->save(model, path, &error);
+    file = fopen(path, "r+b");
+    fseek(file, -5, SEEK_END);
+    byte = fgetc(file);
+    fseek(file, -5, SEEK_END);
+    fputc(byte ^ 1, file);
+    fclose(file);
+    if (!ok(isnan(weight_in(path)) && strstr(error.message, "CRC32C") != NULL && strstr(error.message, "byte"),
+            "a changed bit of a weight is noticed"))
+        diag("%s", error.message);
+}
+
+/* Weights of 12 MB predict a data set of a few kB: no optimiser, no gradients, no copy. */
+static void test_prediction_memory(void)
+{
+    graft_trainer *trainer = new_trainer("model=mlp layers=3 hidden=1700 seed=1");
+    graft_model   *model = NULL;
+    int32_t        labels[N];
+    int64_t        before, calls;
+    int            fine = models->create(trainer, GRAFT_MODEL_LAST, &model, &error) == GRAFT_OK;
+
+    train->destroy(trainer);
+    before = memory.live_bytes;
+    ok(fine && before > 11000000 && before < 13000000, "a model of weights alone has them once");
+    memory.most_bytes = memory.live_bytes;
+    calls = memory.calls;
+    fine = models->predict(model, GRAFT_WEIGHTS_LAST, &set.dataset, labels, NULL, &error) == GRAFT_OK;
+    if (!ok(fine && memory.most_bytes - before < 2500000 && memory.calls > calls,
+            "a prediction takes less memory than the weights have"))
+        diag("%lld bytes, %s", (long long)(memory.most_bytes - before), error.message);
+    ok(memory.live_bytes == before, "and gives it back");
+    models->destroy(model);
+}
+
+/* Processes that were killed leave files behind. */
+static void clear_folder(void)
+{
+    DIR *list = opendir(folder);
+
+    for (const struct dirent *item; list != NULL && (item = readdir(list)) != NULL;) {
+        char file[400];
+
+        snprintf(file, sizeof file, "%s/%s", folder, item->d_name);
+        if (item->d_name[0] != '.') unlink(file);
+    }
+    if (list != NULL) closedir(list);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    struct sample sample = { 3 };
+    graft_model  *at[3];
+
+    strict_host_init(&memory);
+    if (graft_load(getenv("GRAFT_LIBRARY"), &memory.table, &api, &error) < 0) {
+        printf("Bail out! %s\n", error.message);
+        return 2;
+    }
+    train = graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train));
+    models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_models));
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    snprintf(folder, sizeof folder, "/tmp/graft-model-XXXXXX");
+    if (mkdtemp(folder) == NULL) return 2;
+    snprintf(path, sizeof path, "%s/model", folder);
+    snprintf(previous, sizeof previous, "%s.previous", path);
+    at[0] = model_of_seed("1"), at[1] = model_of_seed("2"), at[2] = model_of_seed("3");
+    ok(models->save(at[0], path, &error) == GRAFT_OK && weight_in(path) == first_weight(at[0]), "a model is saved");
+    test_full_disk(at[0], at[1]);
+    test_killed(at[0], at[1]);
+    test_generations(at[0], at[1], at[2]);
+    test_checksum(at[0]);
+    for (int i = 0; i < 3; i++) models->destroy(at[i]);
+    test_prediction_memory();
+    sample_dataset_fini(&set);
+    api->close(api->context);
+    ok(memory.live_bytes == 0 && memory.fault == NULL, "no memory is left after close");
+    clear_folder();
+    return done();
+}
