@@ -79,6 +79,9 @@ typedef struct graft_module_entry {
     const char *name;   /**< "reference", "graphblas", "cblas", ... */
     const char *path;   /**< the file that it was loaded from; empty for built-ins */
     const char *detail; /**< a description of a loaded module, or the reason why it is unusable */
+
+    int32_t preference; /**< what "auto" orders by: see graft_module.h */
+    int32_t noted;      /**< 1: the file has a note; 0: it has none, or is built in */
 } graft_module_entry;
 
 /** The calls of a context. Filled by graft_open(), owned by the context, and invalid after close(). */
@@ -111,12 +114,14 @@ typedef struct graft_api {
      *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*option_info)(graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
-    /** Load one module file now. Modules named graft_KIND_NAME.so beside libgraft.so or in the folders of option
-     *  "module.path" need no such call: they are found, and loaded when first needed. A file that is already in use
-     *  stays as it is.
+    /** Load one module file now. Modules named graft_KIND_NAME.so in the folders of option "module.path", beside
+     *  libgraft.so, or in the folder `graft` there need no such call: they are found, and loaded when first needed. Of
+     *  several files of one name the first counts, in this order of folders; setting "module.path" searches anew, and
+     *  leaves a module that is in use. A file that is already in use stays as it is.
      *  \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file); ERR_MODULE (not a Graft module); ERR_VERSION (the
-     *          version ranges do not overlap); ERR_STATE (another module of this name is in use); ERR_NOMEM; the status
-     *          with which the module itself refuses. [one-caller] Not collective. Since 1. */
+     *          version ranges do not overlap); ERR_STATE (a module of this name is built in, or in use);
+     *          ERR_UNSUPPORTED (it needs another processor); ERR_NOMEM; the status with which the module refuses.
+     *          [one-caller] Not collective. Since 1. */
     int32_t (*load_module)(graft_context *context, const char *path, graft_error *error);
 
     /** Describe module number `index`, built-ins included.

@@ -15,7 +15,61 @@ GRAFT_EXTERN_C_BEGIN
  *
  * A library that a process can start only once, such as GraphBLAS, belongs to the host. A module starts it when it is
  * first used by name, and never if the library was in the process before the module, or with the flag
- * GRAFT_HOST_STARTS_LIBRARIES; such a module has a preference below 0. */
+ * GRAFT_HOST_STARTS_LIBRARIES; such a module has a preference below 0.
+ *
+ * Preferences. With "auto" the modules of a kind are tried by falling preference, equal ones by name, whether they are
+ * loaded or not and whatever ran before. The first that supports the case runs.
+ *
+ *     above 200   better than all that the library has, for all that it supports
+ *     101 - 103   the library's own vectorised kernels
+ *     2 - 99      for what the built-in ones cannot do, or where they are plain loops: cblas has 10, onednn has 20
+ *     1           what a module without a note counts as, unless the host loads it with load_module()
+ *     0           `reference`, which can do everything
+ *     below 0     only for those who choose it by name: graphblas has -1 */
+
+/** The note of a module: what the library must know of it before it loads it. GRAFT_MODULE_NOTE puts it into the file.
+ *  The library reads it without running code of the module, and passes over a module whose processor, versions or
+ *  level do not fit. A module without a note is loaded when its turn comes. */
+typedef struct graft_module_note {
+    uint32_t size;
+    uint32_t abi_min, abi_max; /**< versions of the contract that graft_module() knows */
+    int32_t  preference;       /**< as in its table */
+    uint32_t cpu_level;        /**< N of x86-64-vN, the least processor that can run it; 0: any of its architecture */
+    uint32_t reserved;
+    char     kind[16], name[32]; /**< as in its table and its file name */
+} graft_module_note;
+
+#define GRAFT_MODULE_NOTE_OWNER "Graft" /**< owner and type of the ELF note that holds the struct */
+#define GRAFT_MODULE_NOTE_TYPE 1u
+
+/* What the flags of the compiler ask of the processor; a module that decides when it runs defines it as 0. */
+#ifndef GRAFT_MODULE_CPU_LEVEL
+#if defined(__AVX512F__)
+#define GRAFT_MODULE_CPU_LEVEL 4u
+#elif defined(__AVX__)
+#define GRAFT_MODULE_CPU_LEVEL 3u
+#elif defined(__SSE3__)
+#define GRAFT_MODULE_CPU_LEVEL 2u
+#else
+#define GRAFT_MODULE_CPU_LEVEL 0u
+#endif
+#endif
+
+/** Write the note: GRAFT_MODULE_NOTE("kernel", "mine", 210); once in one file of a module, outside of functions. */
+#define GRAFT_MODULE_NOTE(kind, name, preference)                                                                      \
+    GRAFT_MODULE_NOTE_OF(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, kind, name, preference, GRAFT_MODULE_CPU_LEVEL)
+#define GRAFT_MODULE_NOTE_OF(abi_min, abi_max, kind, name, preference, cpu_level)                                      \
+    static const struct {                                                                                              \
+        uint32_t          owner_bytes, note_bytes, type;                                                               \
+        char              owner[8];                                                                                    \
+        graft_module_note note;                                                                                        \
+    } graft_module_note_                                                                                               \
+        __attribute__((used, aligned(4), section(".note.graft"))) = { sizeof GRAFT_MODULE_NOTE_OWNER,                  \
+                                                                      sizeof(graft_module_note),                       \
+                                                                      GRAFT_MODULE_NOTE_TYPE,                          \
+                                                                      GRAFT_MODULE_NOTE_OWNER,                         \
+                                                                      { sizeof(graft_module_note), abi_min, abi_max,   \
+                                                                        preference, cpu_level, 0, kind, name } }
 
 /** An implementation of graft.mxm/1 run().
  *
@@ -23,7 +77,7 @@ GRAFT_EXTERN_C_BEGIN
  *  own, and to each run() with the result of prepare(). Kernels ignore `args->a`; `args->threads` is at least 1. */
 typedef struct graft_kernel {
     uint32_t    size;
-    int32_t     preference; /**< "auto" chooses the highest that supports a case. `reference` has 0 */
+    int32_t     preference; /**< see above; equal to that in the note */
     const char *description;
 
     /** Create the state for one context.

@@ -86,7 +86,7 @@ static void load_all(const graft_api *api)
     graft_module_entry entry;
 
     for (int32_t i = 0; module_at(api, i, &entry) == GRAFT_OK; i++)
-        if (entry.state == 0 && entry.path[0] != '\0') api->load_module(api->context, entry.path, NULL);
+        if (entry.state == 0 && entry.path[0] != '\0') (void)api->load_module(api->context, entry.path, NULL);
 }
 
 /* The file that the library was loaded from. */
@@ -124,10 +124,13 @@ static void print_plain(const graft_api *api)
     graft_option       option;
     const char        *group = "";
 
-    printf("Graft %s, contract %u, %s\n\nModules\n", api->version, api->abi, library_path(api));
+    printf("Graft %s, contract %u, %s\n\nModules: kind, name, preference, state, file\n", api->version, api->abi,
+           library_path(api));
     for (int32_t i = 0; module_at(api, i, &entry) == GRAFT_OK; i++) {
-        printf("  %-10s %-14s %-10s %s\n", entry.kind, entry.name, state_of(&entry), entry.path);
+        printf("  %-10s %-14s %10d  %-10s %s\n", entry.kind, entry.name, entry.preference, state_of(&entry),
+               entry.path);
         if (entry.detail[0] != '\0') printf("  %-10s %s\n", "", entry.detail);
+        if (entry.path[0] != '\0' && !entry.noted) printf("  %-10s without a note\n", "");
     }
     printf("\nOptions: value, where it comes from, values, default, scope\n");
     for (int32_t i = 0; option_at(api, i, &option) == GRAFT_OK; i++) {
@@ -149,9 +152,9 @@ static json_t *text(const char *said)
 
 static json_t *module_json(const graft_module_entry *entry)
 {
-    return json_pack("{so so so si so so}", "kind", text(entry->kind), "name", text(entry->name), "state",
+    return json_pack("{so so so si so so si sb}", "kind", text(entry->kind), "name", text(entry->name), "state",
                      text(state_of(entry)), "status", entry->state, "path", text(entry->path), "detail",
-                     text(entry->detail));
+                     text(entry->detail), "preference", entry->preference, "noted", entry->noted);
 }
 
 static json_t *option_json(const graft_option *option)

@@ -47,9 +47,13 @@ static int32_t gemm(void *state, const graft_gemm *asked, graft_error *error)
     return gemm_blocks_gemm(state, serial, &g, error);
 }
 
+enum { PREFERENCE = 10 };
+
+GRAFT_MODULE_NOTE("dense", "cblas", PREFERENCE);
+
 static const graft_dense_ops ops = {
     .size = sizeof ops,
-    .preference = 10,
+    .preference = PREFERENCE,
     .description = "CBLAS, one call per block of C",
     .init = init,
     .fini = fini,

@@ -505,10 +505,14 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     return rc;
 }
 
+enum { PREFERENCE = -1 }; /* "auto" must not start GraphBLAS in a process that may load it later */
+
+GRAFT_MODULE_NOTE("kernel", "graphblas", PREFERENCE);
+
 static const graft_kernel kernel = {
     .size = sizeof kernel,
     .args_size = sizeof(graft_mxm_args),
-    .preference = -1, /* "auto" must not start GraphBLAS in a process that may load it later */
+    .preference = PREFERENCE,
     .description = "GrB_mxm of SuiteSparse:GraphBLAS, accumulating into a full matrix",
     .init = init,
     .fini = fini,

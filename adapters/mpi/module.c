@@ -128,6 +128,8 @@ static int32_t open_transport(const graft_host *host, const graft_communicator *
     return rc;
 }
 
+GRAFT_MODULE_NOTE("transport", GRAFT_MPI_NAME, 0);
+
 static const graft_transport_ops ops = {
     .size = sizeof ops,
     .description = "MPI: " GRAFT_MPI_TITLE,

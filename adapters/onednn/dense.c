@@ -65,9 +65,13 @@ static int32_t gemm(void *state, const graft_gemm *g, graft_error *error)
     return gemm_blocks_gemm(&onednn->blocks, serial_bf16, g, error);
 }
 
+enum { PREFERENCE = 20 };
+
+GRAFT_MODULE_NOTE("dense", "onednn", PREFERENCE);
+
 static const graft_dense_ops ops = {
     .size = sizeof ops,
-    .preference = 20,
+    .preference = PREFERENCE,
     .description = "oneDNN, one call per block of C",
     .init = init,
     .fini = fini,

@@ -1,116 +1,59 @@
-/* Finds, loads and orders modules.
+/* Loads and orders modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/module.h"
 
 #include "base/assert.h"
 #include "base/context.h"
-#include "base/environment.h"
 #include "base/memory.h"
+#include "base/module_note.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct gr_module *append_module(graft_context *context, const char *kind, const char *name, graft_error *error)
+/* A place of the list that is empty is one whose module was found and not used, and then was gone. Other modules keep
+ * their places, because matrices know what was prepared for them by the index of the kernel. */
+struct gr_module *gr_module_place(graft_context *context)
 {
     struct gr_modules *modules = &context->modules;
-    struct gr_module  *module;
+    int32_t            at = 0;
 
     GR_ASSERT(modules->count >= 0 && modules->count <= GR_MODULE_MAX);
-    if (modules->count == GR_MODULE_MAX) {
-        gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, which is the maximum, so '%s' cannot be added",
-                GR_MODULE_MAX, name);
-        return NULL;
-    }
-    module = &modules->at[modules->count++];
-    memset(module, 0, sizeof *module);
+    while (at < modules->count && modules->at[at].kind[0] != '\0') at++;
+    if (at == GR_MODULE_MAX) return NULL;
+    if (at == modules->count) modules->count++;
+    modules->at[at] = (struct gr_module){ .path = NULL };
+    return &modules->at[at];
+}
+
+static int32_t no_place(const char *name, graft_error *error)
+{
+    return gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, which is the maximum, so '%s' cannot be added",
+                   GR_MODULE_MAX, name);
+}
+
+static void set_name(struct gr_module *module, const char *kind, const char *name)
+{
     snprintf(module->kind, sizeof module->kind, "%s", kind);
     snprintf(module->name, sizeof module->name, "%s", name);
-    return module;
 }
 
-struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name)
+static int32_t table_preference(const graft_module_table *table)
 {
-    for (int32_t i = 0; i < context->modules.count; i++) {
-        struct gr_module *module = &context->modules.at[i];
-        if (strcmp(module->kind, kind) == 0 && strcmp(module->name, name) == 0) return module;
-    }
-    return NULL;
-}
-
-/* Split "graft_KIND_NAME.so" into kind and name. \return 0 if the file has another name */
-static int split_file_name(const char *file, char kind[16], char name[32])
-{
-    int used = 0;
-
-    return sscanf(file, "graft_%15[a-z]_%31[a-z0-9].so%n", kind, name, &used) == 2 && used > 0 && file[used] == '\0' &&
-           (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0);
-}
-
-/* List the modules of a folder by absolute path, because the host may change its directory before one is loaded. A
- * folder that cannot be read has none, and modules beyond the capacity are skipped. */
-static int32_t scan_folder(graft_context *context, const char *folder, graft_error *error)
-{
-    char           real[PATH_MAX];
-    int32_t        rc = GRAFT_OK;
-    DIR           *stream = realpath(folder, real) != NULL ? opendir(real) : NULL;
-    struct dirent *entry;
-
-    while (stream != NULL && (entry = readdir(stream)) != NULL) {
-        char              path[PATH_MAX], kind[16], name[32];
-        struct gr_module *module;
-
-        if (!split_file_name(entry->d_name, kind, name) || gr_module_find(context, kind, name) != NULL) continue;
-        if (snprintf(path, sizeof path, "%s/%s", real, entry->d_name) >= (int)sizeof path) continue;
-        module = append_module(context, kind, name, error);
-        if (module == NULL) {
-            gr_log(context, GRAFT_LOG_WARNING, "%s is skipped: %s", path, error->message);
-            continue;
-        }
-        rc = gr_text_copy(context, &module->path, path, error);
-        if (rc < 0) context->modules.count--;
-        GR_TRY(rc);
-    }
-done:
-    if (stream != NULL) closedir(stream);
-    return rc;
-}
-
-/* The folders of module.path, then the library's, then "graft" in it, where modules are installed. */
-int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error)
-{
-    int32_t rc = GRAFT_OK;
-    char    folder[PATH_MAX];
-
-    while (*path != '\0') {
-        const size_t length = strcspn(path, ":");
-        if (length > 0 && length < sizeof folder) {
-            memcpy(folder, path, length);
-            folder[length] = '\0';
-            GR_TRY(scan_folder(context, folder, error));
-        }
-        path += length + (path[length] == ':');
-    }
-    if (gr_library_folder(folder, sizeof folder)) {
-        const size_t length = strlen(folder);
-
-        GR_TRY(scan_folder(context, folder, error));
-        snprintf(folder + length, sizeof folder - length, "/graft");
-        GR_TRY(scan_folder(context, folder, error));
-    }
-done:
-    return rc;
+    if (table->kernel != NULL) return table->kernel->preference;
+    return table->dense != NULL ? table->dense->preference : 0;
 }
 
 int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error)
 {
-    struct gr_module *module = append_module(context, table->kind, table->name, error);
+    struct gr_module *module = gr_module_place(context);
 
-    if (module == NULL) return GRAFT_ERR_NOMEM;
+    if (module == NULL) return no_place(table->name, error);
+    set_name(module, table->kind, table->name);
     module->table = table;
+    module->preference = table_preference(table);
     return GRAFT_OK;
 }
 
@@ -237,20 +180,50 @@ static const char *module_description(const graft_module_table *table)
     return table->dense != NULL ? table->dense->description : table->transport->description;
 }
 
+/* A module without a note counts as 1: its own number is known only after it was loaded, and the order must not depend
+ * on that. */
+int32_t gr_module_examine(struct gr_module *module, graft_error *error)
+{
+    graft_module_note note;
+    const int32_t     noted = gr_module_note_read(module->path, &note, error);
+
+    if (noted < 0) return noted;
+    module->noted = noted;
+    module->preference = noted ? note.preference : 1;
+    if (!noted) return GRAFT_OK;
+    if (module->kind[0] == '\0') set_name(module, note.kind, note.name);
+    if (strcmp(module->kind, note.kind) != 0 || strcmp(module->name, note.name) != 0)
+        return gr_fail(error, GRAFT_ERR_MODULE, "its note says %s '%s', its name states %s '%s'", note.kind, note.name,
+                       module->kind, module->name);
+    return gr_module_note_check(&note, error);
+}
+
+/* The table must be that of the module that the list and the note tell of. */
+static int32_t check_identity(const struct gr_module *module, graft_error *error)
+{
+    const graft_module_table *table = module->table;
+
+    if (strcmp(table->kind, module->kind) != 0 || strcmp(table->name, module->name) != 0)
+        return gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' contains %s '%s', but its name states %s '%s'",
+                       module->path, table->kind, table->name, module->kind, module->name);
+    if (module->noted && table_preference(table) != module->preference)
+        return gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' has preference %d in its note and %d in its table",
+                       module->path, module->preference, table_preference(table));
+    return GRAFT_OK;
+}
+
 int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if (module->status == 1) return GRAFT_OK;
+    if (module->status < 0)
+        return gr_fail(error, module->status, "%s '%s' is not usable: %s", module->kind, module->name, module->detail);
     if (module->table == NULL) {
         GR_TRY(load_tables(context, module->path, &module->loaded, error));
         module->table = &module->loaded->table;
     }
-    if (strcmp(module->table->kind, module->kind) != 0 || strcmp(module->table->name, module->name) != 0) {
-        rc = gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' contains %s '%s', but its name states %s '%s'",
-                     module->path, module->table->kind, module->table->name, module->kind, module->name);
-        goto done;
-    }
+    GR_TRY(check_identity(module, error));
     GR_TRY(init_module_state(context, module, error));
     module->status = 1;
     snprintf(module->detail, sizeof module->detail, "%s", module_description(module->table));
@@ -275,66 +248,87 @@ static struct gr_module *listed_file(graft_context *context, const char *real)
     return NULL;
 }
 
+/* Put a module that is ready into the list, in the place of an unused one of its name. */
+static int32_t list_module(graft_context *context, struct gr_module *made, graft_error *error)
+{
+    struct gr_module *module = gr_module_find(context, made->kind, made->name);
+    char             *copy = NULL;
+    int32_t           rc = gr_text_copy(context, &copy, made->path, error);
+
+    if (rc < 0) return rc;
+    if (module == NULL) module = gr_module_place(context);
+    if (module == NULL) {
+        gr_free(context, copy);
+        return no_place(made->name, error);
+    }
+    gr_free(context, module->path);
+    gr_free(context, module->loaded);
+    *module = *made;
+    module->path = copy;
+    return GRAFT_OK;
+}
+
+/* Load a file that is not listed, or whose name is not that of the module in it. */
+static int32_t load_file(graft_context *context, char *real, graft_error *error)
+{
+    struct gr_module        made = { .path = real };
+    const struct gr_module *other;
+    graft_error             why = { .size = sizeof why };
+    int32_t                 rc = gr_module_examine(&made, &why);
+
+    if (rc < 0) return gr_fail(error, rc, "module '%.200s' is not usable: %.200s", real, why.message);
+    GR_TRY(load_tables(context, real, &made.loaded, error));
+    made.table = &made.loaded->table;
+    if (!made.noted) set_name(&made, made.table->kind, made.table->name);
+    other = gr_module_find(context, made.kind, made.name);
+    if (other != NULL && (other->path == NULL || other->status == 1)) {
+        rc = gr_fail(error, GRAFT_ERR_STATE, "%s '%s' is %s%.150s", made.kind, made.name,
+                     other->path != NULL ? "in use already, from " : "built in, and nothing replaces it",
+                     other->path != NULL ? other->path : "");
+        goto done;
+    }
+    GR_TRY(gr_module_use(context, &made, error));
+    rc = list_module(context, &made, error);
+    if (rc < 0) fini_module_state(&made);
+done:
+    if (rc < 0) gr_free(context, made.loaded);
+    return rc;
+}
+
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error)
 {
-    const graft_module_table *table;
-    struct gr_module         *module, made = { .path = NULL };
-    int32_t                   rc = GRAFT_OK;
-    char                      real[PATH_MAX], *copy = NULL;
+    struct gr_module *module;
+    char              real[PATH_MAX];
+    int32_t           rc;
 
     if (path == NULL) return gr_fail(error, GRAFT_ERR_ARG, "path is null");
     if (realpath(path, real) == NULL)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
     module = listed_file(context, real);
-    if (module != NULL && module->status == 0) return gr_module_use(context, module, error);
-    GR_TRY(load_tables(context, real, &made.loaded, error));
-    table = &made.loaded->table;
-    GR_TRY(gr_text_copy(context, &copy, real, error));
-    module = gr_module_find(context, table->kind, table->name);
-    if (module != NULL && module->status == 1 && module->path != NULL && strcmp(module->path, real) == 0) goto done;
-    if (module != NULL && module->status == 1) {
-        rc = gr_fail(error, GRAFT_ERR_STATE, "%s '%s' is in use already, from '%.150s'", table->kind, table->name,
-                     module->path != NULL ? module->path : "the library itself");
-        goto done;
-    }
-    /* A module replaces another of its name only when it is ready. */
-    made.table = table;
-    made.path = real;
-    snprintf(made.kind, sizeof made.kind, "%s", table->kind);
-    snprintf(made.name, sizeof made.name, "%s", table->name);
-    GR_TRY(gr_module_use(context, &made, error));
-    if (module == NULL) module = append_module(context, table->kind, table->name, error);
-    if (module == NULL) {
-        fini_module_state(&made);
-        rc = GRAFT_ERR_NOMEM;
-        goto done;
-    }
-    gr_free(context, module->path);
-    gr_free(context, module->loaded);
-    *module = made;
-    module->path = copy;
-    made.loaded = NULL;
-    copy = NULL;
-done:
-    gr_free(context, made.loaded);
-    gr_free(context, copy);
-    return rc;
+    rc = module != NULL ? gr_module_use(context, module, error) : load_file(context, real, error);
+    if (rc < 0) return rc;
+    /* Loaded by the host, it is no matter of history: its own number counts, also without a note. */
+    module = listed_file(context, real);
+    module->preference = table_preference(module->table);
+    return GRAFT_OK;
 }
 
 int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error)
 {
-    const struct gr_module *module;
+    const struct gr_module *module = NULL;
+    int32_t                 used = 0;
 
-    if (index < 0 || index >= context->modules.count) {
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "module index is %d, expected 0 to %d", index,
-                       context->modules.count - 1);
-    }
-    module = &context->modules.at[index];
+    for (int32_t i = 0; i < context->modules.count && module == NULL; i++)
+        if (context->modules.at[i].kind[0] != '\0' && used++ == index) module = &context->modules.at[i];
+    if (module == NULL)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "module index is %d, expected 0 to %d", index, used - 1);
     entry->state = module->status;
     entry->kind = module->kind;
     entry->name = module->name;
     entry->path = module->path != NULL ? module->path : "";
     entry->detail = module->detail;
+    entry->preference = module->preference;
+    entry->noted = module->noted;
     return GRAFT_OK;
 }
 
@@ -365,13 +359,10 @@ static const char *name_of_kind(const void *arg, int32_t index)
     return NULL;
 }
 
-/* A module that is not loaded comes before the reference (0), and after all loaded ones: loading it starts the library
- * behind it, which the host may want to start itself. */
-static int32_t module_preference(const struct gr_module *module)
+/* Equal ones by name, so that the order is not that in which a folder is read. */
+static int comes_before(const struct gr_module *a, const struct gr_module *b)
 {
-    if (module->table == NULL) return 1;
-    if (module->table->kernel != NULL) return module->table->kernel->preference;
-    return module->table->dense != NULL ? module->table->dense->preference : 0;
+    return a->preference != b->preference ? a->preference > b->preference : strcmp(a->name, b->name) < 0;
 }
 
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
@@ -393,7 +384,7 @@ int32_t gr_modules_order(graft_context *context, const char *kind, const char *c
         int32_t           at = found;
 
         if (strcmp(module->kind, kind) != 0) continue;
-        while (at > 0 && module_preference(module) > module_preference(&context->modules.at[order[at - 1]])) {
+        while (at > 0 && comes_before(module, &context->modules.at[order[at - 1]])) {
             order[at] = order[at - 1];
             at--;
         }

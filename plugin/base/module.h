@@ -20,12 +20,15 @@ struct gr_module {
     char                      kind[16];
     char                      name[32];
     int32_t                   status; /* 1: ready; 0: not tried; negative: why it failed */
+    int32_t                   preference;
+    int32_t                   noted; /* 1: its file has a note */
     char                      detail[448];
     const graft_module_table *table; /* of a built-in, or of `loaded` */
     struct gr_module_tables  *loaded;
     void                     *state;
 };
 
+/** The places of the modules of a context. One without a kind is empty. */
 struct gr_modules {
     int32_t          count;
     struct gr_module at[GR_MODULE_MAX];
@@ -34,10 +37,18 @@ struct gr_modules {
 /** Add a built-in module. \return OK; ERR_NOMEM */
 int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error);
 
-/** List, without loading them, the files graft_KIND_NAME.so that are not listed yet: in the folders of `path`
- *  (separated by ':'), in the folder of the library, and in "graft" in that, where modules are installed. \return OK;
- *  ERR_NOMEM */
+/** An empty place in the list, or NULL. */
+struct gr_module *gr_module_place(graft_context *context);
+
+/** List, without loading them, the files graft_KIND_NAME.so in the folders of `path` (separated by ':'), in the folder
+ *  of the library, and in "graft" in that, where modules are installed. A name is that of the first file that has it;
+ *  built-in modules and those in use keep theirs. Files listed before and not in use are forgotten. \return OK;
+ *  ERR_NOMEM, and the list is as it was */
 int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error);
+
+/** Read the note of module->path, without loading it. \return OK; the status with the reason in error for which the
+ *  module is not usable */
+int32_t gr_module_examine(struct gr_module *module, graft_error *error);
 
 /** Load a file that the host names. */
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error);
@@ -51,9 +62,9 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
 int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
 void    gr_modules_fini(graft_context *context);
 
-/** The modules of a kind in order: the chosen one first unless it is "auto", then by falling preference. Loads nothing;
- *  see gr_module_use(). order[GR_MODULE_MAX] receives indices, *count their number. \return OK; ERR_OPTION (no module
- *  of this kind has the chosen name) */
+/** The modules of a kind in order: the chosen one first unless it is "auto", then by falling preference and by name. It
+ *  does not depend on what was loaded or used. Loads nothing; see gr_module_use(). order[GR_MODULE_MAX] receives
+ *  indices, *count their number. \return OK; ERR_OPTION (no module of this kind has the chosen name) */
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
                          graft_error *error);
 

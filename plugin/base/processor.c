@@ -5,27 +5,69 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <stddef.h>
 
-/* Bits of register B of CPUID leaf 7, and the register states (XCR0) that the system must save. */
-enum { AVX2_BITS = 1 << 5, AVX_STATE = 0x06, AVX512_STATE = 0xE6 };
-static const unsigned AVX512_BITS = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
+/* What a feature is asked with: a leaf of CPUID, and bits of its registers B and C. */
+struct cpuid_bits {
+    unsigned leaf, b, c;
+};
 
-static int has(unsigned bits, unsigned state)
+/* Register states (XCR0) that the system must save. */
+enum { AVX_STATE = 0x06, AVX512_STATE = 0xE6 };
+
+#define BIT(n) (1u << (n))
+
+static const struct cpuid_bits avx2[] = { { 7, BIT(5), 0 } };
+static const struct cpuid_bits avx512[] = { { 7, BIT(16) | BIT(17) | BIT(30) | BIT(31), 0 } }; /* F, DQ, BW, VL */
+
+/* x86-64-v2: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF. v3: BMI1, AVX2, BMI2; FMA, MOVBE, F16C; LZCNT.
+ * v4: AVX-512 F, DQ, CD, BW, VL. */
+static const struct cpuid_bits level_2[] = { { 1, 0, BIT(0) | BIT(9) | BIT(13) | BIT(19) | BIT(20) | BIT(23) },
+                                             { 0x80000001u, 0, BIT(0) } };
+static const struct cpuid_bits level_3[] = { { 7, BIT(3) | BIT(5) | BIT(8), 0 },
+                                             { 1, 0, BIT(12) | BIT(22) | BIT(28) | BIT(29) },
+                                             { 0x80000001u, 0, BIT(5) } };
+static const struct cpuid_bits level_4[] = { { 7, BIT(16) | BIT(17) | BIT(28) | BIT(30) | BIT(31), 0 } };
+
+static int has(const struct cpuid_bits *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned a, b, c, d;
+
+        if (!__get_cpuid_count(wanted[i].leaf, 0, &a, &b, &c, &d)) return 0;
+        if ((b & wanted[i].b) != wanted[i].b || (c & wanted[i].c) != wanted[i].c) return 0;
+    }
+    return 1;
+}
+
+#define HAS(wanted) has(wanted, sizeof(wanted) / sizeof *(wanted))
+
+static int saves(unsigned state)
 {
     unsigned a, b, c, d, saved, upper;
 
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
     __asm__("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
-    if ((saved & state) != state || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-    return (b & bits) == bits;
+    return (saved & state) == state;
 }
 #endif
 
 enum gr_isa gr_processor_isa(void)
 {
 #if defined(__x86_64__)
-    if (has(AVX512_BITS, AVX512_STATE)) return GR_ISA_AVX512;
-    if (has(AVX2_BITS, AVX_STATE)) return GR_ISA_AVX2;
+    if (saves(AVX512_STATE) && HAS(avx512) && HAS(avx2)) return GR_ISA_AVX512;
+    if (saves(AVX_STATE) && HAS(avx2)) return GR_ISA_AVX2;
 #endif
     return GR_ISA_GENERIC;
+}
+
+int gr_processor_level(void)
+{
+#if defined(__x86_64__)
+    if (!HAS(level_2)) return 1;
+    if (!saves(AVX_STATE) || !HAS(level_3)) return 2;
+    return saves(AVX512_STATE) && HAS(level_4) ? 4 : 3;
+#else
+    return 0;
+#endif
 }

@@ -8,17 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Load all modules, because each reports its preference when it is loaded. A module that fails keeps its reason. */
-static int32_t load_dense_modules(graft_context *context, const int32_t *order, int32_t count, graft_error *error)
-{
-    for (int32_t i = 0; i < count; i++) {
-        struct gr_module *module = &context->modules.at[order[i]];
-
-        if (module->status == 0 && gr_module_use(context, module, error) == GRAFT_ERR_NOMEM) return GRAFT_ERR_NOMEM;
-    }
-    return GRAFT_OK;
-}
-
 /* Whether a usable module multiplies elements of a type; if not, the reason goes to why[capacity]. */
 static int multiplies(const struct gr_module *module, graft_dtype type, char *why, uint64_t capacity)
 {
@@ -41,8 +30,7 @@ static struct gr_module *first_usable(graft_context *context, const int32_t *ord
     for (int32_t i = 0; i < count; i++) {
         struct gr_module *candidate = &context->modules.at[order[i]];
         char              reason[200] = "";
-        const int32_t     rc = candidate->status < 0 ? gr_fail(error, candidate->status, "%s", candidate->detail)
-                                                     : gr_module_use(context, candidate, error);
+        const int32_t     rc = gr_module_use(context, candidate, error);
 
         if (rc == GRAFT_ERR_NOMEM) return NULL;
         if (rc < 0) continue;
@@ -65,10 +53,6 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     int32_t           rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     char              why[240] = "";
 
-    if (rc == GRAFT_OK && automatic) {
-        rc = load_dense_modules(context, order, count, error);
-        if (rc == GRAFT_OK) rc = gr_modules_order(context, "dense", chosen, order, &count, error);
-    }
     if (rc < 0) return rc;
     *type = wanted;
     *module = first_usable(context, order, automatic ? count : 1, type, why, sizeof why, error);

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifndef MODULE_PREFERENCE
+#define MODULE_PREFERENCE 1000
+#endif
 #ifndef MODULE_KIND
 #define MODULE_KIND "kernel"
 #endif
@@ -58,6 +61,10 @@
 
 #ifndef MODULE_TELL /* what run() says of rows that are done */
 #define MODULE_TELL(args)
+#endif
+
+#ifdef MODULE_NOTE /* how it writes its note */
+MODULE_NOTE;
 #endif
 
 /* Not every module has a use for all there is below. */
@@ -162,7 +169,7 @@ SPARE static int32_t multiplies(void *state, graft_dtype type, char *why, uint64
 
 SPARE static const graft_kernel kernel = {
     .size = MODULE_KERNEL_SIZE,
-    .preference = 1000,
+    .preference = MODULE_PREFERENCE,
     .args_size = MODULE_ARGS_SIZE,
     .description = MODULE_DESCRIPTION,
     .init = init,

@@ -63,7 +63,8 @@ def test_bad_module(folder):
         file.write("This is not a library.\n")
     lines = run("--library", library, "--load", f"module.path={folder}").stdout.splitlines()
     at = next((i for i, line in enumerate(lines) if line.split()[:2] == ["kernel", "text"]), -2)
-    tap.ok("not usable" in lines[at] and "graft_kernel_text.so" in lines[at + 1],
+    tap.ok("not usable" in lines[at] and f"{folder}/graft_kernel_text.so" in lines[at] and
+           "not a shared library" in lines[at + 1],
            "a file that is no module is listed with the reason", *lines[at:at + 2])
 
 

@@ -1,0 +1,201 @@
+/* Finds module files in folders.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/context.h"
+#include "base/environment.h"
+#include "base/memory.h"
+#include "base/module.h"
+#include "base/module_note.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One search. What it finds replaces what the context has found before and does not use. */
+struct search {
+    graft_context    *context;
+    struct gr_modules found;
+};
+
+static int is_kind(const char *kind)
+{
+    return strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0;
+}
+
+/* Whether a file is meant to be a module by its name: [lib]graft_*.so, or with a version behind. */
+static int looks_like_module(const char *file)
+{
+    const char *end = strstr(file, ".so");
+
+    if (strncmp(file, "lib", 3) == 0) file += 3;
+    return strncmp(file, "graft_", 6) == 0 && end != NULL &&
+           (end[3] == '\0' || (end[3] == '.' && isdigit((unsigned char)end[4])));
+}
+
+/* Split "graft_KIND_NAME.so" into kind and name. \return NULL, or what is wrong with the name */
+static const char *split_file_name(const char *file, char kind[16], char name[32])
+{
+    int used = 0;
+
+    if (sscanf(file, "graft_%15[a-z]_%31[a-z0-9].so%n", kind, name, &used) != 2 || used <= 0 || file[used] != '\0')
+        return "a module is named graft_KIND_NAME.so, with 1 to 31 letters a to z and digits as NAME";
+    return is_kind(kind) ? NULL : "its name has none of the kinds kernel, dense and transport";
+}
+
+static struct gr_module *find_in(struct gr_modules *modules, const char *kind, const char *name)
+{
+    for (int32_t i = 0; i < modules->count; i++) {
+        struct gr_module *module = &modules->at[i];
+        if (strcmp(module->kind, kind) == 0 && strcmp(module->name, name) == 0) return module;
+    }
+    return NULL;
+}
+
+struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name)
+{
+    return find_in(&context->modules, kind, name);
+}
+
+/* Whether the name is taken: by a built-in module, by one that is in use, or by one found before. The log tells of it,
+ * unless it is the same file. */
+static int is_taken(struct search *search, const char *kind, const char *name, const char *path)
+{
+    const struct gr_module *other = gr_module_find(search->context, kind, name);
+
+    if (other != NULL && other->path == NULL) {
+        gr_log(search->context, GRAFT_LOG_WARNING, "skipped %s: %s '%s' is built in, and nothing replaces it", path,
+               kind, name);
+        return 1;
+    }
+    if (other == NULL || other->status != 1) other = find_in(&search->found, kind, name);
+    if (other == NULL) return 0;
+    if (strcmp(other->path, path) != 0)
+        gr_log(search->context, GRAFT_LOG_INFO, "skipped %s: %s '%s' %s %s", path, kind, name,
+               other->status == 1 ? "is in use from" : "was found before in", other->path);
+    return 1;
+}
+
+/* What the note of a file says: its preference, or why the file is not usable. */
+static void take_note(const graft_context *context, struct gr_module *module)
+{
+    graft_error error = { .size = sizeof error };
+
+    module->status = gr_module_examine(module, &error);
+    if (module->status == GRAFT_OK) return;
+    snprintf(module->detail, sizeof module->detail, "%s", error.message);
+    gr_log(context, GRAFT_LOG_INFO, "skipped %s: %s", module->path, module->detail);
+}
+
+static int32_t add_file(struct search *search, const char *path, const char *kind, const char *name, graft_error *error)
+{
+    struct gr_module *module = &search->found.at[search->found.count];
+    int32_t           rc;
+
+    if (search->found.count == GR_MODULE_MAX) {
+        gr_log(search->context, GRAFT_LOG_WARNING, "skipped %s: %d modules were found, which is the maximum", path,
+               GR_MODULE_MAX);
+        return GRAFT_OK;
+    }
+    *module = (struct gr_module){ .path = NULL };
+    rc = gr_text_copy(search->context, &module->path, path, error);
+    if (rc < 0) return rc;
+    search->found.count++;
+    snprintf(module->kind, sizeof module->kind, "%s", kind);
+    snprintf(module->name, sizeof module->name, "%s", name);
+    take_note(search->context, module);
+    return GRAFT_OK;
+}
+
+/* Find the modules of a folder by absolute path, because the host may change its directory before one is loaded. A
+ * folder that cannot be read has none. */
+static int32_t scan_folder(struct search *search, const char *folder, graft_error *error)
+{
+    char           real[PATH_MAX];
+    int32_t        rc = GRAFT_OK;
+    DIR           *stream = realpath(folder, real) != NULL ? opendir(real) : NULL;
+    struct dirent *entry;
+
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        char        path[PATH_MAX], kind[16], name[32];
+        const char *fault;
+
+        if (!looks_like_module(entry->d_name)) continue;
+        if (snprintf(path, sizeof path, "%s/%s", real, entry->d_name) >= (int)sizeof path) continue;
+        fault = split_file_name(entry->d_name, kind, name);
+        if (fault != NULL) gr_log(search->context, GRAFT_LOG_INFO, "skipped %s: %s", path, fault);
+        else if (!is_taken(search, kind, name, path)) GR_TRY(add_file(search, path, kind, name, error));
+    }
+done:
+    if (stream != NULL) closedir(stream);
+    return rc;
+}
+
+/* The folders of module.path, then the library's, then "graft" in it, where modules are installed. */
+static int32_t scan_folders(struct search *search, const char *path, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+    char    folder[PATH_MAX];
+
+    while (*path != '\0') {
+        const size_t length = strcspn(path, ":");
+        if (length > 0 && length < sizeof folder) {
+            memcpy(folder, path, length);
+            folder[length] = '\0';
+            GR_TRY(scan_folder(search, folder, error));
+        }
+        path += length + (path[length] == ':');
+    }
+    if (gr_library_folder(folder, sizeof folder)) {
+        const size_t length = strlen(folder);
+
+        GR_TRY(scan_folder(search, folder, error));
+        snprintf(folder + length, sizeof folder - length, "/graft");
+        GR_TRY(scan_folder(search, folder, error));
+    }
+done:
+    return rc;
+}
+
+/* Replace the files that the context does not use by what was found. */
+static void take_found(struct search *search)
+{
+    struct gr_modules *modules = &search->context->modules;
+
+    for (int32_t i = 0; i < modules->count; i++) {
+        struct gr_module *module = &modules->at[i];
+        if (module->path == NULL || module->status == 1) continue;
+        gr_free(search->context, module->path);
+        gr_free(search->context, module->loaded);
+        *module = (struct gr_module){ .path = NULL };
+    }
+    for (int32_t i = 0; i < search->found.count; i++) {
+        struct gr_module *found = &search->found.at[i], *place = gr_module_place(search->context);
+
+        if (place == NULL) {
+            gr_log(search->context, GRAFT_LOG_WARNING, "skipped %s: %d modules are listed, which is the maximum",
+                   found->path, GR_MODULE_MAX);
+            gr_free(search->context, found->path);
+            continue;
+        }
+        *place = *found;
+    }
+    search->found.count = 0;
+}
+
+int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error)
+{
+    struct search *search = NULL;
+    int32_t        rc;
+
+    GR_TRY(GR_NEW(context, search, 1, error));
+    search->context = context;
+    GR_TRY(scan_folders(search, path, error));
+    take_found(search);
+done:
+    for (int32_t i = 0; search != NULL && i < search->found.count; i++) gr_free(context, search->found.at[i].path);
+    gr_free(context, search);
+    return rc;
+}
