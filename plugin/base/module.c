@@ -269,7 +269,7 @@ static int32_t list_module(graft_context *context, struct gr_module *made, graft
 }
 
 /* Load a file that is not listed, or whose name is not that of the module in it. */
-static int32_t load_file(graft_context *context, char *real, graft_error *error)
+static int32_t load_unlisted(graft_context *context, char *real, graft_error *error)
 {
     struct gr_module        made = { .path = real };
     const struct gr_module *other;
@@ -305,7 +305,7 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     if (realpath(path, real) == NULL)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
     module = listed_file(context, real);
-    rc = module != NULL ? gr_module_use(context, module, error) : load_file(context, real, error);
+    rc = module != NULL ? gr_module_use(context, module, error) : load_unlisted(context, real, error);
     if (rc < 0) return rc;
     /* Loaded by the host, it is no matter of history: its own number counts, also without a note. */
     module = listed_file(context, real);

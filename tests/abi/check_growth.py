@@ -19,7 +19,8 @@ import sources
 import tap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SIZE_TESTS = ("test_sizes.c", "test_struct_sizes.c", "test_negotiation.c", "test_modules.c", "module_variant.c")
+SIZE_TESTS = ("test_sizes.c", "test_struct_sizes.c", "test_negotiation.c", "test_modules.c", "module_variant.c",
+              "test_module_choice.c")
 EXAMPLES = {"smallest.c": "mxm.kernel = reference", "aggregate.c": "12 2 4 6 8 10 12 14 16 18 20 10",
             "means.cc": "(3, 30)\n(1, 10)\n(1, 10)\n"}
 HEAD = """

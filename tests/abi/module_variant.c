@@ -138,6 +138,9 @@ SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const 
 {
     (void)state, (void)prepared;
     if (MODULE_RUN_STATUS < 0) return fail(error, MODULE_RUN_STATUS, "the sample library gave up");
+#ifdef _OPENMP /* its threads stay when the product is done */
+#pragma omp parallel for num_threads(2)
+#endif
     for (int64_t i = 0; i < a->n_rows; i++) {
         float *c = (float *)args->c->data + i * args->c->stride;
 

@@ -11,6 +11,7 @@
 #include <GraphBLAS.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum { N = 5 };
 
@@ -188,6 +189,40 @@ static const char *late(const void *arg)
     return NULL;
 }
 
+/* More columns than kernel simd takes, of which "auto" uses the first five. */
+static const char *automatic(const void *arg)
+{
+    const int64_t     columns = (int64_t)INT32_MAX + 2;
+    static int64_t    wide_idx[6] = { 1, 0, 2, 1, 3, 2 };
+    graft_dense       b = { sizeof b, GRAFT_F32, columns, 1, 1, NULL };
+    const graft_dense c = { sizeof c, GRAFT_F32, N, 1, 1, sums };
+    graft_csr         csr = GRAFT_INIT(graft_csr);
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    const char       *fault = graphblas_open(0);
+
+    (void)arg;
+    if (fault != NULL) return fault;
+    mxm->matrix_destroy(api->context, matrix);
+    csr.index_type = GRAFT_I64;
+    csr.n_rows = N;
+    csr.n_cols = columns;
+    csr.row_ptr = row_ptr;
+    csr.col_idx = wide_idx;
+    TRY(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_OK, error.message);
+    b.data =
+        mmap(NULL, (size_t)columns * 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TRY(b.data != MAP_FAILED, "no address space for 2^31 numbers");
+    memcpy(b.data, features, sizeof features);
+    args.semiring = GRAFT_PLUS_SECOND;
+    args.a = matrix;
+    args.b = &b;
+    args.c = &c;
+    TRY(mxm->run(api->context, &args, &error) == GRAFT_OK, error.message);
+    if ((fault = right("reference")) != NULL || (fault = start_late()) != NULL) return fault;
+    graphblas_close();
+    return NULL;
+}
+
 /* A copy of the module that wants a GraphBLAS of another name, which no machine has. */
 static void make_orphan(const struct data_folder *folder)
 {
@@ -231,6 +266,7 @@ static void test_all(void)
 
     ok_fault("a host that never starts GraphBLAS can use it, beside a static copy of its own", in_child(never, NULL));
     ok_fault("a host that loads GraphBLAS later says so, and starts it", in_child(late, NULL));
+    ok_fault("\"auto\" does not start GraphBLAS", in_child(automatic, NULL));
     folder_create(&folder);
     make_orphan(&folder);
     ok_fault("without GraphBLAS the module says what is missing", in_child(none, &folder));

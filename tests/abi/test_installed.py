@@ -92,7 +92,8 @@ def test_files(tree, build):
                 if os.path.exists(f"{build}/{name}")]
     wanted += ["include/graft/graft_mpi.h", "share/man/man7/graft.7", "share/doc/graft/LICENSE",
                "share/doc/graft/abi/README.md", "share/doc/graft/examples/smallest.c",
-               "share/doc/graft/examples/graft-train/main.c", "share/doc/graft/examples/graft-train/README.md"]
+               "share/doc/graft/examples/module/kernel.c", "share/doc/graft/examples/graft-train/main.c",
+               "share/doc/graft/examples/graft-train/README.md"]
     wanted += [f"bin/{name}" for name in programs] + [f"share/man/man1/{name}.1" for name in programs]
     in_lib = ["libgraft.so", "libgraft.so.1", "pkgconfig/graft.pc", "cmake/graft/graft-config.cmake",
               "cmake/graft/graft-config-version.cmake"]
@@ -172,6 +173,10 @@ def test_programs(tree, lib, programs):
     result = run(f"{tree}/bin/graft-info")
     tap.ok(result.returncode == 0 and f"{base}/moved" in result.stdout and lib in os.path.normpath(result.stdout),
            "graft-info finds the library and modules of the moved tree", result.stdout, result.stderr)
+    if "graft-check" in programs:
+        result = run(f"{tree}/bin/graft-check", f"{tree}/share/doc/graft/LICENSE")
+        said = result.stdout + result.stderr
+        tap.ok("LICENSE" in said and "as the Graft library" not in said, "graft-check finds the library", said)
     if "graft-train" not in programs:
         tap.skip("graft-train trains", "it was not built")
         return

@@ -370,7 +370,8 @@ static const char *other_machine(const void *arg)
     return choice_close(&s);
 }
 
-/* Files that are damaged in one place, or end early: the search goes on, and loads none. */
+/* Files whose headers or graft_module_note are damaged in one place, or that end early: the search goes on, and loads
+ * none. */
 static const char *hostile(const void *arg)
 {
     static const unsigned char odd[] = { 0x00, 0x01, 0x7F, 0x80, 0xFF };

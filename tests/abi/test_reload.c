@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-enum { ROUNDS = 40, WARM = 3, PAUSE_NS = 2000000 };
+enum { ROUNDS = 100, WARM = 3, PAUSE_NS = 2000000 };
 
 static struct strict_host host;
 static struct scene       scene;
@@ -133,6 +133,67 @@ static void test_rounds(void)
     ok(dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD) != NULL, "the library stays, for its threads");
 }
 
+/* A product by kernel `name`, and by the one that auto takes, which is left in `taken`. */
+static int32_t run_module(const graft_api *api, const char *name, char taken[512])
+{
+    static float      c[32][2];
+    const graft_mxm  *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    const graft_csr  *graph = scene.set[SCENE_DENSE].dataset.graph;
+    const graft_dense b = { sizeof b, GRAFT_F32, graph->n_cols, 2, 2, (float[32][2]){ { 1 } } };
+    const graft_dense out = { sizeof out, GRAFT_F32, graph->n_rows, 2, 2, c };
+    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    const char *const kernels[] = { name, "auto" };
+    int32_t           rc = mxm->matrix_create(api->context, graph, 0, &args.a, &error);
+
+    args.semiring = GRAFT_PLUS_SECOND;
+    args.b = &b;
+    args.c = &out;
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        rc = api->set(api->context, "mxm.kernel", kernels[i], &error);
+        if (rc == GRAFT_OK) rc = mxm->run(api->context, &args, &error);
+        if (rc == GRAFT_OK) rc = mxm->explain(api->context, NULL, taken, 512, &error);
+        if (rc == GRAFT_OK && i == 0 && strncmp(taken, name, strlen(name)) != 0) rc = GRAFT_ERR_MODULE;
+    }
+    mxm->matrix_destroy(api->context, args.a);
+    return rc;
+}
+
+/* Load, run a module in a folder of its own, close, unload; no thread waits in what is unmapped. */
+static void test_module_rounds(const char *name)
+{
+    char               file[64], target[PATH_MAX], taken[2][512] = { "", "" };
+    struct data_folder folder;
+    int                failed = 0, differ = 0, threads = 0;
+
+    snprintf(file, sizeof file, "graft_kernel_%s.so", name);
+    snprintf(target, sizeof target, "%.3000s/%s", getenv("GRAFT_TEST_MODULES"), file);
+    if (access(target, R_OK) != 0) {
+        skip(3, "kernel %s was not built", name);
+        return;
+    }
+    folder_create(&folder);
+    files_check(symlink(target, folder_path(&folder, file)) == 0, file);
+    for (int round = 0; round < ROUNDS; round++) {
+        const graft_api *api = NULL;
+        void            *library = dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+        int32_t          rc = graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error);
+
+        if (rc == GRAFT_OK) rc = api->set(api->context, "module.path", folder.path, &error);
+        if (rc == GRAFT_OK) rc = run_module(api, name, taken[round > 0]);
+        failed += rc != GRAFT_OK || host.live_bytes == 0;
+        if (api != NULL) api->close(api->context);
+        failed += host.live_bytes != 0;
+        differ += round > 0 && strcmp(taken[0], taken[1]) != 0;
+        if (round == WARM) threads = entries("/proc/self/task");
+        dlclose(library);
+        dlclose(library);
+    }
+    if (!ok(failed == 0, "kernel %s: %d times load, run, close, unload", name, ROUNDS)) diag("%s", error.message);
+    ok(differ == 0 && strncmp(taken[0], name, strlen(name)) == 0, "auto takes the same every time: %s", taken[1]);
+    ok(entries("/proc/self/task") == threads, "%d threads, and no more", threads - 2);
+    folder_destroy(&folder);
+}
+
 static const char *reload_value_of(const graft_api *api, const char *key)
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -184,6 +245,8 @@ int main(void)
     scene_init(&scene);
     strict_host_init(&host);
     test_rounds();
+    test_module_rounds("gomp");
+    test_module_rounds("libomp");
     test_two_contexts();
     scene_fini(&scene);
     return done();

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int tap_count, tap_failed;
+/* One of each for all files of a program. */
+__attribute__((weak)) int tap_count, tap_failed;
 
 /** A comment line: what a person needs to understand the next lines. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *format, ...)

@@ -80,7 +80,9 @@ static void init_scale_and_winner(struct product *product, struct sample *sample
 
     block_init(&product->scale, (uint64_t)a->n_rows * sample_bytes(product->dtype));
     for (int64_t i = 0; i < a->n_rows; i++) {
-        const double value = product->rough ? sample_real(sample, -1, 2) : sample_exact(sample, 8, 4);
+        double value = product->rough ? sample_real(sample, -1, 2) : sample_exact(sample, 8, 4);
+
+        if (a->row_ptr[i] == a->row_ptr[i + 1]) value = INFINITY; /* 1 / degree, for a mean */
         sample_put(product->scale.data, product->dtype, i, value);
     }
     block_keep(&product->scale);
@@ -360,12 +362,16 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
     static graft_error error;
     static int         tried;
     const char        *fault = NULL;
+    int32_t            rc;
 
     error = GRAFT_INIT(graft_error);
     product_restore(product);
     product_expect(product);
     product->args.threads = 1;
-    if (mxm->run(context, &product->args, &error) != GRAFT_OK) return error.message;
+    rc = mxm->run(context, &product->args, &error);
+    product->refused = rc == GRAFT_ERR_UNSUPPORTED && product->may_refuse;
+    if (product->refused) return product_is_untouched(product) ? NULL : "refused after it had changed an array";
+    if (rc != GRAFT_OK) return error.message;
     fault = product_differs(product);
     if (fault == NULL && threads > 1) fault = run_again(product, mxm, context, threads, run_plain);
     /* Every third one, for the time it takes. */
@@ -401,7 +407,8 @@ void product_tally(struct product *product, const graft_mxm *mxm, graft_context 
     const char *fault = product_try(product, mxm, context, threads);
 
     tally->runs++;
-    tally->by_kernel += product_ran_by(mxm, context, kernel);
+    tally->refused += product->refused;
+    tally->by_kernel += !product->refused && product_ran_by(mxm, context, kernel);
     if (fault != NULL && tally->faults++ == 0) {
         product_describe(product, tally->first, sizeof tally->first);
         snprintf(tally->first + strlen(tally->first), sizeof tally->first - strlen(tally->first), ": %s", fault);

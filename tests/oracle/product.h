@@ -28,6 +28,7 @@ struct product {
     int64_t           n;
     graft_dtype       dtype;
     int               rough;
+    int               may_refuse, refused; /* ERR_UNSUPPORTED is legal; whether the last try was refused */
     struct block      b, c, winner, scale, present, values;
     graft_dense       b_view, c_view;
     graft_mask        mask;
@@ -79,7 +80,7 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
 
 /** What many products came to: how many differed, how many the kernel asked for did itself, and the first fault. */
 struct tally {
-    int  runs, faults, by_kernel;
+    int  runs, faults, by_kernel, refused;
     char first[512];
 };
 

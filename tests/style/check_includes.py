@@ -37,6 +37,7 @@ PARTS = [
     (r"(adapters/\w+)/", ["abi", "adapters/common", "itself"]),
     (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "examples/find_library.h", "itself"]),
     (r"examples/[\w-]+\.[ch]", ["abi", "adapters/*.h", "examples/find_library.h"]),
+    (r"tests/(?:judge|oracle)/", ["abi", "examples/find_library.h", "tests/harness", "tests/judge", "tests/oracle"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
 ]
 # Headers of others. Where nothing is said, any will do.
@@ -117,7 +118,8 @@ def check_rules(root):
                ("plugin/base/x.c", "<", "GraphBLAS.h"), ("abi/graft_base.h", "<", "stdbool.h"),
                ("abi/graft_load.h", "<", "stdlib.h"), ("adapters/cblas/x.c", '"', "base/error.h"),
                ("examples/x.c", '"', "base/error.h"), ("plugin/entry/entry.c", '"', "tap.h"),
-               ("adapters/cblas/x.c", '"', "tap.h"), ("plugin/base/x.c", '"', "no_such_file.h")]
+               ("adapters/cblas/x.c", '"', "tap.h"), ("tests/judge/x.c", '"', "base/error.h"),
+               ("plugin/base/x.c", '"', "no_such_file.h")]
     passed = [f"{path} including {name}" for path, quote, name in refused if not fault(root, path, quote, name)]
     tap.ok(not passed, "the rules refuse what they should", *passed)
 

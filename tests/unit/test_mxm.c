@@ -1,6 +1,7 @@
 /* graft.mxm/1: every kernel against the oracle, threads, transposes, what is refused, and what explain says.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
+#include "judge/judge.h"
 #include "oracle/oracle.h"
 #include "oracle/product.h"
 #include "oracle/sample.h"
@@ -11,187 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const graft_api *api;
-static const graft_mxm *mxm;
-static graft_context   *context;
-
-static const char *const semiring_name[] = { "",           "plus_times", "plus_second", "max_times",
-                                             "max_second", "min_times",  "min_second" };
-
-static int mxm_is_sum(graft_semiring semiring)
-{
-    return semiring <= GRAFT_PLUS_SECOND;
-}
-
 static int choose_kernel(const char *name)
 {
-    return api->set(context, "mxm.kernel", name, NULL) == GRAFT_OK;
-}
-
-/** All masks and flags of one product with one semiring; scale, winner and threads change from run to run. Most runs
- *  are on one thread alone, for waking a team costs more than so small a product. */
-static void try_masks(struct product *p, const char *kernel, graft_semiring semiring, struct sample *sample,
-                      struct tally *tally)
-{
-    const int threads[] = { 2, 3, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
-
-    p->args.semiring = semiring;
-    for (int mask = 0; mask < PRODUCT_MASKS; mask++) {
-        for (uint32_t flags = 0; flags < 4; flags++) {
-            product_set_mask(p, mask);
-            product_set_extras(p, sample_below(sample, 2) == 0, !mxm_is_sum(semiring) && sample_below(sample, 2) == 0);
-            p->args.flags = flags;
-            product_tally(p, mxm, context, kernel, threads[sample_below(sample, 12)], tally);
-        }
-    }
-}
-
-static graft_matrix *mxm_make_matrix(const graft_csr *csr)
-{
-    graft_error   error = GRAFT_INIT(graft_error);
-    graft_matrix *matrix = NULL;
-
-    if (mxm->matrix_create(context, csr, 0, &matrix, &error) == GRAFT_OK) return matrix;
-    printf("Bail out! a good matrix is refused: %s\n", error.message);
-    exit(1);
-}
-
-/** A random product with its matrix made; close_product() ends it. */
-static void open_product(struct product *product, struct sample *sample, const struct product_shape *shape)
-{
-    product_init(product, sample, shape);
-    product->args.a = mxm_make_matrix(&product->a.csr);
-}
-
-static void close_product(struct product *product)
-{
-    mxm->matrix_destroy(context, product->args.a);
-    product_fini(product);
-}
-
-static void try_shape(const char *kernel, const struct product_shape *shape, struct tally *tally)
-{
-    struct sample  sample = { (uint64_t)(shape->m * 1000 + shape->n * 10 + shape->index_type) };
-    struct product product;
-
-    open_product(&product, &sample, shape);
-    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++)
-        try_masks(&product, kernel, s, &sample, &tally[s]);
-    close_product(&product);
-}
-
-/** `own`: the kernel must have computed some of them itself. */
-static void mxm_report(const char *kernel, const char *what, const struct tally *tally, int own)
-{
-    int by_kernel = 0;
-
-    for (int s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
-        by_kernel += tally[s].by_kernel;
-        if (!ok(tally[s].faults == 0 && tally[s].runs > 0, "%s, %s, %s: %d products, %d differ", kernel,
-                semiring_name[s], what, tally[s].runs, tally[s].faults))
-            diag("%s", tally[s].first);
-    }
-    if (own) ok(by_kernel > 0, "%s ran %d of these products itself", kernel, by_kernel);
-}
-
-static void test_mxm_shapes(const char *kernel, graft_dtype dtype)
-{
-    const int64_t widths[] = { 1, 15, 16, 17, 33 };
-    struct tally  tally[7] = { 0 };
-
-    for (int which = 0; which < 40; which++) {
-        const struct product_shape shape = { .m = 41,
-                                             .k = 29,
-                                             .n = widths[which / 8],
-                                             .index_type = which & 1 ? GRAFT_I64 : GRAFT_I32,
-                                             .dtype = dtype,
-                                             .weighted = which >> 1 & 1,
-                                             .repeats = which >> 2 & 1,
-                                             .numbers = PRODUCT_EXACT };
-        try_shape(kernel, &shape, tally);
-    }
-    mxm_report(kernel, dtype == GRAFT_F32 ? "float" : "double", tally, 1);
-}
-
-static void test_odd_shapes(const char *kernel)
-{
-    const int64_t sizes[][3] = { { 0, 5, 3 }, { 7, 0, 3 }, { 0, 0, 17 }, { 7, 5, 0 }, { 1, 1, 1 }, { 130, 3, 9 } };
-    struct tally  tally[7] = { 0 };
-
-    for (int which = 0; which < 12; which++) {
-        const struct product_shape shape = { .m = sizes[which / 2][0],
-                                             .k = sizes[which / 2][1],
-                                             .n = sizes[which / 2][2],
-                                             .index_type = GRAFT_I32,
-                                             .dtype = which & 1 ? GRAFT_F64 : GRAFT_F32,
-                                             .weighted = which & 1,
-                                             .numbers = PRODUCT_EXACT };
-        try_shape(kernel, &shape, tally);
-    }
-    mxm_report(kernel, "no rows, no columns, one, many", tally, 1);
-}
-
-static void test_special_numbers(const char *kernel, enum product_numbers numbers)
-{
-    struct tally tally[7] = { 0 };
-
-    for (int which = 0; which < 4; which++) {
-        const struct product_shape shape = { .m = 31,
-                                             .k = 23,
-                                             .n = 17,
-                                             .index_type = GRAFT_I32,
-                                             .dtype = which & 1 ? GRAFT_F64 : GRAFT_F32,
-                                             .weighted = which >> 1,
-                                             .numbers = numbers };
-        try_shape(kernel, &shape, tally);
-    }
-    mxm_report(kernel, numbers == PRODUCT_INFINITE ? "infinities" : "NaN and infinities", tally, 1);
-}
-
-/** Rows so long that threads share one, where ties show who wins; and results that are written past the caches. */
-static void test_sizes(const char *kernel, const char *what, int variants, struct product_shape shape)
-{
-    struct sample  sample = { 9 };
-    struct product product;
-    struct tally   tally[7] = { 0 };
-
-    open_product(&product, &sample, &shape);
-    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
-        product.args.semiring = s;
-        for (int i = 0; i < variants; i++) {
-            product_set_extras(&product, i == 1, !mxm_is_sum(s) && i < 2);
-            product_set_mask(&product, 5 * i);
-            product.args.flags = i == 1 ? GRAFT_MXM_ACCUMULATE : 0;
-            product_tally(&product, mxm, context, kernel, variants > 1 ? i + 1 : 2, &tally[s]);
-        }
-    }
-    mxm_report(kernel, what, tally, !shape.repeats);
-    close_product(&product);
-}
-
-/** Products large enough to be shared, of numbers that have rounding errors, so that the order of sums would show. */
-static void test_mxm_threads(const char *kernel, graft_dtype dtype)
-{
-    const struct product_shape shape = { 900, 24000, 33, GRAFT_I32, dtype, 1, 0, PRODUCT_ROUGH };
-    const int                  threads[] = { 2, 3, 5 };
-    struct sample              sample = { 5 };
-    struct product             product;
-    struct tally               tally = { 0 };
-
-    open_product(&product, &sample, &shape);
-    for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
-        product.args.semiring = s;
-        for (int i = 0; i < 3; i++) {
-            product_set_extras(&product, i == 1, 0);
-            product_set_mask(&product, 5 * i);
-            product.args.flags = i == 2 ? GRAFT_MXM_ACCUMULATE : 0;
-            product_tally(&product, mxm, context, kernel, threads[i], &tally);
-        }
-    }
-    if (!ok(tally.faults == 0, "%s, %s: the same bits on 1, 2, 3 and 5 threads, within rounding of the oracle", kernel,
-            dtype == GRAFT_F32 ? "float" : "double"))
-        diag("%s", tally.first);
-    close_product(&product);
+    return judge.api->set(judge.context, "mxm.kernel", name, NULL) == GRAFT_OK;
 }
 
 /** Products with the transpose, after its original is gone; ties among entries show the order of a row. */
@@ -209,20 +32,20 @@ static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int wei
     sample_csr_init(&original, &sample, m, k, index_type, weighted ? GRAFT_F32 : 0, 1);
     sample_csr_fini(&product.a);
     sample_csr_transpose(&product.a, &original);
-    matrix = mxm_make_matrix(&original.csr);
-    ok(mxm->matrix_transpose(context, matrix, &transpose, NULL) == GRAFT_OK, "transpose of %lld x %lld", (long long)m,
-       (long long)k);
-    mxm->matrix_destroy(context, matrix);
+    matrix = judge_matrix(&original.csr);
+    ok(judge.mxm->matrix_transpose(judge.context, matrix, &transpose, NULL) == GRAFT_OK, "transpose of %lld x %lld",
+       (long long)m, (long long)k);
+    judge.mxm->matrix_destroy(judge.context, matrix);
     bytes = 8 * (k + 1) + original.row_ptr[m] * ((index_type == GRAFT_I32 ? 4 : 8) + (weighted ? 4 : 0));
     /* Blocks of memory are of 64 bytes, and begin with one. */
-    ok(mxm->matrix_bytes(transpose) >= bytes && mxm->matrix_bytes(transpose) <= bytes + 3 * 128,
-       "it holds %lld bytes, expected %lld", (long long)mxm->matrix_bytes(transpose), (long long)bytes);
+    ok(judge.mxm->matrix_bytes(transpose) >= bytes && judge.mxm->matrix_bytes(transpose) <= bytes + 3 * 128,
+       "it holds %lld bytes, expected %lld", (long long)judge.mxm->matrix_bytes(transpose), (long long)bytes);
     sample_csr_fini(&original);
     product.args.a = transpose;
     for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++)
-        try_masks(&product, "reference", s, &sample, &tally);
+        judge_masks(&product, "reference", s, &sample, &tally);
     if (!ok(tally.faults == 0, "it is the naive transpose")) diag("%s", tally.first);
-    mxm->matrix_destroy(context, transpose);
+    judge.mxm->matrix_destroy(judge.context, transpose);
     product_fini(&product);
 }
 
@@ -252,7 +75,7 @@ static void refuse_csr(const graft_csr *csr, int32_t expected, const char *words
     graft_error         error = GRAFT_INIT(graft_error);
     graft_matrix *const sentinel = (graft_matrix *)(uintptr_t)64;
     graft_matrix       *matrix = sentinel;
-    const int32_t       rc = mxm->matrix_create(context, csr, 0, &matrix, &error);
+    const int32_t       rc = judge.mxm->matrix_create(judge.context, csr, 0, &matrix, &error);
 
     if (matrix != sentinel) expected = 1; /* no status is 1: the check below fails */
     mxm_refused(rc, expected, &error, words, what);
@@ -327,11 +150,11 @@ static void test_bad_entries(void)
     csr.value_type = GRAFT_F64;
     csr.values = infinite;
     refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 0|not finite", "an infinite weight in row 0");
-    ok(mxm->matrix_create(context, &csr, 1, &matrix, NULL) == GRAFT_OK,
+    ok(judge.mxm->matrix_create(judge.context, &csr, 1, &matrix, NULL) == GRAFT_OK,
        "a host that vouches for its values is trusted");
-    mxm->matrix_destroy(context, matrix);
-    mxm->matrix_destroy(context, NULL);
-    ok(mxm->matrix_bytes(NULL) == 0, "no matrix has 0 bytes");
+    judge.mxm->matrix_destroy(judge.context, matrix);
+    judge.mxm->matrix_destroy(judge.context, NULL);
+    ok(judge.mxm->matrix_bytes(NULL) == 0, "no matrix has 0 bytes");
 }
 
 /* The arguments that every bad one differs from in one thing. */
@@ -342,10 +165,10 @@ static void refuse_product(struct product *p, int32_t expected, const char *word
 {
     graft_error error = GRAFT_INIT(graft_error);
     char        text[64] = "as it was";
-    int32_t     rc = mxm->run(context, &p->args, &error);
+    int32_t     rc = judge.mxm->run(judge.context, &p->args, &error);
 
     mxm_refused(rc, expected, &error, words, what);
-    rc = mxm->explain(context, &p->args, text, sizeof text, NULL);
+    rc = judge.mxm->explain(judge.context, &p->args, text, sizeof text, NULL);
     ok(product_is_untouched(p) && rc == expected && strcmp(text, "as it was") == 0,
        "... and nothing was touched; explain says the same");
     p->args = good;
@@ -447,7 +270,7 @@ static void test_bad_kernel(struct product *p)
     ok(choose_kernel("refrence"), "any name of a kernel can be set: it may be loaded later");
     refuse_product(p, GRAFT_ERR_OPTION, "'refrence'|'reference'", "an unknown kernel, naming the near one");
     choose_kernel("auto");
-    ok(mxm->run(context, &p->args, NULL) == GRAFT_OK, "after all that, a good product runs");
+    ok(judge.mxm->run(judge.context, &p->args, NULL) == GRAFT_OK, "after all that, a good product runs");
 }
 
 static void test_bad_products(void)
@@ -456,14 +279,14 @@ static void test_bad_products(void)
     struct product product;
     graft_error    error = GRAFT_INIT(graft_error);
 
-    open_product(&product, &sample, &ordinary);
+    judge_product_open(&product, &sample, &ordinary);
     product.args.semiring = GRAFT_MAX_TIMES;
     good = product.args;
     test_bad_operands(&product);
     test_bad_arguments(&product);
     test_bad_kernel(&product);
-    mxm_refused(mxm->run(context, NULL, &error), GRAFT_ERR_ARG, &error, "null", "no arguments");
-    close_product(&product);
+    mxm_refused(judge.mxm->run(judge.context, NULL, &error), GRAFT_ERR_ARG, &error, "null", "no arguments");
+    judge_product_close(&product);
 }
 
 /** Whether the kernel that module_info describes can be used: one not loaded so far is, to explain a product. */
@@ -473,11 +296,11 @@ static int kernel_is_usable(int32_t index, graft_module_entry *entry)
     struct product product;
     char           text[64];
 
-    open_product(&product, &sample, &ordinary);
+    judge_product_open(&product, &sample, &ordinary);
     choose_kernel(entry->name);
-    mxm->explain(context, &product.args, text, sizeof text, NULL);
-    api->module_info(context, index, entry, NULL);
-    close_product(&product);
+    judge.mxm->explain(judge.context, &product.args, text, sizeof text, NULL);
+    judge.api->module_info(judge.context, index, entry, NULL);
+    judge_product_close(&product);
     return entry->state == 1;
 }
 
@@ -487,17 +310,19 @@ static void test_mxm_explain(const char *kernel)
     struct product product;
     char           text[512] = "", cut[8] = "1234567";
 
-    open_product(&product, &sample, &ordinary);
+    judge_product_open(&product, &sample, &ordinary);
     choose_kernel(kernel);
-    ok(mxm->explain(context, &product.args, text, sizeof text, NULL) == GRAFT_OK && strstr(text, kernel) == text,
+    ok(judge.mxm->explain(judge.context, &product.args, text, sizeof text, NULL) == GRAFT_OK &&
+           strstr(text, kernel) == text,
        "explain names %s for a product to be run", kernel);
     ok(product_is_untouched(&product), "and runs nothing");
-    ok(mxm->explain(context, &product.args, cut, sizeof cut, NULL) == GRAFT_OK && strncmp(cut, text, 7) == 0 &&
-           cut[7] == '\0',
+    ok(judge.mxm->explain(judge.context, &product.args, cut, sizeof cut, NULL) == GRAFT_OK &&
+           strncmp(cut, text, 7) == 0 && cut[7] == '\0',
        "a text too long is cut");
-    ok(mxm->run(context, &product.args, NULL) == GRAFT_OK && product_ran_by(mxm, context, kernel),
+    ok(judge.mxm->run(judge.context, &product.args, NULL) == GRAFT_OK &&
+           product_ran_by(judge.mxm, judge.context, kernel),
        "explain names %s as the last one", kernel);
-    close_product(&product);
+    judge_product_close(&product);
 }
 
 /** Two products that GrB_mxm has no way for: another kernel stands in, and explain says for whom and why. */
@@ -510,48 +335,20 @@ static void test_fall(int winner)
     char                 text[512] = "", last[512] = "";
 
     shape.repeats = !winner;
-    open_product(&product, &sample, &shape);
+    judge_product_open(&product, &sample, &shape);
     product.args.semiring = GRAFT_MAX_TIMES;
     product_set_extras(&product, 0, winner);
     choose_kernel("graphblas");
-    ok(mxm->explain(context, &product.args, text, sizeof text, NULL) == GRAFT_OK && strstr(text, "graphblas") != text &&
-           strstr(text, "graphblas cannot: ") != NULL,
+    ok(judge.mxm->explain(judge.context, &product.args, text, sizeof text, NULL) == GRAFT_OK &&
+           strstr(text, "graphblas") != text && strstr(text, "graphblas cannot: ") != NULL,
        "a maximum with %s asked from graphblas would fall to another kernel", winner ? "winner" : "repeated columns");
-    differs = product_try(&product, mxm, context, 2);
+    differs = product_try(&product, judge.mxm, judge.context, 2);
     if (!ok(differs == NULL, "it does, and is right")) diag("%s", differs);
-    mxm->explain(context, NULL, last, sizeof last, NULL);
+    judge.mxm->explain(judge.context, NULL, last, sizeof last, NULL);
     if (!ok(strncmp(last, text, strcspn(text, " ") + 1) == 0 && strstr(last, "graphblas cannot: ") != NULL,
             "the same kernel ran, and explain says for whom"))
         diag("%s; it said: %s", last, text);
-    close_product(&product);
-}
-
-/** Products that take their time: what is large enough to be shared among threads, or to be written past the caches. */
-static void test_large(const char *kernel)
-{
-    test_sizes(kernel, "long rows", 3,
-               (struct product_shape){ 40, 24000, 17, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT });
-    test_sizes(kernel, "long rows with repeats", 3,
-               (struct product_shape){ 40, 12000, 17, GRAFT_I32, GRAFT_F64, 1, 1, PRODUCT_EXACT });
-    test_sizes(kernel, "long and wide rows", 3,
-               (struct product_shape){ 20, 16500, 270, GRAFT_I64, GRAFT_F32, 0, 0, PRODUCT_EXACT });
-    test_mxm_threads(kernel, GRAFT_F32);
-    test_mxm_threads(kernel, GRAFT_F64);
-    if (strncmp(kernel, "simd", 4) != 0) return;
-    test_sizes(kernel, "large, float", 1,
-               (struct product_shape){ 90000, 9, 101, GRAFT_I32, GRAFT_F32, 0, 0, PRODUCT_EXACT });
-    test_sizes(kernel, "large, double", 1,
-               (struct product_shape){ 45000, 9, 101, GRAFT_I32, GRAFT_F64, 0, 0, PRODUCT_EXACT });
-}
-
-static void test_mxm_kernel(const char *kernel)
-{
-    test_mxm_shapes(kernel, GRAFT_F32);
-    test_mxm_shapes(kernel, GRAFT_F64);
-    test_odd_shapes(kernel);
-    test_special_numbers(kernel, PRODUCT_INFINITE);
-    test_special_numbers(kernel, PRODUCT_SPECIAL);
-    test_mxm_explain(kernel);
+    judge_product_close(&product);
 }
 
 static void test_mxm_kernels(int large)
@@ -559,14 +356,15 @@ static void test_mxm_kernels(int large)
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
     int                references = 0;
 
-    for (int32_t i = 0; api->module_info(context, i, &entry, NULL) == GRAFT_OK; i++) {
+    for (int32_t i = 0; judge.api->module_info(judge.context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0) continue;
         if (!kernel_is_usable(i, &entry)) {
             skip(1, "kernel %s cannot be used: %s", entry.name, entry.detail);
             continue;
         }
         ok(choose_kernel(entry.name), "kernel %s can be chosen", entry.name);
-        (large ? test_large : test_mxm_kernel)(entry.name);
+        (large ? judge_kernel_large : judge_kernel)(entry.name);
+        if (!large) test_mxm_explain(entry.name);
         references += strcmp(entry.name, "reference") == 0;
         if (strcmp(entry.name, "graphblas") != 0) continue;
         test_fall(0);
@@ -579,13 +377,13 @@ int main(int argc, char **argv)
 {
     graft_error error = GRAFT_INIT(graft_error);
 
-    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &judge.api, &error) == GRAFT_OK, "the library opens")) {
         diag("%s", error.message);
         return done();
     }
-    context = api->context;
-    mxm = api->get_interface(context, GRAFT_MXM_ID);
-    if (!ok(mxm != NULL && mxm->size >= sizeof *mxm, "it has " GRAFT_MXM_ID)) return done();
+    judge.context = judge.api->context;
+    judge.mxm = judge.api->get_interface(judge.context, GRAFT_MXM_ID);
+    if (!ok(judge.mxm != NULL && judge.mxm->size >= sizeof *judge.mxm, "it has " GRAFT_MXM_ID)) return done();
     test_mxm_kernels(argc > 1 && strcmp(argv[1], "large") == 0);
     choose_kernel("reference");
     test_transpose(41, 29, GRAFT_I32, 1);
@@ -595,6 +393,6 @@ int main(int argc, char **argv)
     test_bad_rows();
     test_bad_entries();
     test_bad_products();
-    api->close(context);
+    judge.api->close(judge.context);
     return done();
 }

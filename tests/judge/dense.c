@@ -1,0 +1,299 @@
+/* Dense modules, each by its own contract: products against sums in double, of floats and of bfloat16.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "judge.h"
+
+#include "graft_module.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
+
+#include <dlfcn.h>
+#include <math.h>
+
+struct shape {
+    int64_t m, n, k;
+};
+
+/* A product with gaps after the rows of all matrices, and its expected result. */
+struct gemm_product {
+    graft_gemm g;
+    float     *a, *b, *c, *before;
+    double    *expected, *allowed; /* [m x n] */
+};
+
+enum { GAP = 3 };
+
+static uint32_t random_state = 1;
+
+/* Between -1 and 1. */
+static float random_number(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)(int32_t)random_state * 0x1p-31f;
+}
+
+static float *random_matrix(int64_t elements)
+{
+    float *made = malloc((size_t)(elements + 1) * sizeof *made);
+
+    for (int64_t i = 0; i < elements; i++) made[i] = random_number();
+    return made;
+}
+
+/* To eight significant bits, to the nearest, ties to even. */
+static double round_to(double value, graft_dtype type)
+{
+    int exponent;
+
+    if (type == GRAFT_F32 || value == 0) return value;
+    frexp(value, &exponent);
+    return ldexp(nearbyint(ldexp(value, 8 - exponent)), exponent - 8);
+}
+
+/* [rows x depth] of op(X), rounded; `across`: rows are those of the transpose of what is stored. */
+static double *rounded(const float *x, int64_t stride, int across, int64_t rows, int64_t depth, graft_dtype type)
+{
+    double *made = malloc((size_t)(rows * depth + 1) * sizeof *made);
+
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t e = 0; e < depth; e++)
+            made[i * depth + e] = round_to(across ? x[e * stride + i] : x[i * stride + e], type);
+    }
+    return made;
+}
+
+static void dense_expect(struct gemm_product *p)
+{
+    const graft_gemm *g = &p->g;
+    double           *a = rounded(p->a, g->lda, g->transpose_a, g->m, g->k, g->type);
+    double           *b = rounded(p->b, g->ldb, !g->transpose_b, g->n, g->k, g->type);
+
+    for (int64_t i = 0; i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j++) {
+            const double old = g->beta != 0 ? (double)g->beta * p->before[i * g->ldc + j] : 0;
+            double       sum = 0, absolute = 0;
+
+            for (int64_t e = 0; e < g->k; e++) {
+                const double term = a[i * g->k + e] * b[j * g->k + e];
+                sum += term;
+                absolute += fabs(term);
+            }
+            p->expected[i * g->n + j] = (double)g->alpha * sum + old;
+            p->allowed[i * g->n + j] = 1e-6 * (absolute + fabs(old)) + 1e-30;
+        }
+    }
+    free(a);
+    free(b);
+}
+
+static void dense_product_init(struct gemm_product *p, struct shape s, int form, graft_dtype type)
+{
+    const int     ta = form & 1, tb = form >> 1 & 1;
+    const int64_t lda = (ta ? s.m : s.k) + GAP, ldb = (tb ? s.k : s.n) + GAP, ldc = s.n + GAP;
+
+    p->a = random_matrix((ta ? s.k : s.m) * lda);
+    p->b = random_matrix((tb ? s.n : s.k) * ldb);
+    p->c = random_matrix(s.m * ldc);
+    p->before = malloc((size_t)(s.m * ldc + 1) * sizeof(float));
+    memcpy(p->before, p->c, (size_t)(s.m * ldc) * sizeof(float));
+    p->expected = malloc((size_t)(s.m * s.n + 1) * sizeof(double));
+    p->allowed = malloc((size_t)(s.m * s.n + 1) * sizeof(double));
+    p->g = (graft_gemm){ .size = sizeof p->g,
+                         .threads = 1,
+                         .transpose_a = ta,
+                         .transpose_b = tb,
+                         .m = s.m,
+                         .n = s.n,
+                         .k = s.k,
+                         .alpha = 1,
+                         .beta = (float)(form >> 2 & 1),
+                         .a = p->a,
+                         .lda = lda,
+                         .b = p->b,
+                         .ldb = ldb,
+                         .c = p->c,
+                         .ldc = ldc,
+                         .type = type };
+    dense_expect(p);
+}
+
+static void gemm_product_fini(struct gemm_product *p)
+{
+    free(p->a);
+    free(p->b);
+    free(p->c);
+    free(p->before);
+    free(p->expected);
+    free(p->allowed);
+}
+
+/* Elements that are wrong, after a factor; those of the gaps, if they were touched. */
+static int64_t wrong(const struct gemm_product *p, double factor)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < p->g.m; i++) {
+        for (int64_t j = 0; j < p->g.ldc; j++) {
+            const float c = p->c[i * p->g.ldc + j];
+
+            if (j >= p->g.n) count += memcmp(&c, &p->before[i * p->g.ldc + j], sizeof c) != 0;
+            else count += !(fabs(c - factor * p->expected[i * p->g.n + j]) <= factor * p->allowed[i * p->g.n + j]);
+        }
+    }
+    return count;
+}
+
+static void twice(void *arg, int64_t begin, int64_t end)
+{
+    const struct gemm_product *p = arg;
+
+    for (int64_t i = begin; i < end; i++) {
+        for (int64_t j = 0; j < p->g.n; j++) p->c[i * p->g.ldc + j] *= 2;
+    }
+}
+
+/* One shape in one form: with any number of threads the same bits, and rows_done for every row once, when it is. */
+static int dense_check(const graft_dense_ops *ops, void *state, struct shape s, int form, graft_dtype type)
+{
+    struct gemm_product p;
+    graft_error         error = GRAFT_INIT(graft_error);
+    const size_t        bytes = (size_t)(s.m * (s.n + GAP)) * sizeof(float);
+    float              *first = malloc(bytes + 1);
+    int                 good = 1;
+
+    dense_product_init(&p, s, form, type);
+    for (int threads = 1; threads <= 3 && good; threads++) {
+        memcpy(p.c, p.before, bytes);
+        p.g.threads = threads;
+        good = ops->gemm(state, &p.g, &error) == GRAFT_OK && wrong(&p, 1) == 0;
+        if (threads == 1) memcpy(first, p.c, bytes);
+        good = good && memcmp(first, p.c, bytes) == 0;
+        memcpy(p.c, p.before, bytes);
+        p.g.rows_done = twice;
+        p.g.rows_arg = &p;
+        good = good && ops->gemm(state, &p.g, &error) == GRAFT_OK && wrong(&p, 2) == 0;
+        p.g.rows_done = NULL;
+        if (!good)
+            diag("%lld x %lld x %lld, form %d, %d threads: %lld wrong; %s", (long long)s.m, (long long)s.n,
+                 (long long)s.k, form, threads, (long long)wrong(&p, 1), error.message);
+    }
+    gemm_product_fini(&p);
+    free(first);
+    return good;
+}
+
+static void check_type(const graft_dense_ops *ops, void *state, const char *name, graft_dtype type)
+{
+    static const struct shape shapes[] = {
+        { 1, 1, 1 },       { 5, 3, 2 },      { 512, 16, 128 },  { 700, 33, 100 }, { 1030, 47, 70 },  { 64, 1, 513 },
+        { 600, 20, 1100 }, { 0, 4, 4 },      { 4, 0, 4 },       { 7, 5, 0 },      { 17, 12, 20000 }, { 513, 3, 9000 },
+        { 3, 300, 511 },   { 33, 17, 4096 }, { 40, 24, 70001 }, { 5, 2100, 600 }, { 6, 1030, 8300 },
+    };
+
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int good = 1;
+
+        for (int form = 0; form < 8; form++) good &= dense_check(ops, state, shapes[i], form, type);
+        ok(good, "%s, %s: %lld x %lld x %lld, all forms", name, type == GRAFT_F32 ? "float" : "bfloat16",
+           (long long)shapes[i].m, (long long)shapes[i].n, (long long)shapes[i].k);
+    }
+}
+
+/* The weight gradient of wide layers, too large to compute here except for a few elements: it is right, and the memory
+ * that the module keeps is within the bound of graft_train.h, for two threads. */
+static void dense_check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
+{
+    const int64_t m = 1000, n = 1100, k = 20500, bound = (16 + (type == GRAFT_BF16 ? 2 * 4 : 0)) * 1024 * 1024 + 65536;
+    float        *a = random_matrix(k * m), *b = random_matrix(k * n), *c = random_matrix(m * n);
+    const graft_gemm g = { .size = sizeof g,
+                           .threads = 2,
+                           .transpose_a = 1,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .alpha = 1,
+                           .a = a,
+                           .lda = m,
+                           .b = b,
+                           .ldb = n,
+                           .c = c,
+                           .ldc = n,
+                           .type = type };
+    graft_error      error = GRAFT_INIT(graft_error);
+    const int32_t    rc = ops->gemm(state, &g, &error);
+    int              wrong = 0;
+
+    for (int64_t i = 0; i < 60; i++) {
+        const int64_t row = i * 7919 % m, column = i * 104729 % n;
+        double        sum = 0, absolute = 0;
+
+        for (int64_t e = 0; e < k; e++) {
+            const double term = round_to(a[e * m + row], type) * round_to(b[e * n + column], type);
+
+            sum += term;
+            absolute += fabs(term);
+        }
+        wrong += !(fabs(c[row * n + column] - sum) <= 1e-6 * absolute);
+    }
+    ok(rc == GRAFT_OK && wrong == 0, "%lld x %lld x %lld: %d wrong", (long long)m, (long long)n, (long long)k, wrong);
+    ok(host->live_bytes <= bound, "what is kept of it, %.1f MB, is bounded", (double)host->live_bytes * 1e-6);
+    free(a);
+    free(b);
+    free(c);
+}
+
+/* More shapes than a module keeps generated code for. */
+static void check_many_shapes(const graft_dense_ops *ops, void *state, const char *name, graft_dtype type)
+{
+    int good = 1;
+
+    for (int64_t m = 1; m <= 150; m++) good &= dense_check(ops, state, (struct shape){ m, 4, 6 }, (int)m & 7, type);
+    ok(good, "%s: many shapes one after the other", name);
+}
+
+static void dense_check_refusal(const graft_dense_ops *ops, void *state, const char *name)
+{
+    struct gemm_product p;
+    graft_error         error = GRAFT_INIT(graft_error);
+    char                why[200] = "";
+
+    ok(ops->supports(state, GRAFT_F64, why, sizeof why) == GRAFT_ERR_UNSUPPORTED && why[0] != '\0',
+       "%s: doubles are refused: %s", name, why);
+    if (ops->supports(state, GRAFT_BF16, why, sizeof why) != GRAFT_OK) return;
+    dense_product_init(&p, (struct shape){ 4, 4, 4 }, 0, GRAFT_BF16);
+    p.g.alpha = 0.5f;
+    ok(ops->gemm(state, &p.g, &error) == GRAFT_ERR_UNSUPPORTED && memcmp(p.c, p.before, 7 * sizeof *p.c) == 0,
+       "%s: alpha of a half is refused for bfloat16: %s", name, error.message);
+    gemm_product_fini(&p);
+}
+
+void judge_dense(const char *name)
+{
+    char                     *path = realpath(name, NULL);
+    void                     *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const graft_module_table *table = NULL;
+    graft_module_fn           entry = NULL;
+    struct strict_host        host;
+    graft_error               error = GRAFT_INIT(graft_error);
+    void                     *symbol, *state = NULL;
+    char                      why[200] = "";
+
+    free(path);
+    if (!ok(library != NULL, "%s opens", name)) return;
+    symbol = dlsym(library, "graft_module");
+    memcpy(&entry, &symbol, sizeof entry);
+    if (!ok(entry(1, 1, &table, &error) == GRAFT_OK && table->dense != NULL, "it is a dense module")) return;
+    strict_host_init(&host);
+    if (!ok(table->dense->init(&host.table, &state, &error) == GRAFT_OK, "%s begins", table->name)) return;
+    check_type(table->dense, state, table->name, GRAFT_F32);
+    dense_check_large(table->dense, state, &host, GRAFT_F32);
+    dense_check_refusal(table->dense, state, table->name);
+    if (table->dense->supports(state, GRAFT_BF16, why, sizeof why) == GRAFT_OK) {
+        check_type(table->dense, state, table->name, GRAFT_BF16);
+        dense_check_large(table->dense, state, &host, GRAFT_BF16);
+        check_many_shapes(table->dense, state, table->name, GRAFT_BF16);
+    } else {
+        skip(3, "%s does not multiply bfloat16 here: %s", table->name, why);
+    }
+    table->dense->fini(state);
+    ok(host.fault == NULL && host.live_blocks == 0, "%s gave all memory back", table->name);
+}

@@ -1,0 +1,63 @@
+/* Modules on trial: products of a kernel or a dense module against the oracle, and their manners. The unit tests and
+ * graft-check share this; it sees abi/ and the oracle, and nothing of the plugin. Checks are printed as TAP.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef JUDGE_H
+#define JUDGE_H
+
+#include "graft_mxm.h"
+#include "oracle/product.h"
+
+/** The library whose kernels are judged. */
+struct judge {
+    const graft_api *api;
+    const graft_mxm *mxm;
+    graft_context   *context;
+    int              strict;    /* 1: no other kernel stands in, and a kernel may refuse a product */
+    int              by_kernel; /* products that kernels ran themselves */
+};
+extern struct judge judge;
+
+/** Small products of a kernel, which is chosen: all types, semirings, masks and flags; special numbers; no rows. */
+void judge_kernel(const char *kernel);
+
+/** Products that are large enough to be shared among threads. */
+void judge_kernel_large(const char *kernel);
+
+/** Epilogues, and rows in bfloat16. */
+void judge_epilogue(const char *kernel);
+
+/** A dense module, by the path of its file, without a library. */
+void judge_dense(const char *path);
+
+/* What these are made of, for other tests. */
+
+/** A random product with its matrix made; judge_product_close() ends it. */
+void          judge_product_open(struct product *product, struct sample *sample, const struct product_shape *shape);
+void          judge_product_close(struct product *product);
+graft_matrix *judge_matrix(const graft_csr *csr);
+void          judge_masks(struct product *p, const char *kernel, graft_semiring semiring, struct sample *sample,
+                          struct tally *tally);
+
+enum { JUDGE_M = 37, JUDGE_K = 29, JUDGE_WIDTH_MAX = 300, JUDGE_VERTEX_SHIFT = 1000 };
+
+/** One product with all parts of an epilogue, and its expected result. Its arrays are shared by all of them. */
+struct judge_scene {
+    struct sample_csr a;
+    graft_matrix     *matrix;
+    int64_t           n, vertex[JUDGE_M];
+    int               refused; /* products, with judge.strict */
+    graft_dense       b, c, residual;
+    graft_mask        mask;
+    graft_epilogue    epilogue;
+    graft_mxm_args    args;
+    double            expected[JUDGE_M * JUDGE_WIDTH_MAX];
+    uint8_t           expected_bits[JUDGE_M * (JUDGE_WIDTH_MAX / 8 + 1)];
+};
+
+graft_dense judge_dense_view(void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols);
+void        judge_scene_init(struct judge_scene *s, struct sample *sample, int64_t n);
+void        judge_scene_fini(struct judge_scene *s);
+/** Run the product; whether it is right, or refused where that is legal. */
+int         judge_scene_right(struct judge_scene *s, double tolerance);
+
+#endif
