@@ -22,7 +22,7 @@ typedef struct graft_dataset {
                                    first_vertex on; other ranks have the others */
     int64_t            n_vertices; /**< of the whole graph */
     int64_t            n_features;
-    int64_t            n_classes;
+    int64_t            n_classes;       /**< outputs of a model: classes, or columns of float_targets */
     const graft_csr   *graph;           /**< [n x n_vertices], row v holds the vertices from which v gathers */
     const graft_dense *features;        /**< [n x n_features] F32; NULL if features are sparse */
     const graft_csr   *sparse_features; /**< [n x n_features] F32 values; NULL if features are dense */
@@ -35,6 +35,8 @@ typedef struct graft_dataset {
     graft_graph       *over; /**< NULL: one process. Otherwise the distributed graph; the arrays have the rows of this
                                   rank's slice, with or without the flag. `graph` is ignored, and arrays of no rows may
                                   be null. Borrowed as long as the arrays */
+    const graft_dense *float_targets; /**< [n x n_classes] F32: what a regression shall give, n_classes numbers for each
+                                           vertex; NaN where it is not known. NULL: labels or targets, or none */
 } graft_dataset;
 
 /** A data set that was read from files. */
@@ -52,6 +54,7 @@ typedef struct graft_data_interface {
      *                           features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
      *                           features_csr_data.npy float32, features_csr_shape.npy int64 [2]
      *     labels.npy            int32 [n], -1 for unlabelled vertices; or uint8 [n, c] for several classes per vertex
+     *     targets.npy           instead of labels.npy, for regression: float32 [n] or [n, c], NaN where not known
      *     split.npy             uint8 [n], 0 none, 1 train, 2 validation, 3 test
      * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square), whose
      * entry (i, j) means that i gathers from j. A folder may have only the graph, or graph and features; missing

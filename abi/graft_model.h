@@ -135,7 +135,7 @@ typedef struct graft_models {
      * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST, of a model with a state; of weights alone there is one set
      * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(); n_classes is not read.
      *                      Labels, targets and split are read if the model has label_rate > 0, and are required then.
-     * \param[out] labels   [n] the class of the largest logit, or NULL
+     * \param[out] labels   [n] the class of the largest logit, or NULL, as it must be with loss mse, mae or huber
      * \param[out] logits   [n x n_classes] F32, or NULL
      * \return OK; ERR_ARG (null, unknown weights, shapes; another number of features: the message has both; ranks with
      *         different models); the codes of graft_train.create() and predict().

@@ -11,8 +11,10 @@ GRAFT_EXTERN_C_BEGIN
 #define GRAFT_TRAIN_ID "graft.train/1"
 
 /* Models are described in graft_model.h. Loss: mean over the training vertices of softmax or sigmoid cross-entropy
- * (sigmoid: summed over classes). Arithmetic is in float; with dense.type bf16 the factors of dense products are
- * rounded to bfloat16, and sums are in float.
+ * (sigmoid: summed over classes). For float targets: mean over their known elements in training vertices, of all
+ * columns and ranks together (PyTorch's reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D =
+ * huber_delta, d^2/2 where |d| <= D, else D (|d| - D/2) (huber), for d = output - target. Arithmetic is in float; with
+ * dense.type bf16 the factors of dense products are rounded to bfloat16, and sums are in float.
  *
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W and to E (option
@@ -55,7 +57,7 @@ GRAFT_EXTERN_C_BEGIN
 /** A model in training: weights, state of the optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
 
-/** The result of an epoch. Accuracies are in 0..1; NaN if there is nothing to measure. */
+/** The result of an epoch. Accuracies are in 0..1. NaN if there is nothing to measure. */
 typedef struct graft_epoch {
     uint32_t size;
     int32_t  done;    /**< 1 after the last of `epochs` epochs */
@@ -74,23 +76,28 @@ typedef struct graft_epoch {
     int32_t synchronous; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
     int32_t reserved;
     double  learning_rate; /**< of the step, after option schedule */
+    double  train_rmse, validation_rmse, test_rmse, train_r2, validation_r2, test_r2; /**< as in graft_metrics */
 } graft_epoch;
 
 /** Accuracy: the fraction of labelled vertices of the split whose largest logit is that of their label; with several
- *  classes per vertex (targets), the micro-averaged F1 of logits > 0. */
+ *  classes per vertex (targets), the micro-averaged F1 of logits > 0. For float targets, with known elements y of
+ *  the split and outputs x: RMSE = sqrt(mean (y - x)^2) over all columns; R^2 = mean over columns of 1 - sum (y - x)^2
+ *  / sum (y - mean y)^2, without columns whose y are all the same. What does not apply is NaN. */
 typedef struct graft_metrics {
     uint32_t size;
     uint32_t reserved;
     int64_t  epoch; /**< the epoch of the measured weights */
     double   train_accuracy, validation_accuracy, test_accuracy;
     double   train_loss, validation_loss, test_loss;
+    double   train_rmse, validation_rmse, test_rmse, train_r2, validation_r2, test_r2;
 } graft_metrics;
 
 /** The weights to use: those after the last epoch, or those of the best validation accuracy (ties: the lower validation
- *  loss, then the earlier epoch); BEST means LAST without a validation split or before the first evaluation. */
+ *  loss, then the earlier epoch), for float targets of the lowest validation loss; BEST means LAST without a validation
+ *  split or before the first evaluation. */
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
-/** What update() replaces. */
+/** What update() replaces; TARGETS: the targets or float targets that the trainer has. */
 enum { GRAFT_UPDATE_FEATURES = 1u, GRAFT_UPDATE_LABELS = 2u, GRAFT_UPDATE_TARGETS = 4u, GRAFT_UPDATE_SPLIT = 8u };
 
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
@@ -148,9 +155,10 @@ typedef struct graft_train {
      *         vertices, the same on all ranks. Since 1. */
     int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
 
-    /** Predict all vertices. \param[out] labels [n] the class of the largest logit, or NULL. \param[out] logits [n x
-     * n_classes] F32, or NULL. Over ranks n is that of the rank's slice, and outputs may be NULL on some ranks.
-     * \return as evaluate(). [one-caller] [starts-openmp]. Collective, over ranks. Since 1. */
+    /** Predict all vertices. \param[out] labels [n] the class of the largest logit, or NULL, as it must be for float
+     * targets. \param[out] logits [n x n_classes] F32, the outputs of the model, or NULL. Over ranks n is that of the
+     * rank's slice, and outputs may be NULL on some ranks.
+     * \return as evaluate(); ERR_ARG (labels, shape). [one-caller] [starts-openmp]. Collective, over ranks. Since 1. */
     int32_t (*predict)(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
                        graft_error *error);
 
@@ -208,11 +216,12 @@ typedef struct graft_train {
      *                     `what` names are read.
      * \return OK; ERR_ARG (null, shapes, unknown or no bits); ERR_FORMAT (as create()); ERR_STATE (an array that
      *         create() did not have; a training vertex whose row no step computes: see option row_masks);
-     *         ERR_UNSUPPORTED (sparse features); ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER
-     *         the data are as they were.
-     * Weights, moments and the number of epochs stay. There is no best so far any more, and the next epoch with
-     * halo.staleness is synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option
-     * order, row masks, normalize_features, ranks); sums of constant features are computed anew when they are needed.
+     *         ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER the data are as they were.
+     * Sparse features have new values for the entries of create(), in the same rows and columns, or else ERR_ARG; where
+     * they were made dense, any entries. Weights, moments and the number of epochs stay. There is no best so far any
+     * more, and the next epoch with halo.staleness is synchronous. Cost: a check of the new values, and a copy where
+     * the trainer has copies (option order, row masks, normalize_features, sparse features, ranks); sums of constant
+     * features are computed anew when they are needed.
      * Memory during the call, besides memory.limit: copies of labels, targets and split, and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);

@@ -36,21 +36,30 @@ done:
     return rc;
 }
 
+/** Predict with the saved model if there is one, else with the trainer: classes, or outputs where there are none. */
+static int32_t predict(struct run *run, int32_t *labels, const graft_dense *outputs, graft_error *error)
+{
+    if (run->model != NULL)
+        return run->library.models->predict(run->model, GRAFT_WEIGHTS_BEST, run->dataset, labels, outputs, error);
+    return run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, labels, outputs, error);
+}
+
 /** Collect the predictions of all slices on rank 0, and write them. */
 static int32_t write_predictions(struct run *run, const char *path, graft_error *error)
 {
     const int64_t n = run->dataset->n_vertices, n_slice = run->dataset->n_slice;
     const int     many = run->ranks.n_ranks > 1, first = run->ranks.rank == 0;
-    int32_t      *mine = calloc((size_t)n_slice + 1, sizeof *mine), *all = many && first ? calloc((size_t)n, 4) : mine;
-    int32_t       rc = mine != NULL && all != NULL ? GRAFT_OK : problem_memory(error, "the predictions");
+    const int64_t columns = run_outputs(run), width = columns > 0 ? columns : 1;
+    const size_t  row = (size_t)width * 4; /* int32 labels or float32 outputs */
+    void *const mine = calloc((size_t)n_slice + 1, row), *const all = many && first ? calloc((size_t)n, row) : mine;
+    graft_dense out = GRAFT_INIT(graft_dense);
+    int32_t     rc = mine != NULL && all != NULL ? GRAFT_OK : problem_memory(error, "the predictions");
 
     TRY(ranks_agree(&run->ranks, rc, error));
-    if (run->model != NULL)
-        rc = run->library.models->predict(run->model, GRAFT_WEIGHTS_BEST, run->dataset, mine, NULL, error);
-    else rc = run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, mine, NULL, error);
-    TRY(rc);
-    if (many) TRY(ranks_collect(&run->ranks, &run->library, mine, all, error));
-    if (first) rc = npy_write(path, all, n, error);
+    out = (graft_dense){ sizeof out, GRAFT_F32, many ? n_slice : n, columns, columns, mine };
+    TRY(predict(run, columns > 0 ? NULL : mine, columns > 0 ? &out : NULL, error));
+    if (many) TRY(ranks_collect(&run->ranks, &run->library, mine, row, all, error));
+    if (first) rc = npy_write(path, all, n, columns, error);
 done:
     if (all != mine) free(all);
     free(mine);

@@ -1,4 +1,4 @@
-/* Writing one column of numbers in the .npy format: magic, version, length of a Python dict in text, padding, data.
+/* Writing arrays of numbers in the .npy format: magic, version, length of a Python dict in text, padding, data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "npy_write.h"
 #include "output_file.h"
@@ -10,20 +10,22 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as
 
 enum { PREFIX = 10, HEAD = 128 }; /* data begin at a multiple of 64 */
 
-int32_t npy_write(const char *path, const int32_t *values, int64_t count, graft_error *error)
+int32_t npy_write(const char *path, const void *values, int64_t count, int64_t columns, graft_error *error)
 {
     static const unsigned char prefix[PREFIX] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, HEAD - PREFIX, 0 };
     struct output_file         file;
-    char                       head[HEAD + 1];
+    char                       head[HEAD + 1], more[32] = "";
     int32_t                    rc = output_begin(&file, path, error);
 
     if (rc < 0) return rc;
     memcpy(head, prefix, PREFIX);
+    if (columns > 0) snprintf(more, sizeof more, " %" PRId64, columns);
     const int used = PREFIX + snprintf(head + PREFIX, HEAD - PREFIX,
-                                       "{'descr': '<i4', 'fortran_order': False, 'shape': (%" PRId64 ",), }", count);
+                                       "{'descr': '<%s', 'fortran_order': False, 'shape': (%" PRId64 ",%s), }",
+                                       columns > 0 ? "f4" : "i4", count, more);
     memset(head + used, ' ', (size_t)(HEAD - used));
     head[HEAD - 1] = '\n';
     fwrite(head, 1, HEAD, file.stream);
-    fwrite(values, sizeof *values, (size_t)count, file.stream);
+    fwrite(values, sizeof(int32_t), (size_t)(count * (columns > 0 ? columns : 1)), file.stream);
     return output_end(&file, error); /* also reports a failed write */
 }

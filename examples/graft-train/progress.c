@@ -26,11 +26,11 @@ double progress_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-void progress_begin(struct progress *progress)
+void progress_begin(struct progress *progress, int regression)
 {
     const char *term = getenv("TERM");
 
-    *progress = (struct progress){ .shown = GRAFT_INIT(graft_epoch) };
+    *progress = (struct progress){ .regression = regression, .shown = GRAFT_INIT(graft_epoch) };
     progress->on_terminal =
         isatty(STDOUT_FILENO) && !ranks_are_launched() && (term == NULL || strcmp(term, "dumb") != 0);
     progress->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
@@ -44,17 +44,26 @@ static const char *number(char text[32], double value, int decimals)
     return text;
 }
 
-static void print_plain(const graft_epoch *epoch)
+/** What is shown of an epoch: training, validation and test accuracy, or R^2. */
+struct scores {
+    double of[3];
+};
+
+static struct scores scores_of(const struct progress *progress, const graft_epoch *e)
 {
-    const double none = NAN;
-    char         loss[32], train[32], validation[32], test[32], drift[32] = "";
+    if (progress->regression) return (struct scores){ { e->train_r2, e->validation_r2, e->test_r2 } };
+    return (struct scores){ { e->train_accuracy, e->validation_accuracy, e->test_accuracy } };
+}
+
+static void print_plain(const struct progress *progress, const graft_epoch *epoch)
+{
+    const struct scores none = { { NAN, NAN, NAN } }, s = epoch->evaluated ? scores_of(progress, epoch) : none;
+    char                loss[32], train[32], validation[32], test[32], drift[32] = "";
 
     if (epoch->drift > 0) snprintf(drift, sizeof drift, "  drift %.3f", epoch->drift);
-    printf("epoch %" PRId64 "/%" PRId64 "  loss %s  train %s  val %s  test %s  %.4f s%s%s%s\n", epoch->epoch,
-           epoch->epochs, number(loss, epoch->loss, 6),
-           number(train, epoch->evaluated ? epoch->train_accuracy : none, 4),
-           number(validation, epoch->evaluated ? epoch->validation_accuracy : none, 4),
-           number(test, epoch->evaluated ? epoch->test_accuracy : none, 4), epoch->seconds, drift,
+    printf("epoch %" PRId64 "/%" PRId64 "  loss %s  %strain %s  val %s  test %s  %.4f s%s%s%s\n", epoch->epoch,
+           epoch->epochs, number(loss, epoch->loss, 6), progress->regression ? "R^2 " : "", number(train, s.of[0], 4),
+           number(validation, s.of[1], 4), number(test, s.of[2], 4), epoch->seconds, drift,
            epoch->synchronous ? "  synchronous" : "", epoch->best ? "  best" : "");
     fflush(stdout);
 }
@@ -80,21 +89,23 @@ static void time_left(const struct progress *progress, char text[32])
 /** Compose the line in one of five forms, the longest first: `head` before the bar, `tail` after it. */
 static void compose(const struct progress *progress, int form, char head[TEXT], char tail[TEXT])
 {
-    const graft_epoch *e = &progress->shown;
-    char               loss[32], train[32], val[32], test[32], left[32], speed[32];
-    const double       each = progress->counted > 0 ? progress->spent / (double)progress->counted : 0;
-    const char        *l = number(loss, e->loss, form == 0 ? 4 : 3), *a = number(train, e->train_accuracy, 3);
-    const char        *b = number(val, e->validation_accuracy, 3), *c = number(test, e->test_accuracy, 3);
+    const graft_epoch  *e = &progress->shown;
+    const struct scores s = scores_of(progress, e);
+    const char         *r = progress->regression ? "R^2 " : "";
+    char                loss[32], train[32], val[32], test[32], left[32], speed[32];
+    const double        each = progress->counted > 0 ? progress->spent / (double)progress->counted : 0;
+    const char         *l = number(loss, e->loss, form == 0 ? 4 : 3), *a = number(train, s.of[0], 3);
+    const char         *b = number(val, s.of[1], 3), *c = number(test, s.of[2], 3);
 
     time_left(progress, left);
     snprintf(speed, sizeof speed, each < 10 ? "%#.3g" : "%.1f", each); /* a constant width */
     snprintf(head, TEXT, "%s%" PRId64 "/%" PRId64 " ", form == 0 ? "epoch " : "", e->epoch, e->epochs);
     switch (form) {
     case 0:
-        snprintf(tail, TEXT, " loss %s  train %s  val %s  test %s  %s s/epoch  %s left", l, a, b, c, speed, left);
+        snprintf(tail, TEXT, " loss %s  %strain %s  val %s  test %s  %s s/epoch  %s left", l, r, a, b, c, speed, left);
         break;
-    case 1: snprintf(tail, TEXT, " loss %s train %s val %s test %s %ss %s left", l, a, b, c, speed, left); break;
-    case 2: snprintf(tail, TEXT, " loss %s val %s %s left", l, b, left); break;
+    case 1: snprintf(tail, TEXT, " loss %s %strain %s val %s test %s %ss %s left", l, r, a, b, c, speed, left); break;
+    case 2: snprintf(tail, TEXT, " loss %s %sval %s %s left", l, r, b, left); break;
     case 3: snprintf(tail, TEXT, " loss %s", l); break;
     default: *tail = '\0';
     }
@@ -129,14 +140,16 @@ void progress_epoch(struct progress *progress, const graft_epoch *epoch)
 
     progress->shown = *epoch;
     if (!epoch->evaluated) {
-        const int none = progress->counted == 0;
-        progress->shown.train_accuracy = none ? NAN : before.train_accuracy;
-        progress->shown.validation_accuracy = none ? NAN : before.validation_accuracy;
-        progress->shown.test_accuracy = none ? NAN : before.test_accuracy;
+        const struct scores none = { { NAN, NAN, NAN } };
+        const struct scores s = progress->counted == 0 ? none : scores_of(progress, &before);
+
+        progress->shown.train_accuracy = progress->shown.train_r2 = s.of[0];
+        progress->shown.validation_accuracy = progress->shown.validation_r2 = s.of[1];
+        progress->shown.test_accuracy = progress->shown.test_r2 = s.of[2];
     }
     progress->counted++;
     progress->spent += epoch->seconds;
-    if (!progress->on_terminal) print_plain(epoch);
+    if (!progress->on_terminal) print_plain(progress, epoch);
     else if (progress_clock() - progress->last_draw >= REDRAW_SECONDS) draw(progress);
 }
 

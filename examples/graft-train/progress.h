@@ -8,15 +8,16 @@
 struct progress {
     int         on_terminal;
     int         utf8;
-    int         drawn;     /* the terminal shows an unfinished line */
-    int64_t     counted;   /* epochs of this run */
-    double      spent;     /* seconds in them */
-    double      last_draw; /* seconds of the steady clock */
-    graft_epoch shown;     /* the latest epoch, with the latest measured accuracies */
+    int         drawn;      /* the terminal shows an unfinished line */
+    int64_t     counted;    /* epochs of this run */
+    double      spent;      /* seconds in them */
+    double      last_draw;  /* seconds of the steady clock */
+    int         regression; /* R^2 is shown, not accuracy */
+    graft_epoch shown;      /* the latest epoch, with the latest measured scores */
 };
 
 /** The locale of LC_CTYPE decides between UTF-8 and ASCII, so setlocale(LC_CTYPE, "") comes first. */
-void progress_begin(struct progress *progress);
+void progress_begin(struct progress *progress, int regression);
 void progress_epoch(struct progress *progress, const graft_epoch *epoch);
 
 /** Clear the line for other text; the next epoch draws it again. */

@@ -143,8 +143,8 @@ done:
     return rc;
 }
 
-int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
-                      graft_error *error)
+int32_t ranks_collect(struct ranks *ranks, const struct library *library, const void *mine, uint64_t row_bytes,
+                      void *all, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -152,7 +152,7 @@ int32_t ranks_collect(struct ranks *ranks, const struct library *library, const 
         graft_graph_info info = GRAFT_INIT(graft_graph_info);
 
         TRY(library->graphs->info(ranks->graph, q, &info, error));
-        ranks->bytes[q] = info.n_slice * (int64_t)sizeof *mine;
+        ranks->bytes[q] = info.n_slice * (int64_t)row_bytes;
     }
     rc = ranks->transports->gather(ranks->group, 0, ranks->bytes, mine, all, error);
 done:

@@ -55,9 +55,9 @@ int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error);
 /** Replace *value by the maximum over ranks. */
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);
 
-/** Gather the labels of all slices into `all` [n_vertices] on rank 0; `all` is NULL on other ranks. */
-int32_t ranks_collect(struct ranks *ranks, const struct library *library, const int32_t *mine, int32_t *all,
-                      graft_error *error);
+/** Gather the rows of all slices, of so many bytes, into `all` [n_vertices] on rank 0; `all` is NULL on other ranks. */
+int32_t ranks_collect(struct ranks *ranks, const struct library *library, const void *mine, uint64_t row_bytes,
+                      void *all, graft_error *error);
 
 /** Gather the reports that each rank has of its own messages on rank 0. */
 int32_t ranks_gather_reports(struct ranks *ranks, const struct library *library, graft_trainer *trainer,

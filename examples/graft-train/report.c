@@ -33,9 +33,26 @@ static double median_seconds(const struct run *run)
     return median;
 }
 
-static json_t *measured(const graft_epoch *epoch, double value)
+static double measured(const graft_epoch *epoch, double value)
 {
-    return json_number(epoch->evaluated ? value : NAN);
+    return epoch->evaluated ? value : NAN;
+}
+
+/** Accuracies, or what a regression has in their place. */
+static void add_scores(json_t *to, const struct run *run, const graft_metrics *m, int *bad)
+{
+    if (!run_is_regression(run)) {
+        json_add(to, "test_accuracy", json_number(m->test_accuracy), bad);
+        json_add(to, "val_accuracy", json_number(m->validation_accuracy), bad);
+        json_add(to, "train_accuracy", json_number(m->train_accuracy), bad);
+        return;
+    }
+    json_add(to, "test_rmse", json_number(m->test_rmse), bad);
+    json_add(to, "val_rmse", json_number(m->validation_rmse), bad);
+    json_add(to, "train_rmse", json_number(m->train_rmse), bad);
+    json_add(to, "test_r2", json_number(m->test_r2), bad);
+    json_add(to, "val_r2", json_number(m->validation_r2), bad);
+    json_add(to, "train_r2", json_number(m->train_r2), bad);
 }
 
 static json_t *build_history(const struct run *run)
@@ -43,15 +60,22 @@ static json_t *build_history(const struct run *run)
     json_t *history = json_array();
 
     for (int64_t i = 0; i < run->n_history; i++) {
-        const graft_epoch *e = &run->history[i];
-        json_t            *entry = json_object();
-        int                bad = 0;
+        const graft_epoch  *e = &run->history[i];
+        json_t             *entry = json_object();
+        const graft_metrics scores = { .train_accuracy = measured(e, e->train_accuracy),
+                                       .validation_accuracy = measured(e, e->validation_accuracy),
+                                       .test_accuracy = measured(e, e->test_accuracy),
+                                       .train_rmse = measured(e, e->train_rmse),
+                                       .validation_rmse = measured(e, e->validation_rmse),
+                                       .test_rmse = measured(e, e->test_rmse),
+                                       .train_r2 = measured(e, e->train_r2),
+                                       .validation_r2 = measured(e, e->validation_r2),
+                                       .test_r2 = measured(e, e->test_r2) };
+        int                 bad = 0;
 
         json_add(entry, "epoch", json_integer(e->epoch), &bad);
         json_add(entry, "loss", json_number(e->loss), &bad);
-        json_add(entry, "train_accuracy", measured(e, e->train_accuracy), &bad);
-        json_add(entry, "val_accuracy", measured(e, e->validation_accuracy), &bad);
-        json_add(entry, "test_accuracy", measured(e, e->test_accuracy), &bad);
+        add_scores(entry, run, &scores, &bad);
         json_add(entry, "seconds", json_number(e->seconds), &bad);
         json_add(entry, "learning_rate", json_number(e->learning_rate), &bad);
         if (e->drift > 0) json_add(entry, "drift", json_number(e->drift), &bad);
@@ -83,9 +107,7 @@ static json_t *build_report(const struct run *run)
 
     json_add(report, "dataset", json_text(run->arguments->dataset), &bad);
     json_add(report, "version", json_text(run->library.api->version), &bad);
-    json_add(report, "test_accuracy", json_number(run->best.test_accuracy), &bad);
-    json_add(report, "val_accuracy", json_number(run->best.validation_accuracy), &bad);
-    json_add(report, "train_accuracy", json_number(run->best.train_accuracy), &bad);
+    add_scores(report, run, &run->best, &bad);
     json_add(report, "epochs", json_integer(run->epochs), &bad);
     json_add(report, "best_epoch", json_integer(run->best.epoch), &bad);
     json_add(report, "interrupted", json_boolean(run->signal != 0), &bad);
@@ -137,12 +159,27 @@ static const char *fraction(char text[32], double value)
     return text;
 }
 
+/** A number of any size with four digits, or "-". */
+static const char *significant(char text[32], double value)
+{
+    if (isnan(value)) return "-";
+    snprintf(text, 32, "%.4g", value);
+    return text;
+}
+
 void report_print(const struct run *run)
 {
     const struct arguments *arguments = run->arguments;
     char                    test[32], validation[32], train[32], kernel[64];
 
     printf("\n");
+    if (!isnan(run->best.test_rmse) || !isnan(run->best.validation_rmse)) {
+        printf("test RMSE       %s, validation %s, training %s\n", significant(test, run->best.test_rmse),
+               significant(validation, run->best.validation_rmse), significant(train, run->best.train_rmse));
+        printf("test R^2        %s, validation %s, training %s\n", fraction(test, run->best.test_r2),
+               fraction(validation, run->best.validation_r2), fraction(train, run->best.train_r2));
+        printf("best epoch      %" PRId64 " of %" PRId64 ", by validation loss\n", run->best.epoch, run->epochs);
+    }
     if (!isnan(run->best.test_accuracy) || !isnan(run->best.validation_accuracy)) {
         printf("test accuracy   %s, validation %s, training %s\n", fraction(test, run->best.test_accuracy),
                fraction(validation, run->best.validation_accuracy), fraction(train, run->best.train_accuracy));

@@ -31,10 +31,31 @@ static int32_t resume(struct run *run, graft_error *error)
     return GRAFT_OK;
 }
 
+int run_is_regression(const struct run *run)
+{
+    return run->dataset->float_targets != NULL;
+}
+
+int64_t run_outputs(const struct run *run)
+{
+    const struct library *library = &run->library;
+    graft_model_info      info = GRAFT_INIT(graft_model_info);
+    const char           *key, *loss;
+
+    if (run->model == NULL) return run_is_regression(run) ? run->dataset->n_classes : 0;
+    if (library->models->info(run->model, &info, NULL) < 0) return 0;
+    for (int32_t i = 0; library->models->metadata(run->model, i, &key, &loss, NULL) == GRAFT_OK; i++) {
+        if (strcmp(key, "model.loss") != 0) continue;
+        return strcmp(loss, "softmax") == 0 || strcmp(loss, "sigmoid") == 0 ? 0 : info.n_classes;
+    }
+    return 0;
+}
+
 /** Whether the data set can be trained on. If not, the weights must come from a checkpoint. */
 static int is_trainable(const struct run *run)
 {
-    return run->dataset->split != NULL && (run->dataset->labels != NULL || run->dataset->targets != NULL);
+    return run->dataset->split != NULL &&
+           (run->dataset->labels != NULL || run->dataset->targets != NULL || run_is_regression(run));
 }
 
 /** Open the data set: all of it, or over ranks the slice of this rank. */
@@ -50,7 +71,8 @@ static int32_t open_data(struct run *run, graft_error *error)
     run->dataset = library->data->view(run->data);
     if (!is_trainable(run) && run->arguments->resume == NULL && run->arguments->model == NULL)
         rc = problem(error, GRAFT_ERR_STATE,
-                     "'%s' has no labels or no split: nothing to train on, only to predict (--resume, --predict-with)",
+                     "'%s' has no labels or targets, or no split: nothing to train on, only to predict (--resume, "
+                     "--predict-with)",
                      path);
     TRY(ranks_agree(&run->ranks, rc, error));
     if (!many) return rc;
@@ -78,7 +100,16 @@ int32_t run_init(struct run *run, graft_error *error)
     const struct library *library = &run->library;
     int32_t               rc;
 
-    run->best = (graft_metrics){ sizeof run->best, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN };
+    run->best = (graft_metrics){ .size = sizeof run->best,
+                                 .train_accuracy = NAN,
+                                 .validation_accuracy = NAN,
+                                 .test_accuracy = NAN,
+                                 .train_rmse = NAN,
+                                 .validation_rmse = NAN,
+                                 .test_rmse = NAN,
+                                 .train_r2 = NAN,
+                                 .validation_r2 = NAN,
+                                 .test_r2 = NAN };
     if (run->arguments->model != NULL) return open_model(run, error);
     TRY(open_data(run, error));
     TRY(library->train->create(library->api->context, run->dataset, &run->trainer, error));
@@ -136,7 +167,7 @@ static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     interrupt_begin();
-    progress_begin(&run->progress);
+    progress_begin(&run->progress, run_is_regression(run));
     while (run->epochs < total && run->signal == 0) {
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
         TRY(run->library.train->epoch(run->trainer, &epoch, error));

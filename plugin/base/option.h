@@ -29,7 +29,7 @@ enum gr_partition_method {
 
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };
-enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID };
+enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID, GR_LOSS_MSE, GR_LOSS_MAE, GR_LOSS_HUBER };
 enum gr_order { GR_ORDER_GIVEN, GR_ORDER_DEGREE, GR_ORDER_RCM, GR_ORDER_COMMUNITY };
 enum gr_halo_cover { GR_HALO_COVER_HYBRID, GR_HALO_COVER_PRE, GR_HALO_COVER_POST };
 enum gr_halo_statistics { GR_STATISTICS_NO, GR_STATISTICS_SAMPLE, GR_STATISTICS_EXACT };
@@ -81,7 +81,7 @@ enum gr_schedule { GR_SCHEDULE_CONSTANT, GR_SCHEDULE_COSINE, GR_SCHEDULE_STEP };
 
 struct gr_train_options {
     int64_t           epochs, eval_every, seed, schedule_every;
-    double            lr, momentum, weight_decay, label_rate, schedule_factor;
+    double            lr, momentum, weight_decay, label_rate, schedule_factor, huber_delta;
     enum gr_schedule  schedule;
     enum gr_optimizer optimizer;
     enum gr_loss      loss;

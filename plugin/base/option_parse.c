@@ -49,8 +49,9 @@ static int in_range(const char *range, double number)
     double      low, high;
 
     if (dots == NULL) return 1;
-    low = strtod(range + (range[0] == '['), NULL); /* Ends of ranges are whole numbers: the locale does not matter. */
-    if (number < low) return 0;
+    /* Ends of ranges are whole numbers: the locale does not matter. */
+    low = strtod(range + (range[0] == '[' || range[0] == '('), NULL);
+    if (number < low || (range[0] == '(' && number == low)) return 0;
     if (dots[2] == '\0') return 1;
     high = strtod(dots + 2, NULL);
     return range[strlen(range) - 1] == ')' ? number < high : number <= high;

@@ -15,7 +15,7 @@ struct graft_data {
     graft_dataset    set; /* points to the members below */
     struct gr_csr    graph;
     struct gr_csr    sparse;
-    graft_dense      dense;
+    graft_dense      dense, float_targets;
     int32_t         *labels;
     uint8_t         *targets;
     uint8_t         *split;
@@ -31,6 +31,8 @@ int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folde
                          graft_error *error);
 int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                        graft_error *error);
+int32_t gr_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                              graft_error *error);
 int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                       graft_error *error);
 

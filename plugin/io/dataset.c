@@ -64,6 +64,7 @@ static int32_t read_folder(struct gr_reading *reading, const char *path, graft_d
     GR_TRY(read_graph(reading, &folder, data, error));
     GR_TRY(gr_features_read(reading, &folder, data, error));
     GR_TRY(gr_labels_read(reading, &folder, data, error));
+    GR_TRY(gr_float_targets_read(reading, &folder, data, error));
     GR_TRY(gr_split_read(reading, &folder, data, error));
 done:
     gr_folder_close(&folder);
@@ -116,6 +117,7 @@ void gr_data_close(graft_context *context, graft_data *data)
     gr_csr_fini(context, &data->graph);
     gr_csr_fini(context, &data->sparse);
     gr_free(context, data->dense.data);
+    gr_free(context, data->float_targets.data);
     gr_free(context, data->labels);
     gr_free(context, data->targets);
     gr_free(context, data->split);

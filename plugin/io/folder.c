@@ -23,6 +23,7 @@ static const struct {
     [GR_PART_VALUES] = { "features_csr_data.npy", { "float32 [entries]", { GRAFT_F32 }, { 1 } } },
     [GR_PART_SHAPE] = { "features_csr_shape.npy", { "int64 [2]", { GRAFT_I64 }, { 1 } } },
     [GR_PART_LABELS] = { "labels.npy", { "int32 [n] or uint8 [n, classes]", { GRAFT_I32, GRAFT_U8 }, { 1, 2 } } },
+    [GR_PART_TARGETS] = { "targets.npy", { "float32 [n] or [n, columns]", { GRAFT_F32, GRAFT_F32 }, { 1, 2 } } },
     [GR_PART_SPLIT] = { "split.npy", { "uint8 [n]", { GRAFT_U8 }, { 1 } } },
 };
 
@@ -74,6 +75,10 @@ static int32_t check_presence(const struct gr_folder *folder, graft_error *error
     if (sparse && gr_folder_has(folder, GR_PART_FEATURES)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has features twice, dense in %s and sparse in %s", shown,
                        parts[GR_PART_FEATURES].name, parts[sparse].name);
+    }
+    if (gr_folder_has(folder, GR_PART_LABELS) && gr_folder_has(folder, GR_PART_TARGETS)) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has %s and %s; expected classes or numbers to learn",
+                       shown, parts[GR_PART_LABELS].name, parts[GR_PART_TARGETS].name);
     }
     return GRAFT_OK;
 }
@@ -147,6 +152,7 @@ static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
     GR_TRY(check_rows(folder, GR_PART_FEATURES, error));
     if (gr_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
     GR_TRY(check_rows(folder, GR_PART_LABELS, error));
+    GR_TRY(check_rows(folder, GR_PART_TARGETS, error));
     GR_TRY(check_rows(folder, GR_PART_SPLIT, error));
 done:
     return rc;

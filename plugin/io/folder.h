@@ -16,6 +16,7 @@ enum gr_part {
     GR_PART_VALUES,
     GR_PART_SHAPE,
     GR_PART_LABELS,
+    GR_PART_TARGETS,
     GR_PART_SPLIT,
     GR_PART_COUNT
 };

@@ -1,6 +1,8 @@
-/* Labels, targets and split.
+/* Labels, targets, float targets and split.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/contents.h"
+
+#include <math.h>
 
 enum { CLASSES_ALWAYS = 65536 };
 
@@ -79,6 +81,43 @@ int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder 
     rc = gr_comm_max(reading->comm, &data->set.n_classes, 1, error);
 done:
     return rc;
+}
+
+/* Finite numbers, or NaN where they are not known. */
+static int32_t read_float_targets(const graft_context *context, const struct gr_part_file *part, graft_data *data,
+                                  graft_error *error)
+{
+    const int64_t width = part->npy.n_dims == 2 ? part->npy.shape[1] : 1, n = data->set.n_slice;
+    const int64_t first = data->set.first_vertex;
+    float        *values = NULL;
+    int32_t       rc;
+
+    GR_TRY(GR_NEW(context, values, n * width, error));
+    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, values, error));
+    for (int64_t i = 0; i < n * width; i++) {
+        if (!isinf(values[i])) continue;
+        rc = gr_fail(error, GRAFT_ERR_FORMAT,
+                     "'%s': vertex %lld, column %lld is infinite, expected a finite value, or NaN if it is not known",
+                     part->file.name, (long long)(first + i / width), (long long)(i % width));
+        goto done;
+    }
+    data->float_targets = (graft_dense){ sizeof(graft_dense), GRAFT_F32, n, width, width, values };
+    data->set.float_targets = &data->float_targets;
+    data->set.n_classes = width;
+    values = NULL;
+done:
+    gr_free(context, values);
+    return rc;
+}
+
+int32_t gr_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                              graft_error *error)
+{
+    int32_t rc;
+
+    if (!gr_folder_has(folder, GR_PART_TARGETS)) return GRAFT_OK;
+    rc = read_float_targets(reading->context, &folder->part[GR_PART_TARGETS], data, error);
+    return gr_comm_agree(reading->comm, rc, error);
 }
 
 int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,

@@ -113,7 +113,9 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
 {
     const struct gr_config *config = gr_run_config(run);
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
-    int64_t                 widest = 4, scratch = 0; /* 4: the sums of a loss, see loss.c */
+    const int64_t           sums =
+        gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
+    int64_t widest = 4, scratch = 0; /* 4: the sums of a loss, see loss.c */
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
@@ -126,7 +128,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     }
     if (widest > scratch) scratch = widest;
     return (struct work_space){ capacity->gradient_rows * widest, capacity->seen * scratch,
-                                chunks * GR_PARTIALS * widest };
+                                GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums) };
 }
 
 static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)

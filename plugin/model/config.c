@@ -44,13 +44,31 @@ static int32_t check_hidden_heads(const struct gr_config *config, graft_error *e
     return GRAFT_OK;
 }
 
+const char *gr_loss_name(enum gr_loss loss)
+{
+    static const char *const names[] = { "auto", "softmax", "sigmoid", "mse", "mae", "huber" };
+
+    return names[loss];
+}
+
 static int32_t read_loss(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                          graft_error *error)
 {
-    const enum gr_loss loss = options->train.loss;
+    const int has_classes = data->labels != NULL || data->targets != NULL;
 
-    config->sigmoid = loss == GR_LOSS_SIGMOID || (loss == GR_LOSS_AUTO && data->targets != NULL);
-    if (!config->sigmoid && data->targets != NULL && data->labels == NULL) {
+    config->loss = options->train.loss;
+    if (config->loss == GR_LOSS_AUTO && data->float_targets != NULL) config->loss = GR_LOSS_MSE;
+    else if (config->loss == GR_LOSS_AUTO) config->loss = data->targets != NULL ? GR_LOSS_SIGMOID : GR_LOSS_SOFTMAX;
+    if (data->float_targets != NULL && has_classes)
+        return gr_fail(error, GRAFT_ERR_ARG, "float_targets and %s are both given; a model learns one of them",
+                       data->labels != NULL ? "labels" : "targets");
+    if (data->float_targets != NULL && !gr_is_regression(config))
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'loss' is %s, but targets are floats; use mse, mae or huber",
+                       gr_loss_name(config->loss));
+    if (has_classes && gr_is_regression(config))
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'loss' is %s, but the data set has %s and no float_targets",
+                       gr_loss_name(config->loss), data->labels != NULL ? "labels" : "targets of classes");
+    if (config->loss == GR_LOSS_SOFTMAX && data->targets != NULL && data->labels == NULL) {
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'loss' is softmax, but vertices have several classes at once; use "
                        "sigmoid");
@@ -111,6 +129,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                   .input_dropout = model->input_dropout,
                                   .seed = (uint64_t)train->seed,
                                   .label_rate = train->label_rate,
+                                  .huber_delta = train->huber_delta,
                                   .adam = train->optimizer == GR_ADAM,
                                   .live = gr_live_config_of(options),
                                   .decay_first_only = train->decays_first_only,

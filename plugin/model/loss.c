@@ -1,4 +1,5 @@
-/* Cross-entropy, its gradient, and accuracy. Sums are taken over chunks of rows, then over the chunks in order.
+/* Cross-entropy, its gradient, and accuracy; regression.c has the same for float targets. Sums are taken over chunks of
+ * rows, then over the chunks in order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -59,8 +60,34 @@ static double vertex_loss(const struct gr_run *run, const float *x, int64_t v, f
 {
     const struct gr_targets *t = &run->targets;
 
-    if (gr_run_config(run)->sigmoid) return sigmoid_loss(t, x, v, factor, gradient);
+    if (gr_is_regression(gr_run_config(run))) return gr_regression_loss(run, x, v, factor, gradient);
+    if (gr_run_config(run)->loss == GR_LOSS_SIGMOID) return sigmoid_loss(t, x, v, factor, gradient);
     return softmax_loss(x, t->n_classes, t->labels[v], factor, gradient);
+}
+
+int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
+{
+    double  counts[2] = { 0 }; /* exact to 2^53 */
+    int32_t rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < targets->n; v++) {
+        if (!gr_is_trained(targets, v)) continue;
+        counts[0]++;
+        counts[1] += targets->values != NULL ? (double)gr_known_values(targets, v) : 1;
+    }
+    GR_TRY(gr_strategy_sum(strategy, counts, 2, error));
+    targets->n_train = (int64_t)counts[0];
+    targets->n_loss = (int64_t)counts[1];
+done:
+    return rc;
+}
+
+void gr_metrics_clear(graft_metrics *m)
+{
+    m->train_accuracy = m->validation_accuracy = m->test_accuracy = (double)NAN;
+    m->train_loss = m->validation_loss = m->test_loss = (double)NAN;
+    m->train_rmse = m->validation_rmse = m->test_rmse = (double)NAN;
+    m->train_r2 = m->validation_r2 = m->test_r2 = (double)NAN;
 }
 
 struct pass {
@@ -143,6 +170,8 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
     double *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
     int32_t rc = GRAFT_OK;
 
+    gr_metrics_clear(metrics);
+    if (gr_is_regression(gr_run_config(run))) return gr_regression_measure(run, logits, metrics, error);
     gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
         for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += run->partial[c * 3 * COUNTS + i];

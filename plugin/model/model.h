@@ -27,12 +27,13 @@ struct gr_config {
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
-    int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
-    int64_t heads;
-    double  dropout, input_dropout, label_rate, gin_eps, teleport;
+    int64_t      width[GR_LAYERS_MAX + 1];    /* width[l] enters layer l; width[n_layers] is the number of classes */
+    int64_t      heads;
+    enum gr_loss loss; /* not GR_LOSS_AUTO */
+    double       dropout, input_dropout, label_rate, gin_eps, teleport, huber_delta;
     struct gr_live_config live; /* read again before every epoch */
-    int norm, decay_first_only, adam, sigmoid, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
-    int recompute;
+    int            norm, decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
+    int            recompute;
     enum gr_choice sparse_input;
     uint64_t       seed;
     enum gr_order  order;
@@ -133,6 +134,15 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
 
 /** What may change between epochs, as the options are now. */
 struct gr_live_config gr_live_config_of(const struct gr_options *options);
+
+/** Whether the model learns float targets, and no classes. */
+static inline int gr_is_regression(const struct gr_config *config)
+{
+    return config->loss >= GR_LOSS_MSE;
+}
+
+/** The word of option "loss". */
+const char *gr_loss_name(enum gr_loss loss);
 
 /** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
 int64_t gr_config_wide(const struct gr_config *config, int32_t l);

@@ -3,7 +3,8 @@
  * build.c  the arrays of the layers         layer.c    all layers, forward and backward
  * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
  * product.c  the products that layers are made of
- * labels.c  labels as input                 sparse.c   sparse features        loss.c  losses and metrics
+ * labels.c  labels as input                 sparse.c   sparse features
+ * loss.c  losses and metrics of classes     regression.c  those of float targets
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_RUN_H
 #define GR_MODEL_RUN_H
@@ -12,6 +13,8 @@
 #include "dense/rows.h"
 #include "model/model.h"
 #include "model/strategy.h"
+
+#include <math.h>
 
 enum { GR_SOURCE, GR_TARGET, GR_ENDS };
 
@@ -115,14 +118,16 @@ static inline struct gr_operand gr_dense_operand(const float *data, int64_t stri
     return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
 }
 
-/** What the model learns: labels or targets of the vertices that the last layer makes, and the split. */
+/** What the model learns: labels, targets or float targets of the vertices that the last layer makes, and the split. */
 struct gr_targets {
     const int32_t *labels;  /* [n] -1: none; or NULL */
     const uint8_t *targets; /* [n x n_classes] 0 or 1, or NULL */
+    const float   *values;  /* [n x n_classes] float targets, NaN: not known; or NULL */
+    int64_t        stride;  /* of values */
     const uint8_t *split;   /* [n] GRAFT_SPLIT_..., or NULL */
     int64_t        n, n_classes;
-    int64_t        n_train; /* training vertices with a label, of all ranks */
-    int64_t        n_loss;  /* of these, those that are in the loss of the current step */
+    int64_t        n_train; /* training vertices with a label or a known value, of all ranks */
+    int64_t        n_loss;  /* what the loss of the current step is the mean of: vertices, or known values of them */
 };
 
 /** Label propagation: the labels of some training vertices, in evaluation of all, are input of the first layer. */
@@ -249,10 +254,21 @@ void gr_sparse_dropout(struct gr_run *run, uint64_t key, uint32_t threshold);
 /** The values of the transpose, from those of x. */
 void gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_part *part);
 
+/** How many float targets of vertex v are known. */
+static inline int64_t gr_known_values(const struct gr_targets *targets, int64_t v)
+{
+    int64_t known = 0;
+
+    for (int64_t j = 0; targets->values != NULL && j < targets->n_classes; j++)
+        known += !isnan(targets->values[v * targets->stride + j]);
+    return known;
+}
+
 /** Whether vertex v has something to learn from; and whether training does. */
 static inline int gr_has_target(const struct gr_targets *targets, int64_t v)
 {
-    return targets->targets != NULL || (targets->labels != NULL && targets->labels[v] >= 0);
+    return targets->targets != NULL || (targets->labels != NULL && targets->labels[v] >= 0) ||
+           gr_known_values(targets, v) > 0;
 }
 
 static inline int gr_is_trained(const struct gr_targets *targets, int64_t v)
@@ -260,11 +276,19 @@ static inline int gr_is_trained(const struct gr_targets *targets, int64_t v)
     return targets->split != NULL && targets->split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(targets, v);
 }
 
+/** Count n_train and n_loss over all ranks. Collective. */
+int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error);
 /** Mean loss over the vertices that are in it and, in gradient, its gradient by the logits, both [rows x classes]; over
  *  ranks, the part that this rank has in the mean. */
 double  gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient);
-/** Loss and accuracy of all splits, for all targets. */
+/** Loss and accuracy, or RMSE and R^2, of all splits, for all targets. What is not measured becomes NaN. */
 int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, graft_error *error);
+void    gr_metrics_clear(graft_metrics *metrics);
+/** The loss of the known float targets of vertex v, summed, and factor times its gradient by the outputs x. */
+double  gr_regression_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient);
+int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, graft_error *error);
+/** Sums that gr_regression_measure() makes for each split, in each chunk of rows and in all. */
+int64_t gr_regression_sums(int64_t columns);
 int64_t gr_argmax(const float *row, int64_t n);
 
 #endif

@@ -22,6 +22,18 @@ static int32_t check_labels(const struct gr_targets *d, int64_t first, graft_err
     return GRAFT_OK;
 }
 
+static int32_t check_float_values(const struct gr_targets *d, int64_t first, graft_error *error)
+{
+    for (int64_t i = 0; i < d->n * d->n_classes && d->values != NULL; i++) {
+        if (!isinf(d->values[i / d->n_classes * d->stride + i % d->n_classes])) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "float_targets: row %lld, column %lld is infinite, expected a finite value, or NaN if it is not "
+                       "known",
+                       (long long)(first + i / d->n_classes), (long long)(i % d->n_classes));
+    }
+    return GRAFT_OK;
+}
+
 static int32_t check_split(const struct gr_targets *d, int64_t first, graft_error *error)
 {
     for (int64_t v = 0; v < d->n && d->split != NULL; v++) {
@@ -35,9 +47,23 @@ static int32_t check_split(const struct gr_targets *d, int64_t first, graft_erro
 
 int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error)
 {
-    const int32_t rc = check_labels(targets, first, error);
+    int32_t rc = GRAFT_OK;
 
-    return rc < 0 ? rc : check_split(targets, first, error);
+    GR_TRY(check_labels(targets, first, error));
+    GR_TRY(check_float_values(targets, first, error));
+    rc = check_split(targets, first, error);
+done:
+    return rc;
+}
+
+int32_t gr_float_targets_check(const graft_dense *y, int64_t n, int64_t n_classes, graft_error *error)
+{
+    const int32_t rc = gr_dense_check(y, "float_targets", error);
+
+    if (rc < 0 || (y->dtype == GRAFT_F32 && y->n_rows == n && y->n_cols == n_classes)) return rc;
+    return gr_fail(error, GRAFT_ERR_ARG,
+                   "float_targets are %lld x %lld of dtype %d; expected %lld x %lld (n_classes) of GRAFT_F32 (1)",
+                   (long long)y->n_rows, (long long)y->n_cols, y->dtype, (long long)n, (long long)n_classes);
 }
 
 int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
@@ -140,10 +166,12 @@ static void read_run_targets(struct gr_setup *s)
 
     targets->n_classes = s->data.n_classes;
     targets->n = s->n;
+    targets->stride = s->data.float_targets != NULL ? s->float_targets.stride : s->data.n_classes;
     if (s->n == 0) return;
     targets->labels = s->data.labels;
     targets->targets = s->data.targets;
     targets->split = s->data.split;
+    targets->values = s->data.float_targets != NULL ? s->float_targets.data : NULL;
 }
 
 static void lend_rows(struct gr_setup *s, const char *name, uint32_t what, const void *data, int64_t rows,
@@ -191,6 +219,9 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     GR_TRY(check_flags(s, error));
     s->n = s->over != NULL ? s->over->n_slice : s->data.n_vertices;
     s->first = s->over != NULL ? s->over->first[s->over->comm->rank] : 0;
+    if (s->data.float_targets != NULL)
+        GR_TRY(gr_struct_read(&s->float_targets, sizeof s->float_targets, s->data.float_targets,
+                              "dataset.float_targets", error));
     read_run_targets(s);
     if (s->over == NULL) GR_TRY(gr_struct_read(&graph, sizeof graph, s->data.graph, "dataset.graph", error));
     if (s->data.features != NULL) {
@@ -204,6 +235,8 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     GR_TRY(check_dataset_shapes(s, error));
     if (s->over == NULL) GR_TRY(gr_csr_widen(s->context, &s->graph, "graph", &s->row_ptr[0], error));
     GR_TRY(check_dataset_graph(s, error));
+    if (s->data.float_targets != NULL)
+        GR_TRY(gr_float_targets_check(&s->float_targets, s->n, s->data.n_classes, error));
     if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
     else {
         GR_TRY(gr_csr_widen(s->context, &s->sparse_features, "sparse_features", &s->row_ptr[1], error));

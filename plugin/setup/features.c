@@ -69,7 +69,7 @@ static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_erro
     const graft_csr *given = &s->sparse_features;
     const float      one = 1;
     const graft_csr  like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &one };
-    int64_t         *place = NULL, place_bytes;
+    int64_t         *place = NULL, place_bytes, bytes;
     int32_t          rc = GRAFT_OK;
 
     if (given->values != NULL && given->value_type != GRAFT_F32) {
@@ -77,13 +77,14 @@ static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_erro
                        given->value_type);
     }
     place_bytes = gr_block_bytes(given->n_cols, sizeof *place);
-    GR_TRY(gr_budget_borrow(&s->budget, place_bytes + gr_csr_copy_bytes(&like, given->n_rows, gr_csr_entries(given)),
-                            "features (sparse, in another order)", error));
-    GR_TRY(GR_NEW(s->context, place, given->n_cols, error));
-    GR_TRY(gr_csr_init(s->context, x, &like, given->n_rows, given->n_cols, gr_csr_entries(given), error));
-    rc = fill_from_host(s, x, place, error);
+    bytes = place_bytes + gr_csr_copy_bytes(&like, given->n_rows, gr_csr_entries(given));
+    GR_TRY(gr_budget_borrow(&s->budget, bytes, "features (sparse, in another order)", error));
+    rc = GR_NEW(s->context, place, given->n_cols, error);
+    if (rc == GRAFT_OK)
+        rc = gr_csr_init(s->context, x, &like, given->n_rows, given->n_cols, gr_csr_entries(given), error);
+    if (rc == GRAFT_OK) rc = fill_from_host(s, x, place, error);
     GR_ASSERT(rc < 0 || gr_csr_is_valid(&x->view));
-    gr_budget_return(&s->budget, place_bytes);
+    gr_budget_return(&s->budget, rc < 0 ? bytes : place_bytes);
 done:
     gr_free(s->context, place);
     if (rc < 0) gr_csr_fini(s->context, x);
@@ -101,19 +102,26 @@ static int32_t new_dense(struct gr_setup *s, float **x, graft_error *error)
     return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, *x, s->n * width, error);
 }
 
-static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_error *error)
+static void fill_dense(const struct gr_setup *s, const graft_csr *sparse, float *x)
 {
     const int64_t width = s->model.config.width[0];
-    float        *x = NULL;
-    int32_t       rc = GRAFT_OK;
 
-    GR_TRY(new_dense(s, &x, error));
     for (int64_t row = 0; row < s->n; row++) {
+        memset(x + row * width, 0, (uint64_t)width * sizeof *x);
         for (int64_t e = sparse->row_ptr[row]; e < sparse->row_ptr[row + 1]; e++)
             x[row * width + gr_csr_column(sparse, e)] = ((const float *)sparse->values)[e];
     }
+}
+
+static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_error *error)
+{
+    float  *x = NULL;
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(new_dense(s, &x, error));
+    fill_dense(s, sparse, x);
     s->run.input.x = x;
-    s->run.input.stride = width;
+    s->run.input.stride = s->model.config.width[0];
 done:
     return rc;
 }
@@ -135,6 +143,63 @@ static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
 done:
     gr_budget_return(&s->budget, gr_csr_bytes(&sparse));
     gr_csr_fini(s->context, &sparse);
+    return rc;
+}
+
+/* Whether x has the entries of the features that stay sparse. */
+static int32_t check_same_entries(const struct gr_setup *s, const graft_csr *x, graft_error *error)
+{
+    const graft_matrix *now = s->run.input.sparse.whole.x;
+    const int64_t       entries = gr_csr_entries(x);
+
+    if (now == NULL) return GRAFT_OK;
+    if (entries == gr_csr_entries(&now->csr) &&
+        memcmp(x->row_ptr, now->csr.row_ptr, (uint64_t)(s->n + 1) * sizeof *x->row_ptr) == 0 &&
+        memcmp(x->col_idx, now->csr.col_idx, (uint64_t)entries * sizeof(int32_t)) == 0)
+        return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG,
+                   "sparse features have %lld entries; expected other values for the %lld ones, in the same rows and "
+                   "columns, that create() had",
+                   (long long)entries, (long long)gr_csr_entries(&now->csr));
+}
+
+/* Those values in the place of the old ones. */
+static void put_sparse(struct gr_setup *s, const graft_csr *x)
+{
+    struct gr_sparse *sparse = &s->run.input.sparse;
+
+    if (sparse->whole.x == NULL) {
+        fill_dense(s, x, (float *)(uintptr_t)s->run.input.x);
+        return;
+    }
+    memcpy(sparse->whole.x->owned[GR_OWNED_VALUES], x->values, (uint64_t)gr_csr_entries(x) * sizeof(float));
+    gr_matrix_unprepare(sparse->whole.x);
+    for (int i = 0; i < 2; i++) {
+        if (sparse->step[i].x == NULL) continue;
+        gr_sparse_fill_transpose(&s->run, &sparse->step[i]); /* with dropout, a step fills it once more */
+        gr_matrix_unprepare(sparse->step[i].x);
+        gr_matrix_unprepare(sparse->step[i].transpose);
+    }
+}
+
+int32_t gr_setup_sparse_refresh(struct gr_setup *s, const graft_csr *given, graft_error *error)
+{
+    graft_csr     after = s->sparse_features;
+    struct gr_csr owned = { 0 }, x = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    if (s->over != NULL) GR_TRY(gr_ranks_take_sparse(s, given, 0, &owned, error));
+    s->sparse_features = s->over != NULL ? owned.view : *given;
+    rc = read_host_sparse(s, &x, error);
+    if (rc == GRAFT_OK) rc = check_same_entries(s, &x.view, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    put_sparse(s, &x.view);
+    if (s->over == NULL) after = *given;
+done:
+    s->sparse_features = after;
+    gr_budget_return(&s->budget, gr_csr_bytes(&x));
+    gr_csr_fini(s->context, &x);
+    gr_csr_fini(s->context, &owned);
     return rc;
 }
 

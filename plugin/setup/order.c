@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* *array[n] of elements of so many bytes becomes a copy in the order of the setup. NULL stays NULL. */
-static int32_t reorder(struct gr_setup *s, const void **array, uint64_t bytes, graft_error *error)
+/* *array[n] of rows of so many bytes becomes a copy in the order of the setup. NULL stays NULL. */
+static int32_t reorder(struct gr_setup *s, const void **array, uint64_t bytes, uint64_t stride, graft_error *error)
 {
     const char *from = *array;
     char       *to;
@@ -17,7 +17,7 @@ static int32_t reorder(struct gr_setup *s, const void **array, uint64_t bytes, g
 
     if (from == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, to, s->n * (int64_t)bytes, error));
-    for (int64_t v = 0; v < s->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)s->row[v] * bytes, bytes);
+    for (int64_t v = 0; v < s->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)s->row[v] * stride, bytes);
     *array = to;
 done:
     return rc;
@@ -111,15 +111,20 @@ static void drop_long_reach(struct gr_setup *s)
 
 static int32_t reorder_vertices(struct gr_setup *s, graft_error *error)
 {
-    const void *labels = s->run.targets.labels, *targets = s->run.targets.targets, *split = s->run.targets.split;
-    int32_t     rc = GRAFT_OK;
+    struct gr_targets *now = &s->run.targets;
+    const void        *labels = now->labels, *targets = now->targets, *split = now->split, *values = now->values;
+    const uint64_t     classes = (uint64_t)now->n_classes, wide = classes * sizeof *now->values;
+    int32_t            rc = GRAFT_OK;
 
-    GR_TRY(reorder(s, &labels, sizeof *s->run.targets.labels, error));
-    GR_TRY(reorder(s, &targets, (uint64_t)s->run.targets.n_classes * sizeof *s->run.targets.targets, error));
-    GR_TRY(reorder(s, &split, sizeof *s->run.targets.split, error));
-    s->run.targets.labels = labels;
-    s->run.targets.targets = targets;
-    s->run.targets.split = split;
+    GR_TRY(reorder(s, &labels, sizeof *now->labels, sizeof *now->labels, error));
+    GR_TRY(reorder(s, &targets, classes, classes, error));
+    GR_TRY(reorder(s, &split, 1, 1, error));
+    GR_TRY(reorder(s, &values, wide, (uint64_t)now->stride * sizeof *now->values, error));
+    now->labels = labels;
+    now->targets = targets;
+    now->split = split;
+    now->values = values;
+    now->stride = now->n_classes;
 done:
     return rc;
 }

@@ -29,11 +29,12 @@ static double graph_bytes(const struct gr_setup *s)
     const struct gr_model_kind *kind = s->model.config.kind;
     const double                labels = s->run.targets.labels != NULL ? sizeof *s->run.targets.labels : 0;
     const double                split = s->run.targets.split != NULL ? sizeof *s->run.targets.split : 0;
-    double                      bytes = 0;
+    const double values = s->run.targets.values != NULL ? sizeof(float) * (double)s->run.targets.n_classes : 0;
+    double       bytes = 0;
 
     if (!kind->gathers) return 0;
     if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
-    if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split) * (double)s->n;
+    if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
     if (kind->normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
     if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->graph);
     return bytes;

@@ -15,23 +15,23 @@ int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 {
     static const char *const names[] = { "the number of features", "the number of classes", "the loss" };
-    const int                sigmoid = s->model.config.sigmoid;
-    const char *const        texts[] = { NULL, NULL, sigmoid ? "sigmoid" : "softmax" };
-    const uint64_t values[] = { (uint64_t)s->data.n_features, (uint64_t)s->data.n_classes, (uint64_t)sigmoid };
+    const enum gr_loss       loss = s->model.config.loss;
+    const char *const        texts[] = { NULL, NULL, gr_loss_name(loss) };
+    const uint64_t           values[] = { (uint64_t)s->data.n_features, (uint64_t)s->data.n_classes, (uint64_t)loss };
 
     GR_ASSERT(s->over != NULL);
     return gr_comm_compare_texts(s->over->comm, names, values, texts, 3, error);
 }
 
-/* With loss "auto", targets make it a sigmoid; a rank that has no rows to give goes by those that have. */
+/* With loss "auto", targets choose it; a rank that has no rows to give goes by those that have. */
 static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 {
     const int has_rows = s->over->n_slice > 0;
-    int       sigmoid = has_rows && s->model.config.sigmoid;
+    int64_t   loss = has_rows ? s->model.config.loss : GR_LOSS_AUTO;
     int32_t   rc = GRAFT_OK;
 
-    GR_TRY(gr_strategy_any(s->run.strategy, &sigmoid, error));
-    if (!has_rows && s->context->options.train.loss == GR_LOSS_AUTO) s->model.config.sigmoid = sigmoid;
+    GR_TRY(gr_comm_max(s->over->comm, &loss, 1, error));
+    if (!has_rows && s->options->train.loss == GR_LOSS_AUTO) s->model.config.loss = (enum gr_loss)loss;
 done:
     return rc;
 }

@@ -1,6 +1,7 @@
 /* The data set over ranks, from slices to owners, and what it says of vertices back to the slices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "graph/csr.h"
 #include "setup/setup.h"
 
 #include <string.h>
@@ -76,15 +77,21 @@ static void parcel_fini(const struct gr_setup *s, struct parcel *p)
     gr_free(s->context, p->packed);
 }
 
-/* The sparse features of the slice become those of the owned vertices. */
-static int32_t take_sparse(struct gr_setup *s, graft_error *error)
+/* Memory that stays with the setup, or else gr_csr_fini() frees. */
+static void *new_rows(struct gr_setup *s, int stays, int64_t bytes, const char *name, graft_error *error)
+{
+    char *memory = NULL;
+
+    if (stays) return gr_budget_new(&s->budget, GR_USE_FEATURES, bytes, 1, name, error);
+    return GR_NEW(s->context, memory, bytes, error) < 0 ? NULL : memory;
+}
+
+int32_t gr_ranks_take_sparse(struct gr_setup *s, const graft_csr *sparse, int stays, struct gr_csr *made,
+                             graft_error *error)
 {
     const graft_graph   *g = s->over;
-    graft_csr           *sparse = &s->sparse_features;
-    int64_t              index;
+    int64_t              index, entries;
     struct parcel        p = { 0 };
-    int64_t             *row_ptr = NULL, *length = NULL;
-    char                *col_idx = NULL, *values = NULL;
     int                  valued = sparse->values != NULL, wide = sparse->index_type == GRAFT_I64;
     graft_redistribution args = {
         .size = sizeof args, .direction = GRAFT_TO_OWNERS, .row_bytes = 8, .from_stride = 8, .to_stride = 8
@@ -97,31 +104,42 @@ static int32_t take_sparse(struct gr_setup *s, graft_error *error)
         rc =
             gr_fail(error, GRAFT_ERR_ARG, "sparse features are of another kind (index type, values) than other ranks'");
     if (rc == GRAFT_OK) rc = parcel_init(s, sparse, &p, error);
-    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, row_ptr, g->n_owned + 1, error);
+    made->row_ptr = rc < 0 ? NULL : new_rows(s, stays, 8 * (g->n_owned + 1), "rows of sparse features", error);
+    if (rc == GRAFT_OK && made->row_ptr == NULL) rc = GRAFT_ERR_NOMEM;
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     index = wide ? 8 : 4;
-    sparse->index_type = wide ? GRAFT_I64 : GRAFT_I32;
-    length = row_ptr + 1;
     args.from = p.length;
-    args.to = length;
+    args.to = made->row_ptr + 1;
     GR_TRY(gr_graph_redistribute(s->over, &args, GR_OWN_FROM | GR_OWN_TO, error));
     GR_TRY(gr_graph_route_edges(g, sparse->row_ptr, &p.edges, error));
-    for (int64_t i = 0; i < g->n_owned; i++) row_ptr[i + 1] += row_ptr[i];
-    col_idx =
-        gr_budget_new(&s->budget, GR_USE_FEATURES, row_ptr[g->n_owned] * index, 1, "columns of sparse features", error);
-    if (valued && col_idx != NULL)
-        values =
-            gr_budget_new(&s->budget, GR_USE_FEATURES, row_ptr[g->n_owned] * 4, 1, "values of sparse features", error);
-    rc = col_idx == NULL || (valued && values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK;
+    for (int64_t i = 0; i < g->n_owned; i++) made->row_ptr[i + 1] += made->row_ptr[i];
+    entries = made->row_ptr[g->n_owned];
+    made->col_idx = new_rows(s, stays, entries * index, "columns of sparse features", error);
+    if (valued && made->col_idx != NULL)
+        made->values = new_rows(s, stays, entries * 4, "values of sparse features", error);
+    rc = made->col_idx == NULL || (valued && made->values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK;
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->col_idx, index, p.packed, col_idx, error));
-    if (valued) GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->values, 4, p.packed, values, error));
-    sparse->n_rows = g->n_owned;
-    sparse->row_ptr = row_ptr;
-    sparse->col_idx = col_idx;
-    sparse->values = values;
+    GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->col_idx, index, p.packed, made->col_idx, error));
+    if (valued)
+        GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->values, 4, p.packed, made->values, error));
+    made->view = *sparse;
+    made->view.n_rows = g->n_owned;
+    made->view.index_type = wide ? GRAFT_I64 : GRAFT_I32;
+    made->view.row_ptr = made->row_ptr;
+    made->view.col_idx = made->col_idx;
+    made->view.values = made->values;
 done:
     parcel_fini(s, &p);
+    return rc;
+}
+
+/* The sparse features of the slice become those of the owned vertices. */
+static int32_t take_sparse(struct gr_setup *s, graft_error *error)
+{
+    struct gr_csr made = { 0 };
+    const int32_t rc = gr_ranks_take_sparse(s, &s->sparse_features, 1, &made, error);
+
+    if (rc == GRAFT_OK) s->sparse_features = made.view;
     return rc;
 }
 
@@ -141,9 +159,11 @@ done:
 
 int32_t gr_ranks_take(struct gr_setup *s, graft_error *error)
 {
-    const void *labels = s->run.targets.labels, *targets = s->run.targets.targets, *split = s->run.targets.split;
-    int         sparse = s->data.sparse_features != NULL;
-    int32_t     rc = GRAFT_OK;
+    struct gr_targets *now = &s->run.targets;
+    const void        *labels = now->labels, *targets = now->targets, *split = now->split, *values = now->values;
+    const int64_t      row = now->n_classes * (int64_t)sizeof *now->values;
+    int                sparse = s->data.sparse_features != NULL;
+    int32_t            rc = GRAFT_OK;
 
     if (s->over == NULL) return GRAFT_OK;
     GR_TRY(gr_strategy_any(s->run.strategy, &sparse, error));
@@ -154,9 +174,12 @@ int32_t gr_ranks_take(struct gr_setup *s, graft_error *error)
     GR_TRY(take(s, GR_USE_GRAPH, &labels, 4, 4, "labels", error));
     GR_TRY(take(s, GR_USE_GRAPH, &targets, s->data.n_classes, s->data.n_classes, "targets", error));
     GR_TRY(take(s, GR_USE_GRAPH, &split, 1, 1, "split", error));
-    s->run.targets.labels = labels;
-    s->run.targets.targets = targets;
-    s->run.targets.split = split;
+    GR_TRY(take(s, GR_USE_GRAPH, &values, row, now->stride * (int64_t)sizeof *now->values, "float_targets", error));
+    now->labels = labels;
+    now->targets = targets;
+    now->split = split;
+    now->values = values;
+    now->stride = now->n_classes;
     s->n = s->over->n_owned;
     s->first = 0;
 done:

@@ -283,6 +283,9 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     if (s->over == NULL) return GRAFT_OK;
     if (s->given == NULL)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
+    if (gr_is_regression(&s->model.config))
+        GR_TRY(gr_comm_reserve(r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.n_classes) * sizeof(double),
+                               error));
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers && r->plan != NULL; l++) {
         const struct gr_layer *layer = &s->model.layers[l];
         const int64_t          labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;

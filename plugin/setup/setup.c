@@ -15,17 +15,14 @@
 /* Of all ranks. */
 static int32_t count_trained(struct gr_setup *s, graft_error *error)
 {
-    double  count = 0; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_labels_check(&s->run, error));
     if (s->run.targets.split == NULL) return GRAFT_OK;
-    for (int64_t v = 0; v < s->n; v++) count += gr_is_trained(&s->run.targets, v);
-    GR_TRY(gr_strategy_sum(s->run.strategy, &count, 1, error));
-    s->run.targets.n_train = s->run.targets.n_loss = (int64_t)count;
+    GR_TRY(gr_targets_count(&s->run.targets, s->run.strategy, error));
     if (s->run.targets.n_train == 0 && s->given == NULL) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a label among its %lld vertices",
-                       (long long)s->data.n_vertices);
+        return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a %s among its %lld vertices",
+                       gr_is_regression(&s->model.config) ? "known target" : "label", (long long)s->data.n_vertices);
     }
 done:
     return rc;
@@ -45,7 +42,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
-    if (!s->model.config.sigmoid)
+    if (s->model.config.loss != GR_LOSS_SIGMOID)
         run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
     rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
 done:
@@ -165,6 +162,13 @@ int32_t gr_setup_check_logits(const struct gr_setup *s, const graft_dense *logit
     return gr_fail(error, GRAFT_ERR_ARG, "logits are %lld x %lld of dtype %d; expected %lld x %lld of GRAFT_F32 (1)",
                    (long long)logits->n_rows, (long long)logits->n_cols, logits->dtype, (long long)rows,
                    (long long)classes);
+}
+
+int32_t gr_setup_check_labels(const struct gr_setup *s, const int32_t *labels, graft_error *error)
+{
+    if (labels == NULL || !gr_is_regression(&s->model.config)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "labels are given, but with loss %s there are no classes; expected NULL",
+                   gr_loss_name(s->model.config.loss));
 }
 
 int32_t gr_setup_give(struct gr_setup *s, int32_t *labels, const graft_dense *logits, graft_error *error)

@@ -42,7 +42,7 @@ struct gr_setup {
     graft_dataset  data; /* arrays borrowed from the host */
     graft_csr      graph, sparse_features;
     int64_t       *row_ptr[2]; /* of these, where the host has 32-bit ones; else NULL */
-    graft_dense    features;
+    graft_dense    features, float_targets;
     graft_graph   *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
     int64_t        n;
     int64_t        n_seen; /* of attention over ranks, n and the vertices of the halo behind them; else n */
@@ -75,6 +75,8 @@ void    gr_setup_set_threads(struct gr_setup *setup);
 
 /** Whether the logits of predict() have the shape that they should have. */
 int32_t gr_setup_check_logits(const struct gr_setup *setup, const graft_dense *logits, graft_error *error);
+/** Whether predict() can give labels: not where the model learns float targets. */
+int32_t gr_setup_check_labels(const struct gr_setup *setup, const int32_t *labels, graft_error *error);
 /** The logits of the last forward pass, and their classes, to the host. Outputs may be NULL. Collective. */
 int32_t gr_setup_give(struct gr_setup *setup, int32_t *labels, const graft_dense *logits, graft_error *error);
 
@@ -106,6 +108,8 @@ void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft
  *  first row, for the message. */
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);
 int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error);
+/** Whether float targets have this shape. */
+int32_t gr_float_targets_check(const graft_dense *targets, int64_t n, int64_t n_classes, graft_error *error);
 /** Whether all ranks have the same options. Collective. */
 int32_t gr_ranks_compare_options(const struct gr_setup *setup, graft_error *error);
 /** Whether all ranks have a data set of one kind; with loss=auto, choose the loss. Collective. */
@@ -148,6 +152,14 @@ int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix 
 int32_t gr_setup_features_init(struct gr_setup *setup, graft_error *error);
 /** Make the input of the first layer once more from dense features. */
 void    gr_setup_features_refresh(struct gr_setup *setup);
+/** The rows of sparse features from the slices to their owners. The arrays of `made` stay with the setup, or the caller
+ *  frees them, also after a failure. Collective. */
+struct gr_csr;
+int32_t gr_ranks_take_sparse(struct gr_setup *setup, const graft_csr *slice, int stays, struct gr_csr *made,
+                             graft_error *error);
+/** Other values for the sparse features, of the host's rows. \return OK; ERR_ARG (other entries, where they stay
+ *  sparse); ERR_FORMAT; ERR_NOMEM; nothing has changed then. Collective. */
+int32_t gr_setup_sparse_refresh(struct gr_setup *setup, const graft_csr *given, graft_error *error);
 /** According to option 'sparse_input', whether the sparse features x stay sparse. */
 int     gr_setup_sparse_is_better(const struct gr_setup *setup, const graft_csr *x);
 /** Keep x, of float values and 32-bit columns, in the order of the setup. Its arrays, borrowed from the budget, are

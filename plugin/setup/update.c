@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/collective.h"
+#include "graph/csr.h"
 #include "setup/setup.h"
 
 #include <string.h>
@@ -16,7 +17,9 @@ enum {
 /* What is replaced, and by what. */
 struct update {
     uint32_t          what;
-    graft_dense       features;     /* of the host */
+    graft_dataset     data; /* of the host, as the next two */
+    graft_dense       features, float_targets;
+    graft_csr         sparse;
     struct gr_targets given;        /* arrays of the host; NULL: this one is not replaced */
     struct gr_targets next;         /* all arrays, in the order of the setup */
     void             *made[ARRAYS]; /* those of `next` that are copies, and not in place yet */
@@ -26,26 +29,37 @@ struct update {
 struct array {
     uint32_t    what;
     const char *name;
-    int64_t     bytes; /* of a row */
+    int64_t     bytes;  /* of a row */
+    int64_t     stride; /* of rows of the host, in bytes */
     const void *given, *now;
 };
 
-static struct array array_at(const struct gr_setup *s, const graft_dataset *data, int i)
+/* Float targets take the place of those of classes. */
+static struct array array_at(const struct gr_setup *s, const struct update *u, int i)
 {
     const struct gr_targets *now = &s->run.targets;
+    const int64_t            classes = now->n_classes, one = sizeof *now->values;
 
     switch (i) {
-    case 0: return (struct array){ GRAFT_UPDATE_LABELS, "labels", sizeof *now->labels, data->labels, now->labels };
-    case 1: return (struct array){ GRAFT_UPDATE_TARGETS, "targets", now->n_classes, data->targets, now->targets };
-    default: return (struct array){ GRAFT_UPDATE_SPLIT, "a split", sizeof *now->split, data->split, now->split };
+    case 0: return (struct array){ GRAFT_UPDATE_LABELS, "labels", 4, 4, u->data.labels, now->labels };
+    case 1:
+        if (gr_is_regression(&s->model.config))
+            return (struct array){ GRAFT_UPDATE_TARGETS,          "float_targets",       classes * one,
+                                   u->float_targets.stride * one, u->float_targets.data, now->values };
+        return (struct array){ GRAFT_UPDATE_TARGETS, "targets", classes, classes, u->data.targets, now->targets };
+    default: return (struct array){ GRAFT_UPDATE_SPLIT, "a split", 1, 1, u->data.split, now->split };
     }
 }
 
-static void set_array(struct gr_targets *targets, int i, const void *array)
+static void set_array(const struct gr_setup *s, struct gr_targets *targets, int i, const void *array, int64_t stride)
 {
     if (i == 0) targets->labels = array;
-    else if (i == 1) targets->targets = array;
-    else targets->split = array;
+    else if (i == 2) targets->split = array;
+    else if (!gr_is_regression(&s->model.config)) targets->targets = array;
+    else {
+        targets->values = array;
+        targets->stride = stride / (int64_t)sizeof *targets->values;
+    }
 }
 
 static int64_t rows_of_host(const struct gr_setup *s)
@@ -59,13 +73,30 @@ static int has_copies(const struct gr_setup *s)
     return s->over != NULL || s->row != NULL;
 }
 
-static int32_t check_features(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+static int32_t update_check_sparse(const struct gr_setup *s, struct update *u, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const graft_csr *x = &u->sparse;
+    int32_t          rc = GRAFT_OK;
 
-    if (s->data.sparse_features != NULL)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "the features of this trainer are sparse; update() can replace dense ones");
+    if (u->data.sparse_features == NULL && rows_of_host(s) == 0) return GRAFT_OK;
+    if (u->data.sparse_features == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "sparse features are to be replaced, and are null");
+    GR_TRY(gr_struct_read(&u->sparse, sizeof u->sparse, u->data.sparse_features, "dataset.sparse_features", error));
+    if (x->n_rows != rows_of_host(s) || x->n_cols != s->data.n_features)
+        return gr_fail(
+            error, GRAFT_ERR_ARG, "sparse features are %lld x %lld; the trainer was created with %lld x %lld",
+            (long long)x->n_rows, (long long)x->n_cols, (long long)rows_of_host(s), (long long)s->data.n_features);
+    rc = gr_csr_check(x, "sparse_features", 0, s->run.threads, error);
+done:
+    return rc;
+}
+
+static int32_t check_features(const struct gr_setup *s, struct update *u, graft_error *error)
+{
+    const graft_dataset *data = &u->data;
+    int32_t              rc = GRAFT_OK;
+
+    if (s->data.sparse_features != NULL) return update_check_sparse(s, u, error);
     u->features.stride = s->data.n_features;
     if (data->features == NULL && rows_of_host(s) == 0) return GRAFT_OK;
     if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
@@ -80,11 +111,29 @@ done:
     return rc;
 }
 
-static int32_t check_arrays(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+/* Their struct; u->float_targets.data stays NULL if there is none. */
+static int32_t update_float_targets(const struct gr_setup *s, struct update *u, graft_error *error)
 {
+    int32_t rc = GRAFT_OK;
+
+    if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !gr_is_regression(&s->model.config)) return GRAFT_OK;
+    u->float_targets.stride = s->data.n_classes;
+    if (u->data.float_targets == NULL) return GRAFT_OK;
+    GR_TRY(gr_struct_read(&u->float_targets, sizeof u->float_targets, u->data.float_targets, "dataset.float_targets",
+                          error));
+    rc = gr_float_targets_check(&u->float_targets, rows_of_host(s), s->data.n_classes, error);
+done:
+    return rc;
+}
+
+static int32_t check_arrays(const struct gr_setup *s, struct update *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(update_float_targets(s, u, error));
     u->given = (struct gr_targets){ .n = rows_of_host(s), .n_classes = s->run.targets.n_classes };
     for (int i = 0; i < ARRAYS; i++) {
-        const struct array array = array_at(s, data, i);
+        const struct array array = array_at(s, u, i);
 
         if ((u->what & array.what) == 0) continue;
         if (array.now == NULL)
@@ -94,34 +143,38 @@ static int32_t check_arrays(const struct gr_setup *s, const graft_dataset *data,
                            array.name);
         if (array.given == NULL && u->given.n > 0)
             return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", array.name);
-        set_array(&u->given, i, array.given);
+        set_array(s, &u->given, i, array.given, array.stride);
     }
-    return gr_targets_check(&u->given, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, error);
+    rc = gr_targets_check(&u->given, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, error);
+done:
+    return rc;
 }
 
-static int32_t check_update(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+static int32_t check_update(const struct gr_setup *s, struct update *u, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if (u->what == 0 || (u->what & ~(uint32_t)ALL) != 0)
         return gr_fail(error, GRAFT_ERR_ARG, "what is 0x%x, expected some of GRAFT_UPDATE_... (0x%x)", u->what, ALL);
-    if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(s, data, u, error));
-    rc = check_arrays(s, data, u, error);
+    if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(s, u, error));
+    rc = check_arrays(s, u, error);
 done:
     return rc;
 }
 
-/* *made[n] becomes rows of so many bytes in the order of the setup. */
-static int32_t arrange(const struct gr_setup *s, const void *given, int64_t bytes, void **made, graft_error *error)
+/* *made[n] becomes the rows of the array in the order of the setup. */
+static int32_t arrange(const struct gr_setup *s, const struct array *array, void **made, graft_error *error)
 {
-    char   *owned = NULL, *out = NULL;
-    int32_t rc = GR_NEW(s->context, out, s->n * bytes, error);
+    const int64_t bytes = array->bytes, stride = s->over != NULL ? bytes : array->stride;
+    const char   *from = array->given;
+    char         *owned = NULL, *out = NULL;
+    int32_t       rc = GR_NEW(s->context, out, s->n * bytes, error);
 
     if (rc == GRAFT_OK && s->over != NULL && s->row != NULL) rc = GR_NEW(s->context, owned, s->n * bytes, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (s->over != NULL) GR_TRY(gr_ranks_to_owners(s, given, bytes, bytes, owned != NULL ? owned : out, error));
+    if (s->over != NULL) GR_TRY(gr_ranks_to_owners(s, from, array->stride, bytes, owned != NULL ? owned : out, error));
     for (int64_t v = 0; v < s->n && s->row != NULL; v++)
-        memcpy(out + v * bytes, (owned != NULL ? owned : (const char *)given) + s->row[v] * bytes, (uint64_t)bytes);
+        memcpy(out + v * bytes, (owned != NULL ? owned : from) + s->row[v] * stride, (uint64_t)bytes);
     *made = out;
     out = NULL;
 done:
@@ -133,41 +186,39 @@ done:
 /* A step computes the rows that the training vertices of create() depend on, and no others. */
 static int32_t update_count_trained(const struct gr_setup *s, struct update *u, graft_error *error)
 {
-    double  count = 0, outside = 0; /* exact to 2^53 */
+    double  outside = 0; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
-    for (int64_t v = 0; v < s->n; v++) {
-        const int is_trained = gr_is_trained(&u->next, v);
-
-        count += is_trained;
-        outside += is_trained && v >= s->reach[s->model.config.n_layers];
-    }
-    GR_TRY(gr_strategy_sum(s->run.strategy, &count, 1, error));
+    for (int64_t v = s->reach[s->model.config.n_layers]; v < s->n; v++) outside += gr_is_trained(&u->next, v);
+    GR_TRY(gr_targets_count(&u->next, s->run.strategy, error));
     GR_TRY(gr_strategy_sum(s->run.strategy, &outside, 1, error));
     if (outside > 0)
         return gr_fail(error, GRAFT_ERR_STATE,
-                       "%.0f of %.0f training vertices were none when the trainer was created, and its steps do not "
+                       "%.0f of %lld training vertices were none when the trainer was created, and its steps do not "
                        "compute their rows; create it with option 'row_masks' = no",
-                       outside, count);
-    u->next.n_train = u->next.n_loss = (int64_t)count;
-    if (count > 0 || s->run.targets.n_train == 0) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "no training vertex has a label any more, among %lld vertices",
-                   (long long)s->data.n_vertices);
+                       outside, (long long)u->next.n_train);
+    if (u->next.n_train > 0 || s->run.targets.n_train == 0) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "no training vertex has a %s any more, among %lld vertices",
+                   gr_is_regression(&s->model.config) ? "known target" : "label", (long long)s->data.n_vertices);
 done:
     return rc;
 }
 
-static int32_t make_targets(const struct gr_setup *s, const graft_dataset *data, struct update *u, graft_error *error)
+static int32_t make_targets(const struct gr_setup *s, struct update *u, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     u->next = s->run.targets;
     for (int i = 0; i < ARRAYS; i++) {
-        const struct array array = array_at(s, data, i);
+        const struct array array = array_at(s, u, i);
 
         if ((u->what & array.what) == 0) continue;
-        if (has_copies(s)) GR_TRY(arrange(s, array.given, array.bytes, &u->made[i], error));
-        set_array(&u->next, i, has_copies(s) ? u->made[i] : array.given);
+        if (!has_copies(s)) {
+            set_array(s, &u->next, i, array.given, array.stride);
+        } else {
+            GR_TRY(arrange(s, &array, &u->made[i], error));
+            set_array(s, &u->next, i, u->made[i], array.bytes);
+        }
     }
     if (u->what & ALL_TARGETS) rc = update_count_trained(s, u, error);
 done:
@@ -179,6 +230,7 @@ static int32_t replace_features(struct gr_setup *s, const struct update *u, graf
     int32_t rc = GRAFT_OK;
 
     if ((u->what & GRAFT_UPDATE_FEATURES) == 0) return GRAFT_OK;
+    if (s->data.sparse_features != NULL) return gr_setup_sparse_refresh(s, &u->sparse, error);
     if (s->over == NULL) s->features = u->features;
     else
         GR_TRY(gr_ranks_to_owners(s, u->features.data, u->features.stride * (int64_t)sizeof(float),
@@ -189,14 +241,15 @@ done:
 }
 
 /* Nothing can fail any more. */
-static void replace_targets(struct gr_setup *s, const graft_dataset *data, const struct update *u)
+static void replace_targets(struct gr_setup *s, const struct update *u)
 {
-    s->run.targets.n_train = s->run.targets.n_loss = u->next.n_train;
+    s->run.targets.n_train = u->next.n_train;
+    s->run.targets.n_loss = u->next.n_loss;
     for (int i = 0; i < ARRAYS; i++) {
-        const struct array array = array_at(s, data, i);
+        const struct array array = array_at(s, u, i);
 
         if ((u->what & array.what) == 0) continue;
-        if (u->made[i] == NULL) set_array(&s->run.targets, i, array.given);
+        if (u->made[i] == NULL) set_array(s, &s->run.targets, i, array.given, array.stride);
         else memcpy((void *)(uintptr_t)array.now, u->made[i], (uint64_t)(s->n * array.bytes));
     }
 }
@@ -226,15 +279,15 @@ int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *err
 
 int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *data, graft_error *error)
 {
-    struct update u = { .what = what };
+    struct update u = { .what = what, .data = *data };
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(compare(s, what, error));
-    GR_TRY(gr_strategy_agree(s->run.strategy, check_update(s, data, &u, error), error));
-    GR_TRY(make_targets(s, data, &u, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, check_update(s, &u, error), error));
+    GR_TRY(make_targets(s, &u, error));
     GR_TRY(replace_features(s, &u, error));
-    replace_targets(s, data, &u);
-    if (what & GRAFT_UPDATE_FEATURES) gr_setup_lend_features(s, &u.features);
+    replace_targets(s, &u);
+    if ((what & GRAFT_UPDATE_FEATURES) && s->data.sparse_features == NULL) gr_setup_lend_features(s, &u.features);
     gr_setup_lend_targets(s, what, data);
     forget(s);
 done:

@@ -47,6 +47,7 @@ static void adapt_data(const graft_model *m, graft_dataset *data)
     if (m->model.config.label_rate > 0) return;
     data->labels = NULL;
     data->targets = NULL;
+    data->float_targets = NULL;
     data->split = NULL;
 }
 
@@ -69,7 +70,9 @@ static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, 
     p->given.options.train = m->options.train;
     p->given.options.data = m->options.data;
     GR_TRY(gr_setup_init(s, m->context, data, &p->given, error));
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_check_logits(s, logits, error), error));
+    rc = gr_setup_check_labels(s, labels, error);
+    if (rc == GRAFT_OK) rc = gr_setup_check_logits(s, logits, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     rc = gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, s->whole_of, error);
     if (rc == GRAFT_OK) rc = gr_setup_give(s, labels, logits, error);
     rc = gr_ranks_fail(s, rc, error);

@@ -64,7 +64,7 @@ static void add_options(struct texts *t, const graft_trainer *trainer)
 
         if (value == NULL) continue;
         if (row->flags & GR_OPTION_LIVE) value = gr_option_text(trainer->setup.context, row);
-        if (strcmp(row->key, "loss") == 0) value = trainer->setup.model.config.sigmoid ? "sigmoid" : "softmax";
+        if (strcmp(row->key, "loss") == 0) value = gr_loss_name(trainer->setup.model.config.loss);
         add_pair(t, is_of_model(row) ? MODEL_PREFIX : TRAINING_PREFIX, row->key, value);
     }
 }

@@ -18,7 +18,7 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
     gr_text_add(text, ", widths");
     for (int32_t l = 0; l <= s->model.config.n_layers; l++)
         gr_text_add(text, " %lld", (long long)s->model.config.width[l]);
-    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, s->model.config.sigmoid ? "sigmoid" : "softmax");
+    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, gr_loss_name(s->model.config.loss));
 }
 
 static void explain_labels(const struct gr_setup *s, struct gr_text *text)

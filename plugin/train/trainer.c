@@ -38,9 +38,12 @@ void gr_trainer_destroy(graft_trainer *t)
     gr_free(t->setup.context, t);
 }
 
+/* By the accuracy; of float targets, which have none, by the loss. */
 static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
 {
-    if (now->validation_accuracy != so_far->best_accuracy) return now->validation_accuracy > so_far->best_accuracy;
+    if (isnan(now->validation_accuracy) && so_far->best_epoch == 0) return 1;
+    if (!isnan(now->validation_accuracy) && now->validation_accuracy != so_far->best_accuracy)
+        return now->validation_accuracy > so_far->best_accuracy;
     return now->validation_loss < so_far->best_loss;
 }
 
@@ -48,9 +51,11 @@ static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
 static int keep_best(graft_trainer *t, const graft_metrics *metrics)
 {
     GR_ASSERT(t->progress.epoch > 0);
-    if (isnan(metrics->validation_accuracy) || !is_better(&t->progress, metrics)) return 0;
+    if (isnan(gr_is_regression(gr_run_config(&t->setup.run)) ? metrics->validation_loss : metrics->validation_accuracy))
+        return 0;
+    if (!is_better(&t->progress, metrics)) return 0;
     t->progress.best_epoch = t->progress.epoch;
-    t->progress.best_accuracy = metrics->validation_accuracy;
+    if (!isnan(metrics->validation_accuracy)) t->progress.best_accuracy = metrics->validation_accuracy;
     t->progress.best_loss = metrics->validation_loss;
     for (int32_t i = 0; i < t->setup.model.n_parameters; i++) {
         const struct gr_parameter *p = &t->setup.model.parameters[i];
@@ -103,6 +108,20 @@ static int32_t measure_logits(graft_trainer *t, graft_metrics *metrics, graft_er
     return rc;
 }
 
+static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
+{
+    epoch->train_accuracy = metrics->train_accuracy;
+    epoch->validation_accuracy = metrics->validation_accuracy;
+    epoch->test_accuracy = metrics->test_accuracy;
+    epoch->validation_loss = metrics->validation_loss;
+    epoch->train_rmse = metrics->train_rmse;
+    epoch->validation_rmse = metrics->validation_rmse;
+    epoch->test_rmse = metrics->test_rmse;
+    epoch->train_r2 = metrics->train_r2;
+    epoch->validation_r2 = metrics->validation_r2;
+    epoch->test_r2 = metrics->test_r2;
+}
+
 int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics metrics = { .size = sizeof metrics };
@@ -118,8 +137,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
         return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are completed",
                        (long long)t->setup.model.config.live.epochs);
     }
-    metrics.train_accuracy = metrics.validation_accuracy = metrics.test_accuracy = metrics.validation_loss =
-        (double)NAN;
+    gr_metrics_clear(&metrics);
     gr_setup_set_threads(&t->setup);
     GR_TRY(gr_spans_reset(&t->setup, error));
     rc = gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error);
@@ -134,10 +152,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
         GR_TRY(measure_logits(t, &metrics, error));
         epoch->best = keep_best(t, &metrics);
     }
-    epoch->train_accuracy = metrics.train_accuracy;
-    epoch->validation_accuracy = metrics.validation_accuracy;
-    epoch->test_accuracy = metrics.test_accuracy;
-    epoch->validation_loss = metrics.validation_loss;
+    copy_metrics(epoch, &metrics);
     epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch - 1);
     epoch->epoch = t->progress.epoch;
     epoch->epochs = t->setup.model.config.live.epochs;
@@ -208,6 +223,7 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
 {
     int32_t rc = gr_setup_check_logits(&t->setup, logits, error);
 
+    if (rc == GRAFT_OK) rc = gr_setup_check_labels(&t->setup, labels, error);
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);

@@ -88,6 +88,51 @@ static void bad_dataset_arrays(graft_trainer **trainer)
 #undef BAD
 }
 
+static void bad_float_targets(graft_trainer **trainer)
+{
+    float         values[2 * N][CLASSES] = { { 0 } }; /* as long as doubles */
+    graft_dense   y;
+    graft_dataset d = set.dataset;
+
+    d.labels = NULL, d.float_targets = &y;
+#define BAD(status, change, undo)                                                                                      \
+    do {                                                                                                               \
+        y = (graft_dense){ sizeof y, GRAFT_F32, N, CLASSES, CLASSES, values };                                         \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "create with float targets and %s", #change);                                           \
+        arguments_judge(status, s.train->create(s.context, &d, trainer, &error));                                      \
+        undo;                                                                                                          \
+    } while (0)
+    BAD(GRAFT_OK, (void)y, (void)0);
+    d.float_targets = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.train->update(*trainer, GRAFT_UPDATE_TARGETS, &d, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->update(*trainer, GRAFT_UPDATE_LABELS, &d, &error));
+    d.float_targets = &y;
+    y.n_cols = CLASSES + 1;
+    REFUSED(GRAFT_ERR_ARG, s.train->update(*trainer, GRAFT_UPDATE_TARGETS, &d, &error));
+    y.n_cols = CLASSES, values[0][0] = (float)INFINITY;
+    REFUSED(GRAFT_ERR_FORMAT, s.train->update(*trainer, GRAFT_UPDATE_TARGETS, &d, &error));
+    values[0][0] = 0;
+    s.train->destroy(*trainer);
+    *trainer = NULL;
+    BAD(GRAFT_ERR_ARG, y.size = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, y.dtype = GRAFT_F64, (void)0);
+    BAD(GRAFT_ERR_ARG, y.n_rows = N - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, y.n_cols = CLASSES - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, y.stride = CLASSES - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, y.data = NULL, (void)0);
+    BAD(GRAFT_ERR_ARG, d.n_classes = 0, d.n_classes = CLASSES);
+    BAD(GRAFT_ERR_ARG, d.labels = set.dataset.labels, d.labels = NULL);
+    BAD(GRAFT_ERR_FORMAT, values[N - 1][0] = (float)INFINITY, values[N - 1][0] = 0);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "loss", "softmax", &error));
+    BAD(GRAFT_ERR_OPTION, (void)y, (void)0);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "loss", "huber", &error));
+    REFUSED(GRAFT_ERR_OPTION, s.api.set(s.context, "huber_delta", "0", &error));
+    REFUSED(GRAFT_ERR_OPTION, s.train->create(s.context, &set.dataset, trainer, &error));
+    REFUSED(GRAFT_OK, s.api.set(s.context, "loss", "auto", &error));
+#undef BAD
+}
+
 static void bad_sparse_features(graft_trainer **trainer)
 {
     graft_dataset d = set.dataset;
@@ -135,6 +180,7 @@ static const char *create_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, NULL, &trainer, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, &set.dataset, NULL, &error));
     bad_dataset_arrays(&trainer);
+    bad_float_targets(&trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "sparse_input", "yes", &error));
     bad_sparse_features(&trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "sparse_input", "no", &error));

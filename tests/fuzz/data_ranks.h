@@ -163,6 +163,11 @@ static const char *slice_fault(const graft_dataset *whole, const graft_dataset *
         return "other sparse features";
     if (!same_part(whole->labels, slice->labels, first, n, 4)) return "other labels";
     if (!same_part(whole->targets, slice->targets, first, n, (size_t)whole->n_classes)) return "other targets";
+    if ((slice->float_targets == NULL) != (whole->float_targets == NULL)) return "float targets or not";
+    if (slice->float_targets != NULL &&
+        (slice->float_targets->n_rows != n ||
+         !same_part(whole->float_targets->data, slice->float_targets->data, first, n, (size_t)whole->n_classes * 4)))
+        return "other float targets";
     return same_part(whole->split, slice->split, first, n, 1) ? NULL : "another split";
 }
 

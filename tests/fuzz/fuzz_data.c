@@ -9,8 +9,15 @@
 
 /* Each of these is the input in one folder, beside good files. */
 static const char *const parts[] = {
-    "edges.npy",  "features.npy", "features_csr_indptr.npy", "features_csr_indices.npy", "features_csr_data.npy",
-    "labels.npy", "split.npy",    "features_csr_shape.npy",
+    "edges.npy",
+    "features.npy",
+    "features_csr_indptr.npy",
+    "features_csr_indices.npy",
+    "features_csr_data.npy",
+    "labels.npy",
+    "split.npy",
+    "features_csr_shape.npy",
+    "targets.npy",
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -25,7 +32,9 @@ static void create_all(void)
         folder_create(&folders[i]);
         write_sample(&folders[i], strncmp(parts[i], "features_csr", 12) == 0);
         snprintf(target, sizeof target, "%s", folder_path(&input, "input"));
-        files_check(remove(folder_path(&folders[i], parts[i])) == 0, parts[i]);
+        if (strcmp(parts[i], "targets.npy") == 0) /* they take the place of labels */
+            files_check(remove(folder_path(&folders[i], "labels.npy")) == 0, "labels.npy");
+        else files_check(remove(folder_path(&folders[i], parts[i])) == 0, parts[i]);
         files_check(symlink(target, folder_path(&folders[i], parts[i])) == 0, parts[i]);
     }
 }
@@ -75,6 +84,9 @@ static const char *set_fault(const graft_dataset *set)
         if (set->split != NULL && set->split[v] > GRAFT_SPLIT_TEST) return "a split is wrong";
         for (int64_t c = 0; set->targets != NULL && c < set->n_classes; c++) {
             if (set->targets[v * set->n_classes + c] > 1) return "a target is wrong";
+        }
+        for (int64_t c = 0; set->float_targets != NULL && c < set->n_classes; c++) {
+            if (isinf(((const float *)set->float_targets->data)[v * set->n_classes + c])) return "a target is infinite";
         }
     }
     return csr_fault(set->graph, 1);

@@ -202,6 +202,12 @@ void host_slice_init(struct host_slice *s, const graft_dataset *whole, enum slic
     }
     if (whole->labels != NULL) s->dataset.labels = whole->labels + first;
     if (whole->targets != NULL) s->dataset.targets = whole->targets + first * whole->n_classes;
+    if (whole->float_targets != NULL) {
+        s->float_targets = *whole->float_targets;
+        s->float_targets.n_rows = end - first;
+        s->float_targets.data = (float *)s->float_targets.data + first * s->float_targets.stride;
+        s->dataset.float_targets = end > first ? &s->float_targets : NULL;
+    }
     if (whole->split != NULL) s->dataset.split = whole->split + first;
 }
 

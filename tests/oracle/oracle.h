@@ -72,14 +72,16 @@ int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *sou
 enum { ORACLE_LAYERS_MAX = 8, ORACLE_TENSORS_MAX = 48 };
 enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN, ORACLE_GAT, ORACLE_SGC, ORACLE_APPNP };
 
+enum oracle_loss { ORACLE_SOFTMAX, ORACLE_SIGMOID, ORACLE_MSE, ORACLE_MAE, ORACLE_HUBER };
+
 /** What the options of a trainer say. */
 struct oracle_options {
     enum oracle_kind kind;
     int32_t          layers;
     int64_t          hidden[ORACLE_LAYERS_MAX]; /* the first layers-1 are used */
     int              norm;                      /* 1: LayerNorm between layers */
-    int              sigmoid;                   /* 1: sigmoid, 0: softmax cross-entropy */
-    double           dropout, input_dropout, label_rate, gin_eps;
+    enum oracle_loss loss;
+    double           dropout, input_dropout, label_rate, gin_eps, huber_delta;
     int64_t          heads;       /* of gat; they divide the hidden widths */
     int32_t          propagation; /* of sgc and appnp: steps */
     double           teleport;    /* of appnp */
@@ -104,7 +106,8 @@ struct oracle_model {
     int64_t              *count;                        /* [n x n] number of entries (v, u) */
     double               *degree;           /* [n] sum of row v: the number of its entries, if they have no values */
     double               *features;         /* [n x width[0]] */
-    double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled */
+    double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled; or float targets,
+                                               NaN where they are not known */
     uint8_t              *labelled, *split; /* [n] */
     uint8_t              *gives;            /* [n] label propagation: its label is input in training */
     double               *factor[ORACLE_LAYERS_MAX]; /* of dropout on H_l */
@@ -112,7 +115,8 @@ struct oracle_model {
     struct oracle_tensor  tensor[ORACLE_TENSORS_MAX];
 };
 
-/** How near the forward pass came to a kink of ReLU: the smallest magnitude that met one, and a hash of all signs. */
+/** How near the forward pass came to a kink of ReLU, and with ORACLE_MAE the loss to one of its own: the smallest
+ *  magnitude that met one, and a hash of all signs. */
 struct oracle_kinks {
     double   nearest;
     uint64_t signs;
@@ -134,12 +138,16 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
 /** The loss of training: its mean over the training vertices whose label is no input; 0 if there are none. */
 double oracle_model_training_loss(const struct oracle_model *model, const double *logits);
 
-/** Mean loss over the labelled vertices of a split. */
+/** Mean loss over the labelled vertices of a split, or over its known float targets. */
 double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split);
 
 /** Share of the labelled vertices of a split whose largest logit is that of the label, NaN if there are none; with
  *  several classes at once, F1 of logits > 0 over all vertices of the split and all classes. */
 double oracle_model_accuracy(const struct oracle_model *model, const double *logits, uint8_t split);
+
+/** RMSE over the known float targets of a split, and the mean over columns of R^2. */
+double oracle_model_rmse(const struct oracle_model *model, const double *outputs, uint8_t split);
+double oracle_model_r2(const struct oracle_model *model, const double *outputs, uint8_t split);
 
 /** Gradient of the training loss by central differences, gradient[t] of the shape of tensor t. Returns 0, with gradient
  *  unfinished, if a difference would cross a kink of ReLU, or if one is nearer than `margin`. */

@@ -269,34 +269,61 @@ static double sigmoid_loss(int64_t c, const double *logit, const double *target)
     return sum;
 }
 
-static double vertex_loss(const struct oracle_model *model, const double *logits, int64_t v)
+static double error_loss(const struct oracle_model *model, double error)
+{
+    const double delta = model->options.huber_delta;
+
+    if (model->options.loss == ORACLE_MSE) return error * error;
+    if (model->options.loss == ORACLE_MAE) return error < 0 ? -error : error;
+    if (error >= -delta && error <= delta) return error * error / 2;
+    return delta * ((error < 0 ? -error : error) - delta / 2);
+}
+
+/** Of the known float targets of a vertex, which *count becomes the number of. */
+static double float_loss(const struct oracle_model *model, const double *output, const double *target, double *count)
+{
+    double sum = 0;
+
+    *count = 0;
+    for (int64_t j = 0; j < model->classes; j++) {
+        if (isnan(target[j])) continue;
+        sum += error_loss(model, output[j] - target[j]);
+        ++*count;
+    }
+    return sum;
+}
+
+/** *count becomes what a mean counts the vertex as. */
+static double vertex_loss(const struct oracle_model *model, const double *logits, int64_t v, double *count)
 {
     const int64_t c = model->classes;
 
-    return model->options.sigmoid ? sigmoid_loss(c, &logits[v * c], &model->target[v * c])
-                                  : softmax_loss(c, &logits[v * c], &model->target[v * c]);
+    *count = 1;
+    if (model->options.loss >= ORACLE_MSE) return float_loss(model, &logits[v * c], &model->target[v * c], count);
+    return model->options.loss == ORACLE_SIGMOID ? sigmoid_loss(c, &logits[v * c], &model->target[v * c])
+                                                 : softmax_loss(c, &logits[v * c], &model->target[v * c]);
 }
 
 double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split)
 {
-    double sum = 0, count = 0;
+    double sum = 0, count = 0, of_vertex;
 
     for (int64_t v = 0; v < model->n; v++) {
         if (model->split[v] != split || !model->labelled[v]) continue;
-        sum += vertex_loss(model, logits, v);
-        count++;
+        sum += vertex_loss(model, logits, v, &of_vertex);
+        count += of_vertex;
     }
     return sum / count;
 }
 
 double oracle_model_training_loss(const struct oracle_model *model, const double *logits)
 {
-    double sum = 0, count = 0;
+    double sum = 0, count = 0, of_vertex;
 
     for (int64_t v = 0; v < model->n; v++) {
         if (model->split[v] != GRAFT_SPLIT_TRAIN || !model->labelled[v] || model->gives[v]) continue;
-        sum += vertex_loss(model, logits, v);
-        count++;
+        sum += vertex_loss(model, logits, v, &of_vertex);
+        count += of_vertex;
     }
     return count > 0 ? sum / count : 0;
 }
@@ -336,6 +363,59 @@ double oracle_model_accuracy(const struct oracle_model *model, const double *log
     return model->several ? f1_of(model, logits, split) : accuracy_of(model, logits, split);
 }
 
+static int is_measured(const struct oracle_model *model, int64_t at, uint8_t split)
+{
+    return model->split[at / model->classes] == split && !isnan(model->target[at]);
+}
+
+double oracle_model_rmse(const struct oracle_model *model, const double *outputs, uint8_t split)
+{
+    double squares = 0, count = 0;
+
+    for (int64_t at = 0; at < model->n * model->classes; at++) {
+        if (!is_measured(model, at, split)) continue;
+        squares += (outputs[at] - model->target[at]) * (outputs[at] - model->target[at]);
+        count++;
+    }
+    return sqrt(squares / count);
+}
+
+double oracle_model_r2(const struct oracle_model *model, const double *outputs, uint8_t split)
+{
+    double sum = 0, columns = 0;
+
+    for (int64_t j = 0; j < model->classes; j++) {
+        double mean = 0, count = 0, error = 0, variance = 0, first = NAN;
+        int    differ = 0;
+
+        for (int64_t at = j; at < model->n * model->classes; at += model->classes) {
+            if (!is_measured(model, at, split)) continue;
+            if (count == 0) first = model->target[at];
+            if (model->target[at] != first) differ = 1;
+            mean += model->target[at];
+            count++;
+        }
+        if (!differ) continue;
+        mean /= count;
+        for (int64_t at = j; at < model->n * model->classes; at += model->classes) {
+            if (!is_measured(model, at, split)) continue;
+            error += (outputs[at] - model->target[at]) * (outputs[at] - model->target[at]);
+            variance += (mean - model->target[at]) * (mean - model->target[at]);
+        }
+        sum += 1 - error / variance;
+        columns++;
+    }
+    return sum / columns;
+}
+
+/** The absolute error has a kink where it is 0, in training vertices. */
+static void meet_loss(const struct oracle_model *model, const double *outputs, struct oracle_kinks *kinks)
+{
+    for (int64_t at = 0; at < model->n * model->classes && model->options.loss == ORACLE_MAE; at++) {
+        if (is_measured(model, at, GRAFT_SPLIT_TRAIN)) meet_kink(outputs[at] - model->target[at], kinks);
+    }
+}
+
 int oracle_model_gradient(struct oracle_model *model, double step, double margin, double *const *gradient)
 {
     double             *logits = oracle_new(model->n * model->classes, sizeof *logits);
@@ -343,6 +423,7 @@ int oracle_model_gradient(struct oracle_model *model, double step, double margin
     int                 smooth = 1;
 
     oracle_model_forward(model, 1, logits, &here);
+    meet_loss(model, logits, &here);
     smooth = here.nearest > margin;
     for (int32_t t = 0; t < model->n_tensors; t++) {
         for (int64_t at = 0; at < model->tensor[t].rows * model->tensor[t].cols && smooth; at++) {
@@ -352,6 +433,7 @@ int oracle_model_gradient(struct oracle_model *model, double step, double margin
             for (int side = 0; side < 2; side++) {
                 *w = point[side];
                 oracle_model_forward(model, 1, logits, &there);
+                meet_loss(model, logits, &there);
                 loss[side] = oracle_model_training_loss(model, logits);
                 if (there.signs != here.signs) smooth = 0;
             }

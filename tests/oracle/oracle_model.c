@@ -3,6 +3,7 @@
 #include "oracle.h"
 #include "sample.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +71,19 @@ static void prepare_targets(struct oracle_model *model, const graft_dataset *dat
 
     model->target = oracle_new(n * c, sizeof *model->target);
     model->labelled = oracle_new(n, 1);
-    model->several = dataset->targets != NULL && (model->options.sigmoid || dataset->labels == NULL);
+    model->several = dataset->targets != NULL && (model->options.loss == ORACLE_SIGMOID || dataset->labels == NULL);
     model->split = oracle_new(n, 1);
     model->gives = oracle_new(n, 1);
     for (int64_t v = 0; v < n; v++) {
         if (dataset->split != NULL) model->split[v] = dataset->split[v];
-        if (model->several) {
+        if (model->options.loss >= ORACLE_MSE) {
+            for (int64_t j = 0; j < c; j++) {
+                const graft_dense *y = dataset->float_targets;
+
+                model->target[v * c + j] = ((const float *)y->data)[v * y->stride + j];
+                if (!isnan(model->target[v * c + j])) model->labelled[v] = 1;
+            }
+        } else if (model->several) {
             model->labelled[v] = 1;
             for (int64_t j = 0; j < c; j++) model->target[v * c + j] = dataset->targets[v * c + j];
         } else if (dataset->labels != NULL && dataset->labels[v] >= 0) {

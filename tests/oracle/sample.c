@@ -3,6 +3,7 @@
 #include "sample.h"
 #include "oracle.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 uint64_t sample_bits(struct sample *sample)
@@ -226,11 +227,35 @@ void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int6
     set->dataset.split = set->split;
 }
 
+void sample_dataset_regress(struct sample_dataset *set, struct sample *sample)
+{
+    const int64_t n = set->dataset.n_vertices, columns = set->dataset.n_classes, stride = columns + 2;
+    float        *y = oracle_new(n * stride, sizeof *y);
+
+    for (int64_t v = 0; v < n; v++) {
+        for (int64_t j = 0; j < stride; j++) {
+            const int known = v % 5 != 3 && sample_below(sample, 7) > 0;
+
+            y[v * stride + j] = j >= columns ? INFINITY : known ? (float)sample_real(sample, -2, 2) : NAN;
+        }
+    }
+    set->float_targets = GRAFT_INIT(graft_dense);
+    set->float_targets.dtype = GRAFT_F32;
+    set->float_targets.n_rows = n;
+    set->float_targets.n_cols = columns;
+    set->float_targets.stride = stride;
+    set->float_targets.data = y;
+    set->dataset.labels = NULL;
+    set->dataset.targets = NULL;
+    set->dataset.float_targets = &set->float_targets;
+}
+
 void sample_dataset_fini(struct sample_dataset *set)
 {
     sample_csr_fini(&set->graph);
     sample_csr_fini(&set->sparse);
     free(set->features.data);
+    free(set->float_targets.data);
     free(set->labels);
     free(set->targets);
     free(set->split);

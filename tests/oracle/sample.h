@@ -57,7 +57,7 @@ void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr 
  *  1 feeds every other one, and some gather from none. */
 struct sample_dataset {
     graft_dataset     dataset;
-    graft_dense       features;
+    graft_dense       features, float_targets;
     struct sample_csr graph, sparse;
     int32_t          *labels;
     uint8_t          *targets, *split;
@@ -68,5 +68,9 @@ struct sample_dataset {
 void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int64_t n, int64_t d, int64_t classes,
                          int several, int sparse);
 void sample_dataset_fini(struct sample_dataset *set);
+
+/** Give it float targets in the place of labels: rows with gaps between them, elements from -2 to 2, some of them and
+ *  whole rows not known. */
+void sample_dataset_regress(struct sample_dataset *set, struct sample *sample);
 
 #endif

@@ -285,7 +285,9 @@ static void test_forward(void)
 /** One layer: softmax gives H^T (p - y) / n, sigmoid the same with its own p. */
 static void test_gradient(int sigmoid)
 {
-    struct oracle_options options = { .kind = ORACLE_MLP, .layers = 1, .sigmoid = sigmoid };
+    struct oracle_options options = { .kind = ORACLE_MLP,
+                                      .layers = 1,
+                                      .loss = sigmoid ? ORACLE_SIGMOID : ORACLE_SOFTMAX };
     struct oracle_model   model;
     struct tiny           tiny;
     double                weight[4], bias[2], *gradient[2] = { weight, bias }, logits[4], delta[4], worst = 0, loss = 0;

@@ -11,9 +11,13 @@ static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat", "sg
 
 enum { FEATURES = 13, CLASSES = 4, PROPAGATION = 3 };
 
-static int is_sigmoid(const struct training_case *what)
+static const char *const loss_name[] = { "softmax", "sigmoid", "mse", "mae", "huber" };
+
+static enum oracle_loss training_loss(const struct training_case *what)
 {
-    return what->loss != NULL ? strcmp(what->loss, "sigmoid") == 0 : what->several;
+    if (what->loss == NULL) return what->regression ? ORACLE_MSE : what->several ? ORACLE_SIGMOID : ORACLE_SOFTMAX;
+    for (enum oracle_loss loss = ORACLE_SOFTMAX;; loss++)
+        if (strcmp(loss_name[loss], what->loss) == 0) return loss;
 }
 
 const char *training_name(const struct training_case *what)
@@ -24,10 +28,10 @@ const char *training_name(const struct training_case *what)
 
     snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              kind_name[what->kind], what->heads > 1 ? " of several heads" : "", what->layers,
-             what->layers < 2 ? "" : widths[what->growing], is_sigmoid(what) ? "sigmoid" : "softmax",
-             what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
-             what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
-             what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
+             what->layers < 2 ? "" : widths[what->growing], loss_name[training_loss(what)], what->norm ? "norm, " : "",
+             what->sparse ? "sparse" : "dense", what->several && what->loss != NULL ? " beside targets" : "",
+             what->weighted ? ", weighted" : "", what->prepare ? ", prepared" : "",
+             what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
              what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
              what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "",
              what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
@@ -42,7 +46,8 @@ static struct oracle_options options_of(const struct training_case *what, uint64
     struct oracle_options options = { .kind = what->kind,
                                       .layers = what->layers,
                                       .norm = what->norm,
-                                      .sigmoid = is_sigmoid(what),
+                                      .loss = training_loss(what),
+                                      .huber_delta = 0.75,
                                       .dropout = what->dropout,
                                       .input_dropout = what->input_dropout,
                                       .label_rate = what->label_rate,
@@ -134,7 +139,8 @@ static void training_begin(struct training *training, const struct training_case
     memset(training, 0, sizeof *training);
     sample_dataset_init(&training->set, &sample, what->n > 0 ? what->n : 23, FEATURES, CLASSES, what->several,
                         what->sparse);
-    if (what->several && what->loss != NULL) training->set.dataset.labels = training->set.labels;
+    if (options.loss >= ORACLE_MSE) sample_dataset_regress(&training->set, &sample);
+    else if (what->several && what->loss != NULL) training->set.dataset.labels = training->set.labels;
     if (what->entries != TRAINING_PLAIN) rearrange(&training->set.sparse, what->entries);
     if (what->scarce) train_few(&training->set, training->set.dataset.n_vertices);
     if (what->weighted) weigh_graph(&training->set.graph, &sample);
@@ -268,6 +274,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "dropout", options->dropout },
         { "input_dropout", options->input_dropout },
         { "label_rate", options->label_rate },
+        { "huber_delta", options->huber_delta },
         { "gin_eps", options->gin_eps },
         { "propagation", options->propagation },
         { "teleport", options->teleport },
@@ -343,4 +350,28 @@ int training_pull(struct training *training, const char *prefix, int32_t t, doub
     if (!find_item(training, prefix, tensor, &item)) return 0;
     for (int64_t at = 0; at < tensor->rows * tensor->cols; at++) value[at] = ((const float *)item.data)[at];
     return 1;
+}
+
+int64_t training_count(const struct oracle_tensor *tensor)
+{
+    return tensor->rows * tensor->cols;
+}
+
+double training_largest(const double *value, int64_t count)
+{
+    double most = 0;
+
+    for (int64_t at = 0; at < count; at++) most = fmax(most, fabs(value[at]));
+    return most;
+}
+
+double training_distance(const double *found, const double *expected, int64_t count)
+{
+    double most = 0;
+
+    for (int64_t at = 0; at < count; at++) {
+        if (isnan(found[at])) return INFINITY;
+        most = fmax(most, fabs(found[at] - expected[at]));
+    }
+    return most == 0 ? 0 : most / training_largest(expected, count);
 }

@@ -19,11 +19,13 @@ struct training_case {
     int64_t                 n;       /* vertices; 0: 23 */
     int                     growing; /* hidden widths: 1: larger than the features, 0: smaller */
     int                     norm;
-    int                     several;  /* 1: several classes at once, sigmoid; 0: one, softmax */
-    const char             *loss;     /* NULL: auto; "sigmoid" on one class; "softmax" on labels beside targets */
-    int                     sparse;   /* of the features */
-    int                     weighted; /* the graph has values */
-    int                     prepare;  /* 1: symmetrize, self_loops, normalize_features and gin_eps */
+    int                     several; /* 1: several classes at once, sigmoid; 0: one, softmax */
+    const char             *loss;    /* NULL: auto; "sigmoid" on one class; "softmax" on labels beside targets; "mse",
+                                         "mae" or "huber" on float targets */
+    int                     regression; /* float targets, with loss auto */
+    int                     sparse;     /* of the features */
+    int                     weighted;   /* the graph has values */
+    int                     prepare;    /* 1: symmetrize, self_loops, normalize_features and gin_eps */
     double                  dropout, input_dropout, label_rate;
     struct oracle_optimizer optimizer;
     const char             *kernel;   /* NULL: auto */
@@ -72,5 +74,13 @@ int training_pull(struct training *training, const char *prefix, int32_t t, doub
 
 /** The gradient of the oracle for epoch 0 or 1, with its dropout. Returns 0 near a kink. */
 int training_differentiate(struct training *training, int epoch);
+
+int64_t training_count(const struct oracle_tensor *tensor);
+
+/** The largest magnitude of an array. */
+double training_largest(const double *value, int64_t count);
+
+/** Difference of two arrays by its largest element, over that of the expected one; NaN anywhere is infinitely far. */
+double training_distance(const double *found, const double *expected, int64_t count);
 
 #endif

@@ -87,6 +87,33 @@ static void check_variants(void)
     data->close(context, out);
 }
 
+/** Float targets of one column or more, some not known. */
+static void check_float_targets(void)
+{
+    static const float values[8] = { 1, NAN, -2, 0.5f, 3, 4, NAN, 7 };
+    graft_data        *out;
+
+    for (int columns = 1; columns <= 2; columns++) {
+        sample(0);
+        remove(folder_path(&folder, "labels.npy"));
+        write_npy(&folder, "targets.npy", "<f4", columns == 1 ? "(4,)" : "(4, 2)", values, (size_t)columns * 16);
+        out = opened(folder.path);
+        if (ok(out != NULL, "float targets of %d columns are read", columns)) {
+            const graft_dataset *set = data->view(out);
+            const graft_dense   *y = set->float_targets;
+
+            ok(y != NULL && y->dtype == GRAFT_F32 && y->n_rows == 4 && y->n_cols == columns && y->stride == columns &&
+                   memcmp(y->data, values, (size_t)columns * 16) == 0 && set->n_classes == columns &&
+                   set->labels == NULL && set->targets == NULL,
+               "as they are, NaN included");
+        }
+        data->close(context, out);
+    }
+    sample(0);
+    write_npy(&folder, "targets.npy", "<f4", "(4,)", values, 16);
+    REFUSED("labels and float targets", folder.path, GRAFT_ERR_FORMAT, "labels.npy", "targets.npy");
+}
+
 /** Edges at random, many of them more than once, more than are read in one go; vertices without any. */
 static void data_check_random(void)
 {
@@ -205,6 +232,11 @@ static void check_content_refusals(void)
         { "labels of 64 bits", "labels.npy", "<i8", "(4,)", { .i8 = { 0 } }, 32, { "<i8", "int32 [n] or uint8" } },
         { "a target of 2", "labels.npy", "|u1", "(4, 2)", { .u1 = { [5] = 2 } }, 8, { "vertex 2", "column 1 is 2" } },
         { "targets of no class", "labels.npy", "|u1", "(4, 0)", { .u1 = { 0 } }, 0, { "0 columns" } },
+        { "an infinite target", "targets.npy", "<f4", "(4, 2)", { .f4 = { NAN, [5] = INFINITY } }, 32,
+          { "vertex 2", "column 1", "NaN" } },
+        { "targets of 64 bits", "targets.npy", "<f8", "(4,)", { .i8 = { 0 } }, 32, { "<f8", "float32 [n]" } },
+        { "targets without columns", "targets.npy", "<f4", "(4, 0)", { .f4 = { 0 } }, 0, { "0 columns" } },
+        { "a target too few", "targets.npy", "<f4", "(3,)", { .f4 = { 0 } }, 12, { "has 3", "features", "has 4" } },
         { "a split of 4", "split.npy", "|u1", "(4,)", { .u1 = { 0, 4 } }, 4, { "vertex 1", "is 4", "validation" } },
         { "a short split", "split.npy", "|u1", "(3,)", { .u1 = { 0 } }, 3, { "has 3", "features", "has 4" } },
         { "a split of int32", "split.npy", "<i4", "(4,)", { .i4 = { 0 } }, 16, { "<i4", "uint8 [n]" } },
@@ -244,6 +276,7 @@ static void check_content_refusals(void)
         const int sparse = strncmp(cases[i].file, "features_csr", 12) == 0;
 
         sample(sparse);
+        if (strcmp(cases[i].file, "targets.npy") == 0) remove(folder_path(&folder, "labels.npy"));
         write_npy(&folder, cases[i].file, cases[i].descr, cases[i].shape, &cases[i].bytes, cases[i].count);
         REFUSED(cases[i].what, folder.path, GRAFT_ERR_FORMAT, sparse ? "/features_csr" : cases[i].file,
                 cases[i].words[0], cases[i].words[1] != NULL ? cases[i].words[1] : "",
@@ -371,12 +404,17 @@ static void check_all_truncations(void)
 static void check_all_out_of_memory(void)
 {
     static const uint8_t targets[8] = { 1 };
+    static const float   floats[8] = { 1 };
 
     sample(0);
     check_out_of_memory("dense features", folder.path);
     sample(1);
     write_npy(&folder, "labels.npy", "|u1", "(4, 2)", targets, sizeof targets);
     check_out_of_memory("sparse features and targets", folder.path);
+    sample(0);
+    remove(folder_path(&folder, "labels.npy"));
+    write_npy(&folder, "targets.npy", "<f4", "(4, 2)", floats, sizeof floats);
+    check_out_of_memory("float targets", folder.path);
 }
 
 static void check_arguments(void)
@@ -442,6 +480,7 @@ int main(void)
     check_sample(0);
     check_sample(1);
     check_variants();
+    check_float_targets();
     data_check_random();
     check_npy_refusals();
     check_content_refusals();

@@ -1,5 +1,5 @@
-/* graft.train/1 against the oracle: gradients of every weight of every model, losses, steps of the optimisers,
- * predictions and accuracies. Arguments: the models, one to a word; none means all.
+/* graft.train/1 against the oracle: gradients of every weight of every model, losses,
+ * predictions and what is measured. Arguments: the models, one to a word; none means all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/training.h"
@@ -11,31 +11,6 @@
 #include <string.h>
 
 static const graft_api *api;
-
-static int64_t count_of(const struct oracle_tensor *tensor)
-{
-    return tensor->rows * tensor->cols;
-}
-
-static double largest(const double *value, int64_t count)
-{
-    double most = 0;
-
-    for (int64_t at = 0; at < count; at++) most = fmax(most, fabs(value[at]));
-    return most;
-}
-
-/** Difference of two arrays by its largest element, over that of the expected one; NaN anywhere is infinitely far. */
-static double distance(const double *found, const double *expected, int64_t count)
-{
-    double most = 0;
-
-    for (int64_t at = 0; at < count; at++) {
-        if (isnan(found[at])) return INFINITY;
-        most = fmax(most, fabs(found[at] - expected[at]));
-    }
-    return most == 0 ? 0 : most / largest(expected, count);
-}
 
 static int close_to(double found, double expected, double relative)
 {
@@ -56,12 +31,12 @@ static double gradient_distance(struct training *training, int number, char wors
 
     for (int32_t t = 0; t < training->model.n_tensors; t++) {
         const struct oracle_tensor *tensor = &training->model.tensor[t];
-        double                     *found = oracle_new(count_of(tensor), sizeof *found), far = INFINITY;
+        double                     *found = oracle_new(training_count(tensor), sizeof *found), far = INFINITY;
 
         if (training_pull(training, "", t, found)) {
-            for (int64_t at = 0; at < count_of(tensor); at++)
+            for (int64_t at = 0; at < training_count(tensor); at++)
                 found[at] = (tensor->value[at] - found[at]) / revealing.lr;
-            far = distance(found, training->gradient[number][t], count_of(tensor));
+            far = training_distance(found, training->gradient[number][t], training_count(tensor));
         }
         if (far >= most) snprintf(worst, 48, "%s", tensor->name);
         most = fmax(most, far);
@@ -254,6 +229,33 @@ static void test_labels(enum oracle_kind kind)
     }
 }
 
+/** Float targets with every loss of them, some not known, and all that changes which rows a step has. */
+static void test_regression(enum oracle_kind kind)
+{
+    static const char *const losses[] = { NULL, "mse", "mae", "huber" };
+
+    for (int which = 0; which < 24; which++) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 1 + which % 3,
+                                            .n = which / 4 % 3 == 2 ? 60 : 0,
+                                            .growing = which / 2 % 2,
+                                            .norm = which / 6 % 2,
+                                            .loss = losses[which % 4],
+                                            .regression = 1,
+                                            .sparse = which / 3 % 2,
+                                            .dropout = which / 8 == 1 ? 0.5 : 0,
+                                            .input_dropout = which / 8 == 2 ? 0.3 : 0,
+                                            .order = which / 5 % 3 == 1 ? "rcm" : NULL,
+                                            .unmasked = which / 7 % 2,
+                                            .recompute = which / 10 % 2,
+                                            .scarce = kind != ORACLE_GAT && which / 4 % 3 == 2,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = revealing };
+
+        check_gradient(&what);
+    }
+}
+
 /** Every usable kernel and dense module. */
 static void test_modules(enum oracle_kind kind)
 {
@@ -283,121 +285,6 @@ static void test_modules(enum oracle_kind kind)
     }
 }
 
-/** Weights after a step: how far they may be off. Adam divides by the root of the second moment, so that an error of g,
- *  1e-5 of the largest in the tensor, becomes lr times that over the root. */
-static double allowance(const struct oracle_optimizer *optimizer, int64_t step, double largest_g, double w, double v)
-{
-    const double error = 1e-5 * largest_g;
-    const double root = optimizer->adam ? sqrt(v / (1 - pow(0.999, (double)step))) + 1e-8 : 1;
-
-    return 4 * optimizer->lr * fmin(error / root, 1) + 1e-6 * fabs(w) + 1e-7;
-}
-
-/** Weights and moments after step `step`, one tensor. */
-static int check_tensor(struct training *training, const struct oracle_optimizer *optimizer, int64_t step, int32_t t)
-{
-    const struct oracle_tensor *tensor = &training->model.tensor[t];
-    const int64_t               count = count_of(tensor);
-    const double                largest_g = largest(training->gradient[step - 1][t], count);
-    double                     *w = oracle_new(count, sizeof *w), *m = oracle_new(count, sizeof *m);
-    double                     *v = oracle_new(count, sizeof *v), over = 0;
-    int                         good = training_pull(training, "", t, w);
-
-    for (int64_t at = 0; at < count; at++)
-        over = fmax(over, fabs(w[at] - tensor->value[at]) /
-                              allowance(optimizer, step, largest_g, tensor->value[at], training->v[t][at]));
-    good = good && over <= 1;
-    if (optimizer->adam) {
-        good = good && training_pull(training, "optimizer.m.", t, m) && training_pull(training, "optimizer.v.", t, v) &&
-               distance(m, training->m[t], count) < 1e-4 && distance(v, training->v[t], count) < 2e-4;
-    } else if (optimizer->momentum > 0) {
-        good = good && training_pull(training, "optimizer.m.", t, m) && distance(m, training->m[t], count) < 1e-4;
-    }
-    if (!good)
-        diag("%s: weights are %.2g times as far off as they may be, first moment %.1e, second %.1e", tensor->name, over,
-             distance(m, training->m[t], count), distance(v, training->v[t], count));
-    free(w);
-    free(m);
-    free(v);
-    return good;
-}
-
-/** Step `step` of the oracle, from its gradient for it. */
-static void step_oracle(struct training *training, const struct oracle_optimizer *optimizer, int64_t step)
-{
-    for (int32_t t = 0; t < training->model.n_tensors; t++)
-        oracle_optimizer_step(optimizer, step, &training->model.tensor[t], training->gradient[step - 1][t],
-                              training->m[t], training->v[t]);
-}
-
-/** training_init() from a seed for which the gradient after the first step of the oracle is clear of kinks too. */
-static void init_for_steps(struct training *training, const struct training_case *what)
-{
-    int      smooth = 0;
-    uint64_t seed = 0;
-
-    while (!smooth) {
-        training_init(training, what, seed + 1);
-        seed = training->model.options.seed;
-        step_oracle(training, &what->optimizer, 1);
-        smooth = training_differentiate(training, 1);
-        training_fini(training);
-    }
-    training_init(training, what, seed);
-}
-
-/** Two steps of an optimiser, the oracle following its own weights. */
-static void check_steps(const struct training_case *what, const char *name)
-{
-    struct training training;
-    graft_error     error = GRAFT_INIT(graft_error);
-    graft_epoch     epoch = GRAFT_INIT(graft_epoch);
-    int32_t         rc;
-
-    init_for_steps(&training, what);
-    rc = training_open(&training, api, what, &error);
-    for (int step = 1; step <= 2; step++) {
-        int good = 1;
-
-        if (rc == GRAFT_OK) rc = training.train->epoch(training.trainer, &epoch, &error);
-        if (rc != GRAFT_OK) diag("%s", error.message);
-        training_differentiate(&training, step - 1);
-        step_oracle(&training, &what->optimizer, step);
-        for (int32_t t = 0; good && t < training.model.n_tensors; t++)
-            good = check_tensor(&training, &what->optimizer, step, t);
-        ok(good && rc == GRAFT_OK, "%s: step %d", name, step);
-    }
-    training_fini(&training);
-}
-
-static void test_optimizers(void)
-{
-    struct training_case what = { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .dropout = 0.25 };
-
-    what.optimizer = (struct oracle_optimizer){ .adam = 1, .lr = 0.01 };
-    check_steps(&what, "Adam");
-    what.optimizer.weight_decay = 0.25;
-    check_steps(&what, "Adam, weight decay on all layers");
-    what.optimizer.decay_first_only = 1;
-    check_steps(&what, "Adam, weight decay on the first layer");
-    what.label_rate = 0.5;
-    check_steps(&what, "Adam on labels too, weight decay on the first layer");
-    what.label_rate = 0;
-    what.optimizer = (struct oracle_optimizer){ .lr = 0.125, .momentum = 0.5 };
-    check_steps(&what, "SGD with momentum");
-    what.optimizer.weight_decay = 0.25;
-    check_steps(&what, "SGD with momentum, weight decay on all layers");
-    what.optimizer.decay_first_only = 1;
-    check_steps(&what, "SGD with momentum, weight decay on the first layer");
-    what.kind = ORACLE_GIN;
-    check_steps(&what, "SGD on gin, weight decay on the first layer");
-    what.kind = ORACLE_GAT;
-    what.heads = 2;
-    what.layers = 2;
-    what.optimizer.decay_first_only = 0;
-    check_steps(&what, "SGD on gat, weight decay on all layers");
-}
-
 static void check_metrics(struct training *training, const double *logits, const char *name)
 {
     const struct oracle_model *model = &training->model;
@@ -406,11 +293,19 @@ static void check_metrics(struct training *training, const double *logits, const
     int                        rc = training->train->evaluate(training->trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
     const double accuracy[] = { metrics.train_accuracy, metrics.validation_accuracy, metrics.test_accuracy };
     const double loss[] = { metrics.train_loss, metrics.validation_loss, metrics.test_loss };
+    const double rmse[] = { metrics.train_rmse, metrics.validation_rmse, metrics.test_rmse };
+    const double r2[] = { metrics.train_r2, metrics.validation_r2, metrics.test_r2 };
+    const int    regression = model->options.loss >= ORACLE_MSE;
 
     if (!ok(rc == GRAFT_OK, "%s: evaluates", name)) diag("%s", error.message);
     for (uint8_t split = GRAFT_SPLIT_TRAIN; split <= GRAFT_SPLIT_TEST; split++) {
-        const double expected = oracle_model_accuracy(model, logits, split),
-                     expected_loss = oracle_model_loss(model, logits, split);
+        const double expected = regression ? NAN : oracle_model_accuracy(model, logits, split),
+                     expected_loss = oracle_model_loss(model, logits, split),
+                     expected_rmse = regression ? oracle_model_rmse(model, logits, split) : NAN,
+                     expected_r2 = regression ? oracle_model_r2(model, logits, split) : NAN;
+        ok(close_to(rmse[split - 1], expected_rmse, 1e-5) && close_to(r2[split - 1], expected_r2, 1e-5),
+           "%s: split %d has RMSE %.6f, expected %.6f, and R^2 %.6f, expected %.6f", name, split, rmse[split - 1],
+           expected_rmse, r2[split - 1], expected_r2);
         ok(close_to(accuracy[split - 1], expected, 1e-12) && close_to(loss[split - 1], expected_loss, 1e-5),
            "%s: split %d has accuracy %.3f, expected %.3f, and loss %.6f, expected %.6f", name, split,
            accuracy[split - 1], expected, loss[split - 1], expected_loss);
@@ -444,12 +339,65 @@ static void check_predictions(struct training *training, const double *logits, c
         right += labels[v] == best;
         gaps += found[v * stride + c] == -77 && found[v * stride + c + 1] == -77;
     }
-    ok(distance(narrow, logits, n * c) < 1e-5 && gaps == (double)n, "%s: logits within %.1e, gaps of rows as they were",
-       name, distance(narrow, logits, n * c));
+    ok(training_distance(narrow, logits, n * c) < 1e-5 && gaps == (double)n,
+       "%s: logits within %.1e, gaps of rows as they were", name, training_distance(narrow, logits, n * c));
     ok(right == (double)n, "%s: the label is the largest logit", name);
     free(found);
     free(labels);
     free(narrow);
+}
+
+/** Outputs of a regression, which has no labels to give. */
+static void check_outputs(struct training *training, const double *outputs, const char *name)
+{
+    const int64_t     count = training->model.n * training->model.classes;
+    float            *found = oracle_new(count, sizeof *found);
+    int32_t          *labels = oracle_new(training->model.n, sizeof *labels);
+    double           *wide = oracle_new(count, sizeof *wide);
+    const graft_dense out = {
+        sizeof out, GRAFT_F32, training->model.n, training->model.classes, training->model.classes, found
+    };
+    graft_error error = GRAFT_INIT(graft_error);
+    int32_t     rc = training->train->predict(training->trainer, GRAFT_WEIGHTS_LAST, labels, &out, &error);
+
+    ok(rc == GRAFT_ERR_ARG && strstr(error.message, "labels") != NULL && found[0] == 0, "%s: labels are refused: %s",
+       name, error.message);
+    rc = training->train->predict(training->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &error);
+    for (int64_t at = 0; at < count; at++) wide[at] = (double)found[at];
+    ok(rc == GRAFT_OK && training_distance(wide, outputs, count) < 1e-5, "%s: outputs within %.1e", name,
+       training_distance(wide, outputs, count));
+    free(found);
+    free(labels);
+    free(wide);
+}
+
+/** What is measured of float targets, and what is predicted. */
+static void test_regression_evaluation(enum oracle_kind kind, const char *loss, const char *order)
+{
+    const struct training_case what = { .kind = kind,
+                                        .layers = 2,
+                                        .norm = 1,
+                                        .loss = loss,
+                                        .regression = 1,
+                                        .n = 60,
+                                        .dropout = 0.5,
+                                        .order = order,
+                                        .optimizer = revealing };
+    struct training            training;
+    graft_error                error = GRAFT_INIT(graft_error);
+    double                    *outputs;
+
+    training_init(&training, &what, 1);
+    outputs = oracle_new(training.model.n * training.model.classes, sizeof *outputs);
+    oracle_model_forward(&training.model, 0, outputs, NULL);
+    if (ok(training_open(&training, api, &what, &error) == GRAFT_OK, "%s: opens", training_name(&what))) {
+        check_metrics(&training, outputs, training_name(&what));
+        check_outputs(&training, outputs, training_name(&what));
+    } else {
+        diag("%s", error.message);
+    }
+    free(outputs);
+    training_fini(&training);
 }
 
 /** Without dropout and with all labels of training vertices, whatever the options say. */
@@ -501,13 +449,13 @@ static int is_first_value(enum oracle_kind kind, const struct oracle_tensor *ten
     const int    gain = strstr(tensor->name, "gain") != NULL;
     double       low = INFINITY, high = -INFINITY;
 
-    for (int64_t at = 0; at < count_of(tensor); at++) {
+    for (int64_t at = 0; at < training_count(tensor); at++) {
         low = fmin(low, value[at]);
         high = fmax(high, value[at]);
     }
     if (bound == 0) return low == gain && high == gain;
     if (low < -1.000001 * bound || high > 1.000001 * bound) return 0;
-    return fmin(-low, high) > bound * (1 - 12.0 / (double)count_of(tensor));
+    return fmin(-low, high) > bound * (1 - 12.0 / (double)training_count(tensor));
 }
 
 static void test_first_values(enum oracle_kind kind)
@@ -526,7 +474,7 @@ static void test_first_values(enum oracle_kind kind)
         training.trainer = fresh;
     }
     for (int32_t t = 0; t < training.model.n_tensors && fresh != NULL; t++) {
-        double *value = oracle_new(count_of(&training.model.tensor[t]), sizeof *value);
+        double *value = oracle_new(training_count(&training.model.tensor[t]), sizeof *value);
 
         if (!training_pull(&training, "", t, value) || !is_first_value(kind, &training.model.tensor[t], value)) {
             diag("%s", training.model.tensor[t].name);
@@ -585,6 +533,9 @@ int main(int argc, char **argv)
         test_sparse_input(kind);
         test_modules(kind);
         test_labels(kind);
+        test_regression(kind);
+        test_regression_evaluation(kind, "mse", NULL);
+        test_regression_evaluation(kind, "huber", "degree");
         test_evaluation(kind, 0, NULL, 0);
         test_evaluation(kind, 1, "degree", 0);
         test_evaluation(kind, 0, "degree", 0.5);
@@ -594,7 +545,6 @@ int main(int argc, char **argv)
         test_gradients(ORACLE_GAT, 2);
         test_heads();
     }
-    test_optimizers();
     api->close(api->context);
     return done();
 }

@@ -3,6 +3,7 @@
 """The reference host as its users meet it: test_graft_train.py GRAFT-TRAIN. Prints TAP."""
 import fcntl
 import json
+import math
 import os
 import pty
 import re
@@ -74,6 +75,50 @@ def test_training():
     share = sum(predicted[v] == labels[v] for v in test) / len(test)
     ok(abs(share - report["test_accuracy"]) < 1e-6, "predictions have the accuracy that is reported", share)
     ok(sorted(os.listdir(out)) == ["p.npy", "r.json"], "no temporary file is left", os.listdir(out))
+
+
+def test_regression():
+    """The mean of the neighbours' features, a tenth of which is not known."""
+    folder, out = f"{base}/numbers", f"{base}/numbers.out"
+    shutil.copytree(data, folder)
+    os.remove(f"{folder}/labels.npy")
+    os.mkdir(out)
+    with open(f"{folder}/features.npy", "rb") as file:
+        x = struct.unpack(f"<{N * N_FEATURES}f", file.read()[-4 * N * N_FEATURES:])
+    with open(f"{folder}/edges.npy", "rb") as file:
+        ends = struct.unpack(f"<{2 * n_edges}i", file.read()[-8 * n_edges:])
+    near = [[ends[i] for i in range(n_edges) if ends[n_edges + i] == v] for v in range(N)]
+    values = []
+    for v in range(N):
+        values += [sum(x[u * N_FEATURES] for u in near[v]) / max(1, len(near[v])), x[v * N_FEATURES + 1] - 3]
+    known = list(values)
+    known[::10] = [math.nan] * len(known[::10])
+    write_npy(f"{folder}/targets.npy", "<f4", "f", (N, 2), known)
+    result = run(folder, "--set", "layers=1", "lr=0.05", "epochs=150", "--json", f"{out}/r.json", "--predict",
+                 f"{out}/p.npy")
+    if not ok(result.returncode == 0, "a regression ends well", result.stdout, result.stderr):
+        return
+    with open(f"{out}/r.json") as file:
+        report = json.load(file)
+    scores = {f"{split}_{score}" for split in ("train", "val", "test") for score in ("rmse", "r2")}
+    ok(report["test_r2"] > 0.95 and "test_accuracy" not in report, "the report has R^2", report["test_r2"])
+    keys = {"epoch", "loss", "learning_rate", "seconds"} | scores
+    ok(all(set(e) == keys for e in report["history"]), "so has its history", report["history"][0])
+    best = report["history"][report["best_epoch"] - 1]
+    ok(best["val_rmse"] == min(e["val_rmse"] for e in report["history"]) and
+       all(best[key] == report[key] for key in scores), "the best epoch has the lowest loss, the square of RMSE")
+    ok(re.search(r"test RMSE +0\.\d+, validation", result.stdout) and
+       re.search(r"test R\^2 +[01]\.\d+", result.stdout) and "by validation loss" in result.stdout and
+       "accuracy" not in result.stdout and
+       re.search(r"epoch 1/150  loss \S+  R\^2 train \S+  val \S+  test ", result.stdout),
+       "progress and summary too", result.stdout)
+    with open(f"{out}/p.npy", "rb") as file:
+        raw = file.read()
+    predicted = struct.unpack(f"<{2 * N}f", raw[-8 * N:])
+    ok(b"'<f4'" in raw and f"({N}, 2)".encode() in raw and len(raw) % 64 == 8 * N % 64, "outputs are float32 [n, 2]")
+    of_test = [i for i in range(2 * N) if split[i // 2] == 3 and not math.isnan(known[i])]
+    rmse = math.sqrt(sum((predicted[i] - known[i]) ** 2 for i in of_test) / len(of_test))
+    ok(abs(rmse - report["test_rmse"]) < 1e-5, "they have the RMSE that is reported", rmse)
 
 
 def test_rare_evaluation():
@@ -417,6 +462,7 @@ def test_interrupt_anywhere():
 
 
 test_training()
+test_regression()
 test_rare_evaluation()
 test_usage()
 test_list_options()

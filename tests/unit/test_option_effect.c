@@ -33,6 +33,7 @@ static const struct effect effects[] = {
     { 1, "model=gcn gin_eps=0.5", "option 'gin_eps' is 0.5, " IDLE "because option 'model' is gcn and not gin" },
     { 1, "momentum=0.9", "option 'momentum' is 0.9, " IDLE "because option 'optimizer' is adam and not sgd" },
     { 1, "momentum=0.9 optimizer=sgd", NULL },
+    { 1, "huber_delta=2", "option 'huber_delta' is 2, " IDLE "because option 'loss' is auto and not huber" },
     { 1, "weight_decay_layers=first",
       "option 'weight_decay_layers' is first, " IDLE "because option 'weight_decay' is 0" },
     { 1, "weight_decay_layers=first weight_decay=0.1", NULL },

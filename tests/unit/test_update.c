@@ -108,6 +108,31 @@ static int32_t refused(struct host *host, const struct host_trainer *t)
     return GRAFT_OK;
 }
 
+/* Of features that stay sparse: another column in the last entry of rank 0, and other shapes. */
+static int32_t refused_sparse(struct host *host, const struct host_trainer *t)
+{
+    const struct job *job = host->all->arg;
+    graft_error       error = GRAFT_INIT(graft_error);
+    graft_dataset     data = t->slice.dataset;
+    graft_csr         sparse = *data.sparse_features;
+    const int64_t     entries = sparse.n_rows > 0 ? sparse.row_ptr[sparse.n_rows] : 0;
+    int32_t          *columns = oracle_new(entries + 1, sizeof *columns), rc;
+
+    data.sparse_features = &sparse;
+    sparse.n_cols--;
+    if (host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error) != GRAFT_ERR_ARG)
+        return update_wrong(host, "sparse features of another width are accepted");
+    sparse.n_cols++;
+    for (int64_t e = 0; e < entries; e++) columns[e] = ((const int32_t *)sparse.col_idx)[e];
+    if (entries > 0) columns[entries - 1] = (columns[entries - 1] + 1) % FEATURES;
+    sparse.col_idx = columns;
+    rc = strstr(job->settings, "sparse_input=yes") != NULL
+             ? host->train->update(t->trainer, GRAFT_UPDATE_FEATURES, &data, &error)
+             : GRAFT_ERR_ARG;
+    free(columns);
+    return rc == GRAFT_ERR_ARG ? GRAFT_OK : update_wrong(host, "other entries are accepted");
+}
+
 /* Whether numbers are the same: bit for bit, but where fewer vertices are trained, which changes the order of them. */
 static int are_same(const struct job *job, double a, double b)
 {
@@ -130,7 +155,8 @@ static int32_t body(struct host *host)
     if (rc == GRAFT_OK) rc = predict(host, &updated, job->logits[0]); /* so that sums are computed that get stale */
     if (rc == GRAFT_OK) rc = copy_state(host, updated.trainer, fresh.trainer);
     if (rc == GRAFT_OK) rc = host->train->update(updated.trainer, job->what, &slice.dataset, &host->error);
-    if (rc == GRAFT_OK) rc = refused(host, &updated);
+    if (rc == GRAFT_OK)
+        rc = job->new->sparse_features != NULL ? refused_sparse(host, &updated) : refused(host, &updated);
     if (rc == GRAFT_OK) rc = train(host, updated.trainer, AFTER, loss[0]);
     if (rc == GRAFT_OK) rc = train(host, fresh.trainer, AFTER, loss[1]);
     if (rc == GRAFT_OK) rc = predict(host, &updated, job->logits[0]);
@@ -148,8 +174,9 @@ static int32_t body(struct host *host)
 /* The same graph with other features, labels of other classes, and fewer training vertices. */
 struct other {
     graft_dataset dataset;
-    graft_dense   features;
-    float        *x;
+    graft_dense   features, float_targets;
+    graft_csr     sparse;
+    float        *x, *y, *entries;
     int32_t      *labels;
     uint8_t      *targets, *split;
 };
@@ -169,17 +196,35 @@ static void other_init(struct other *o, const struct sample_dataset *set, struct
         for (int j = 0; j < CLASSES && set->targets != NULL; j++)
             o->targets[v * CLASSES + j] = set->targets[v * CLASSES + (j + 1) % CLASSES];
     }
+    o->y = oracle_new(N * (CLASSES + 1), sizeof *o->y);
+    for (int64_t i = 0; i < N * (CLASSES + 1); i++) {
+        o->y[i] = sample_below(sample, 5) == 0 ? NAN : (float)sample_real(sample, -1, 1);
+        if (i % (CLASSES + 1) == CLASSES) o->y[i] = INFINITY; /* a gap */
+    }
+    o->float_targets = set->float_targets;
+    o->float_targets.data = o->y;
+    o->float_targets.stride = CLASSES + 1;
     o->features.data = o->x;
     o->features.stride = FEATURES;
-    if (what & GRAFT_UPDATE_FEATURES) o->dataset.features = &o->features;
+    if (set->dataset.sparse_features != NULL) {
+        o->sparse = *set->dataset.sparse_features;
+        o->entries = oracle_new(o->sparse.row_ptr[N], sizeof *o->entries);
+        for (int64_t e = 0; e < o->sparse.row_ptr[N]; e++) o->entries[e] = (float)sample_real(sample, -1, 1);
+        o->sparse.values = o->entries;
+        if (what & GRAFT_UPDATE_FEATURES) o->dataset.sparse_features = &o->sparse;
+    } else if (what & GRAFT_UPDATE_FEATURES) o->dataset.features = &o->features;
     if (what & GRAFT_UPDATE_LABELS) o->dataset.labels = o->labels;
-    if (what & GRAFT_UPDATE_TARGETS) o->dataset.targets = o->targets;
+    if ((what & GRAFT_UPDATE_TARGETS) && set->dataset.float_targets != NULL)
+        o->dataset.float_targets = &o->float_targets;
+    else if (what & GRAFT_UPDATE_TARGETS) o->dataset.targets = o->targets;
     if (what & GRAFT_UPDATE_SPLIT) o->dataset.split = o->split;
 }
 
 static void other_fini(struct other *o)
 {
     free(o->x);
+    free(o->entries);
+    free(o->y);
     free(o->labels);
     free(o->targets);
     free(o->split);
@@ -197,7 +242,9 @@ static void test_update(int32_t n_ranks, uint32_t what, const char *more)
     char                     text[160];
     int                      count = 0;
 
-    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, (what & GRAFT_UPDATE_TARGETS) != 0, 0);
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, (what & GRAFT_UPDATE_TARGETS) != 0,
+                        strstr(more, "sparse_input=") != NULL);
+    if (strstr(more, "loss=") != NULL) sample_dataset_regress(&set, &sample);
     other_init(&other, &set, &sample, what);
     job.old = &set.dataset;
     job.new = &other.dataset;
@@ -232,10 +279,24 @@ int main(void)
                                        GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_LABELS | GRAFT_UPDATE_SPLIT,
                                        GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_TARGETS };
 
-    alarm(100);
+    static const uint32_t floats[] = { GRAFT_UPDATE_TARGETS,
+                                       GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT };
+
+    alarm(170);
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         for (size_t w = 0; w < sizeof all / sizeof *all; w++)
             for (int32_t ranks = 0; ranks < 4; ranks++) test_update(ranks, all[w], settings[s]);
     test_update(3, GRAFT_UPDATE_FEATURES, "model=sage halo.staleness=1");
+    for (int32_t ranks = 0; ranks < 4; ranks += 3) {
+        test_update(ranks, GRAFT_UPDATE_FEATURES, "model=sage sparse_input=yes");
+        test_update(ranks, GRAFT_UPDATE_FEATURES, "model=gcn sparse_input=yes input_dropout=0.3 order=degree");
+        test_update(ranks, GRAFT_UPDATE_FEATURES, "model=gin sparse_input=no normalize_features=yes");
+    }
+    for (size_t w = 0; w < sizeof floats / sizeof *floats; w++) {
+        for (int32_t ranks = 0; ranks < 4; ranks += 3) {
+            test_update(ranks, floats[w], "model=sage loss=mse row_masks=no");
+            test_update(ranks, floats[w], "model=gcn loss=huber row_masks=no order=degree");
+        }
+    }
     return done();
 }

@@ -1,0 +1,314 @@
+/* update() that fails: memory that runs out, a rank that does not come, vertices that no step computes. The data are
+ * then as they were; and what update() must not keep, the best weights.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 83, FEATURES = 7, CLASSES = 3, MOST = 400 };
+
+struct faults_job {
+    const graft_dataset *old, *new;
+    uint32_t             what;
+    int                  serial;
+    float               *logits[2]; /* [N x CLASSES] of all ranks */
+    int64_t              failed;    /* updates without memory, of rank 0 */
+};
+
+static int32_t faults_open(struct host *host, const graft_dataset *data, struct host_trainer *t)
+{
+    const struct faults_job *job = host->all->arg;
+
+    if (!job->serial) return host_trainer_create(host, data, SLICES_EVEN, t);
+    memset(t, 0, sizeof *t);
+    t->slice.dataset = *data;
+    t->slice.end = data->n_vertices;
+    return host->train->create(host->api->context, data, &t->trainer, &host->error);
+}
+
+static void faults_close(struct host *host, struct host_trainer *t)
+{
+    const struct faults_job *job = host->all->arg;
+
+    if (job->serial) host->train->destroy(t->trainer);
+    else host_trainer_destroy(host, t);
+}
+
+/* Fail with a sentence of this test. */
+static int32_t faults_wrong(struct host *host, const char *words, int64_t number)
+{
+    char before[256];
+
+    snprintf(before, sizeof before, "%.200s", host->error.message);
+    snprintf(host->error.message, sizeof host->error.message, "%.80s (%lld); %s", words, (long long)number, before);
+    return GRAFT_STATUS_END;
+}
+
+static int32_t faults_predict(struct host *host, const struct host_trainer *t, float *logits)
+{
+    const graft_dense out = { sizeof out, GRAFT_F32, t->slice.end - t->slice.first,
+                              CLASSES,    CLASSES,   logits + t->slice.first * CLASSES };
+
+    return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
+}
+
+static int32_t faults_epoch(struct host *host, graft_trainer *trainer, graft_epoch *epoch)
+{
+    *epoch = GRAFT_INIT(graft_epoch);
+    return host->train->epoch(trainer, epoch, &host->error);
+}
+
+static int same_logits(const struct faults_job *job, const struct host_trainer *t)
+{
+    const int64_t at = t->slice.first * CLASSES, count = (t->slice.end - t->slice.first) * CLASSES;
+
+    return memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) == 0;
+}
+
+/* Each allocation of update() fails once, on the last rank; predictions stay what they were until it succeeds. */
+static int32_t memory_body(struct host *host)
+{
+    struct faults_job  *job = host->all->arg;
+    const int           guilty = host->rank == host->n_ranks - 1;
+    struct host_trainer t = { 0 };
+    struct host_slice   slice = { 0 };
+    graft_epoch         epoch;
+    int32_t             rc = faults_open(host, job->old, &t);
+    int64_t             k;
+
+    if (job->serial) slice.dataset = *job->new;
+    else host_slice_init(&slice, job->new, SLICES_EVEN, host->rank, host->n_ranks);
+    if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
+    if (rc == GRAFT_OK) rc = faults_predict(host, &t, job->logits[0]);
+    for (k = 0; k < MOST && rc == GRAFT_OK; k++) {
+        int32_t updated;
+
+        if (guilty) atomic_store(&host->fail_at, k);
+        updated = host->train->update(t.trainer, job->what, &slice.dataset, &host->error);
+        atomic_store(&host->fail_at, -1);
+        if (updated == GRAFT_OK) break;
+        if (updated != GRAFT_ERR_NOMEM) rc = faults_wrong(host, "update() has another status", updated);
+        if (rc == GRAFT_OK) rc = faults_predict(host, &t, job->logits[1]);
+        if (rc == GRAFT_OK && !same_logits(job, &t)) rc = faults_wrong(host, "a failed update changed predictions", k);
+    }
+    if (host->rank == 0) job->failed = k;
+    if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
+    if (rc == GRAFT_OK) rc = faults_predict(host, &t, job->logits[1]);
+    if (rc == GRAFT_OK && t.slice.end > t.slice.first && same_logits(job, &t))
+        rc = faults_wrong(host, "the update that succeeds changes nothing", k);
+    faults_close(host, &t);
+    if (!job->serial) host_slice_fini(&slice);
+    return rc;
+}
+
+/* The last rank does not call update() in time. */
+static int32_t absent_body(struct host *host)
+{
+    const struct faults_job *job = host->all->arg;
+    struct host_trainer      t = { 0 };
+    graft_epoch              epoch;
+    int32_t                  rc = faults_open(host, job->old, &t);
+
+    if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
+    if (host->rank == host->n_ranks - 1) sleep(5);
+    if (rc == GRAFT_OK) rc = host->train->update(t.trainer, job->what, &t.slice.dataset, &host->error);
+    faults_close(host, &t);
+    return rc;
+}
+
+/* The split gains a training vertex that no step computes: refused, and then training goes on as before. Without row
+ * masks it is accepted, and a new trainer with the same state goes on likewise. */
+static int32_t split_body(struct host *host)
+{
+    struct faults_job  *job = host->all->arg;
+    const int           masks = job->failed != 0;
+    struct host_trainer t = { 0 }, fresh = { 0 };
+    struct host_slice   slice = { 0 };
+    graft_epoch         epoch, expected;
+    graft_state_item    item = GRAFT_INIT(graft_state_item);
+    int32_t             rc = faults_open(host, job->old, &t), updated;
+
+    if (job->serial) slice.dataset = *job->new;
+    else host_slice_init(&slice, job->new, SLICES_EVEN, host->rank, host->n_ranks);
+    if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
+    if (rc == GRAFT_OK) rc = faults_open(host, masks ? job->old : job->new, &fresh);
+    for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(t.trainer, i, &item, NULL) == GRAFT_OK; i++)
+        rc = host->train->state_set(fresh.trainer, &item, &host->error);
+    if (rc != GRAFT_OK) goto done;
+    updated = host->train->update(t.trainer, GRAFT_UPDATE_SPLIT, &slice.dataset, &host->error);
+    if (updated != (masks ? GRAFT_ERR_STATE : GRAFT_OK))
+        rc = faults_wrong(host, "update() has another status", updated);
+    if (masks && strstr(host->error.message, "'row_masks' = no") == NULL)
+        rc = faults_wrong(host, "update() says no option", 0);
+    if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
+    if (rc == GRAFT_OK) rc = faults_epoch(host, fresh.trainer, &expected);
+    if (rc == GRAFT_OK && (epoch.loss != expected.loss || epoch.train_accuracy != expected.train_accuracy))
+        rc = faults_wrong(host, "an epoch is not that of a new trainer", 0);
+done:
+    faults_close(host, &t);
+    if (fresh.trainer != NULL) faults_close(host, &fresh);
+    if (!job->serial) host_slice_fini(&slice);
+    return rc;
+}
+
+/* The best weights so far were measured on old data: after update() best means last, until there is a best again. */
+static int32_t best_body(struct host *host)
+{
+    struct faults_job  *job = host->all->arg;
+    struct host_trainer t = { 0 };
+    graft_epoch         epoch;
+    graft_metrics       last = GRAFT_INIT(graft_metrics), best = GRAFT_INIT(graft_metrics);
+    int32_t             rc = faults_open(host, job->old, &t);
+
+    for (int i = 0; i < 6 && rc == GRAFT_OK; i++) rc = faults_epoch(host, t.trainer, &epoch);
+    if (rc == GRAFT_OK) rc = host->train->evaluate(t.trainer, GRAFT_WEIGHTS_BEST, &best, &host->error);
+    if (rc == GRAFT_OK && best.epoch == 6) rc = faults_wrong(host, "the best epoch is the last: no test", best.epoch);
+    if (rc == GRAFT_OK) rc = host->train->update(t.trainer, job->what, &t.slice.dataset, &host->error);
+    if (rc == GRAFT_OK) rc = host->train->evaluate(t.trainer, GRAFT_WEIGHTS_BEST, &best, &host->error);
+    if (rc == GRAFT_OK) rc = host->train->evaluate(t.trainer, GRAFT_WEIGHTS_LAST, &last, &host->error);
+    if (rc == GRAFT_OK && (best.epoch != 6 || best.validation_loss != last.validation_loss))
+        rc = faults_wrong(host, "old weights are still the best", best.epoch);
+    if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
+    if (rc == GRAFT_OK && !epoch.best) rc = faults_wrong(host, "the first epoch after update() is no best", 7);
+    faults_close(host, &t);
+    return rc;
+}
+
+/* -- data --------------------------------------------------------------------------------------------------------- */
+
+/* The same graph with other features, labels and targets; of the split, fewer or more vertices are trained. */
+struct faults_data {
+    struct sample_dataset old, new;
+};
+
+static void faults_data_init(struct faults_data *d, int regression, int gains, int sparse)
+{
+    struct sample sample = { 7 };
+
+    sample_dataset_init(&d->old, &sample, N, FEATURES, CLASSES, 0, sparse);
+    if (regression) sample_dataset_regress(&d->old, &sample);
+    sample = (struct sample){ 7 };
+    sample_dataset_init(&d->new, &sample, N, FEATURES, CLASSES, 0, sparse);
+    if (regression) sample_dataset_regress(&d->new, &sample);
+    for (int64_t i = 0; i < N * FEATURES && !gains && !sparse; i++) ((float *)d->new.features.data)[i] += 0.25f;
+    for (int64_t e = 0; sparse && e < d->new.sparse.row_ptr[N]; e++) ((float *)d->new.sparse.values)[e] += 0.25f;
+    for (int64_t v = 0; v < N; v++) {
+        if (!gains && d->new.labels[v] >= 0) d->new.labels[v] = (d->new.labels[v] + 1) % CLASSES;
+        if (v >= 5 && gains) d->old.split[v] = GRAFT_SPLIT_VALIDATION; /* few are trained, so that masks are short */
+        d->new.split[v] = d->old.split[v];
+        if (v == 11 && gains) d->new.split[v] = GRAFT_SPLIT_TRAIN;
+        if (v % 6 == 0 && !gains) d->new.split[v] = GRAFT_SPLIT_NONE;
+    }
+}
+
+static void faults_data_fini(struct faults_data *d)
+{
+    sample_dataset_fini(&d->old);
+    sample_dataset_fini(&d->new);
+}
+
+static void faults_run(int32_t n_ranks, const char *more, struct faults_job *job, int32_t (*body)(struct host *host),
+                       struct hosts *hosts)
+{
+    const char *settings[16] = { "layers=2", "hidden=6", "epochs=9", "threads=1" };
+    char        text[160];
+    int         count = 4;
+
+    job->serial = n_ranks == 0;
+    for (int i = 0; i < 2; i++) job->logits[i] = oracle_new(N * CLASSES, sizeof(float));
+    snprintf(text, sizeof text, "%s", more);
+    for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) settings[count++] = word;
+    hosts_run(hosts, job->serial ? 1 : n_ranks, settings, body, job);
+    for (int i = 0; i < 2; i++) free(job->logits[i]);
+}
+
+static void test_update_memory(int32_t n_ranks, const char *more, uint32_t what, int regression)
+{
+    static struct hosts hosts;
+    struct faults_data  d;
+    struct faults_job   job = { .what = what };
+
+    faults_data_init(&d, regression, 0, strstr(more, "sparse") != NULL);
+    job.old = &d.old.dataset;
+    job.new = &d.new.dataset;
+    faults_run(n_ranks, more, &job, memory_body, &hosts);
+    if (!ok(hosts_fault(&hosts) == NULL && job.failed > (n_ranks > 0 ? 3 : 0) && job.failed < MOST,
+            "%s, update of 0x%x on %d ranks: each of %lld allocations may fail", more, what, n_ranks,
+            (long long)job.failed))
+        diag("%s", hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "too few");
+    faults_data_fini(&d);
+}
+
+static void test_absent(void)
+{
+    static struct hosts hosts;
+    struct faults_data  d;
+    struct faults_job   job = { .what = GRAFT_UPDATE_FEATURES };
+
+    faults_data_init(&d, 0, 0, 0);
+    job.old = &d.old.dataset;
+    faults_run(3, "halo.timeout=1", &job, absent_body, &hosts);
+    for (int32_t i = 0; i < 2; i++)
+        ok(hosts.at[i].rc == GRAFT_ERR_PEER && hosts.at[i].error.rank == 2 && hosts.at[i].seconds < 4.9,
+           "rank %d returns after %.1f s when another does not come: %s", i, hosts.at[i].seconds,
+           hosts.at[i].error.message);
+    faults_data_fini(&d);
+}
+
+static void test_split(int32_t n_ranks, const char *more, int masks)
+{
+    static struct hosts hosts;
+    struct faults_data  d;
+    struct faults_job   job = { .failed = masks };
+
+    faults_data_init(&d, 0, 1, 0);
+    job.old = &d.old.dataset;
+    job.new = &d.new.dataset;
+    faults_run(n_ranks, more, &job, split_body, &hosts);
+    if (!ok(hosts_fault(&hosts) == NULL, "%s on %d ranks: a split with a new training vertex", more, n_ranks))
+        diag("%s", hosts_fault(&hosts));
+    faults_data_fini(&d);
+}
+
+static void test_best(int32_t n_ranks, const char *more, uint32_t what, int regression)
+{
+    static struct hosts hosts;
+    struct faults_data  d;
+    struct faults_job   job = { .what = what };
+
+    faults_data_init(&d, regression, 0, strstr(more, "sparse") != NULL);
+    job.old = &d.old.dataset;
+    faults_run(n_ranks, more, &job, best_body, &hosts);
+    if (!ok(hosts_fault(&hosts) == NULL, "%s on %d ranks: after update() best means last", more, n_ranks))
+        diag("%s", hosts_fault(&hosts));
+    faults_data_fini(&d);
+}
+
+int main(void)
+{
+    const uint32_t all = GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_LABELS | GRAFT_UPDATE_SPLIT;
+
+    alarm(150);
+    test_update_memory(0, "model=gcn order=degree", all, 0);
+    test_update_memory(0, "model=gcn order=degree loss=mse", GRAFT_UPDATE_TARGETS, 1);
+    test_update_memory(2, "model=sage", all, 0);
+    test_update_memory(3, "model=gin order=rcm", all, 0);
+    test_update_memory(2, "model=sage loss=huber", GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_TARGETS, 1);
+    test_update_memory(0, "model=sage sparse_input=yes", GRAFT_UPDATE_FEATURES, 0);
+    test_update_memory(3, "model=gcn sparse_input=yes order=rcm", all, 0);
+    test_update_memory(2, "model=sage sparse_input=no", GRAFT_UPDATE_FEATURES, 0);
+    test_absent();
+    for (int32_t ranks = 0; ranks < 4; ranks++) {
+        test_split(ranks, "model=sage layers=1", 1);
+        test_split(ranks, "model=sage row_masks=no", 0);
+        test_best(ranks, "model=gcn lr=0.5 dropout=0", GRAFT_UPDATE_FEATURES, 0);
+        test_best(ranks, "model=gcn lr=0.5 dropout=0 loss=mse", GRAFT_UPDATE_TARGETS, 1);
+    }
+    return done();
+}
