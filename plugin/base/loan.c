@@ -34,7 +34,7 @@ void gr_loan_take(struct gr_loans *loans, const graft_context *context, const st
 }
 
 void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, const graft_csr *csr,
-                      const char *const names[3], uint32_t what)
+                      const char *const names[3], uint32_t pattern, uint32_t values)
 {
     const void *pointers = csr->row_ptr_32 != NULL ? (const void *)csr->row_ptr_32 : csr->row_ptr;
     const int   bytes = csr->row_ptr_32 != NULL ? 4 : 8, index = gr_dtype_bytes(csr->index_type);
@@ -43,9 +43,9 @@ void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, cons
 
     if (pointers == NULL) return;
     entries = csr->row_ptr_32 != NULL ? csr->row_ptr_32[csr->n_rows] : csr->row_ptr[csr->n_rows];
-    gr_loan_take(loans, context, &(struct gr_loan){ names[0], 0, pointers, csr->n_rows + 1, bytes, bytes, 0 });
-    gr_loan_take(loans, context, &(struct gr_loan){ names[1], 0, csr->col_idx, entries, index, index, 0 });
-    gr_loan_take(loans, context, &(struct gr_loan){ names[2], what, csr->values, entries, value, value, 0 });
+    gr_loan_take(loans, context, &(struct gr_loan){ names[0], pattern, pointers, csr->n_rows + 1, bytes, bytes, 0 });
+    gr_loan_take(loans, context, &(struct gr_loan){ names[1], pattern, csr->col_idx, entries, index, index, 0 });
+    gr_loan_take(loans, context, &(struct gr_loan){ names[2], values, csr->values, entries, value, value, 0 });
 }
 
 int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *context, uint32_t except, const char *whose,

@@ -25,10 +25,10 @@ struct gr_loans {
  *  objects of other times have none. NULL is not added. */
 void gr_loan_take(struct gr_loans *loans, const graft_context *context, const struct gr_loan *loan);
 
-/** Take those of a matrix whose arrays are of the host: `names` are those of its row pointers, columns and values, and
- *  only the last can be left out. */
+/** Take those of a matrix whose arrays are of the host: `names` are those of its row pointers, columns and values;
+ *  `pattern` is the bit of the first two, `values` that of the last. */
 void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, const graft_csr *csr,
-                      const char *const names[3], uint32_t what);
+                      const char *const names[3], uint32_t pattern, uint32_t values);
 
 /** With check=full, compare all digests but those of `except`. \return OK; ERR_STATE: an array of `whose` has changed,
  *  and `call` should have been called. */

@@ -30,7 +30,7 @@ int32_t gr_matrix_check(const graft_context *context, const graft_matrix *matrix
 
 void gr_matrix_lend(graft_matrix *matrix, const graft_csr *csr)
 {
-    gr_loan_take_csr(&matrix->loans, matrix->context, csr, array_names, VALUES);
+    gr_loan_take_csr(&matrix->loans, matrix->context, csr, array_names, 0, VALUES);
 }
 
 void gr_matrix_lend_values(graft_matrix *matrix)

@@ -187,13 +187,26 @@ void gr_setup_lend_features(struct gr_setup *s, const graft_dense *f)
                                     f->n_cols * (int64_t)sizeof(float), f->stride * (int64_t)sizeof(float), 0 });
 }
 
-void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_dataset *data)
+void gr_setup_lend_sparse(struct gr_setup *s, const graft_csr *x)
+{
+    static const char *const names[] = { "sparse_features.row_ptr", "sparse_features.col_idx",
+                                         "sparse_features.values" };
+
+    gr_loan_take_csr(&s->loans, s->context, x, names, GRAFT_UPDATE_FEATURES, GRAFT_UPDATE_FEATURES);
+}
+
+void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_dataset *data, const graft_dense *y)
 {
     const int64_t rows = s->over != NULL ? s->over->n_slice : s->n, classes = s->data.n_classes;
 
     if (what & GRAFT_UPDATE_LABELS)
         lend_rows(s, "labels", GRAFT_UPDATE_LABELS, data->labels, rows, sizeof *data->labels);
-    if (what & GRAFT_UPDATE_TARGETS) lend_rows(s, "targets", GRAFT_UPDATE_TARGETS, data->targets, rows, classes);
+    if (what & GRAFT_UPDATE_TARGETS) {
+        lend_rows(s, "targets", GRAFT_UPDATE_TARGETS, data->targets, rows, classes);
+        gr_loan_take(&s->loans, s->context,
+                     &(struct gr_loan){ "float_targets", GRAFT_UPDATE_TARGETS, y->data, rows,
+                                        classes * (int64_t)sizeof(float), y->stride * (int64_t)sizeof(float), 0 });
+    }
     if (what & GRAFT_UPDATE_SPLIT) lend_rows(s, "split", GRAFT_UPDATE_SPLIT, data->split, rows, 1);
 }
 
@@ -201,13 +214,12 @@ void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_datase
 static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft_csr *sparse)
 {
     static const char *const graph_arrays[] = { "graph.row_ptr", "graph.col_idx", "graph.values" };
-    static const char *const sparse_arrays[] = { "sparse_features.row_ptr", "sparse_features.col_idx",
-                                                 "sparse_features.values" };
 
-    if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, graph_arrays, 0);
+    if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, graph_arrays, 0, 0);
     if (s->data.features != NULL) gr_setup_lend_features(s, &s->features);
-    else gr_loan_take_csr(&s->loans, s->context, sparse, sparse_arrays, 0);
-    gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data);
+    else gr_setup_lend_sparse(s, sparse);
+    gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data,
+                          &s->float_targets);
 }
 
 /* Our copies of the host's structs; the arrays remain those of the host. */

@@ -103,7 +103,9 @@ int32_t  gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
 int32_t gr_setup_read_dataset(struct gr_setup *setup, graft_error *error);
 /** Take the digests of these arrays of the host, those of `what` (GRAFT_UPDATE_...), which it has replaced. */
 void    gr_setup_lend_features(struct gr_setup *setup, const graft_dense *features);
-void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset);
+void    gr_setup_lend_sparse(struct gr_setup *setup, const graft_csr *sparse);
+void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
+                              const graft_dense *float_targets);
 /** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the
  *  first row, for the message. */
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);

@@ -19,10 +19,11 @@ struct update {
     uint32_t          what;
     graft_dataset     data; /* of the host, as the next two */
     graft_dense       features, float_targets;
-    graft_csr         sparse;
-    struct gr_targets given;        /* arrays of the host; NULL: this one is not replaced */
-    struct gr_targets next;         /* all arrays, in the order of the setup */
-    void             *made[ARRAYS]; /* those of `next` that are copies, and not in place yet */
+    graft_csr         sparse, lent_sparse; /* with row pointers of 64 bits; as the host has them */
+    int64_t          *row_ptr;             /* those of 64 bits, if the host has others */
+    struct gr_targets given;               /* arrays of the host; NULL: this one is not replaced */
+    struct gr_targets next;                /* all arrays, in the order of the setup */
+    void             *made[ARRAYS];        /* those of `next` that are copies, and not in place yet */
 };
 
 /* One array of gr_targets. */
@@ -86,6 +87,8 @@ static int32_t update_check_sparse(const struct gr_setup *s, struct update *u, g
         return gr_fail(
             error, GRAFT_ERR_ARG, "sparse features are %lld x %lld; the trainer was created with %lld x %lld",
             (long long)x->n_rows, (long long)x->n_cols, (long long)rows_of_host(s), (long long)s->data.n_features);
+    u->lent_sparse = u->sparse;
+    GR_TRY(gr_csr_widen(s->context, &u->sparse, "sparse_features", &u->row_ptr, error));
     rc = gr_csr_check(x, "sparse_features", 0, s->run.threads, error);
 done:
     return rc;
@@ -225,16 +228,31 @@ done:
     return rc;
 }
 
-static int32_t replace_features(struct gr_setup *s, const struct update *u, graft_error *error)
+static int32_t replace_sparse(struct gr_setup *s, struct update *u, graft_error *error)
+{
+    int64_t *const before = s->row_ptr[1];
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_setup_sparse_refresh(s, &u->sparse, error));
+    gr_setup_lend_sparse(s, &u->lent_sparse);
+    if (s->over != NULL) return GRAFT_OK;
+    s->row_ptr[1] = u->row_ptr;
+    u->row_ptr = before;
+done:
+    return rc;
+}
+
+static int32_t replace_features(struct gr_setup *s, struct update *u, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if ((u->what & GRAFT_UPDATE_FEATURES) == 0) return GRAFT_OK;
-    if (s->data.sparse_features != NULL) return gr_setup_sparse_refresh(s, &u->sparse, error);
+    if (s->data.sparse_features != NULL) return replace_sparse(s, u, error);
     if (s->over == NULL) s->features = u->features;
     else
         GR_TRY(gr_ranks_to_owners(s, u->features.data, u->features.stride * (int64_t)sizeof(float),
                                   s->data.n_features * (int64_t)sizeof(float), s->features.data, error));
+    gr_setup_lend_features(s, &u->features);
     gr_setup_features_refresh(s);
 done:
     return rc;
@@ -287,10 +305,10 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     GR_TRY(make_targets(s, &u, error));
     GR_TRY(replace_features(s, &u, error));
     replace_targets(s, &u);
-    if ((what & GRAFT_UPDATE_FEATURES) && s->data.sparse_features == NULL) gr_setup_lend_features(s, &u.features);
-    gr_setup_lend_targets(s, what, data);
+    gr_setup_lend_targets(s, what, data, &u.float_targets);
     forget(s);
 done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
+    gr_free(s->context, u.row_ptr);
     return rc;
 }

@@ -229,10 +229,8 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, c
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    GR_TRY(infer(t, weights, error));
-    rc = gr_setup_give(&t->setup, labels, logits, error);
-done:
-    return gr_ranks_fail(&t->setup, rc, error);
+    rc = gr_ranks_fail(&t->setup, infer(t, weights, error), error);
+    return rc < 0 ? rc : gr_setup_give(&t->setup, labels, logits, error);
 }
 
 int32_t gr_trainer_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)

@@ -183,8 +183,7 @@ struct other {
 
 static void other_init(struct other *o, const struct sample_dataset *set, struct sample *sample, uint32_t what)
 {
-    o->dataset = set->dataset;
-    o->features = set->features;
+    *o = (struct other){ .dataset = set->dataset, .features = set->features };
     o->x = oracle_new(N * FEATURES, sizeof *o->x);
     o->labels = oracle_new(N, sizeof *o->labels);
     o->targets = oracle_new(N * CLASSES, 1);
