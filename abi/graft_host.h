@@ -134,7 +134,7 @@ typedef struct graft_api {
      *  same message and the rank that was asked in error->rank, and the request is over.
      *
      *  In one process it is heard between the steps of create() and between the layers of epoch(); over ranks where the
-     *  ranks agree: between the steps of create(), while METIS runs (within two seconds), and before the weights change in
+     *  ranks agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in
      *  epoch(). After a cancelled create() nothing is left. A cancelled epoch() leaves weights, optimiser and epoch as
      *  they were, and training may go on; with option "halo.staleness" rows of that step stay. NULL is legal.
      *  [any-thread] Not collective. Since 1. */
