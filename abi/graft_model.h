@@ -76,7 +76,7 @@ typedef struct graft_model_info {
  *     crc32c       8 hexadecimal digits: CRC32C of all bytes behind the header; checked if it is there
  *
  * A file is saved under another name in the same folder, flushed to the disk and renamed, so that there is always a
- * whole one. The file that was there before stays beside it as PATH.previous, unless it is damaged. A process that is
+ * whole one. The file that was there before stays beside it as PATH.previous, unless it is truncated. A process that is
  * killed may leave PATH.NUMBER.tmp. */
 
 typedef struct graft_models {

@@ -122,8 +122,8 @@ static int32_t search_range(const struct elf_file *file, struct note_range range
         uint64_t inside, whole;
 
         if (!read_at(file, range.at, &head, sizeof head)) break;
-        inside = sizeof head + padded(head.owner_bytes, range.alignment);
-        whole = inside + padded(head.bytes, range.alignment);
+        inside = padded(sizeof head + (uint64_t)head.owner_bytes, range.alignment);
+        whole = padded(inside + head.bytes, range.alignment);
         if (inside + head.bytes > range.end - range.at) break;
         if (head.type == GRAFT_MODULE_NOTE_TYPE && head.owner_bytes == strlen(note_owner) + 1 &&
             read_at(file, range.at + sizeof head, owner, sizeof owner) &&

@@ -46,7 +46,7 @@ static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_
     for (int32_t i = 0; i < n_ranks; i++)
         (void)gr_struct_write(element(transports, i), &ours[i], sizeof ours[i], "a transport", &call.error);
 done:
-    if (context != NULL) gr_free(context, ours);
+    if (ours != NULL) gr_free(context, ours); /* else the context may be none */
     return gr_call_end(&call, rc);
 }
 

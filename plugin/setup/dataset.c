@@ -201,12 +201,12 @@ void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_datase
 
     if (what & GRAFT_UPDATE_LABELS)
         lend_rows(s, "labels", GRAFT_UPDATE_LABELS, data->labels, rows, sizeof *data->labels);
-    if (what & GRAFT_UPDATE_TARGETS) {
+    if ((what & GRAFT_UPDATE_TARGETS) && !gr_is_regression(&s->model.config))
         lend_rows(s, "targets", GRAFT_UPDATE_TARGETS, data->targets, rows, classes);
+    if (what & GRAFT_UPDATE_TARGETS)
         gr_loan_take(&s->loans, s->context,
                      &(struct gr_loan){ "float_targets", GRAFT_UPDATE_TARGETS, y->data, rows,
                                         classes * (int64_t)sizeof(float), y->stride * (int64_t)sizeof(float), 0 });
-    }
     if (what & GRAFT_UPDATE_SPLIT) lend_rows(s, "split", GRAFT_UPDATE_SPLIT, data->split, rows, 1);
 }
 

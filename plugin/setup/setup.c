@@ -42,8 +42,10 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
-    if (s->model.config.loss != GR_LOSS_SIGMOID)
+    if (s->model.config.loss != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
+        gr_loan_take(&s->loans, s->context, &(struct gr_loan){ .name = "targets" });
+    }
     rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
 done:
     return rc;

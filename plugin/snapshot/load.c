@@ -253,6 +253,7 @@ static int32_t tell_of_previous(graft_context *context, struct gr_comm *comm, co
     graft_error  reason = { .size = sizeof reason };
     graft_model *model = NULL;
     char         previous[PATH_MAX] = "", shown[GR_FILE_NAME];
+    const char  *verdict = "there, and could not be checked";
     int32_t      then;
     size_t       length;
 
@@ -260,15 +261,16 @@ static int32_t tell_of_previous(graft_context *context, struct gr_comm *comm, co
     if (path != NULL) snprintf(previous, sizeof previous, "%s" GR_SNAPSHOT_PREVIOUS, path);
     then = load_file(context, comm, previous, &model, &reason);
     gr_snapshot_destroy(model);
-    if (then == GRAFT_ERR_PEER) {
+    if (then == GRAFT_ERR_PEER || then == GRAFT_ERR_CANCELLED) {
         *error = reason;
         return then;
     }
     if (then == GRAFT_ERR_NOT_FOUND) return rc;
     gr_file_show_path(shown, path != NULL ? path : "");
+    if (then == GRAFT_ERR_FORMAT || then == GRAFT_ERR_IO) verdict = "not good either";
     length = strlen(error->message);
     snprintf(error->message + length, sizeof error->message - length, "; '%s" GR_SNAPSHOT_PREVIOUS "' is %s", shown,
-             then == GRAFT_OK ? "good" : "not good either");
+             then == GRAFT_OK ? "good" : verdict);
     return rc;
 }
 

@@ -4,7 +4,14 @@
 #include "comm/collective.h"
 #include "snapshot/snapshot.h"
 
-static uint32_t digest_of_model(const graft_model *m)
+/* Whether the best weights are used: a model may have the last ones alone. */
+static int uses_best(const graft_model *m, int32_t weights)
+{
+    return weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_progress_has_best(&m->progress);
+}
+
+/* Options, and the weights that are used. */
+static uint32_t digest_of_model(const graft_model *m, int32_t weights)
 {
     uint32_t crc = gr_crc(0, &m->options.model, sizeof m->options.model);
 
@@ -12,7 +19,7 @@ static uint32_t digest_of_model(const graft_model *m)
     for (int32_t i = 0; i < m->model.n_parameters; i++) {
         const struct gr_parameter *p = &m->model.parameters[i];
 
-        crc = gr_crc(crc, p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->value);
+        crc = gr_crc(crc, uses_best(m, weights) ? p->best : p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->value);
     }
     return crc;
 }
@@ -21,7 +28,7 @@ static uint32_t digest_of_model(const graft_model *m)
 static int32_t check_data(const graft_model *m, int32_t weights, const graft_dataset *data, graft_error *error)
 {
     static const char *const names[] = { "the model (by the CRC32C of options and weights)", "the choice of weights" };
-    const uint64_t           values[] = { data->over != NULL ? digest_of_model(m) : 0, (uint64_t)weights };
+    const uint64_t           values[] = { data->over != NULL ? digest_of_model(m, weights) : 0, (uint64_t)weights };
     const int64_t            expected = m->model.config.width[0];
     int32_t                  rc = GRAFT_OK;
 
@@ -64,7 +71,7 @@ static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, 
     int32_t          rc = GRAFT_OK;
 
     p->given.model = &m->model;
-    p->given.best = weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_progress_has_best(&m->progress);
+    p->given.best = uses_best(m, weights);
     p->given.options = m->context->options;
     p->given.options.model = m->options.model;
     p->given.options.train = m->options.train;

@@ -1,6 +1,7 @@
 /* Matrices, parts, send lists and plans are valid however they were made, and what is not valid is recognized.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
+#include "entry/entry.h"
 #include "graph/csr_build.h"
 #include "graph/order.h"
 #include "harness/spread.h"
@@ -96,7 +97,7 @@ static int32_t make_all(struct rank *r)
     if (rc == GRAFT_OK) rc = spread_graph(r, s, &graph);
     if (rc == GRAFT_OK) rc = make_parts(r, graph, order);
     if (rc == GRAFT_OK) rc = make_plan(r, graph);
-    gr_graph_destroy(graph);
+    gr_interface_graph.destroy(graph);
     free(order);
     return rc;
 }
