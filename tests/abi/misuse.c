@@ -108,6 +108,7 @@ const char *misuse_open(struct misuse *m)
     m->data = graft_interface(m->api, GRAFT_DATA_ID, sizeof *m->data);
     m->models = graft_interface(m->api, GRAFT_MODEL_ID, sizeof *m->models);
     m->halos = graft_interface(m->api, GRAFT_HALO_ID, sizeof *m->halos);
+    m->transports = graft_interface(m->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, threads));
     m->api->set(m->context, "layers", "2", NULL);
     m->api->set(m->context, "hidden", "4", NULL);
     m->api->set(m->context, "threads", "1", NULL);
@@ -410,6 +411,13 @@ CALL(call_halo_end, HALO, m->halos->end(handle, &m->error))
 CALL(call_model_save, MODEL, m->models->save(handle, "/nonexistent/model", &m->error))
 CALL(call_model_apply, MODEL, m->models->apply(handle, m->handle[TRAINER], &m->error))
 CALL(call_model_predict, MODEL, m->models->predict(handle, 0, &set.dataset, NULL, NULL, &m->error))
+static int32_t call_threads(struct misuse *m, void *handle)
+{
+    graft_transport made[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) };
+
+    return m->transports->threads(handle, 2, made, &m->error);
+}
+
 CALL(call_set, CONTEXT, m->api->set(handle, "lr", "0.5", &m->error))
 CALL(call_load_module, CONTEXT, m->api->load_module(handle, "/x.so", &m->error))
 CALL(call_create, CONTEXT, m->mxm->matrix_create(handle, set.dataset.graph, 0, (graft_matrix **)&none, &m->error))
@@ -460,6 +468,7 @@ const struct misuse_call misuse_calls[] = {
     { "plan info", PLAN, call_plan_info },
     { "plan explain", PLAN, call_plan_explain },
     { "set", CONTEXT, call_set },
+    { "threads", CONTEXT, call_threads },
     { "option_info", CONTEXT, call_option_info },
     { "load_module", CONTEXT, call_load_module },
     { "module_info", CONTEXT, call_module_info },

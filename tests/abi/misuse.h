@@ -25,6 +25,7 @@ struct misuse {
     const graft_aggregate      *aggregate;
     const graft_halos          *halos;
     const graft_models         *models;
+    const graft_transports     *transports;
     const graft_data_interface *data;
     void                       *handle[CONTEXT];
     graft_error                 error;
