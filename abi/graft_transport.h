@@ -109,11 +109,11 @@ typedef struct graft_transports {
                     graft_transport *transport, graft_error *error);
 
     /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
-     * make all of these calls, and those of the library, in the same order. A wait for another rank ends after option
-     * "halo.timeout". ERR_ARG is returned on this rank only; nothing was sent then, and other ranks that make the call
-     * wait for this one. ERR_PEER: a rank failed, is short of memory, makes another call, or passes another size (which
-     * that rank itself may learn only from its next call). Then outputs are as they were, and the transport can only be
-     * closed. With one rank ERR_NOMEM is the only failure beside ERR_ARG. */
+     * make the same collective calls, of hosts and of the library, in the same order. A wait for another rank ends
+     * after option "halo.timeout". ERR_ARG is returned on this rank only; nothing was sent then, and other ranks that
+     * make the call wait for this one. ERR_PEER: a rank failed, is short of memory, makes another call, or passes
+     * another size (which that rank itself may learn only from its next call). Then outputs are as they were, and the
+     * transport can only be closed. With one rank ERR_NOMEM is the only failure beside ERR_ARG. */
 
     /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
      * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.

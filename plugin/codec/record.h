@@ -46,7 +46,7 @@ static inline enum gr_codec_result write_constant(const struct gr_codec *c, floa
 }
 
 /** Read a record that holds no levels: of a row of equal elements, or of a row without a code.
- *  \return 1 if it is one of these, and *result; 0 if it has levels. */
+ *  \return 1 and *result if the record has no levels, else 0. */
 static inline int read_special(const struct gr_codec *c, const uint8_t *record, float *x, enum gr_codec_result *result)
 {
     struct params params;

@@ -41,7 +41,7 @@ struct gr_setup {
 
     graft_dataset  data; /* arrays borrowed from the host */
     graft_csr      graph, sparse_features;
-    int64_t       *row_ptr[2]; /* of these, where the host has 32-bit ones; else NULL */
+    int64_t       *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
     graft_dense    features, float_targets;
     graft_graph   *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
     int64_t        n;
@@ -101,7 +101,8 @@ int32_t  gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
 
 /** Our copies of the host's structs, whose arrays are checked and remain those of the host. */
 int32_t gr_setup_read_dataset(struct gr_setup *setup, graft_error *error);
-/** Take the digests of these arrays of the host, those of `what` (GRAFT_UPDATE_...), which it has replaced. */
+/** Take digests of arrays that the trainer borrows from the host: dense features, sparse features, and the targets that
+ *  `what` names (GRAFT_UPDATE_...). */
 void    gr_setup_lend_features(struct gr_setup *setup, const graft_dense *features);
 void    gr_setup_lend_sparse(struct gr_setup *setup, const graft_csr *sparse);
 void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
