@@ -250,6 +250,7 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
 {
     struct gr_share mine = { .n_slice = g->n_slice, .n_owned = g->n_owned, .n_halo = part->halo.count };
 
+    for (int64_t i = 0; i < g->n_slice; i++) mine.n_moved += g->owner[i] != g->comm->rank;
     mine.n_cut = gr_csr_entries(&part->remote);
     mine.n_edges = gr_csr_entries(&part->local) + mine.n_cut;
     return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);

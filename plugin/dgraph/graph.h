@@ -18,6 +18,7 @@
 /** The sizes of the part of one rank, known to all ranks. */
 struct gr_share {
     int64_t n_slice, n_owned, n_edges, n_cut, n_halo;
+    int64_t n_moved; /* rows of the slice that another rank owns */
 };
 
 struct graft_graph {

@@ -21,6 +21,15 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
     return strip < row_bytes ? strip : row_bytes;
 }
 
+/* Whether some rank sends rows to another. */
+static int rows_move(const graft_graph *g)
+{
+    int64_t moved = 0;
+
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) moved += g->share[p].n_moved;
+    return moved > 0;
+}
+
 /* A strip as it is packed, and as it is received; NULL where rows lie so already in arrays of the library. Those
  * of the host are never lent to the transport, which may not be able to cancel a message. */
 struct strip {
@@ -77,6 +86,18 @@ static int32_t redistribute_strip(const graft_graph *g, const graft_redistributi
     return rc;
 }
 
+/* Where the slice of every rank is what it owns. */
+static void copy_unmoved_rows(const graft_redistribution *args, int64_t rows)
+{
+    if (args->from_stride == args->row_bytes && args->to_stride == args->row_bytes && rows > 0) {
+        memcpy(args->to, args->from, (uint64_t)(rows * args->row_bytes));
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((char *)args->to + i * args->to_stride, (const char *)args->from + i * args->from_stride,
+               (uint64_t)args->row_bytes);
+}
+
 /* Whether `data` can hold `rows` rows of this stride. */
 static int32_t check_redistributed_rows(const graft_redistribution *args, const void *data, int64_t stride,
                                         int64_t rows, const char *name, graft_error *error)
@@ -130,6 +151,10 @@ int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, 
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
+    if (!rows_move(g)) {
+        copy_unmoved_rows(args, args->row_bytes > 0 ? g->n_owned : 0);
+        return GRAFT_OK;
+    }
     rc = strip_init(g, args, own, &strip, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     for (int64_t at = 0; at < args->row_bytes; at += strip.bytes) {

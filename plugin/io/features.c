@@ -1,17 +1,7 @@
 /* Features, dense or sparse. All values must be finite.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/finite.h"
 #include "io/contents.h"
-
-#include <math.h>
-
-/* The first value that is not finite, or count. */
-static int64_t find_not_finite(const float *values, int64_t count)
-{
-    int64_t i = 0;
-
-    while (i < count && isfinite(values[i])) i++;
-    return i;
-}
 
 static int32_t read_dense(const graft_context *context, const struct gr_part_file *part, graft_data *data,
                           graft_error *error)
@@ -24,7 +14,7 @@ static int32_t read_dense(const graft_context *context, const struct gr_part_fil
     GR_TRY(GR_NEW(context, features, n * width, error));
     data->dense = (graft_dense){ sizeof data->dense, GRAFT_F32, n, width, width, features };
     GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, features, error));
-    bad = find_not_finite(features, n * width);
+    bad = gr_first_not_finite(features, n * width);
     if (bad < n * width) {
         rc =
             gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",

@@ -1,5 +1,8 @@
 /* The data set of the host, checked: what a rank can check without the others.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/finite.h"
+#include "base/limits.h"
+#include "base/team.h"
 #include "graph/csr.h"
 #include "setup/setup.h"
 
@@ -66,22 +69,38 @@ int32_t gr_float_targets_check(const graft_dense *y, int64_t n, int64_t n_classe
                    (long long)y->n_rows, (long long)y->n_cols, y->dtype, (long long)n, (long long)n_classes);
 }
 
+/* The first of these rows with a value that is not finite, or n_rows. Rows without gaps are one span. */
+static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t end)
+{
+    const int64_t span = f->stride == f->n_cols ? end - begin : 1;
+
+    for (int64_t row = begin; row < end; row += span) {
+        const int64_t count = span * f->n_cols,
+                      at = gr_first_not_finite((const float *)f->data + row * f->stride, count);
+
+        if (at < count) return row + at / f->n_cols;
+    }
+    return f->n_rows;
+}
+
 int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
 {
-    int64_t       bad = INT64_MAX;
+    int64_t       bad = f->n_rows;
     const int32_t rc = gr_dense_check(f, "features", error);
 
     if (rc < 0) return rc;
     if (f->dtype != GRAFT_F32) {
         return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
     }
+    threads = gr_threads_worth(threads, f->n_rows * f->n_cols);
 #pragma omp parallel for num_threads(threads) reduction(min : bad) if (threads > 1)
-    for (int64_t row = 0; row < f->n_rows; row++) {
-        for (int64_t j = 0; j < f->n_cols; j++) {
-            if (!isfinite(((const float *)f->data)[row * f->stride + j]) && row < bad) bad = row;
-        }
+    for (int64_t begin = 0; begin < f->n_rows; begin += GR_CHUNK_ROWS) {
+        const int64_t end = begin + GR_CHUNK_ROWS < f->n_rows ? begin + GR_CHUNK_ROWS : f->n_rows;
+        const int64_t at = find_row_not_finite(f, begin, end);
+
+        if (at < bad) bad = at;
     }
-    if (bad == INT64_MAX) return GRAFT_OK;
+    if (bad == f->n_rows) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite",
                    (long long)(first + bad));
 }

@@ -207,7 +207,7 @@ static int32_t large_body(struct rank *r)
     static const int32_t columns[] = { 1, 0 };
     const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, 4, row_ptr, columns, NULL, NULL };
     graft_slice          slice = GRAFT_INIT(graft_slice);
-    struct gr_share      share[2] = { { 2, 0, 2, 0, 0 }, { 2, 0, INT32_MAX, 0, 0 } };
+    struct gr_share      share[2] = { { 2, 0, 2, 0, 0, 0 }, { 2, 0, INT32_MAX, 0, 0, 0 } };
     int64_t              first[] = { 0, 2, 4 };
     int32_t              owner[2] = { -1, -1 }, rc;
     graft_graph          g = { .context = r->context, .n_vertices = 4, .n_slice = 2 };
@@ -254,7 +254,7 @@ static int32_t vast_body(struct rank *r)
     const int32_t        base = r->rank * (VERTICES - 2), columns[] = { base + 1, base };
     const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, VERTICES, row_ptr, columns, NULL, NULL };
     graft_slice          slice = GRAFT_INIT(graft_slice);
-    struct gr_share      share[2] = { { 2, 0, 2, 0, 0 }, { 2, 0, 2, 0, 0 } };
+    struct gr_share      share[2] = { { 2, 0, 2, 0, 0, 0 }, { 2, 0, 2, 0, 0, 0 } };
     int32_t              owner[2] = { -1, -1 }, rc;
     graft_graph          g = { .context = r->context, .n_vertices = VERTICES, .n_slice = 2 };
 
