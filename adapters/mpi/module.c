@@ -57,12 +57,12 @@ static int32_t start_mpi(const graft_communicator *c, int *started_here, graft_e
 }
 
 /* A communicator by value where its address is expected: small numbers of Open MPI in Fortran, and the numbers of
- * MPICH's own communicators and their first copies. */
+ * MPICH's own communicators and their first copies, which are negative in Fortran. */
 static int is_number(const void *handle)
 {
-    const uintptr_t n = (uintptr_t)handle, first = n & ~(uintptr_t)0xff;
+    const uint64_t n = (uint64_t)(uintptr_t)handle, above = n >> 32, first = n & 0xffffff00;
 
-    return n < 65536 || first == 0x44000000 || first == 0x84000000;
+    return n < 65536 || ((above == 0 || above == 0xffffffff) && (first == 0x44000000 || first == 0x84000000));
 }
 
 static int32_t refuse(graft_error *error, const char *text)
@@ -83,9 +83,9 @@ static int32_t check_communicator(const graft_communicator *c, graft_error *erro
     if (c->handle == NULL) return GRAFT_OK;
     if (is_number(c->handle)) {
         snprintf(text, sizeof text,
-                 "handle is the number %llu and no address: it looks like an integer communicator of Fortran; pass the "
+                 "handle is the number %d and no address: it looks like an integer communicator of Fortran; pass the "
                  "address of its variable, with kind GRAFT_MPI_FORTRAN",
-                 (unsigned long long)(uintptr_t)c->handle);
+                 (int)(uintptr_t)c->handle);
         return refuse(error, text);
     }
     if (c->bytes == expected) return GRAFT_OK;

@@ -20,6 +20,7 @@ class Error(ctypes.Structure):
                 ("message", ctypes.c_char * 448)]
 
 
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOG = ctypes.CFUNCTYPE(None, P, I32, ctypes.c_char_p)
 
 
@@ -112,9 +113,9 @@ def fortran_host(path):
     if compiler is None:
         tap.skip(name, "gfortran is not installed")
         return
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "host.f90")
+    sources = [os.path.join(TESTS, *source) for source in (("harness", "graft.f90"), ("abi", "host.f90"))]
     with tempfile.TemporaryDirectory(prefix="graft-languages-") as folder:
-        build = subprocess.run([compiler, "-std=f2008", "-Wall", "-Wno-c-binding-type", "-Werror", source, "-o", "host",
+        build = subprocess.run([compiler, "-std=f2008", "-Wall", "-Wno-c-binding-type", "-Werror", *sources, "-o", "host",
                                 "-ldl"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         tap.ok(build.returncode == 0, "Fortran: the host is compiled without a warning", build.stdout)
         run = subprocess.run([os.path.join(folder, "host"), path], text=True, stdout=subprocess.PIPE,
