@@ -80,7 +80,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="graft-headers-") as work:
         for title, files, flags, missing in cases(folder, found, work):
             for language, table in (("c", compilers.C), ("c++", compilers.CXX)):
-                for compiler, standard in ((name, one) for name, standards in table.items() for one in standards):
+                for compiler, standard in ((name, one) for name, standards in table.items()
+                                           for one in compilers.OLDER[language] + standards):
                     name = f"{title} as {standard} by {compiler}"
                     if flags is None or not compilers.is_there(compiler):
                         tap.skip(name, missing if flags is None else f"{compiler} is not installed")

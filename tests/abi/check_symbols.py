@@ -108,10 +108,18 @@ def check_dynamic(name, path, core):
         tap.ok(re.search(r"\(SONAME\).*\[libgraft\.so\.\d+\]", dynamic), f"{name} has a soname with its major version")
 
 
+def unresolved(path):
+    """Symbols that no library has which this one names."""
+    result = subprocess.run(["ldd", "-r", path], capture_output=True, text=True, check=False)
+    return [line for line in (result.stdout + result.stderr).splitlines() if "undefined symbol" in line]
+
+
 def check_library(path, export, core):
     name = os.path.basename(path)
     exports = names(path, "--defined-only")
     tap.ok(exports == [export], f"{name} exports {export} and nothing else", *exports)
+    missing = unresolved(path)
+    tap.ok(not missing, f"{name} names every library that it needs", *missing)
     check_imports(name, path, core)
     check_dynamic(name, path, core)
 
@@ -124,6 +132,7 @@ def main():
         check_library(module, "graft_module", core=False)
     if not modules:
         tap.skip("modules", "none was built")
+    tap.ok(unresolved(os.path.join(build, "tests", "abi", "graft_kernel_unresolved.so")), "a missing symbol is noticed")
     tap.done()
 
 

@@ -115,8 +115,8 @@ def fortran_host(path):
         return
     sources = [os.path.join(TESTS, *source) for source in (("harness", "graft.f90"), ("abi", "host.f90"))]
     with tempfile.TemporaryDirectory(prefix="graft-languages-") as folder:
-        build = subprocess.run([compiler, "-std=f2008", "-Wall", "-Wno-c-binding-type", "-Werror", *sources, "-o", "host",
-                                "-ldl"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        command = [compiler, "-std=f2008", "-Wall", "-Wno-c-binding-type", "-Werror", *sources, "-o", "host", "-ldl"]
+        build = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         tap.ok(build.returncode == 0, "Fortran: the host is compiled without a warning", build.stdout)
         run = subprocess.run([os.path.join(folder, "host"), path], text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT)
