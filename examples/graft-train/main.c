@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 #include "checkpoint.h"
+#include "interrupt.h"
 #include "npy_write.h"
 #include "output_file.h"
 #include "report.h"
@@ -83,7 +84,7 @@ static int write_outputs(struct run *run)
 
     if (predict != NULL) run->predicted = is_written(write_predictions(run, predict, &error), &error, &code);
     if (run->ranks.rank > 0) return code;
-    if (save != NULL) {
+    if (save != NULL && !run->saved) {
         run->saved = is_written(checkpoint_write(&run->library, run->trainer, save, &error), &error, &code);
     }
     if (profile != NULL) run->profiled = is_written(profile_write(&run->profile, profile, &error), &error, &code);
@@ -153,12 +154,25 @@ static int print_predictions(const struct run *run)
     return EXIT_FINE;
 }
 
+/** A call before the first result was cancelled. Returns the exit code. */
+static int stop_early(struct run *run, graft_error *error)
+{
+    if (run_settle(run, error) < 0) return print_agreed(run, error);
+    if (run->ranks.rank == 0) fputs("graft-train: interrupted before there was anything to save\n", stderr);
+    return 128 + run->signal;
+}
+
 static int train(struct run *run, graft_error *error)
 {
     graft_error late = GRAFT_INIT(graft_error);
+    int32_t     rc;
     int         code;
 
-    if (prepare(run, error) < 0) return print_agreed(run, error);
+    /* One process may be killed until it trains; with ranks all must hear it. */
+    if (run->ranks.n_ranks > 1) interrupt_begin(run->library.api);
+    rc = prepare(run, error);
+    if (rc == GRAFT_ERR_CANCELLED) return stop_early(run, error);
+    if (rc < 0) return print_agreed(run, error);
     if (run->model != NULL) return print_predictions(run);
     code = write_outputs(run);
     if (run->profile.count > 0) profile_print(&run->profile, run_seconds(run));
@@ -201,6 +215,7 @@ int main(int argc, char **argv)
     if (library_init(&run.library, &host, &error) < 0) code = print_alone(&error);
     else code = work(&run, &read);
     code = flush_output(code);
+    interrupt_end();
     run_fini(&run);
     library_fini(&run.library);
     arguments_fini(&arguments);

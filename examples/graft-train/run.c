@@ -149,26 +149,28 @@ static int32_t remember(struct run *run, const graft_epoch *epoch, graft_error *
     return GRAFT_OK;
 }
 
-/** Whether all ranks shall stop now: one was interrupted, or failed by itself with `rc`. */
-static int32_t ask_to_stop(struct run *run, int32_t rc, graft_error *error)
+int32_t run_settle(struct run *run, graft_error *error)
 {
-    enum { FAILED = 1000 };
-    int           stop = rc < 0 ? FAILED : interrupt_signal();
-    const int32_t sent = ranks_largest(&run->ranks, &stop, error);
+    int     number;
+    int32_t rc;
 
-    if (rc < 0 || sent < 0) return rc < 0 ? rc : sent;
-    if (stop == FAILED) return problem(error, GRAFT_ERR_STATE, "another rank has failed");
-    run->signal = stop;
-    return GRAFT_OK;
+    interrupt_end();
+    number = interrupt_signal();
+    /* To agree on ERR_CANCELLED also ends requests that no call has heard, such as those of another rank. */
+    rc = ranks_agree(&run->ranks, number != 0 ? GRAFT_ERR_CANCELLED : GRAFT_OK, error);
+    if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
+    TRY(ranks_largest(&run->ranks, &number, error));
+    run->signal = number;
+done:
+    return rc;
 }
 
+/** Epochs until all are completed, or until a call returns ERR_CANCELLED. */
 static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    interrupt_begin();
-    progress_begin(&run->progress, run_is_regression(run));
-    while (run->epochs < total && run->signal == 0) {
+    while (run->epochs < total) {
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
         TRY(run->library.train->epoch(run->trainer, &epoch, error));
         run->epochs = epoch.epoch;
@@ -176,13 +178,42 @@ static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
         rc = remember(run, &epoch, error);
         if (rc == GRAFT_OK && run->arguments->profile != NULL)
             rc = profile_take(&run->profile, &run->library, run->trainer, error);
-        TRY(ask_to_stop(run, rc, error));
+        TRY(ranks_agree(&run->ranks, rc, error));
     }
-    if (run->epochs >= total) run->signal = 0;
 done:
+    return rc;
+}
+
+/** Save what there is at once, before anything that takes time. If that fails, the outputs are tried again at the end,
+ *  and say so. */
+static void save_interrupted(struct run *run)
+{
+    const char *save = run->arguments->save;
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (run->ranks.rank > 0) return;
+    run->saved = save != NULL && checkpoint_write(&run->library, run->trainer, save, &error) >= 0;
+    fprintf(stderr, "graft-train: interrupted at epoch %" PRId64, run->epochs);
+    if (run->saved) fprintf(stderr, ", saved in '%s/" CHECKPOINT_FILE "'", save);
+    fprintf(stderr, "\n");
+}
+
+/** Train until all epochs are completed, or one is interrupted. \return Also ERR_CANCELLED: not one is completed. */
+static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
+{
+    int32_t rc;
+
+    if (run->ranks.n_ranks == 1) interrupt_begin(run->library.api); /* ranks have begun before */
+    progress_begin(&run->progress, run_is_regression(run));
+    rc = train_epochs(run, total, error);
     progress_end(&run->progress);
-    if (run->signal != 0 && !problem_is_silent())
-        fprintf(stderr, "graft-train: interrupted at epoch %" PRId64 "\n", run->epochs);
+    if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
+    TRY(run_settle(run, error));
+    if (run->epochs >= total) run->signal = 0;
+    if (run->signal == 0) return rc;
+    if (run->epochs == 0) return GRAFT_ERR_CANCELLED;
+    save_interrupted(run);
+done:
     return rc;
 }
 
@@ -196,8 +227,11 @@ int32_t run_train(struct run *run, graft_error *error)
     total = strtoll(option.value, NULL, 10);
     TRY(announce(run, total, error));
     if (is_trainable(run)) {
-        TRY(train_epochs(run, total, error));
+        TRY(train_or_stop(run, total, error));
         TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
+    } else {
+        TRY(run_settle(run, error));
+        if (run->signal != 0) return GRAFT_ERR_CANCELLED;
     }
     TRY(ranks_gather_reports(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;

@@ -34,8 +34,13 @@ struct run {
  *  arguments, library and ranks. */
 int32_t run_init(struct run *run, graft_error *error);
 
-/** Train until done or interrupted, and evaluate. */
+/** Train until done or interrupted, and evaluate. An interrupted run is saved first, and `run->signal` is set.
+ * \return Also ERR_CANCELLED, without a message: interrupted before there was anything to save. */
 int32_t run_train(struct run *run, graft_error *error);
+
+/** All ranks: let signals cancel no call from now on, end requests that no call has heard, and set `run->signal` to the
+ *  signal that one of the ranks has received, or 0. */
+int32_t run_settle(struct run *run, graft_error *error);
 
 /** Whether the data set has float targets, and no classes. */
 int run_is_regression(const struct run *run);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""graft-train whose ranks are killed, stopped and interrupted: test_failing_ranks.py LAUNCHER NAME GRAFT-TRAIN, where
-NAME is "openmpi" or "mpich". Prints TAP."""
+"""graft-train whose ranks are killed, stopped and interrupted: test_failing_ranks.py LAUNCHER NAME PARTITIONER
+GRAFT-TRAIN, where NAME is "openmpi" or "mpich". Prints TAP."""
 import itertools
 import json
 import os
@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-launcher, mpi = sys.argv[1:3]
-del sys.argv[1:3]
+launcher, mpi, partitioner = sys.argv[1:4]
+del sys.argv[1:4]
 from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, read_safetensors, run
 from tap import done, ok
 
@@ -27,32 +27,43 @@ numbers = itertools.count()
 
 
 class Run:
-    """Ranks that train until they are disturbed; they are known by a mark in their environment."""
+    """Ranks that train until they are disturbed; they are known by a mark in their environment. With `asleep` they wait
+    for a partitioner that never answers."""
 
-    def __init__(self, *settings, options=()):
+    def __init__(self, *settings, options=(), asleep=False):
         self.mark = f"{os.getpid()}.{next(numbers)}"
-        environment = dict(os.environ, LC_ALL="C", TERM="xterm", **{MARK: self.mark})
+        environment = dict(os.environ, LC_ALL="C", TERM="xterm", GRAFT_TEST_BEHAVIOUR="asleep", **{MARK: self.mark})
         command = [launcher, "-n", str(RANKS), *options, program, data, *TRAINED, f"halo.timeout={DEADLINE}",
                    "epochs=100000000", *settings]
         self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                       stdin=subprocess.DEVNULL, text=True, env=environment, start_new_session=True,
                                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        for line in self.child.stdout:
-            if line.startswith("epoch 3/"):
-                break
-        self.pids = self.ranks()
+        if asleep:
+            self.wait_for_partitioner()
+        else:
+            for line in self.child.stdout:
+                if line.startswith("epoch 3/"):
+                    break
+        self.pids = self.ranks(program)
 
-    def ranks(self):
-        """The processes that are there, by rank."""
+    def wait_for_partitioner(self):
+        end = time.monotonic() + PATIENCE
+        while not self.ranks(partitioner) and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def ranks(self, name=None):
+        """The processes that are there, by rank; of one program, or all."""
         found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
+                with open(f"/proc/{pid}/cmdline") as file:
+                    command = file.read().split("\0")[0]
                 with open(f"/proc/{pid}/environ") as file:
                     environment = dict(pair.split("=", 1) for pair in file.read().split("\0") if "=" in pair)
             except (OSError, UnicodeDecodeError):
                 continue
             rank = environment.get("OMPI_COMM_WORLD_RANK", environment.get("PMI_RANK"))
-            if environment.get(MARK) == self.mark and rank is not None:
+            if environment.get(MARK) == self.mark and rank is not None and name in (None, command):
                 found[int(rank)] = int(pid)
         return found
 
@@ -134,7 +145,7 @@ def test_interrupted(name, number, at_launcher=False):
         with open(written) as file:
             fine = fine and file.read().split() == [str(codes[0])] * RANKS
         codes.append(0)
-    found = re.search(r"interrupted at epoch (\d+)", one.errors)
+    found = re.search(r"interrupted at epoch (\d+), saved in ", one.errors)
     if not ok(fine and one.code in codes and found and len(one.said()) == 1,
               f"{name}: told once, and all end with {codes}", *one.facts()):
         return None
@@ -146,6 +157,19 @@ def test_interrupted(name, number, at_launcher=False):
     stored = read_safetensors(saved + FILE)[1]["progress.epoch"][2]
     ok(struct.unpack("<q", stored) == (epoch,), f"{name}: and saved")
     return saved, epoch
+
+
+def test_interrupted_early(rank):
+    """While the first rank waits for a partitioner."""
+    saved = f"{base}/early {rank}"
+    one = Run("partition=metis", f"partition.program={partitioner}", "halo.timeout=60", "--save", saved, asleep=True)
+    begin = time.monotonic()
+    os.kill(one.pids[rank], signal.SIGINT)
+    fine = one.finish()
+    ok(fine and one.code == 130 and time.monotonic() - begin < 20 and len(one.said()) == 1 and
+       "interrupted before there was anything to save" in one.errors and not os.path.exists(saved + FILE),
+       f"rank {rank} is interrupted while the graph is partitioned: told once, and all end with 130", *one.facts())
+    ok(not one.ranks(partitioner), "and so does the partitioner")
 
 
 def launch(ranks, *args):
@@ -185,6 +209,8 @@ test_stopped(0, "halo.staleness=1", "model=gat")
 checkpoint = test_interrupted("a rank is interrupted", signal.SIGINT)
 if checkpoint:
     test_resumed(*checkpoint)
+for number in (0, RANKS - 1):
+    test_interrupted_early(number)
 test_interrupted("a rank is terminated", signal.SIGTERM)
 test_interrupted("the launcher is interrupted", signal.SIGINT, at_launcher=True)
 done()

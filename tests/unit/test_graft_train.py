@@ -422,8 +422,9 @@ def test_interrupt():
             break
     child.send_signal(signal.SIGINT)
     output, errors = child.communicate(timeout=TIMEOUT)
-    found = re.search(r"interrupted at epoch (\d+)", errors)
-    if not ok(child.returncode == 130 and found, "an interruption is told, exit 130", child.returncode, errors):
+    found = re.search(r"interrupted at epoch (\d+), saved in '(.*)'", errors)
+    if not ok(child.returncode == 130 and found and found.group(2) == f"{folder}/checkpoint.safetensors",
+              "an interruption is told, with the checkpoint, exit 130", child.returncode, errors):
         return
     epoch = int(found.group(1))
     with open(f"{base}/stopped.json") as file:
@@ -439,22 +440,51 @@ def test_interrupt():
        "resumed, it gives the bits of a run that was not interrupted", *[step.stderr for step in steps])
 
 
-def test_interrupt_anywhere():
-    """A signal that comes in the middle of a product harms nothing: with oneDNN that is not so on the usual stack."""
+def long_dataset():
     n, folder = 20000, f"{base}/long"
     os.mkdir(folder)
     write_npy(f"{folder}/edges.npy", "<i4", "i", (2, 2), [0, 1, 1, 0])
     write_npy(f"{folder}/features.npy", "<f4", "f", (n, 64), [0.5] * (64 * n))
     write_npy(f"{folder}/labels.npy", "<i4", "i", (n,), [v % 7 for v in range(n)])
     write_npy(f"{folder}/split.npy", "|u1", "B", (n,), [1] * n)
+    return folder
+
+
+def begin_long(folder, line, *settings):
+    """The program when it has printed a line that begins so."""
+    child = subprocess.Popen([program, folder, "--set", "model=mlp", "epochs=100000000", "eval_every=0", "threads=1",
+                              *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    for printed in child.stdout:
+        if printed.startswith(line):
+            break
+    return child
+
+
+def test_interrupt_epoch(folder):
+    """Epochs of half a minute: a signal is heard within one of their layers."""
+    slow = ["layers=12", "hidden=1024"]
+    child = begin_long(folder, "memory ", *slow, "--save", f"{base}/early")
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=TIMEOUT)
+    ok(child.returncode == 130 and "epoch 1/" not in output and "before there was anything to save" in errors and
+       not os.path.exists(f"{base}/early/checkpoint.safetensors"),
+       "an interruption does not wait until the epoch is completed", child.returncode, output, errors)
+    child = begin_long(folder, "memory ", *slow)
+    time.sleep(0.2)
+    for _ in range(2):
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    ok(child.wait(TIMEOUT) == -signal.SIGINT, "a second one ends the program at once", child.returncode)
+    child.communicate()
+
+
+def test_interrupt_anywhere(folder):
+    """A signal that comes in the middle of a product harms nothing: with oneDNN that is not so on the usual stack."""
     ended = []
     for turn in range(8):
-        child = subprocess.Popen([program, folder, "--set", "model=mlp", "epochs=100000000", "eval_every=0",
-                                  "threads=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        for line in child.stdout:
-            if line.startswith("epoch 2/"):
-                break
+        child = begin_long(folder, "epoch 2/")
         time.sleep(0.02 * turn)
         child.send_signal(signal.SIGINT)
         ended.append((child.communicate(timeout=TIMEOUT)[1], child.returncode))
@@ -473,5 +503,7 @@ if test_resume():
     test_unwritable()
 test_terminal()
 test_interrupt()
-test_interrupt_anywhere()
+long = long_dataset()
+test_interrupt_epoch(long)
+test_interrupt_anywhere(long)
 done()
