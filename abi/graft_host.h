@@ -55,7 +55,7 @@ enum { GRAFT_SCOPE_SAME = 0, GRAFT_SCOPE_EACH = 1, GRAFT_SCOPE_ROOT = 2 };
 /** Description of one option. All texts are owned by the context. */
 typedef struct graft_option {
     uint32_t    size;
-    int32_t     live;          /**< 1: read at every call; 0: read when an object (a trainer) is created */
+    int32_t     live;          /**< 1: read at every call; 0: read when an object is created, which keeps it */
     const char *key;           /**< such as "mxm.kernel" */
     const char *type;          /**< "integer", "number", "text", or the legal words: "adam|sgd" */
     const char *default_value; /**< the default value */
@@ -105,9 +105,13 @@ typedef struct graft_api {
     const void *(*get_interface)(graft_context *context, const char *id);
 
     /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (see
-     *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read.
+     *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read. While an object of the
+     *  context is alive that has read an option which is not live, the option cannot be set to another value. Options
+     *  of group "partition" and halo.timeout are read by graphs, the others by trainers, and those of group "halo
+     *  exchange" and seed also by plans and halos.
      *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
-     *          range); ERR_NOMEM. [one-caller] Not collective. Since 1. */
+     *          range); ERR_STATE (an object keeps another value; the option is as before); ERR_NOMEM.
+     *          [one-caller] Not collective. Since 1. */
     int32_t (*set)(graft_context *context, const char *key, const char *value, graft_error *error);
 
     /** Describe option number `index`, counted from 0 in an order for display.

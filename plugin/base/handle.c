@@ -33,7 +33,7 @@ static const char *kind_name(enum gr_handle_kind kind)
     return names[kind];
 }
 
-static const char *kind_word(enum gr_handle_kind kind)
+const char *gr_handle_word(enum gr_handle_kind kind)
 {
     return kind_name(kind) + sizeof "graft_" - 1;
 }
@@ -109,6 +109,17 @@ void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *conte
     callers->live[kind]++;
     unlock_word(&callers->lock);
     unlock_word(&gr_handles[list].lock);
+}
+
+int64_t gr_handle_count(graft_context *context, enum gr_handle_kind kind)
+{
+    struct gr_callers *callers = &context->callers;
+    int64_t            count;
+
+    lock_word(&callers->lock, getpid());
+    count = callers->live[kind];
+    unlock_word(&callers->lock);
+    return count;
 }
 
 int gr_handle_is(const void *object, enum gr_handle_kind kind)
@@ -194,7 +205,7 @@ int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where
     int                 is_closed = 0, same_thread = 0;
 
     *held = NULL;
-    if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the %s is null", kind_word(kind));
+    if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the %s is null", gr_handle_word(kind));
     lock_word(&gr_handles[list].lock, self);
     link = find(object);
     verdict = judge(link, kind);
@@ -215,7 +226,7 @@ int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where
     } else if (link != NULL) found = (*link)->kind;
     unlock_word(&gr_handles[list].lock);
 
-    if (verdict != GOOD) return refuse_handle(verdict, object, kind, found, kind_word(kind), error);
+    if (verdict != GOOD) return refuse_handle(verdict, object, kind, found, gr_handle_word(kind), error);
     if (owner != self) return refuse_forked(self, owner, error);
     if (is_closed) return gr_fail(error, GRAFT_ERR_STATE, "the context was closed; its objects can only be destroyed");
     return running == NULL ? GRAFT_OK : refuse_second(where, running, same_thread, error);
@@ -340,7 +351,7 @@ static void log_refusal(graft_context *context, const void *object, enum gr_hand
     graft_context *held;
 
     if (gr_enter(context, GR_HANDLE_CONTEXT, where, &held, &error) < 0) return;
-    if (gr_handle_check(context, object, kind, kind_word(kind), &error) < 0)
+    if (gr_handle_check(context, object, kind, gr_handle_word(kind), &error) < 0)
         gr_log(context, GRAFT_LOG_ERROR, "%s: %s", where, error.message);
     if (held != NULL) gr_leave(held);
 }

@@ -63,6 +63,10 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
 int32_t gr_handle_check(const graft_context *context, const void *object, enum gr_handle_kind kind, const char *name,
                         graft_error *error);
 
+/** How many objects of a kind the context has, and the word for one. */
+int64_t     gr_handle_count(graft_context *context, enum gr_handle_kind kind);
+const char *gr_handle_word(enum gr_handle_kind kind);
+
 /** Whether an object is listed as one of this kind; for calls that have no error. */
 int gr_handle_is(const void *object, enum gr_handle_kind kind);
 

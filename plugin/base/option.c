@@ -94,6 +94,31 @@ static void store(struct gr_options *options, const struct gr_option_row *row, c
     memcpy((char *)options + row->at, value, gr_option_bytes(row));
 }
 
+/* Whether a legal value means the one that the row has. */
+static int is_as_before(const graft_context *context, const struct gr_option_row *row, const char *value,
+                        const struct gr_options *parsed)
+{
+    if (row->type == GR_TYPE_TEXT) return strcmp(value, gr_option_text(context, row)) == 0;
+    return memcmp((const char *)&context->options + row->at, (const char *)parsed + row->at, gr_option_bytes(row)) == 0;
+}
+
+/* A value that would have no effect on an object that is alive is refused, where the host might believe that it had. */
+static int32_t check_keepers(graft_context *context, const struct gr_option_row *row, graft_error *error)
+{
+    const uint32_t keepers = gr_option_keepers(row);
+
+    for (int kind = 0; kind < GR_HANDLE_KINDS; kind++) {
+        const char *word = gr_handle_word((enum gr_handle_kind)kind);
+
+        if ((keepers >> kind & 1) == 0 || gr_handle_count(context, (enum gr_handle_kind)kind) == 0) continue;
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "option '%s' is read when a %s is created, and a %s of this context is alive, which keeps "
+                       "'%.80s'; destroy it first, or open another context for other options",
+                       row->key, word, word, gr_option_text(context, row));
+    }
+    return GRAFT_OK;
+}
+
 /* Put a value into row `index`; `name` is that of the option or of the variable, for the message. */
 static int32_t put(graft_context *context, int32_t index, enum gr_option_source source, const char *name,
                    const char *value, graft_error *error)
@@ -106,20 +131,21 @@ static int32_t put(graft_context *context, int32_t index, enum gr_option_source 
 
     GR_ASSERT(index >= 0 && index < gr_option_count);
     if (!gr_option_parse(row, value, &parsed)) return refuse(row, name, value, error);
+    if (!is_as_before(context, row, value, &parsed)) GR_TRY(check_keepers(context, row, error));
     /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
     if (row->type == GR_TYPE_INTEGER) {
         memcpy(&integer, (const char *)&parsed + row->at, sizeof integer);
         snprintf(digits, sizeof digits, "%lld", (long long)integer);
         value = digits;
     }
-    rc = gr_text_copy(context, &copy, value, error);
-    if (rc < 0) return rc;
+    GR_TRY(gr_text_copy(context, &copy, value, error));
     gr_free(context, options->text[index]);
     options->text[index] = copy;
     options->reported[index] = 0;
     options->source[index] = (uint8_t)source;
     store(options, row, row->type == GR_TYPE_TEXT ? (const void *)&copy : (const char *)&parsed + row->at);
-    return GRAFT_OK;
+done:
+    return rc;
 }
 
 static int32_t read_environment(graft_context *context, int32_t index, graft_error *error)

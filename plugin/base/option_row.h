@@ -29,9 +29,15 @@ enum gr_option_group {
     GR_GROUPS
 };
 
-/** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. PREDICTS:
- *  of group training, and part of what a model predicts. */
-enum { GR_OPTION_USUAL = 1, GR_OPTION_LIVE = 2, GR_OPTION_EVERYWHERE = 4, GR_OPTION_PREDICTS = 8 };
+/** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. PREDICTS: of group training, and
+ *  part of what a model predicts. CONNECTS: of the ranks of a graph, whatever it is for. */
+enum {
+    GR_OPTION_USUAL = 1,
+    GR_OPTION_LIVE = 2,
+    GR_OPTION_EVERYWHERE = 4,
+    GR_OPTION_PREDICTS = 8,
+    GR_OPTION_CONNECTS = 16
+};
 
 struct gr_option_row {
     const char          *key;
@@ -57,6 +63,9 @@ int gr_option_parse(const struct gr_option_row *row, const char *value, struct g
 
 /** Bytes of the parsed value. */
 uint64_t gr_option_bytes(const struct gr_option_row *row);
+
+/** The kinds of objects (a bit for each) that keep the value that the option had when they were created. */
+uint32_t gr_option_keepers(const struct gr_option_row *row);
 
 /** The value of a row as it was set, or its default. */
 const char *gr_option_text(const graft_context *context, const struct gr_option_row *row);

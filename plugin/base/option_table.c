@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
+#include "base/handle.h"
+
 #include <stddef.h>
 
 /* The type of the field is checked where it is named. */
@@ -33,6 +35,7 @@
 #define LIVE GR_OPTION_LIVE
 #define EVERYWHERE GR_OPTION_EVERYWHERE
 #define PREDICTS GR_OPTION_PREDICTS
+#define CONNECTS GR_OPTION_CONNECTS
 
 #define RANKS "processes>1"
 #define EXCHANGE RANKS " and model!=mlp"
@@ -47,6 +50,25 @@ const char *const gr_option_groups[GR_GROUPS] = {
     [MODEL] = "model",     [TRAINING] = "training",   [DATA] = "data",          [RESOURCES] = "memory and speed",
     [KERNELS] = "kernels", [PARTITION] = "partition", [HALO] = "halo exchange", [LIBRARY] = "library",
 };
+
+#define KEPT_BY(kind) (1u << GR_HANDLE_##kind)
+
+uint32_t gr_option_keepers(const struct gr_option_row *row)
+{
+    static const uint32_t of_group[GR_GROUPS] = {
+        [MODEL] = KEPT_BY(TRAINER),
+        [TRAINING] = KEPT_BY(TRAINER),
+        [DATA] = KEPT_BY(TRAINER),
+        [RESOURCES] = KEPT_BY(TRAINER),
+        [KERNELS] = KEPT_BY(TRAINER),
+        [PARTITION] = KEPT_BY(GRAPH),
+        [HALO] = KEPT_BY(TRAINER) | KEPT_BY(PLAN) | KEPT_BY(HALO),
+    };
+
+    if (row->flags & GR_OPTION_LIVE) return 0;
+    if (row->flags & GR_OPTION_CONNECTS) return KEPT_BY(GRAPH); /* a group reads it in each call */
+    return of_group[row->group] | (row->flags & GR_OPTION_EVERYWHERE ? of_group[HALO] : 0);
+}
 
 /* Groups stand together: lists are shown in this order. */
 /* clang-format off */
@@ -167,7 +189,7 @@ const struct gr_option_row gr_option_table[] = {
       "weight of the rows used before in the rows used now" },
     { "halo.drift_limit", NUMBER(halo.drift_limit), "0..", "0", HALO, SAME, EXPERT, STALE,
       "wait for fresh rows after rows changed by more than this share; 0: never" },
-    { "halo.timeout", NUMBER(halo.timeout), "1..1000000000", "600", HALO, EACH, EXPERT, RANKS,
+    { "halo.timeout", NUMBER(halo.timeout), "1..1000000000", "600", HALO, EACH, CONNECTS, RANKS,
       "seconds that a rank waits for another before all cancel" },
 
     { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",

@@ -134,8 +134,8 @@ int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *erro
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= t->setup.model.config.live.epochs) {
-        return gr_fail(error, GRAFT_ERR_STATE, "all %lld epochs of option 'epochs' are completed",
-                       (long long)t->setup.model.config.live.epochs);
+        return gr_fail(error, GRAFT_ERR_STATE, "%lld epochs are completed, and option 'epochs' is %lld",
+                       (long long)t->progress.epoch, (long long)t->setup.model.config.live.epochs);
     }
     gr_metrics_clear(&metrics);
     gr_setup_set_threads(&t->setup);

@@ -88,6 +88,8 @@ static const char *model_calls(const void *arg)
     REFUSED(GRAFT_ERR_NOT_FOUND, s.model->item(model, 1000, &item, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->apply(NULL, trainer, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->apply(model, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.api.set(s.context, "hidden", "5", &error)); /* the trainer keeps another width */
+    s.train->destroy(trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "5", &error));
     other = trainer_of(&set.dataset);
     REFUSED(GRAFT_ERR_FORMAT, s.model->apply(model, other, &error));
@@ -116,7 +118,6 @@ static const char *model_calls(const void *arg)
     data.features = NULL;
     REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error));
     s.model->destroy(model);
-    s.train->destroy(trainer);
     return end_of_group();
 }
 

@@ -12,6 +12,8 @@
 
 const char *const slices_name[SLICES] = { "even", "all on rank 0", "all on the last rank", "on every other rank" };
 
+enum { TRIED = 20 };
+
 static void *host_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct host *host = self;
@@ -63,6 +65,39 @@ void host_set_all(const graft_api *api, const char *settings)
 
     if (snprintf(text, sizeof text, "%s", settings) >= (int)sizeof text) bail_out("too many settings");
     for (char *setting; (setting = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, setting);
+}
+
+/* Words that may be values of an option: those of its type, with a number for the letter of "bytes:N", and some that
+ * are values of numbers, lists and texts. Returns how many there are. */
+static int candidates(const graft_option *option, char (*words)[32])
+{
+    static const char *const others[] = { "1", "2", "0", "0.25", "0.75", "simd", "reference" };
+    const char              *rest = option->type;
+    int                      count = 0;
+
+    while (strchr(option->type, '|') != NULL && *rest != '\0' && count < TRIED) {
+        const size_t length = strcspn(rest, "|");
+        char        *word = words[count++];
+
+        snprintf(word, sizeof *words, "%.*s", (int)length, rest);
+        if (strchr(word, ':') != NULL && word[length - 1] >= 'A' && word[length - 1] <= 'Z') word[length - 1] = '1';
+        rest += length + (rest[length] == '|');
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others && count < TRIED; i++)
+        snprintf(words[count++], sizeof *words, "%s", others[i]);
+    return count;
+}
+
+int host_option_values(const graft_api *api, const graft_option *option, char values[2][32])
+{
+    char      words[TRIED][32];
+    const int count = candidates(option, words);
+    int       found = 0;
+
+    for (int i = 0; i < count && found < 2; i++)
+        if (api->set(api->context, option->key, words[i], NULL) == GRAFT_OK)
+            memcpy(values[found++], words[i], sizeof *words);
+    return found == 2;
 }
 
 static double seconds(void)

@@ -48,6 +48,10 @@ void host_set(const graft_api *api, const char *setting);
 /** Set all of "key=value key=value". */
 void host_set_all(const graft_api *api, const char *settings);
 
+/** Find two values of an option, the first ones that set() accepts, and leave the second one set. Returns 0 if there
+ *  are none. */
+int host_option_values(const graft_api *api, const graft_option *option, char values[2][32]);
+
 enum slices { SLICES_EVEN, SLICES_FIRST, SLICES_LAST, SLICES_ODD, SLICES };
 extern const char *const slices_name[SLICES];
 

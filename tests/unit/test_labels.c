@@ -25,17 +25,27 @@ static const char *const usual =
     "layers=2 hidden=12 heads=2 epochs=50 eval_every=0 threads=2 seed=7 order=given row_masks=yes norm=layer "
     "dropout=0.3 input_dropout=0 label_rate=0.62 optimizer=adam lr=0.01 recompute=no";
 
-static graft_trainer *create(const graft_dataset *dataset, const char *settings)
+static void labels_configure(const char *settings)
+{
+    host_set_all(api, usual);
+    host_set_all(api, settings);
+}
+
+static graft_trainer *create_configured(const graft_dataset *dataset)
 {
     graft_trainer *t = NULL;
 
-    host_set_all(api, usual);
-    host_set_all(api, settings);
     if (train->create(api->context, dataset, &t, &error) != GRAFT_OK) {
         printf("Bail out! %s\n", error.message);
         exit(2);
     }
     return t;
+}
+
+static graft_trainer *create(const graft_dataset *dataset, const char *settings)
+{
+    labels_configure(settings);
+    return create_configured(dataset);
 }
 
 static double epoch_loss(graft_trainer *t)
@@ -205,8 +215,8 @@ static void labels_move_state(graft_trainer *from, graft_trainer *to)
 
 static void test_resumed(const graft_dataset *dataset, const char *settings)
 {
-    graft_trainer *whole = create(dataset, settings), *half = create(dataset, settings);
-    graft_trainer *rest = create(dataset, settings);
+    graft_trainer *whole = create(dataset, settings), *half = create_configured(dataset);
+    graft_trainer *rest = create_configured(dataset);
 
     for (int e = 0; e < 6; e++) epoch_loss(whole);
     for (int e = 0; e < 3; e++) epoch_loss(half);
@@ -228,10 +238,11 @@ static void test_labels_threads(const char *model)
     char                     settings[64];
 
     sample_dataset_init(&set, &sample, 6000, FEATURES, CLASSES, 0, 0);
+    snprintf(settings, sizeof settings, "hidden=64 model=%s", model);
+    labels_configure(settings);
     for (int i = 0; i < 3; i++) {
-        snprintf(settings, sizeof settings, "hidden=64 model=%s %s", model, threads[i]);
-        t[i] = create(&set.dataset, settings);
         host_set(api, threads[i]);
+        t[i] = create_configured(&set.dataset);
         for (int e = 0; e < 2; e++) epoch_loss(t[i]);
     }
     ok(host_same_state(train, t[0], t[1]) && host_same_state(train, t[0], t[2]),
@@ -253,24 +264,25 @@ static void find_embedding(graft_trainer *t, int64_t shape[2])
 
 static void test_state(const graft_dataset *dataset)
 {
-    graft_trainer *with = create(dataset, "label_rate=0.5"), *without = create(dataset, "label_rate=0");
-    int64_t        shape[2], none[2];
-    char           text[4096] = "", plain[4096] = "";
+    static const char *const settings[] = { "label_rate=0.5", "label_rate=0" };
+    int64_t                  shape[2], none[2];
+    char                     text[4096] = "", plain[4096] = "";
 
-    find_embedding(with, shape);
-    find_embedding(without, none);
-    train->explain(with, text, sizeof text, NULL);
-    train->explain(without, plain, sizeof plain, NULL);
+    for (int i = 0; i < 2; i++) {
+        graft_trainer *t = create(dataset, settings[i]);
+
+        find_embedding(t, i == 0 ? shape : none);
+        train->explain(t, i == 0 ? text : plain, sizeof text, NULL);
+        train->destroy(t);
+    }
     ok(shape[0] == CLASSES && shape[1] == FEATURES && none[0] == 0, "the embedding is part of the state, or not there");
     ok(strstr(text, "labels    of 50 %") != NULL && strstr(plain, "labels ") == NULL, "explain() tells of labels");
-    train->destroy(with);
-    train->destroy(without);
 }
 
 /* Where all labels are input, nothing is learnt, and nothing breaks. */
 static void test_none_left(const graft_dataset *dataset, const char *settings)
 {
-    graft_trainer *t = create(dataset, settings), *fresh = create(dataset, settings);
+    graft_trainer *t = create(dataset, settings), *fresh = create_configured(dataset);
     const double   loss = epoch_loss(t);
 
     ok(t->setup.run.targets.n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings,

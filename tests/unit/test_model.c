@@ -107,6 +107,8 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
     int32_t           rc =
         host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, job->labels[0] + t->slice.first, &mine, &host->error);
 
+    host->train->destroy(t->trainer); /* which would keep its options */
+    t->trainer = NULL;
     data.n_classes = 0; /* which a host that has no labels does not know */
     host_set(host->api, "hidden=33");
     host_set(host->api, "model=mlp");

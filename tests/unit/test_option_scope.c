@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 3, TRIED = 20 };
+enum { RANKS = 3 };
 
 /* An option, and two values of it. */
 struct difference {
@@ -19,41 +19,6 @@ struct difference {
     int32_t                      odd_rank; /* this rank has the second value */
     const struct sample_dataset *set;
 };
-
-/* Words that may be values of an option: those of its type, with a number for the letter of "bytes:N", and some that
- * are values of numbers, lists and texts. Returns how many there are. */
-static int candidates(const graft_option *option, char (*words)[32])
-{
-    static const char *const others[] = { "1", "2", "0", "0.25", "0.75", "simd", "reference" };
-    const char              *rest = option->type;
-    int                      count = 0;
-
-    while (strchr(option->type, '|') != NULL && *rest != '\0' && count < TRIED) {
-        const size_t length = strcspn(rest, "|");
-        char        *word = words[count++];
-
-        snprintf(word, sizeof *words, "%.*s", (int)length, rest);
-        if (strchr(word, ':') != NULL && word[length - 1] >= 'A' && word[length - 1] <= 'Z') word[length - 1] = '1';
-        rest += length + (rest[length] == '|');
-    }
-    for (size_t i = 0; i < sizeof others / sizeof *others && count < TRIED; i++)
-        snprintf(words[count++], sizeof *words, "%s", others[i]);
-    return count;
-}
-
-/* Choose the first two words that the library accepts. Returns 0 if there are none. */
-static int choose_values(const graft_api *api, struct difference *d)
-{
-    graft_error error = GRAFT_INIT(graft_error);
-    char        words[TRIED][32];
-    const int   count = candidates(&d->option, words);
-    int         found = 0;
-
-    for (int i = 0; i < count && found < 2; i++)
-        if (api->set(api->context, d->option.key, words[i], &error) == GRAFT_OK)
-            memcpy(d->values[found++], words[i], sizeof *words);
-    return found == 2;
-}
 
 static int32_t create_with_difference(struct host *host)
 {
@@ -94,7 +59,7 @@ static void test_difference(const graft_api *api, struct difference *d)
     static struct hosts      hosts;
     const char              *fault;
 
-    if (!choose_values(api, d)) {
+    if (!host_option_values(api, &d->option, d->values)) {
         ok(0, "two values of option %s (%s %s) are found", d->option.key, d->option.type, d->option.range);
         return;
     }

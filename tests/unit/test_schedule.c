@@ -108,6 +108,7 @@ static int32_t follow_schedule(struct host *host)
 static int32_t ask_for_more(struct host *host)
 {
     graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_error         error = GRAFT_INIT(graft_error);
     struct host_trainer t;
     int32_t             rc = schedule_open(host, &t), more;
 
@@ -119,6 +120,10 @@ static int32_t ask_for_more(struct host *host)
     host_set(host->api, "epochs=3");
     if (rc == GRAFT_OK) rc = host->train->epoch(t.trainer, &epoch, &host->error);
     rc = schedule_check(host, rc, epoch.done == 1 && epoch.epochs == 3, "3 epochs are not 3");
+    host_set(host->api, "epochs=1");
+    more = rc == GRAFT_OK ? host->train->epoch(t.trainer, &epoch, &error) : rc;
+    rc = schedule_check(host, rc, more == GRAFT_ERR_STATE && strstr(error.message, "3 epochs are completed") != NULL,
+                        "fewer epochs than are completed are no such error");
     schedule_close(host, &t);
     return rc;
 }

@@ -2,6 +2,7 @@
  * one it learns nearly as well. Ranks stay the same. Budgets hold for what a transport is given in an epoch. Budgets
  * that cannot be met are reported by all ranks, which can go on. Evaluations and predictions are not quantized.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_model.h"
 #include "harness/hosts.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -212,17 +213,6 @@ struct views {
     double               loss[TRAINERS];
 };
 
-static int32_t train_adapt_move_state(const graft_train *train, graft_trainer *from, graft_trainer *to,
-                                      graft_error *error)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-    int32_t          rc = GRAFT_OK;
-
-    for (int32_t i = 0; rc == GRAFT_OK && train->state_item(from, i, &item, NULL) == GRAFT_OK; i++)
-        rc = train->state_set(to, &item, error);
-    return rc;
-}
-
 static int32_t train_adapt_look(struct host *host, graft_trainer *trainer, const struct host_slice *s, int number)
 {
     struct views     *views = host->all->arg;
@@ -239,8 +229,9 @@ static int32_t train_adapt_look(struct host *host, graft_trainer *trainer, const
 static int32_t views_body(struct host *host)
 {
     const struct views *views = host->all->arg;
+    const graft_models *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
     graft_graph        *graph = NULL;
-    graft_trainer      *trainer[TRAINERS] = { NULL };
+    graft_model        *state = NULL;
     struct host_slice   s;
     int32_t             rc;
 
@@ -248,18 +239,22 @@ static int32_t views_body(struct host *host)
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
     s.dataset.over = graph;
     for (int i = 0; i < TRAINERS && rc == GRAFT_OK; i++) {
+        graft_trainer *trainer = NULL;
+
         host_set(host->api, i == EXACT ? "halo.codec=f32" : views->bits);
         if (i == SAME) host_set(host->api, "halo.codec_evaluation=same");
-        rc = host->train->create(host->api->context, &s.dataset, &trainer[i], &host->error);
+        rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
         for (int e = 0; i == USUAL && e < EPOCHS && rc == GRAFT_OK; e++) {
             graft_epoch epoch = GRAFT_INIT(graft_epoch);
 
-            rc = host->train->epoch(trainer[i], &epoch, &host->error);
+            rc = host->train->epoch(trainer, &epoch, &host->error);
         }
-        if (rc == GRAFT_OK && i > 0) rc = train_adapt_move_state(host->train, trainer[USUAL], trainer[i], &host->error);
-        if (rc == GRAFT_OK) rc = train_adapt_look(host, trainer[i], &s, i);
+        if (rc == GRAFT_OK && i == USUAL) rc = models->create(trainer, GRAFT_MODEL_STATE, &state, &host->error);
+        if (rc == GRAFT_OK && i > USUAL) rc = models->apply(state, trainer, &host->error);
+        if (rc == GRAFT_OK) rc = train_adapt_look(host, trainer, &s, i);
+        host->train->destroy(trainer);
     }
-    for (int i = 0; i < TRAINERS; i++) host->train->destroy(trainer[i]);
+    models->destroy(state);
     host->graphs->destroy(graph);
     host_slice_fini(&s);
     return rc;

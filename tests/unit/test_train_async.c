@@ -133,8 +133,7 @@ static int32_t train_async_train(struct host *host, struct job *job, int number,
 static const char *const usual = "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
                                  "optimizer=sgd lr=0.2 momentum=0 eval_every=0 reuse_input=yes row_masks=yes "
                                  "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 "
-                                 "halo.refresh=0 halo.smoothing=0 halo.drift_limit=0 threads=1 halo.timeout=60 "
-                                 "log.level=error";
+                                 "halo.refresh=0 halo.smoothing=0 halo.drift_limit=0 threads=1 log.level=error";
 
 static int32_t train_runs(struct host *host)
 {
@@ -176,7 +175,7 @@ static const char *train_async_play(struct job *job, int32_t n_ranks, const char
 {
     static struct hosts hosts;
     char                by[64], with[64];
-    const char *const   settings[] = { by, with, NULL };
+    const char *const   settings[] = { by, with, "halo.timeout=60", NULL };
 
     snprintf(by, sizeof by, "partition=%s", partition);
     snprintf(with, sizeof with, "halo.cover=%s", cover);

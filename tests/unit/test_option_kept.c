@@ -1,0 +1,203 @@
+/* An option that an object has read and keeps cannot be set to another value while the object is alive: set() is
+ * ERR_STATE, and the value stays. All options and their values come from the library; which of them an object keeps
+ * follows from their groups.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_aggregate.h"
+#include "graft_halo.h"
+#include "graft_load.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 2, OPTIONS_MOST = 100 };
+enum kind { SERIAL_TRAINER, TRAINER, GRAPH, PLAN, HALO, KINDS };
+
+static const char *const kind_names[KINDS] = { "trainer", "trainer", "graph", "plan", "halo" };
+/* The groups that each reads. */
+static const char *const kind_groups[KINDS] = { "model, training, data, memory and speed, kernels, halo exchange",
+                                                "model, training, data, memory and speed, kernels, halo exchange",
+                                                "partition", "halo exchange", "halo exchange" };
+
+struct job {
+    const struct sample_dataset *set;
+    enum kind                    kind;
+    char                         values[OPTIONS_MOST][2][32];
+    int                          kept; /* options that were refused */
+};
+
+static int32_t kept_blame(struct host *host, const char *key, const char *what)
+{
+    host->error.code = GRAFT_ERR_FORMAT;
+    snprintf(host->error.message, sizeof host->error.message, "%s: %.300s", key, what);
+    return GRAFT_ERR_FORMAT;
+}
+
+/* An object of the kind, and what it needs. */
+struct objects {
+    struct host_slice slice;
+    graft_graph      *graph;
+    graft_trainer    *trainer;
+    graft_plan       *plan;
+    graft_halo       *halo;
+};
+
+static int32_t objects_create(struct host *host, struct objects *o)
+{
+    const struct job      *job = host->all->arg;
+    const graft_api       *api = host->api;
+    const graft_halos     *halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
+    const graft_aggregate *plans = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *plans);
+    int32_t                rc;
+
+    *o = (struct objects){ .graph = NULL };
+    if (job->kind == SERIAL_TRAINER)
+        return host->train->create(api->context, &job->set->dataset, &o->trainer, &host->error);
+    host_slice_init(&o->slice, &job->set->dataset, SLICES_EVEN, host->rank, host->n_ranks);
+    rc = host->graphs->create(api->context, &host->transport, &o->slice.slice, &o->graph, &host->error);
+    o->slice.dataset.over = o->graph;
+    if (rc < 0) return rc;
+    if (job->kind == TRAINER) rc = host->train->create(api->context, &o->slice.dataset, &o->trainer, &host->error);
+    if (job->kind == PLAN) rc = plans->create(o->graph, NULL, &o->plan, &host->error);
+    if (job->kind == HALO) rc = halos->create(o->graph, &o->halo, &host->error);
+    return rc;
+}
+
+static void objects_destroy(struct host *host, struct objects *o)
+{
+    const graft_halos     *halos = graft_interface(host->api, GRAFT_HALO_ID, sizeof *halos);
+    const graft_aggregate *plans = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *plans);
+
+    plans->destroy(o->plan);
+    halos->destroy(o->halo);
+    host->train->destroy(o->trainer);
+    host->graphs->destroy(o->graph);
+    if (o->slice.row_ends != NULL) host_slice_fini(&o->slice);
+}
+
+/* The graph that a trainer, a plan or rows of a halo are of is alive as well. */
+static int is_kept(const struct job *job, const graft_option *option)
+{
+    const int has_graph = job->kind != SERIAL_TRAINER;
+
+    if (option->live) return 0;
+    if (strcmp(option->key, "halo.timeout") == 0) return has_graph;
+    if (strcmp(option->key, "seed") == 0) return job->kind != GRAPH;
+    if (has_graph && strcmp(option->group, "partition") == 0) return 1;
+    return strstr(kind_groups[job->kind], option->group) != NULL;
+}
+
+static const char *kept_by(const struct job *job, const graft_option *option)
+{
+    const int of_graph = strcmp(option->group, "partition") == 0 || strcmp(option->key, "halo.timeout") == 0;
+
+    return of_graph ? "graph" : kind_names[job->kind];
+}
+
+/* Set an option to another value than that of the object, and back. */
+static int32_t change_kept(struct host *host, const graft_option *option, const char (*values)[32])
+{
+    struct job  *job = host->all->arg;
+    const int    other = strcmp(option->value, values[0]) == 0;
+    char         expected[128], before[64], source[16];
+    graft_option now = GRAFT_INIT(graft_option);
+    graft_error  error = GRAFT_INIT(graft_error);
+    int32_t      rc, index = 0;
+
+    snprintf(before, sizeof before, "%s", option->value);
+    snprintf(source, sizeof source, "%s", option->source);
+    snprintf(expected, sizeof expected, "option '%s' is read when a %s is created", option->key, kept_by(job, option));
+    rc = host->api->set(host->api->context, option->key, values[other], &error);
+    if (rc != (is_kept(job, option) ? GRAFT_ERR_STATE : GRAFT_OK))
+        return kept_blame(host, option->key, rc == GRAFT_OK ? "another value is taken" : error.message);
+    if (rc == GRAFT_ERR_STATE) {
+        if (strstr(error.message, expected) == NULL || strstr(error.message, before) == NULL)
+            return kept_blame(host, option->key, error.message);
+        while (host->api->option_info(host->api->context, index++, &now, &host->error) == GRAFT_OK)
+            if (strcmp(now.key, option->key) == 0) break;
+        if (strcmp(now.value, before) != 0 || strcmp(now.source, source) != 0)
+            return kept_blame(host, option->key, "the refused value stays");
+        job->kept += host->rank == 0;
+    }
+    rc = host->api->set(host->api->context, option->key, before, &error);
+    return rc < 0 ? kept_blame(host, option->key, error.message) : GRAFT_OK;
+}
+
+static int32_t change_all(struct host *host)
+{
+    struct job    *job = host->all->arg;
+    graft_option   option = GRAFT_INIT(graft_option);
+    struct objects o;
+    int32_t        rc = objects_create(host, &o);
+
+    for (int32_t i = 0; rc == GRAFT_OK && host->api->option_info(host->api->context, i, &option, NULL) == GRAFT_OK; i++)
+        rc = change_kept(host, &option, job->values[i]);
+    objects_destroy(host, &o);
+    /* Nothing keeps them any more. */
+    for (int32_t i = 0; rc == GRAFT_OK && host->api->option_info(host->api->context, i, &option, NULL) == GRAFT_OK; i++)
+        rc = host->api->set(host->api->context, option.key, job->values[i][0], &host->error);
+    return rc;
+}
+
+/* Two values of each option. */
+static int32_t list_values(struct host *host)
+{
+    struct job  *job = host->all->arg;
+    graft_option option = GRAFT_INIT(graft_option);
+
+    for (int32_t i = 0; host->api->option_info(host->api->context, i, &option, NULL) == GRAFT_OK; i++)
+        if (i >= OPTIONS_MOST || !host_option_values(host->api, &option, job->values[i]))
+            return kept_blame(host, option.key, "two values are not found");
+    return GRAFT_OK;
+}
+
+/* Values that are written otherwise, and mean the same. */
+static int32_t set_the_same(struct host *host)
+{
+    struct objects o;
+    int32_t        rc = objects_create(host, &o);
+
+    if (rc == GRAFT_OK) rc = host->api->set(host->api->context, "hidden", "0128", &host->error);
+    if (rc == GRAFT_OK) rc = host->api->set(host->api->context, "dropout", "5e-1", &host->error);
+    if (rc == GRAFT_OK) rc = host->api->set(host->api->context, "dense.module", "auto", &host->error);
+    if (rc == GRAFT_OK && host->api->set(host->api->context, "hidden", "0", &host->error) != GRAFT_ERR_OPTION)
+        rc = kept_blame(host, "hidden", "an illegal value is no ERR_OPTION");
+    objects_destroy(host, &o);
+    return rc;
+}
+
+static void kept_run(struct job *job, int32_t (*body)(struct host *host), const char *what)
+{
+    static const char *const settings[] = { "threads=1", "layers=2", NULL };
+    static struct hosts      hosts;
+    const int                alone = job->kind == SERIAL_TRAINER;
+
+    job->kept = 0;
+    hosts_run(&hosts, alone ? 1 : RANKS, settings, body, job);
+    if (!ok(hosts_fault(&hosts) == NULL, "%s, %d ranks: %s", kind_names[job->kind], alone ? 1 : RANKS, what))
+        diag("%s", hosts_fault(&hosts));
+}
+
+int main(void)
+{
+    struct sample         sample = { 5 };
+    struct sample_dataset set;
+    struct job            job = { .set = &set, .kind = SERIAL_TRAINER };
+    int                   kept = 0;
+
+    alarm(100);
+    sample_dataset_init(&set, &sample, 30, 5, 3, 0, 0);
+    kept_run(&job, list_values, "each option has two values");
+    for (int kind = 0; kind < KINDS; kind++) {
+        job.kind = (enum kind)kind;
+        kept_run(&job, change_all, "options that it keeps cannot be set, and the others can");
+        kept += job.kept;
+    }
+    ok(kept > 80, "%d values were refused", kept);
+    job.kind = SERIAL_TRAINER;
+    kept_run(&job, set_the_same, "a value that means the same can be set");
+    sample_dataset_fini(&set);
+    return done();
+}
