@@ -133,9 +133,9 @@ typedef struct graft_train {
      *         ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items. Over ranks also ERR_ARG
      *         (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more than 2147483647
      *         vertices of others) and ERR_PEER.
-     * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; null arguments, structs
-     * without a size, and what is no graph are errors of this rank. Memory: all but that of kernels; see explain().
-     * Sparse features are copied, with repeated entries summed. Since 1. */
+     * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has
+     * no size, and an `over` that is no graph, are errors of this rank alone, for which the others wait. Memory: all
+     * but that of kernels; see explain(). Sparse features are copied, with repeated entries summed. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 

@@ -91,9 +91,10 @@ static int32_t model_predict(graft_model *model, int32_t weights, const graft_da
     graft_dense    ours;
     int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict", error);
 
-    if (rc == GRAFT_OK && logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
-    if (rc == GRAFT_OK)
-        rc = gr_snapshot_predict(model, weights, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
+    GR_TRY(rc);
+    if (logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
+    rc = gr_snapshot_predict(model, rc, weights, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
+done:
     return gr_call_end(&call, rc);
 }
 

@@ -57,6 +57,7 @@ static void choose_strategy(struct gr_setup *s)
     s->run.strategy = &s->serial;
     if (s->over == NULL) return;
     gr_partition_init(&s->partition, s->context, s->over, &s->model.config);
+    if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
     s->run.strategy = &s->partition.base;
 }
 

@@ -25,17 +25,17 @@ static uint32_t digest_of_model(const graft_model *m, int32_t weights)
 }
 
 /* All ranks have the same model, and the data set its number of features. */
-static int32_t check_data(const graft_model *m, int32_t weights, const graft_dataset *data, graft_error *error)
+static int32_t check_data(const graft_model *m, int32_t rc, int32_t weights, const graft_dataset *data,
+                          graft_error *error)
 {
     static const char *const names[] = { "the model (by the CRC32C of options and weights)", "the choice of weights" };
     const uint64_t           values[] = { data->over != NULL ? digest_of_model(m, weights) : 0, (uint64_t)weights };
     const int64_t            expected = m->model.config.width[0];
-    int32_t                  rc = GRAFT_OK;
 
-    if (data->n_features != expected)
+    if (rc == GRAFT_OK && data->n_features != expected)
         rc = gr_fail(error, GRAFT_ERR_ARG, "the data set has %lld features, the model has %lld",
                      (long long)data->n_features, (long long)expected);
-    if (weights != GRAFT_WEIGHTS_LAST && weights != GRAFT_WEIGHTS_BEST)
+    if (rc == GRAFT_OK && weights != GRAFT_WEIGHTS_LAST && weights != GRAFT_WEIGHTS_BEST)
         rc = gr_fail(error, GRAFT_ERR_ARG, "weights is %d, expected GRAFT_WEIGHTS_LAST (0) or GRAFT_WEIGHTS_BEST (1)",
                      weights);
     if (data->over == NULL) return rc;
@@ -87,16 +87,17 @@ done:
     return rc;
 }
 
-int32_t gr_snapshot_predict(graft_model *m, int32_t weights, const graft_dataset *dataset, int32_t *labels,
-                            const graft_dense *logits, graft_error *error)
+int32_t gr_snapshot_predict(graft_model *m, int32_t found, int32_t weights, const graft_dataset *dataset,
+                            int32_t *labels, const graft_dense *logits, graft_error *error)
 {
     struct prediction_setup *p = NULL;
     graft_dataset            data;
     int32_t                  rc = GRAFT_OK;
 
+    /* Without these there is no comm to agree over. */
     GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
     if (data.over != NULL) GR_TRY(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
-    GR_TRY(check_data(m, weights, &data, error));
+    GR_TRY(check_data(m, found, weights, &data, error));
     adapt_data(m, &data);
     rc = GR_NEW(m->context, p, 1, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);

@@ -17,9 +17,10 @@ static uint64_t digest_of(graft_trainer *t)
     return crc;
 }
 
-int32_t gr_ranks_compare_state(graft_trainer *t, int trains, graft_error *error)
+int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_error *error)
 {
-    static const char *const    names[] = { "the number of completed epochs",
+    static const char *const    names[] = { "the status of this call",
+                                            "the number of completed epochs",
                                             "whether state_set() was called",
                                             "the state (by its CRC32C) after state_set()",
                                             "whether this is epoch()",
@@ -27,6 +28,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, graft_error *error)
                                             "an option that epoch() reads (lr, epochs, schedule, ...; their CRC32C)" };
     const struct gr_live_config live = gr_live_config_of(&t->setup.context->options);
     const uint64_t              values[] = {
+        (uint64_t)(int64_t)rc,
         (uint64_t)t->progress.epoch,
         (uint64_t)t->state_is_set,
         t->state_is_set ? digest_of(t) : 0,
@@ -34,10 +36,17 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, graft_error *error)
         (uint64_t)t->setup.context->options.library.check,
         trains ? gr_crc(0, &live, sizeof live) : 0,
     };
-    int32_t rc = GRAFT_OK;
+    graft_error differs = { .size = sizeof differs };
+    int32_t     same;
 
-    if (t->setup.over == NULL || t->setup.over->comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY(gr_comm_compare(t->setup.over->comm, names, values, 6, error));
+    if (t->setup.over == NULL || t->setup.over->comm->n_ranks == 1) return rc;
+    same = gr_comm_compare(t->setup.over->comm, names, values, 7, &differs);
+    if (same == GRAFT_OK) GR_TRY(rc); /* all ranks have failed alike */
+    if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY(gr_comm_agree_on(t->setup.over->comm, rc, error));
+    if (same < 0) {
+        *error = differs;
+        return same;
+    }
     if (t->state_is_set) gr_strategy_forget(t->setup.run.strategy);
     t->state_is_set = 0;
 done:

@@ -42,8 +42,8 @@ int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *li
 int     gr_progress_has_best(const struct gr_progress *progress);
 
 /** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and,
- *  before an epoch (`trains`), the same options that it reads. */
-int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, graft_error *error);
+ *  before an epoch (`trains`), the same options that it reads. `rc`: what this rank found before, on which they agree. */
+int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
 /** Bytes of the rows of labels that a rank, or with -1 all, receives in a step. */
 int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);
 /** Tables of what a step makes each rank receive, layer by layer, and of what the last step sent. */
@@ -52,14 +52,18 @@ void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *te
 
 /* -- graft.train/1 ------------------------------------------------------------------------------------------------ */
 
-int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+/** `found`: what was wrong with the other arguments of the host on this rank, on which the ranks agree. */
+int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dataset *dataset, graft_trainer **trainer,
                           graft_error *error);
 void    gr_trainer_destroy(graft_trainer *trainer);
-int32_t gr_trainer_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
-int32_t gr_trainer_update(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
-int32_t gr_trainer_evaluate(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
-int32_t gr_trainer_predict(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
-                           graft_error *error);
+/** Calls of all ranks get `rc`, what was wrong with the structs of the host on this one: the ranks agree on it. */
+int32_t gr_trainer_epoch(graft_trainer *trainer, int32_t rc, graft_epoch *epoch, graft_error *error);
+int32_t gr_trainer_update(graft_trainer *trainer, int32_t rc, uint32_t what, const graft_dataset *dataset,
+                          graft_error *error);
+int32_t gr_trainer_evaluate(graft_trainer *trainer, int32_t rc, int32_t weights, graft_metrics *metrics,
+                            graft_error *error);
+int32_t gr_trainer_predict(graft_trainer *trainer, int32_t rc, int32_t weights, int32_t *labels,
+                           const graft_dense *logits, graft_error *error);
 int32_t gr_trainer_state_item(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_trainer_state_set(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 int32_t gr_trainer_memory_item(const graft_trainer *trainer, int32_t index, graft_memory_item *item,

@@ -6,16 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-int32_t gr_trainer_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
+int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dataset *dataset, graft_trainer **trainer,
                           graft_error *error)
 {
     graft_dataset  data;
     graft_trainer *t = NULL;
     int32_t        rc = GRAFT_OK;
 
+    /* Without these there is no comm to agree over. */
     GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
     if (data.over != NULL) GR_TRY(gr_handle_check(context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
-    rc = GR_NEW(context, t, 1, error);
+    rc = found;
+    if (rc == GRAFT_OK) rc = GR_NEW(context, t, 1, error);
     if (rc == GRAFT_OK) t->setup.context = context;
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
@@ -122,12 +124,12 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
     epoch->test_r2 = metrics->test_r2;
 }
 
-int32_t gr_trainer_epoch(graft_trainer *t, graft_epoch *epoch, graft_error *error)
+int32_t gr_trainer_epoch(graft_trainer *t, int32_t rc, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics metrics = { .size = sizeof metrics };
     const double  begin = gr_seconds();
-    int32_t       rc = gr_ranks_compare_state(t, 1, error);
 
+    rc = gr_ranks_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
@@ -200,14 +202,13 @@ done:
     return rc;
 }
 
-int32_t gr_trainer_evaluate(graft_trainer *t, int32_t weights, graft_metrics *metrics, graft_error *error)
+int32_t gr_trainer_evaluate(graft_trainer *t, int32_t rc, int32_t weights, graft_metrics *metrics, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (t->setup.run.targets.split == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
-    rc = gr_strategy_agree(t->setup.run.strategy, check_weights(weights, error), error);
-    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
+    if (rc == GRAFT_OK) rc = check_weights(weights, error);
+    rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
+    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     GR_TRY(infer(t, weights, error));
@@ -218,26 +219,23 @@ done:
     return gr_ranks_fail(&t->setup, rc, error);
 }
 
-int32_t gr_trainer_predict(graft_trainer *t, int32_t weights, int32_t *labels, const graft_dense *logits,
+int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_t *labels, const graft_dense *logits,
                            graft_error *error)
 {
-    int32_t rc = gr_setup_check_logits(&t->setup, logits, error);
-
+    if (rc == GRAFT_OK) rc = gr_setup_check_logits(&t->setup, logits, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_labels(&t->setup, labels, error);
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
-    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, error);
+    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     rc = gr_ranks_fail(&t->setup, infer(t, weights, error), error);
     return rc < 0 ? rc : gr_setup_give(&t->setup, labels, logits, error);
 }
 
-int32_t gr_trainer_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
+int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
-    GR_TRY(gr_ranks_compare_state(t, 0, error));
+    GR_TRY(gr_ranks_compare_state(t, 0, rc, error));
     GR_TRY(gr_setup_check_loans(&t->setup, what, error));
     GR_TRY(gr_setup_update(&t->setup, what, data, error));
     /* The best accuracy is of the old data. */

@@ -1,6 +1,8 @@
 /* Faults in training over ranks are the same error on all of them, in time: ranks that disagree, bad input on one
  * rank, a failure of any allocation, a kernel that fails, a rank that stops or makes another call.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "graft_model.h"
 #include "harness/hosts.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -20,10 +22,11 @@ struct plot {
     int32_t               guilty;
     void (*spoil)(struct host *host, struct host_slice *slice); /* options or the slice of it, before create() */
     int32_t (*act)(struct host *host, graft_trainer *trainer);  /* of all ranks, after create(); may be NULL */
-    int64_t     fail_at;                                        /* its allocation that fails */
-    int         again; /* create() must succeed on unspoilt data after a failure */
-    const char *other; /* "key=value" that the guilty rank sets before create(), or NULL */
-    const char *usual; /* of all others, and of all in the end */
+    int64_t      fail_at;                                       /* its allocation that fails */
+    int          again; /* create() must succeed on unspoilt data after a failure */
+    const char  *other; /* "key=value" that the guilty rank sets before create(), or NULL */
+    const char  *usual; /* of all others, and of all in the end */
+    graft_graph *graphs[RANKS];
 };
 
 static const char *const settings[] = { "layers=2",        "hidden=8",  "epochs=9",  "model=sage",
@@ -76,15 +79,16 @@ static int32_t train_faults_make_again(struct host *host, graft_graph *graph, co
 
 static int32_t plot_body(struct host *host)
 {
-    const struct plot *plot = host->all->arg;
-    const int          guilty = host->rank == plot->guilty;
-    graft_graph       *graph = NULL;
-    graft_trainer     *trainer = NULL;
-    struct host_slice  s;
-    int32_t            rc;
+    struct plot      *plot = host->all->arg;
+    const int         guilty = host->rank == plot->guilty;
+    graft_graph      *graph = NULL;
+    graft_trainer    *trainer = NULL;
+    struct host_slice s;
+    int32_t           rc;
 
     host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    plot->graphs[host->rank] = graph;
     if (plot->usual != NULL) host_set(host->api, guilty ? plot->other : plot->usual);
     if (guilty && plot->spoil != NULL) plot->spoil(host, &s);
     if (guilty) atomic_store(&host->fail_at, plot->fail_at);
@@ -290,6 +294,37 @@ static void test_words(void)
     }
 }
 
+/* One rank has no place for the trainer. */
+static int32_t body_without_place(struct host *host)
+{
+    struct plot      *plot = host->all->arg;
+    graft_graph      *graph = NULL;
+    graft_trainer    *trainer = NULL;
+    struct host_slice s;
+    int32_t           rc;
+
+    host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    if (rc == GRAFT_OK)
+        rc = host->train->create(host->api->context, &s.dataset, host->rank == plot->guilty ? NULL : &trainer,
+                                 &host->error);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+static void test_without_place(void)
+{
+    struct plot plot;
+
+    plot_init(&plot);
+    hosts_run(&hosts, RANKS, settings, body_without_place, &plot);
+    ok(all_say(RANKS, GRAFT_ERR_ARG, "rank 1: trainer is null", ""), "a trainer that is null on one rank");
+    sample_dataset_fini(&plot.set);
+}
+
 /* --- between calls --- */
 
 static int32_t train_two(struct host *host, graft_trainer *trainer)
@@ -377,6 +412,53 @@ static int32_t act_state(struct host *host, graft_trainer *trainer)
     return rc;
 }
 
+enum { SIZE_EPOCH, SIZE_EVALUATE, SIZE_PREDICT, SIZE_UPDATE, SIZE_MODEL, SIZES };
+
+/* Call number `which` with structs of this size. */
+static int32_t call_with_size(struct host *host, graft_trainer *trainer, const graft_dataset *data, int which,
+                              uint32_t size)
+{
+    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, GRAFT_HAS(graft_models, destroy));
+    float               outputs[N * CLASSES];
+    const int64_t       n = data->features->n_rows;
+    graft_epoch         epoch = { .size = size > 0 ? sizeof epoch : 0 };
+    graft_metrics       metrics = { .size = size > 0 ? sizeof metrics : 0 };
+    graft_dense         logits = { size > 0 ? sizeof logits : 0, GRAFT_F32, n, CLASSES, CLASSES, outputs };
+    graft_dataset       next = *data;
+    graft_model        *model = NULL;
+    int32_t             rc = models->create(trainer, GRAFT_MODEL_LAST, &model, &host->error);
+
+    if (size == 0) next.size = 0;
+    if (rc < 0) return rc;
+    if (which == SIZE_EPOCH) rc = host->train->epoch(trainer, &epoch, &host->error);
+    else if (which == SIZE_EVALUATE) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
+    else if (which == SIZE_PREDICT) rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
+    else if (which == SIZE_UPDATE) rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &next, &host->error);
+    else rc = models->predict(model, GRAFT_WEIGHTS_LAST, data, NULL, &logits, &host->error);
+    models->destroy(model);
+    return rc;
+}
+
+/* A struct without a size on one rank is refused on all, and then all goes on. */
+static int32_t act_sizes(struct host *host, graft_trainer *trainer)
+{
+    const struct plot *plot = host->all->arg;
+    struct host_slice  s;
+    int32_t            rc = train_two(host, trainer), refused = GRAFT_OK;
+
+    host_slice_init(&s, &plot->set.dataset, plot->way, host->rank, host->n_ranks);
+    for (int which = 0; which < SIZES && rc == GRAFT_OK; which++) {
+        s.dataset.over = plot->graphs[host->rank];
+        refused = call_with_size(host, trainer, &s.dataset, which, is_guilty(host) ? 0 : 1);
+        if (refused != GRAFT_ERR_ARG || strstr(host->error.message, "rank 1: ") == NULL ||
+            strstr(host->error.message, "has size 0") == NULL)
+            rc = refused == GRAFT_OK ? GRAFT_STATUS_END : refused;
+        if (rc == GRAFT_OK && call_with_size(host, trainer, &s.dataset, which, 1) != GRAFT_OK) rc = GRAFT_STATUS_END;
+    }
+    host_slice_fini(&s);
+    return rc == GRAFT_OK ? refused : rc;
+}
+
 static void test_between(const char *const *with)
 {
     struct plot plot;
@@ -392,6 +474,9 @@ static void test_between(const char *const *with)
     plot.act = act_weights;
     train_faults_play(&plot, with, GRAFT_ERR_ARG, "rank 1: weights is 5", "GRAFT_WEIGHTS_LAST",
                       "weights that there are not");
+    plot_init(&plot);
+    plot.act = act_sizes;
+    train_faults_play(&plot, with, GRAFT_ERR_ARG, "rank 1: logits has size 0", "GRAFT_INIT", "structs without a size");
     plot_init(&plot);
     plot.act = act_state;
     train_faults_play(&plot, with, GRAFT_ERR_ARG, "state_set()", "on rank 1", "a state that is not that of all ranks");
@@ -488,6 +573,7 @@ int main(void)
     test_create();
     test_options();
     test_words();
+    test_without_place();
     test_between(settings);
     test_between(async);
     test_late(hasty);
