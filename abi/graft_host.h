@@ -140,7 +140,7 @@ typedef struct graft_api {
      *  In one process it is heard between the steps of create() and between the layers of epoch(); over ranks where the
      *  ranks agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in
      *  epoch(). After a cancelled create() nothing is left. A cancelled epoch() leaves weights, optimiser and epoch as
-     *  they were, and training may go on; with option "halo.staleness" rows of that step stay. NULL is legal.
+     *  they were, and the next one gives the bits that it would have given. NULL is legal.
      *  [any-thread] Not collective. Since 1. */
     void (*cancel)(graft_context *context);
 } graft_api;

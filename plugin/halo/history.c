@@ -81,7 +81,7 @@ void gr_history_forget(struct gr_history *h)
 {
     if (h->in_flight) gr_messages_drain(&h->messages);
     h->in_flight = h->has_rows = h->was_used = 0;
-    h->drift[0] = h->drift[1] = 0;
+    gr_history_clear_drift(h);
 }
 
 int gr_history_begin(struct gr_history *h, graft_semiring semiring, int64_t epoch)
@@ -192,10 +192,7 @@ void gr_history_use(struct gr_history *h, int64_t epoch)
     h->used_epoch = epoch;
 }
 
-void gr_history_take_drift(struct gr_history *h, double drift[2])
+void gr_history_clear_drift(struct gr_history *h)
 {
-    for (int i = 0; i < 2; i++) {
-        drift[i] += h->drift[i];
-        h->drift[i] = 0;
-    }
+    h->drift[0] = h->drift[1] = 0;
 }

@@ -17,7 +17,7 @@ struct gr_history {
     int                has_rows, in_flight, was_used;
     int64_t            epoch, sent_epoch, used_epoch; /* of `rows`, of what was sent last, of the last exchange */
     double            *chunk_drift;                   /* [chunks x 2] as `drift` */
-    double             drift[2];    /* since gr_history_take_drift(): sums of |new - old|^2 and |new|^2 */
+    double             drift[2];    /* since gr_history_clear_drift(): sums of |new - old|^2 and |new|^2 */
     int64_t            age, oldest; /* epochs; of the rows that the last exchange used, and the most of all exchanges */
 };
 
@@ -57,7 +57,7 @@ int gr_history_is_too_old(const struct gr_history *history, int64_t epoch);
 /** Note that an epoch uses the rows in store. */
 void gr_history_use(struct gr_history *history, int64_t epoch);
 
-/** Add history->drift, which is 0 then. */
-void gr_history_take_drift(struct gr_history *history, double drift[2]);
+/** Count the drift from here. */
+void gr_history_clear_drift(struct gr_history *history);
 
 #endif

@@ -127,7 +127,6 @@ static void partition_begin_step(struct gr_strategy *strategy, int64_t epoch)
     struct gr_partition *p = partition_of(strategy);
 
     gr_traffic_begin(p);
-    p->traced++;
     p->synchronous =
         (p->sync_every > 0 && epoch % p->sync_every == 0) || (p->drift_limit > 0 && p->drift > p->drift_limit);
 }
@@ -146,6 +145,17 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
     return fresh;
 }
 
+/* The step is made again, and finds what the first one found: its stale rows and their drift stay. Exchanges count
+ * once. */
+static void forget_exchanges(struct gr_partition *p)
+{
+    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+        struct gr_halo_layer *layer = layer_at(p, i);
+
+        if (layer != NULL) layer->bits.is_counting = 0;
+    }
+}
+
 static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error)
 {
     struct gr_partition *p = partition_of(strategy);
@@ -153,14 +163,23 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
     int32_t              rc = GRAFT_OK;
 
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
-        struct gr_halo_layer *layer = layer_at(p, i);
+        const struct gr_halo_layer *layer = layer_at(p, i);
 
-        if (layer != NULL) gr_history_take_drift(&layer->history, &sums[1]);
+        for (int k = 0; k < 2 && layer != NULL; k++) sums[1 + k] += layer->history.drift[k];
     }
     sums[3] = gr_check_cancel(p->context, error) < 0;
     GR_TRY(gr_comm_sum_f64(p->comm, sums, 4, error));
-    if (sums[3] > 0) return gr_comm_agree(p->comm, GRAFT_OK, error);
+    if (sums[3] > 0) {
+        forget_exchanges(p);
+        return gr_comm_agree(p->comm, GRAFT_OK, error);
+    }
     *loss = sums[0];
+    p->traced++;
+    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+        struct gr_halo_layer *layer = layer_at(p, i);
+
+        if (layer != NULL) gr_history_clear_drift(&layer->history);
+    }
     p->was_synchronous = p->is_stale && used_fresh_rows(p, epoch);
     p->n_synchronous += p->was_synchronous;
     p->drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;

@@ -42,7 +42,8 @@ int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *li
 int     gr_progress_has_best(const struct gr_progress *progress);
 
 /** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and,
- *  before an epoch (`trains`), the same options that it reads. `rc`: what this rank found before, on which they agree. */
+ *  before an epoch (`trains`), the same options that it reads. `rc`: what this rank found
+ *  before, on which they agree. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
 /** Bytes of the rows of labels that a rank, or with -1 all, receives in a step. */
 int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);

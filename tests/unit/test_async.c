@@ -158,7 +158,7 @@ static int32_t script_body(struct rank *r)
     for (int32_t l = 0; l < LAYERS * DIRECTIONS; l++)
         s->oldest[r->rank][l / DIRECTIONS][l % DIRECTIONS] =
             gr_halo_layers_find(&plan[0]->layers, l / DIRECTIONS, l % DIRECTIONS)->history.oldest;
-    gr_history_take_drift(&gr_halo_layers_find(&plan[0]->layers, 0, GR_FORWARD)->history, s->drift[r->rank]);
+    memcpy(s->drift[r->rank], gr_halo_layers_find(&plan[0]->layers, 0, GR_FORWARD)->history.drift, sizeof s->drift[0]);
     gr_interface_aggregate.destroy(plan[0]);
     plan[0] = NULL;
     TRY(async_make(r, s, graph, &plan[3]));

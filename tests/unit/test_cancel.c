@@ -194,6 +194,75 @@ static void test_cancels(const graft_dataset *data, int32_t n_ranks, const char 
          job.epoch_seconds, job.latency);
 }
 
+/* -- each epoch is cancelled once, over ranks that keep rows and counts from step to step -- */
+
+struct repeat_job {
+    const graft_dataset *data;
+    const char          *more;             /* settings */
+    double               drift[2][EPOCHS]; /* without and with requests to cancel */
+    int32_t              synchronous[2][EPOCHS];
+    int32_t              cancelled;
+};
+
+static int32_t repeat_epochs(struct host *host, struct host_trainer *t, struct repeat_job *job, int cancels)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
+        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+        if (cancels && host->rank == 1) host->api->cancel(host->api->context);
+        if (cancels && host->train->epoch(t->trainer, &epoch, &host->error) == GRAFT_ERR_CANCELLED)
+            job->cancelled += host->rank == 0;
+        rc = host->train->epoch(t->trainer, &epoch, &host->error);
+        if (host->rank > 0) continue;
+        job->drift[cancels][i] = epoch.drift;
+        job->synchronous[cancels][i] = epoch.synchronous;
+    }
+    return rc;
+}
+
+static int32_t repeat_body(struct host *host)
+{
+    struct repeat_job  *job = host->all->arg;
+    struct host_trainer with = { .trainer = NULL }, without = { .trainer = NULL };
+    int32_t             rc;
+
+    host_set_all(host->api, job->more);
+    TRY(host_trainer_create(host, job->data, SLICES_EVEN, &without));
+    TRY(repeat_epochs(host, &without, job, 0));
+    TRY(host_trainer_create(host, job->data, SLICES_EVEN, &with));
+    TRY(repeat_epochs(host, &with, job, 1));
+    if (!host_same_state(host->train, without.trainer, with.trainer)) {
+        snprintf(host->error.message, sizeof host->error.message, "cancelled epochs have changed the weights");
+        rc = host->error.code = GRAFT_ERR_FORMAT;
+    }
+done:
+    host_trainer_destroy(host, &with);
+    host_trainer_destroy(host, &without);
+    return rc;
+}
+
+static void test_repeated(const graft_dataset *data, const char *more)
+{
+    static struct hosts hosts;
+    const char *const   settings[] = { "model=sage", "layers=3",       "hidden=32", "epochs=100", "dropout=0.3",
+                                       "threads=1",  "partition=hash", "lr=0.05",   NULL };
+    struct repeat_job   job = { .data = data, .more = more };
+    int                 same;
+
+    hosts_run(&hosts, 3, settings, repeat_body, &job);
+    same = memcmp(job.drift[0], job.drift[1], sizeof job.drift[0]) == 0 &&
+           memcmp(job.synchronous[0], job.synchronous[1], sizeof job.synchronous[0]) == 0;
+    ok(hosts_fault(&hosts) == NULL && same && job.cancelled == EPOCHS,
+       "%s: %d epochs are cancelled, and the next ones give the bits, the drift and the synchronous steps of a run "
+       "without: %s",
+       more, job.cancelled, hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "");
+    for (int i = 0; i < EPOCHS; i++)
+        diag("epoch %d: drift %.4f, %.4f%s", i + 1, job.drift[0][i], job.drift[1][i],
+             job.synchronous[0][i] ? ", synchronous" : "");
+}
+
 /* Create() of a graph, whose partitioner would never answer. */
 static int32_t cancel_partition(struct host *host)
 {
@@ -238,6 +307,9 @@ int main(int count, char **arguments)
     test_cancels(&set.dataset, 0, settings);
     test_cancels(&set.dataset, 1, settings);
     test_cancels(&set.dataset, 3, settings);
+    test_repeated(&set.dataset, "halo.staleness=1 halo.drift_limit=0.2");
+    test_repeated(&set.dataset, "halo.codec=adaptive halo.reassign_every=2");
+    test_repeated(&set.dataset, "halo.codec=adaptive halo.reassign_every=2 halo.staleness=1");
     test_cancelled_partition(&set.dataset, arguments[1], 0);
     test_cancelled_partition(&set.dataset, arguments[1], 2);
     sample_dataset_fini(&set);
