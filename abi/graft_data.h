@@ -33,8 +33,9 @@ typedef struct graft_dataset {
     int64_t            first_vertex;
     int64_t            n_slice;
     graft_graph       *over; /**< NULL: one process. Otherwise the distributed graph; the arrays have the rows of this
-                                  rank's slice, with or without the flag. `graph` is ignored, and arrays of no rows may
-                                  be null. Borrowed as long as the arrays */
+                                  rank's slice, with or without the flag. `graph` is ignored (graft_train.update() reads
+                                  it for new values), and arrays of no rows may be null. Borrowed as long as the
+                                  arrays */
     const graft_dense *float_targets; /**< [n x n_classes] F32: what a regression shall give, n_classes numbers for each
                                            vertex; NaN where it is not known. NULL: labels or targets, or none */
 } graft_dataset;

@@ -104,10 +104,11 @@ typedef struct graft_graphs {
      *         ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for an
      *         invalid context or transport are returned on this rank only.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n
-     * owned rows: 24 n + E (4 + V), 12 for each vertex of the slice and 4 for each halo vertex; during the call up to
-     * E (32 + 2 V) more, and as much for the edges of the slice. metis and auto need before that 4 for each edge and 9
-     * for each vertex of the slice, and 2 MiB; rank 0 also 4 for each edge and 45 for each vertex of the graph; the
-     * program 20 for each edge and what METIS allocates. A file needs 4 for each vertex on rank 0. Since 1. */
+     * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex;
+     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. metis and auto need before that
+     * 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0 also 4 for each edge and 45 for each vertex
+     * of the graph; the program 20 for each edge and what METIS allocates. A file needs 4 for each vertex on rank 0.
+     * Since 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                       graft_graph **graph, graft_error *error);
 

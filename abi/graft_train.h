@@ -97,8 +97,15 @@ typedef struct graft_metrics {
  *  split or before the first evaluation. */
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
-/** What update() replaces; TARGETS: the targets or float targets that the trainer has. */
-enum { GRAFT_UPDATE_FEATURES = 1u, GRAFT_UPDATE_LABELS = 2u, GRAFT_UPDATE_TARGETS = 4u, GRAFT_UPDATE_SPLIT = 8u };
+/** What update() replaces; TARGETS: the targets or float targets that the trainer has; EDGE_VALUES: the values of the
+ *  graph. */
+enum {
+    GRAFT_UPDATE_FEATURES = 1u,
+    GRAFT_UPDATE_LABELS = 2u,
+    GRAFT_UPDATE_TARGETS = 4u,
+    GRAFT_UPDATE_SPLIT = 8u,
+    GRAFT_UPDATE_EDGE_VALUES = 16u
+};
 
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
  *  trainer: state read from one and written to a new one continues with the same bits. Over ranks with option
@@ -214,15 +221,21 @@ typedef struct graft_train {
      * \param[in] what     One or more of GRAFT_UPDATE_...
      * \param[in] dataset  The new arrays, of the shapes that create() had, and borrowed as those. Only fields that
      *                     `what` names are read.
-     * \return OK; ERR_ARG (null, shapes, unknown or no bits); ERR_FORMAT (as create()); ERR_STATE (an array that
-     *         create() did not have; a training vertex whose row no step computes: see option row_masks);
-     *         ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER the data are as they were.
+     * \return OK; ERR_ARG (null, shapes, other entries of the graph, unknown or no bits); ERR_FORMAT (as create());
+     *         ERR_STATE (an array that create() did not have; a training vertex whose row no step computes: see option
+     *         row_masks); ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER the data are as they
+     *         were.
      * Sparse features have new values for the entries of create(), in the same rows and columns, or else ERR_ARG; where
-     * they were made dense, any entries. Weights, moments and the number of epochs stay. There is no best so far any
-     * more, and the next epoch with halo.staleness is synchronous. Cost: a check of the new values, and a copy where
-     * the trainer has copies (option order, row masks, normalize_features, sparse features, ranks); sums of constant
-     * features are computed anew when they are needed.
-     * Memory during the call, besides memory.limit: copies of labels, targets and split, and as redistribute().
+     * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
+     * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
+     * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
+     * memory.limit. Adaptive bits are assigned anew. gat and mlp do not use values. Weights, moments and the number of
+     * epochs stay. There is no best so far any more, and the next epoch with halo.staleness is synchronous. Cost: a
+     * check of the new values, and a copy where the trainer has copies (option order, row masks, normalize_features,
+     * sparse features, ranks); sums of constant features are computed anew when they are needed; for EDGE_VALUES what
+     * create() does to the graph, without finding owners, orders and covers.
+     * Memory during the call, besides memory.limit: copies of labels, targets, split and, as create() makes them, of
+     * the graph; and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 } graft_train;

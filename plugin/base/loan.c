@@ -49,7 +49,7 @@ void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, cons
 }
 
 int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *context, uint32_t except, const char *whose,
-                       const char *call, graft_error *error)
+                       const char *const *calls, graft_error *error)
 {
     if (context->options.library.check != GR_CHECK_FULL) return GRAFT_OK;
     for (int32_t i = 0; i < loans->count; i++) {
@@ -58,7 +58,7 @@ int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *contex
         if ((loan->what & except) != 0 || digest_rows(loan) == loan->digest) continue;
         if (loan->what != 0)
             return gr_fail(error, GRAFT_ERR_STATE, "%s: the borrowed array '%s' has changed without a call of %s",
-                           whose, loan->name, call);
+                           whose, loan->name, calls[__builtin_ctz(loan->what)]);
         return gr_fail(error, GRAFT_ERR_STATE,
                        "%s: the borrowed array '%s' has changed, and no call can say so: create the object anew", whose,
                        loan->name);

@@ -31,8 +31,8 @@ void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, cons
                       const char *const names[3], uint32_t pattern, uint32_t values);
 
 /** With check=full, compare all digests but those of `except`. \return OK; ERR_STATE: an array of `whose` has changed,
- *  and `call` should have been called. */
+ *  and calls[i] should have been called, where `what` of the array is bit i. */
 int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *context, uint32_t except, const char *whose,
-                       const char *call, graft_error *error);
+                       const char *const *calls, graft_error *error);
 
 #endif

@@ -55,6 +55,14 @@ static void fill_matrices(graft_graph *g, const int64_t *row_ptr, const int32_t 
     }
 }
 
+/* In the matrices the edges of a row are apart; other values come in the order of the host. */
+static int32_t note_cut(graft_graph *g, const int32_t *column, int64_t entries, graft_error *error)
+{
+    if (GR_NEW(g->context, g->is_cut, (entries + 7) / 8, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int64_t e = 0; e < entries; e++) g->is_cut[e / 8] |= (uint8_t)((column[e] < 0) << e % 8);
+    return GRAFT_OK;
+}
+
 /* Allocate both matrices for these row pointers. */
 static int32_t allocate_matrices(graft_graph *g, const graft_csr *like, const int64_t *local, const int64_t *remote,
                                  graft_error *error)
@@ -91,6 +99,7 @@ int32_t gr_graph_split(graft_graph *g, const int64_t *row_ptr, const int64_t *co
     point_rows(g, row_ptr, column, local, remote);
     GR_TRY(allocate_matrices(g, &like, local, remote, error));
     fill_matrices(g, row_ptr, column, &like, threads);
+    if (values != NULL) rc = note_cut(g, column, entries, error);
 done:
     gr_free(g->context, column);
     gr_free(g->context, local);

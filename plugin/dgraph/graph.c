@@ -263,6 +263,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(join_slices(g, slice, error));
+    if (g->value_type != 0) g->slice_digest = gr_slice_digest(slice->rows);
     GR_TRY(gr_owner_find(g, slice, error));
     GR_TRY(deliver_rows(g, slice, &parcel, error));
     GR_TRY(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
@@ -304,6 +305,7 @@ void gr_graph_destroy(graft_graph *g)
     gr_free(g->context, g->part.halo.start);
     gr_free(g->context, g->part.halo.place);
     gr_free(g->context, g->share);
+    gr_free(g->context, g->is_cut);
     gr_free(g->context, g->first);
     gr_free(g->context, g->owner);
     gr_free(g->context, g->vertex);

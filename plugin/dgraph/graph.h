@@ -4,7 +4,7 @@
  * graph.c   create: check slices, find owners, send rows     directory.c     find the owners of columns
  * owner.h   which rank owns which vertex                     columns.c       from global to local columns
  * part.h    parts derived from the part of a graph           redistribute.c  rows between slices and owners
- * explain.c a table of the parts
+ * values.c  other values of the edges                        explain.c       a table of the parts
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_GRAPH_H
 #define GR_DGRAPH_GRAPH_H
@@ -39,7 +39,9 @@ struct graft_graph {
     int64_t         *packed;           /* [n_slice] the place of each row of the slice among the packed ones */
     struct gr_part   part;             /* views of: */
     struct gr_csr    local, remote;
-    struct gr_share *share; /* [n_ranks] */
+    struct gr_share *share;  /* [n_ranks] */
+    uint8_t         *is_cut; /* a bit for each edge of the owned rows, in the order of the host, if it has values */
+    uint32_t         slice_digest; /* of the entries of the slice, likewise */
 };
 
 /** Distribute a graph over ranks. Collective.
@@ -99,6 +101,9 @@ int32_t gr_graph_route_edges(const graft_graph *graph, const int64_t *row_ptr, s
  * \param[out] received  [edges of the owned rows] in the order of vertices */
 int32_t gr_graph_send_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
                             const void *elements, int64_t bytes, void *packed, void *received, graft_error *error);
+
+/** A digest of the row pointers and columns of the rows of a slice; `rows` may be NULL. */
+uint32_t gr_slice_digest(const graft_csr *rows);
 
 /** Bits of `own` below: which arrays are of the library. Those may be sent and received where they lie; those of the
  *  host may not, for a transport that cannot cancel a message uses its memory after a failure. */

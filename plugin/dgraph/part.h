@@ -23,6 +23,13 @@ void    gr_made_part_fini(const graft_context *context, struct gr_made_part *mad
 /** The bytes of its own arrays. */
 int64_t gr_made_part_bytes(const struct gr_made_part *made);
 
+/** The part of the graph with other values, those of the rows of this slice, which has the entries that the graph was
+ *  made from; `made` has values of its own. On failure the caller frees them. Collective.
+ * \param[in] rows  May be NULL.
+ * \return OK; ERR_ARG (other numbers of entries), ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_graph_send_values(const graft_graph *graph, const graft_csr *rows, struct gr_made_part *made,
+                             graft_error *error);
+
 /** Every edge in both directions, once, also edges between ranks. The value of (i, j) is the one that it had if the
  *  edge existed, else the value of (j, i). Rows are sorted by column. `made` has all arrays of its own. Collective.
  * \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a rank would gather from more than INT32_MAX vertices): the same on all

@@ -95,6 +95,12 @@ int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t fi
     return GRAFT_OK;
 }
 
+static int value_is_finite(const graft_csr *csr, int64_t entry)
+{
+    return csr->value_type == GRAFT_F32 ? isfinite(((const float *)csr->values)[entry])
+                                        : isfinite(((const double *)csr->values)[entry]);
+}
+
 /* Report the first wrong column of a row that has one. */
 static int32_t report_column(const graft_csr *csr, const char *name, int64_t row, int64_t first_row,
                              int64_t first_entry, graft_error *error)
@@ -105,6 +111,16 @@ static int32_t report_column(const graft_csr *csr, const char *name, int64_t row
     return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, entry %lld has column %lld, expected 0 to %lld", name,
                    (long long)(first_row + row), (long long)(first_entry + e), (long long)gr_csr_column(csr, e),
                    (long long)csr->n_cols - 1);
+}
+
+/* The same for a value. */
+static int32_t report_value(const graft_csr *csr, const char *name, int64_t row, int64_t first_row, graft_error *error)
+{
+    int64_t e = csr->row_ptr[row];
+
+    while (value_is_finite(csr, e)) e++;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld, column %lld has a value that is not finite", name,
+                   (long long)(first_row + row), (long long)gr_csr_column(csr, e));
 }
 
 int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
@@ -118,19 +134,11 @@ int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t fir
             const int64_t c = gr_csr_column(csr, e);
 
             if ((c < 0 || c >= csr->n_cols) && row < column) column = row;
-            if (csr->values == NULL) continue;
-            if (csr->value_type == GRAFT_F32 ? !isfinite(((const float *)csr->values)[e])
-                                             : !isfinite(((const double *)csr->values)[e])) {
-                if (row < value) value = row;
-            }
+            if (csr->values != NULL && !value_is_finite(csr, e) && row < value) value = row;
         }
     }
     if (column < INT64_MAX) return report_column(csr, name, column, first_row, first_entry, error);
-    if (value < INT64_MAX) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "%s: row %lld has a value that is not finite", name,
-                       (long long)(first_row + value));
-    }
-    return GRAFT_OK;
+    return value < INT64_MAX ? report_value(csr, name, value, first_row, error) : GRAFT_OK;
 }
 
 /* Types, sizes and pointers; reads no array beyond row_ptr[0]. */

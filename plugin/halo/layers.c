@@ -71,6 +71,16 @@ void gr_halo_layers_forget(struct gr_halo_layers *layers)
     for (int32_t i = 0; i < count_halo_layers(layers); i++) gr_history_forget(&layers->layer[i].history);
 }
 
+void gr_halo_layers_reset(struct gr_halo_layers *layers)
+{
+    gr_halo_layers_forget(layers); /* Messages in flight have the old widths. */
+    for (int32_t i = 0; i < count_halo_layers(layers); i++) {
+        struct gr_halo_layer *layer = &layers->layer[i];
+
+        if (layer->is_adaptive) gr_row_bits_reset(&layer->bits, layer->rows, layers->comm->n_ranks);
+    }
+}
+
 void gr_halo_layers_fini(struct gr_halo_layers *layers)
 {
     gr_halo_layers_forget(layers);

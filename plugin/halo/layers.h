@@ -55,6 +55,8 @@ int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers);
 
 /** Drop all stale rows. Messages in flight are waited for. Not collective, but all ranks call it. */
 void gr_halo_layers_forget(struct gr_halo_layers *layers);
+/** The same, and no adaptive widths are known any more. */
+void gr_halo_layers_reset(struct gr_halo_layers *layers);
 
 /** Add the seconds of their exchanges. */
 void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange);

@@ -16,7 +16,6 @@ int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SID
 {
     int32_t rc = GRAFT_OK;
 
-    b->width = -1;
     GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
     GR_TRY(GR_NEW(context, b->widths.range, rows[GR_SEND], error));
     GR_TRY(GR_NEW(context, b->widths.squares, rows[GR_SEND], error));
@@ -25,10 +24,25 @@ int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SID
         GR_TRY(GR_NEW(context, b->widths.at[side], rows[side] + 1, error));
         GR_TRY(GR_NEW(context, b->next[side], rows[side], error));
         GR_TRY(GR_NEW(context, b->weight[side], rows[side], error));
-        if (rows[side] > 0) memset(b->widths.bits[side], FIRST_BITS, (uint64_t)rows[side]);
     }
+    gr_row_bits_reset(b, rows, n_ranks);
 done:
     return rc;
+}
+
+void gr_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
+{
+    for (int64_t row = 0; row < rows[GR_SEND]; row++) b->widths.range[row] = b->widths.squares[row] = 0;
+    for (int side = 0; side < GR_SIDES; side++) {
+        for (int64_t row = 0; row < rows[side]; row++) {
+            b->widths.bits[side][row] = FIRST_BITS;
+            b->weight[side][row] = 0;
+        }
+    }
+    for (int32_t q = 0; q < n_ranks; q++) b->flow[q] = (struct gr_row_bits_flow){ 0 };
+    b->width = -1;
+    b->has_next = b->is_weighed = b->is_shared = b->is_counting = b->is_assigned = 0;
+    b->expected_error = 0;
 }
 
 void gr_row_bits_fini(const graft_context *context, struct gr_row_bits *b)

@@ -32,6 +32,8 @@ struct gr_row_bits {
 /** Not collective. gr_row_bits_fini() is due always. \return OK; ERR_NOMEM. */
 int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
                          struct gr_row_bits *bits, graft_error *error);
+/** Be as after init(): no widths, ranges or weights are known. */
+void    gr_row_bits_reset(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
 void    gr_row_bits_fini(const graft_context *context, struct gr_row_bits *bits);
 
 /** Bytes that it holds. */

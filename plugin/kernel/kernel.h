@@ -54,6 +54,11 @@ void gr_matrix_adopt_rows(graft_matrix *matrix, int64_t *row_ptr);
 /** Pass the arrays of the CSR, allocated by gr_new(), to the matrix, which frees them. */
 void gr_matrix_adopt(graft_matrix *matrix);
 
+/** Let the values be these, which the caller keeps; or exchange those that the matrix owns for *values: the caller then
+ *  owns those. What kernels prepared is freed. */
+void gr_matrix_set_values(graft_matrix *matrix, const void *values);
+void gr_matrix_swap_values(graft_matrix *matrix, void **values);
+
 int64_t gr_matrix_bytes(const graft_matrix *matrix);
 /** The same without what kernels prepared. */
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix);

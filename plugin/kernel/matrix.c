@@ -19,13 +19,14 @@ static const char *const array_names[] = { "row_ptr", "col_idx", "values" };
 
 enum { VALUES = 1 };
 
+static const char *const value_calls[] = { "matrix_update_values()" };
+
 int32_t gr_matrix_check(const graft_context *context, const graft_matrix *matrix, const char *name, int values,
                         graft_error *error)
 {
     const int32_t rc = gr_handle_check(context, matrix, GR_HANDLE_MATRIX, name, error);
 
-    return rc < 0 ? rc
-                  : gr_loans_check(&matrix->loans, context, values ? 0 : VALUES, name, "matrix_update_values()", error);
+    return rc < 0 ? rc : gr_loans_check(&matrix->loans, context, values ? 0 : VALUES, name, value_calls, error);
 }
 
 void gr_matrix_lend(graft_matrix *matrix, const graft_csr *csr)
@@ -58,6 +59,22 @@ void gr_matrix_adopt(graft_matrix *matrix)
     matrix->owned[GR_OWNED_VALUES] = (void *)(uintptr_t)csr->values;
     matrix->owned_bytes = 0;
     for (int i = 0; i < GR_OWNED; i++) matrix->owned_bytes += gr_bytes(matrix->owned[i]);
+}
+
+void gr_matrix_set_values(graft_matrix *matrix, const void *values)
+{
+    matrix->csr.values = values;
+    gr_matrix_unprepare(matrix);
+}
+
+void gr_matrix_swap_values(graft_matrix *matrix, void **values)
+{
+    void *const before = matrix->owned[GR_OWNED_VALUES];
+
+    GR_ASSERT(gr_bytes(before) == gr_bytes(*values));
+    matrix->owned[GR_OWNED_VALUES] = *values;
+    gr_matrix_set_values(matrix, *values);
+    *values = before;
 }
 
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix)

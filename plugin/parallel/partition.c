@@ -198,6 +198,15 @@ static void partition_forget(struct gr_strategy *strategy)
     p->drift = 0;
 }
 
+void gr_partition_reset(struct gr_partition *p)
+{
+    if (p->plan != NULL) gr_halo_layers_reset(&p->plan->layers);
+    for (int32_t l = 0; l < p->n_layers; l++)
+        if (p->masked[l].plan != NULL) gr_halo_layers_reset(&p->masked[l].plan->layers);
+    p->is_adapted = 0;
+    p->traced = 0;
+}
+
 /* Whether rows travel in full precision in the current pass. */
 static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
 {

@@ -81,6 +81,9 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
 /** Free all but the graph over ranks. */
 void gr_partition_fini(struct gr_partition *p);
 
+/** Forget stale rows and adaptive widths of all plans, where the values of edges have changed. */
+void gr_partition_reset(struct gr_partition *p);
+
 /** History and widths of a layer and direction in a step; NULL if no option asks for them. */
 struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer);

@@ -229,12 +229,21 @@ void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_datase
     if (what & GRAFT_UPDATE_SPLIT) lend_rows(s, "split", GRAFT_UPDATE_SPLIT, data->split, rows, 1);
 }
 
+static const char graph_values[] = "graph.values";
+
+void gr_setup_lend_edge_values(struct gr_setup *s, const graft_csr *graph)
+{
+    gr_loan_take(&s->loans, s->context,
+                 &(struct gr_loan){ graph_values, GRAFT_UPDATE_EDGE_VALUES, graph->values, gr_csr_entries(graph),
+                                    sizeof(float), sizeof(float), 0 });
+}
+
 /* Before anything replaces the views of the host's arrays by others. */
 static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft_csr *sparse)
 {
-    static const char *const graph_arrays[] = { "graph.row_ptr", "graph.col_idx", "graph.values" };
+    static const char *const names[] = { "graph.row_ptr", "graph.col_idx", graph_values };
 
-    if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, graph_arrays, 0, 0);
+    if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, names, 0, GRAFT_UPDATE_EDGE_VALUES);
     if (s->data.features != NULL) gr_setup_lend_features(s, &s->features);
     else gr_setup_lend_sparse(s, sparse);
     gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data,

@@ -20,20 +20,26 @@ static double degree(const graft_csr *csr, int64_t row)
     return sum;
 }
 
-int32_t gr_setup_scales(struct gr_setup *s, const graft_csr *local, const graft_csr *remote, graft_error *error)
+void gr_setup_scales_refresh(struct gr_setup *s, const graft_csr *local, const graft_csr *remote)
 {
-    const enum gr_normalization normalization = s->model.config.kind->normalization;
-    const int                   symmetric = normalization == GR_NORMALIZE_SYMMETRIC;
-    int32_t                     rc = GRAFT_OK;
+    const int symmetric = s->model.config.kind->normalization == GR_NORMALIZE_SYMMETRIC;
 
-    if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->left, s->n, error));
-    for (int64_t v = 0; v < s->n; v++) {
+    for (int64_t v = 0; v < s->n && s->left != NULL; v++) {
         const double d = degree(local, v) + (remote != NULL ? degree(remote, v) : 0);
 
         s->left[v] = d > 0 ? (float)(symmetric ? 1 / sqrt(d) : 1 / d) : 0;
     }
-    if (symmetric) s->right = s->left;
+}
+
+int32_t gr_setup_scales(struct gr_setup *s, const graft_csr *local, const graft_csr *remote, graft_error *error)
+{
+    const enum gr_normalization normalization = s->model.config.kind->normalization;
+    int32_t                     rc = GRAFT_OK;
+
+    if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->left, s->n, error));
+    gr_setup_scales_refresh(s, local, remote);
+    if (normalization == GR_NORMALIZE_SYMMETRIC) s->right = s->left;
 done:
     return rc;
 }
@@ -48,32 +54,26 @@ int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix 
     return GRAFT_OK;
 }
 
-/* The graph as far as it is made: the host's, or a copy. */
-struct graph_copy {
-    const graft_csr *csr;
-    struct gr_csr    copy;
-};
-
-static void free_copy(struct gr_setup *s, struct gr_csr *csr)
+static void free_copy(struct gr_budget *budget, struct gr_csr *csr)
 {
-    gr_budget_return(&s->budget, gr_csr_bytes(csr));
-    gr_csr_fini(s->context, csr);
+    gr_budget_return(budget, gr_csr_bytes(csr));
+    gr_csr_fini(budget->context, csr);
 }
 
 /* What was made of it takes its place. */
-static void replace_copy(struct gr_setup *s, struct graph_copy *graph, struct gr_csr *next)
+static void replace_copy(struct gr_graph_copy *graph, struct gr_csr *next)
 {
-    free_copy(s, &graph->copy);
+    free_copy(graph->budget, &graph->copy);
     graph->copy = *next;
     graph->csr = &graph->copy.view;
     memset(next, 0, sizeof *next);
 }
 
 /* Reserve the memory of a copy before it is made; free_copy() or keep_copy() ends the reservation. */
-static int32_t borrow_copy(struct gr_setup *s, const graft_csr *like, int64_t n_rows, int64_t entries,
+static int32_t borrow_copy(struct gr_budget *budget, const graft_csr *like, int64_t n_rows, int64_t entries,
                            graft_error *error)
 {
-    return gr_budget_borrow(&s->budget, gr_csr_copy_bytes(like, n_rows, entries), "graph (a copy of it)", error);
+    return gr_budget_borrow(budget, gr_csr_copy_bytes(like, n_rows, entries), "graph (a copy of it)", error);
 }
 
 /* What was borrowed stays with the setup. */
@@ -88,65 +88,78 @@ static int32_t keep_copy(struct gr_setup *s, struct gr_csr *csr, graft_matrix **
     return GRAFT_OK;
 }
 
-static int32_t transpose_copy(struct gr_setup *s, const graft_csr *csr, struct gr_csr *made, graft_error *error)
+static int32_t transpose_copy(struct gr_budget *budget, const graft_csr *csr, struct gr_csr *made, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(borrow_copy(s, csr, csr->n_cols, gr_csr_entries(csr), error));
-    rc = gr_csr_transpose(s->context, csr, made, error);
+    GR_TRY(borrow_copy(budget, csr, csr->n_cols, gr_csr_entries(csr), error));
+    rc = gr_csr_transpose(budget->context, csr, made, error);
 done:
     return rc;
 }
 
 /* Every entry in both directions, once. A value is that of (i, j) if it was there, else that of (j, i). */
-static int32_t make_symmetric(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+static int32_t make_symmetric(struct gr_graph_copy *graph, graft_error *error)
 {
-    struct gr_csr back = { 0 }, there = { 0 }, both = { 0 };
-    int64_t       entries;
-    int32_t       rc = GRAFT_OK;
+    struct gr_budget *budget = graph->budget;
+    struct gr_csr     back = { 0 }, there = { 0 }, both = { 0 };
+    int64_t           entries;
+    int32_t           rc = GRAFT_OK;
 
-    GR_TRY(transpose_copy(s, graph->csr, &back, error));
-    GR_TRY(transpose_copy(s, &back.view, &there, error)); /* for sorted rows */
+    GR_TRY(transpose_copy(budget, graph->csr, &back, error));
+    GR_TRY(transpose_copy(budget, &back.view, &there, error)); /* for sorted rows */
     entries = gr_csr_union_entries(&there.view, &back.view);
-    GR_TRY(borrow_copy(s, graph->csr, s->n, entries, error));
-    GR_TRY(gr_csr_union(s->context, &there.view, &back.view, entries, &both, error));
-    replace_copy(s, graph, &both);
+    GR_TRY(borrow_copy(budget, graph->csr, graph->csr->n_rows, entries, error));
+    GR_TRY(gr_csr_union(budget->context, &there.view, &back.view, entries, &both, error));
+    replace_copy(graph, &both);
 done:
-    free_copy(s, &back);
-    free_copy(s, &there);
+    free_copy(budget, &back);
+    free_copy(budget, &there);
     return rc;
 }
 
-static int32_t add_loops(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+static int32_t add_loops(struct gr_graph_copy *graph, graft_error *error)
 {
     const int64_t missing = gr_csr_missing_loops(graph->csr);
     struct gr_csr looped = { 0 };
     int32_t       rc = GRAFT_OK;
 
     if (missing == 0) return GRAFT_OK;
-    GR_TRY(borrow_copy(s, graph->csr, s->n, gr_csr_entries(graph->csr) + missing, error));
-    GR_TRY(gr_csr_add_self_loops(s->context, graph->csr, &looped, error));
-    replace_copy(s, graph, &looped);
+    GR_TRY(borrow_copy(graph->budget, graph->csr, graph->csr->n_rows, gr_csr_entries(graph->csr) + missing, error));
+    GR_TRY(gr_csr_add_self_loops(graph->budget->context, graph->csr, &looped, error));
+    replace_copy(graph, &looped);
 done:
     return rc;
 }
 
 /* The graph in the order of the setup, rows sorted as those that Graft makes are: a transpose comes sorted. */
-static int32_t put_in_order(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+static int32_t put_in_order(const struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
 {
     const int64_t places = gr_block_bytes(s->n, sizeof *s->vertex);
     struct gr_csr next = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(borrow_copy(s, graph->csr, s->n, gr_csr_entries(graph->csr), error));
-    GR_TRY(gr_budget_borrow(&s->budget, places, "graph (the places of its vertices)", error));
+    GR_TRY(borrow_copy(graph->budget, graph->csr, s->n, gr_csr_entries(graph->csr), error));
+    GR_TRY(gr_budget_borrow(graph->budget, places, "graph (the places of its vertices)", error));
     GR_TRY(gr_order_apply(s->context, graph->csr, s->vertex, &next, error));
-    gr_budget_return(&s->budget, places);
+    gr_budget_return(graph->budget, places);
     for (int times = 0; times < 2; times++) {
-        replace_copy(s, graph, &next);
-        GR_TRY(transpose_copy(s, graph->csr, &next, error));
+        replace_copy(graph, &next);
+        GR_TRY(transpose_copy(graph->budget, graph->csr, &next, error));
     }
-    replace_copy(s, graph, &next);
+    replace_copy(graph, &next);
+done:
+    return rc;
+}
+
+int32_t gr_setup_graph_derive(struct gr_setup *s, struct gr_graph_copy *graph, int first, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (s->model.config.symmetrize) GR_TRY(make_symmetric(graph, error));
+    if (first) GR_TRY(gr_setup_order_init(s, graph->csr, error));
+    if (s->model.config.self_loops) GR_TRY(add_loops(graph, error));
+    if (s->vertex != NULL) rc = put_in_order(s, graph, error);
 done:
     return rc;
 }
@@ -162,15 +175,14 @@ static int32_t mask_layer(struct gr_setup *s, int32_t l, graft_error *error)
     part.n_rows = s->reach[l + 1];
     part.n_cols = s->reach[l];
     GR_TRY(gr_matrix_create(s->context, &part, &s->masked_a[l], error));
-    GR_TRY(transpose_copy(s, &part, &turned, error));
+    GR_TRY(transpose_copy(&s->budget, &part, &turned, error));
     rc = keep_copy(s, &turned, &s->masked_transpose[l], error);
 done:
     gr_csr_fini(s->context, &turned);
     return rc;
 }
 
-/* The block of all rows, and those of the layers in a step. */
-static void make_blocks(struct gr_setup *s)
+void gr_setup_blocks(struct gr_setup *s)
 {
     s->whole = (struct gr_block){ .n_dst = s->n,
                                   .n_src = s->n,
@@ -209,7 +221,7 @@ int32_t gr_setup_graph_mask(struct gr_setup *s, graft_error *error)
     for (int32_t l = gr_first_masked(s); l < s->model.config.n_layers && s->a_transpose != NULL; l++) {
         if (l >= s->model.config.gathers_from && s->reach[l + 1] < s->n) GR_TRY(mask_layer(s, l, error));
     }
-    make_blocks(s);
+    gr_setup_blocks(s);
 done:
     return rc;
 }
@@ -241,7 +253,7 @@ done:
 }
 
 /* The matrices of all rows, forward and backward. */
-static int32_t make_matrices(struct gr_setup *s, struct graph_copy *graph, graft_error *error)
+static int32_t make_matrices(struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
 {
     struct gr_csr turned = { 0 };
     int32_t       rc = GRAFT_OK;
@@ -255,7 +267,7 @@ static int32_t make_matrices(struct gr_setup *s, struct graph_copy *graph, graft
     } else if (s->symmetric) {
         s->a_transpose = s->a;
     } else {
-        GR_TRY(transpose_copy(s, &s->a->csr, &turned, error));
+        GR_TRY(transpose_copy(&s->budget, &s->a->csr, &turned, error));
         GR_TRY(keep_copy(s, &turned, &s->a_transpose, error));
     }
     rc = gr_setup_scales(s, &s->a->csr, NULL, error);
@@ -266,16 +278,13 @@ done:
 
 int32_t gr_setup_graph_init(struct gr_setup *s, graft_error *error)
 {
-    struct graph_copy graph = { .csr = &s->graph };
-    int32_t           rc = GRAFT_OK;
+    struct gr_graph_copy graph = { .budget = &s->budget, .csr = &s->graph };
+    int32_t              rc = GRAFT_OK;
 
     s->n_seen = s->n;
     if (s->over != NULL) return gr_ranks_graph_init(s, error);
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
-    if (s->model.config.symmetrize) GR_TRY(make_symmetric(s, &graph, error));
-    GR_TRY(gr_setup_order_init(s, graph.csr, error));
-    if (s->model.config.self_loops) GR_TRY(add_loops(s, &graph, error));
-    if (s->vertex != NULL) GR_TRY(put_in_order(s, &graph, error));
+    GR_TRY(gr_setup_graph_derive(s, &graph, 1, error));
     rc = make_matrices(s, &graph, error);
 done:
     gr_csr_fini(s->context, &graph.copy);

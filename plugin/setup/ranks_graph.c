@@ -8,95 +8,98 @@
 #include <string.h>
 
 /* What was made replaces what it was made from. */
-static void replace_part(struct gr_setup *s, struct gr_made_part *next)
+static void replace_part(struct gr_setup *s, struct gr_part_copy *copy, struct gr_made_part *next)
 {
-    struct gr_partition *r = &s->partition;
-
-    gr_made_part_fini(s->context, &r->made);
-    r->made = *next;
-    r->part = next->part;
-    GR_ASSERT(gr_part_is_valid(&r->part, s->over->comm->n_ranks, s->over->comm->rank));
+    gr_made_part_fini(s->context, copy->made);
+    *copy->made = *next;
+    *copy->part = next->part;
+    GR_ASSERT(gr_part_is_valid(copy->part, s->over->comm->n_ranks, s->over->comm->rank));
     *next = (struct gr_made_part){ 0 };
-    gr_partition_charge(r, &s->budget);
+    gr_partition_charge(&s->partition, &s->budget);
 }
 
-/* Store every edge in both directions. All ranks then learn the new counts. */
-static int32_t make_part_symmetric(struct gr_setup *s, graft_error *error)
+/* Store every edge in both directions. */
+static int32_t make_part_symmetric(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
+{
+    const int64_t       bytes = gr_part_symmetrize_bytes(copy->part);
+    struct gr_made_part made = { 0 };
+    int32_t             rc = GRAFT_OK;
+
+    rc = gr_budget_borrow(copy->budget, bytes, "graph (made symmetric)", error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_part_symmetrize(s->context, s->over->comm, copy->part, &made, error));
+    gr_budget_return(copy->budget, bytes);
+    replace_part(s, copy, &made);
+done:
+    gr_made_part_fini(s->context, &made);
+    return rc;
+}
+
+/* All ranks learn the counts of a part that is not that of the graph over ranks. */
+static int32_t share_part(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    const int64_t        bytes = gr_part_symmetrize_bytes(&r->part);
-    struct gr_made_part  made = { 0 };
-    int32_t              rc = GRAFT_OK;
+    int32_t              rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, r->share, s->over->comm->n_ranks, error);
 
-    rc = gr_budget_borrow(&s->budget, bytes, "graph (made symmetric)", error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_part_symmetrize(s->context, s->over->comm, &r->part, &made, error));
-    gr_budget_return(&s->budget, bytes);
-    replace_part(s, &made);
-    rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, r->share, s->over->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     rc = gr_graph_share(s->over, &r->part, r->share, error);
 done:
-    gr_made_part_fini(s->context, &made);
     return rc;
 }
 
 /* A loop at each vertex, which takes the place of the local matrix alone. */
-static int32_t add_part_loops(struct gr_setup *s, graft_error *error)
+static int32_t add_part_loops(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
 {
-    struct gr_partition *r = &s->partition;
-    const graft_csr     *local = &r->part.local;
-    const int64_t        entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
-    const int64_t        bytes = gr_csr_copy_bytes(local, s->n, entries);
-    struct gr_csr        looped = { 0 };
-    int32_t              rc = GRAFT_OK;
+    const graft_csr *local = &copy->part->local;
+    const int64_t    entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
+    const int64_t    bytes = gr_csr_copy_bytes(local, s->n, entries);
+    struct gr_csr    looped = { 0 };
+    int32_t          rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_borrow(&s->budget, bytes, "graph (with self loops)", error));
+    GR_TRY(gr_budget_borrow(copy->budget, bytes, "graph (with self loops)", error));
     GR_TRY(gr_csr_add_self_loops(s->context, local, &looped, error));
-    gr_csr_fini(s->context, &r->made.local);
-    r->made.local = looped;
-    r->part.local = r->made.part.local = looped.view;
-    gr_budget_return(&s->budget, bytes);
-    gr_partition_charge(r, &s->budget);
+    gr_csr_fini(s->context, &copy->made->local);
+    copy->made->local = looped;
+    copy->part->local = copy->made->part.local = looped.view;
+    gr_budget_return(copy->budget, bytes);
+    gr_partition_charge(&s->partition, &s->budget);
 done:
     return rc;
 }
 
-static int32_t put_part_in_order(struct gr_setup *s, graft_error *error)
+static int32_t put_part_in_order(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
 {
-    struct gr_partition *r = &s->partition;
-    const int64_t        bytes = gr_part_reorder_bytes(&r->part);
-    struct gr_made_part  made = { 0 };
-    int32_t              rc = GRAFT_OK;
+    const int64_t       bytes = gr_part_reorder_bytes(copy->part);
+    struct gr_made_part made = { 0 };
+    int32_t             rc = GRAFT_OK;
 
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_budget_borrow(&s->budget, bytes, "graph (in another order)", error),
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_budget_borrow(copy->budget, bytes, "graph (in another order)", error),
                              error));
-    GR_TRY(gr_part_reorder(s->context, s->over->comm, &r->part, &r->links, s->row, &made, error));
-    gr_budget_return(&s->budget, bytes);
-    replace_part(s, &made);
+    GR_TRY(gr_part_reorder(s->context, s->over->comm, copy->part, &s->partition.links, s->row, &made, error));
+    gr_budget_return(copy->budget, bytes);
+    replace_part(s, copy, &made);
 done:
     gr_made_part_fini(s->context, &made);
     return rc;
 }
 
-/* r->part, from that of the graph over ranks. */
-static int32_t make_part(struct gr_setup *s, graft_error *error)
+int32_t gr_ranks_graph_derive(struct gr_setup *s, struct gr_part_copy *copy, int first, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    const int            moves = gr_masks_rows(s) || s->model.config.order != GR_ORDER_GIVEN;
+    const int            moves = first ? gr_masks_rows(s) || s->model.config.order != GR_ORDER_GIVEN : s->row != NULL;
     int32_t              rc = GRAFT_OK;
 
-    if (s->model.config.symmetrize) GR_TRY(make_part_symmetric(s, error));
-    if (moves) GR_TRY(gr_links_init(s->context, s->over->comm, &r->part.halo, &r->links, error));
+    if (s->model.config.symmetrize) GR_TRY(make_part_symmetric(s, copy, error));
+    if (s->model.config.symmetrize && first) GR_TRY(share_part(s, error));
+    if (moves) GR_TRY(gr_links_init(s->context, s->over->comm, &copy->part->halo, &r->links, error));
     gr_partition_charge(r, &s->budget);
-    GR_TRY(gr_setup_order_init(s, &r->part.local, error));
-    if (s->model.config.self_loops) rc = add_part_loops(s, error);
+    if (first) GR_TRY(gr_setup_order_init(s, &copy->part->local, error));
+    if (s->model.config.self_loops) rc = add_part_loops(s, copy, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (s->row != NULL) GR_TRY(put_part_in_order(s, error));
+    if (s->row != NULL) rc = put_part_in_order(s, copy, error);
+done:
     gr_links_fini(s->over->comm, &r->links);
     gr_partition_charge(r, &s->budget);
-    rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
-done:
     return rc;
 }
 
@@ -191,6 +194,7 @@ static int32_t make_part_plan(struct gr_setup *s, const struct gr_part *part, gr
 {
     const struct gr_plan_wish wish = { .transposed = s->given == NULL,
                                        .dtype = GRAFT_F32,
+                                       .is_revalued = s->given == NULL && part->local.values != NULL,
                                        .layers = s->model.config.n_layers };
     int32_t                   rc = GRAFT_OK;
 
@@ -203,6 +207,7 @@ done:
 int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
+    struct gr_part_copy  copy = { &s->budget, &r->part, &r->made };
     const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
     int32_t              rc = GRAFT_OK;
 
@@ -214,7 +219,9 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->pairs, slots * s->over->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
-    GR_TRY(make_part(s, error));
+    GR_TRY(gr_ranks_graph_derive(s, &copy, 1, error));
+    rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
+    GR_TRY(rc);
     if (s->model.config.kind->attends) return init_attention(s, error);
     rc = make_part_plan(s, &r->part, &r->plan, error);
 done:

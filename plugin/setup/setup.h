@@ -3,9 +3,10 @@
  *
  * setup.c      from the host's arrays to a run, and from its logits back
  * dataset.c    the host's arrays, checked            update.c         the same when they change
- * graph.c      the graph as the model needs it       order.c          the vertices in another order, receptive fields
+ * graph.c      the graph as the model needs it       update_edges.c   values of its edges that change
+ * order.c      the vertices in another order, and receptive fields
  * features.c, sparse.c  the features likewise        ranks_data.c     over ranks: the data set
- * plan.c       the memory budget, before anything is made    ranks_graph.c  over ranks: the graph
+ * plan.c       the memory budget, before anything is made    ranks_graph.c, ranks_edges.c  over ranks: the graph
  * spans.c      space for the profile                 ranks_compare.c  over ranks: what must be the same on all
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SETUP_SETUP_H
@@ -101,8 +102,9 @@ int32_t  gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
 
 /** Our copies of the host's structs, whose arrays are checked and remain those of the host. */
 int32_t gr_setup_read_dataset(struct gr_setup *setup, graft_error *error);
-/** Take digests of arrays that the trainer borrows from the host: dense features, sparse features, and the targets that
- *  `what` names (GRAFT_UPDATE_...). */
+/** Take digests of arrays that the trainer borrows from the host: values of the graph, dense features, sparse features,
+ *  and the targets that `what` names (GRAFT_UPDATE_...). */
+void    gr_setup_lend_edge_values(struct gr_setup *setup, const graft_csr *graph);
 void    gr_setup_lend_features(struct gr_setup *setup, const graft_dense *features);
 void    gr_setup_lend_sparse(struct gr_setup *setup, const graft_csr *sparse);
 void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
@@ -146,10 +148,57 @@ static inline void gr_search_add(struct gr_search *search, int64_t v, int32_t ho
     search->hop[v] = hop;
     search->queue[search->found++] = v;
 }
+/** The graph of one process as far as it is derived: that of the host, or a copy that is borrowed from a budget. */
+struct gr_graph_copy {
+    struct gr_budget *budget;
+    const graft_csr  *csr;
+    struct gr_csr     copy;
+};
+/** Derive from graph->csr, of the host, what the model needs: symmetric, with self loops, ordered as the setup is. The
+ *  order is found if this is the `first` time; other values are derived later by the same steps. */
+int32_t gr_setup_graph_derive(struct gr_setup *setup, struct gr_graph_copy *graph, int first, graft_error *error);
+
+/** The same over ranks; `made` has the arrays of `part` that the graph over ranks does not have. Collective. */
+struct gr_part_copy {
+    struct gr_budget    *budget;
+    struct gr_part      *part;
+    struct gr_made_part *made;
+};
+int32_t gr_ranks_graph_derive(struct gr_setup *setup, struct gr_part_copy *copy, int first, graft_error *error);
+/** The block of all rows, and those of the layers in a step, from the matrices of the setup. */
+void    gr_setup_blocks(struct gr_setup *setup);
+/** Other values for the edges, and what is derived from them, until all of it is taken into use. */
+struct gr_new_edges {
+    graft_csr             graph;   /* of the host, with: */
+    int64_t              *row_ptr; /* of 64 bits, if the host has others */
+    struct gr_budget      budget;  /* of what exists during the call alone; without a limit */
+    struct gr_graph_copy  copy;
+    int                   symmetric;
+    graft_matrix         *a_transpose; /* where values were symmetric, and are not any more */
+    struct gr_part        part;        /* over ranks, and: */
+    struct gr_made_part   made;
+    struct gr_plan_values whole, masked[GR_LAYERS_MAX];
+    void                 *turned, *masked_turned[GR_LAYERS_MAX]; /* values of transposes */
+};
+/** begin() derives all that depends on the values, and end() takes it into use and cannot fail. fini() is due always;
+ *  NULL is legal. \return OK; ERR_STATE (created without values); ERR_ARG (null, other entries); ERR_FORMAT; ERR_NOMEM:
+ *  nothing has changed then. Collective. */
+int32_t gr_new_edges_begin(struct gr_setup *setup, const graft_dataset *dataset, struct gr_new_edges **edges,
+                           graft_error *error);
+void    gr_new_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
+void    gr_new_edges_fini(struct gr_setup *setup, struct gr_new_edges *edges);
+/** Whether the model computes with values of edges: it gathers, and not by attention. */
+int     gr_setup_uses_values(const struct gr_setup *setup);
+/** The same over ranks: whether the rows of the host are those of the slice; and for all ranks together, collective. */
+int32_t gr_ranks_edges_check(const struct gr_setup *setup, const struct gr_new_edges *edges, graft_error *error);
+int32_t gr_ranks_edges_begin(struct gr_setup *setup, struct gr_new_edges *edges, graft_error *error);
+void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
+
 /** Make left and right from the rows of the graph; `remote`, their edges to other ranks, may be NULL. */
 int32_t gr_setup_scales(struct gr_setup *setup, const graft_csr *local, const graft_csr *remote, graft_error *error);
+/** Fill in left, and right with it, once more. */
+void    gr_setup_scales_refresh(struct gr_setup *setup, const graft_csr *local, const graft_csr *remote);
 /** Make a matrix of a csr that Graft made; the matrix takes its arrays, and leaves it empty. */
-struct gr_csr;
 int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);
 /** The features: reordered, normalised, sparse or dense. Collective. */
 int32_t gr_setup_features_init(struct gr_setup *setup, graft_error *error);
@@ -157,7 +206,6 @@ int32_t gr_setup_features_init(struct gr_setup *setup, graft_error *error);
 void    gr_setup_features_refresh(struct gr_setup *setup);
 /** The rows of sparse features from the slices to their owners. The arrays of `made` stay with the setup, or the caller
  *  frees them, also after a failure. Collective. */
-struct gr_csr;
 int32_t gr_ranks_take_sparse(struct gr_setup *setup, const graft_csr *slice, int stays, struct gr_csr *made,
                              graft_error *error);
 /** Other values for the sparse features, of the host's rows. \return OK; ERR_ARG (other entries, where they stay

@@ -10,7 +10,7 @@
 
 enum {
     ALL_TARGETS = GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT,
-    ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS,
+    ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS | GRAFT_UPDATE_EDGE_VALUES,
     ARRAYS = 3
 };
 
@@ -290,25 +290,33 @@ static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *err
 
 int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *error)
 {
+    static const char *const calls[] = { "update(GRAFT_UPDATE_FEATURES)", "update(GRAFT_UPDATE_LABELS)",
+                                         "update(GRAFT_UPDATE_TARGETS)", "update(GRAFT_UPDATE_SPLIT)",
+                                         "update(GRAFT_UPDATE_EDGE_VALUES)" };
+
     if (s->context->options.library.check != GR_CHECK_FULL) return GRAFT_OK;
-    return gr_strategy_agree(s->run.strategy,
-                             gr_loans_check(&s->loans, s->context, what, "the data set", "update()", error), error);
+    return gr_strategy_agree(s->run.strategy, gr_loans_check(&s->loans, s->context, what, "the data set", calls, error),
+                             error);
 }
 
 int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *data, graft_error *error)
 {
-    struct update u = { .what = what, .data = *data };
-    int32_t       rc = GRAFT_OK;
+    struct update        u = { .what = what, .data = *data };
+    struct gr_new_edges *edges = NULL;
+    int32_t              rc = GRAFT_OK;
 
     GR_TRY(compare(s, what, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, check_update(s, &u, error), error));
     GR_TRY(make_targets(s, &u, error));
+    if (what & GRAFT_UPDATE_EDGE_VALUES) GR_TRY(gr_new_edges_begin(s, data, &edges, error));
     GR_TRY(replace_features(s, &u, error));
+    if (edges != NULL) gr_new_edges_end(s, edges);
     replace_targets(s, &u);
     gr_setup_lend_targets(s, what, data, &u.float_targets);
     forget(s);
 done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
     gr_free(s->context, u.row_ptr);
+    gr_new_edges_fini(s, edges);
     return rc;
 }

@@ -154,6 +154,21 @@ done:
     return rc;
 }
 
+void gr_cuts_restore(struct gr_cuts *c, const uint8_t *source_in)
+{
+    const graft_csr *remote = &c->part->remote;
+
+    if (c->part->halo.count > 0) memcpy(c->source_in, source_in, (uint64_t)c->part->halo.count);
+    gr_cut_walk(c);
+    for (int64_t row = 0; row < remote->n_rows; row++) {
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
+            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+
+            if (!c->source_in[edge.source]) c->target_in[edge.target] = 1; /* which serves it, and nothing else does */
+        }
+    }
+}
+
 void gr_cuts_fini(const graft_context *context, struct gr_cuts *c)
 {
     void *const blocks[] = { c->owner,     c->edge_start, c->target_start, c->source_in,

@@ -45,6 +45,7 @@ static int32_t number_rows(struct lists *l, graft_error *error)
     struct gr_flow *flow = &l->plan->flow[l->plan->comm->rank];
     int64_t        *start = l->plan->rows[GR_RECEIVE].start, rows = 0;
 
+    flow->raw = 0;
     for (int64_t s = 0; s < c->part->halo.count; s++) flow->raw += c->source_in[s];
     for (int64_t t = 0; t < c->target_start[c->n_ranks]; t++) rows += c->target_in[t];
     rows += flow->raw;
@@ -160,11 +161,23 @@ static void fill_lists(struct lists *l, struct gr_csr *receive)
     }
 }
 
+/* The entries to ask for. */
+static int32_t allocate_asked(struct lists *l, graft_error *error)
+{
+    const graft_plan *plan = l->plan;
+    const int64_t     entries = l->begin[plan->rows[GR_RECEIVE].start[plan->comm->n_ranks]];
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(plan->context, l->place, entries, error));
+    rc = GR_NEW(plan->context, l->value, entries * gr_dtype_bytes(plan->value_type), error);
+done:
+    return rc;
+}
+
 static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     graft_plan      *plan = l->plan;
     const int64_t    n = plan->part->local.n_rows, rows_in = plan->rows[GR_RECEIVE].start[plan->comm->n_ranks];
-    const int64_t    bytes = gr_dtype_bytes(plan->value_type);
     const graft_csr *like = &plan->part->local;
     int64_t         *start = plan->rows[GR_SEND].start;
     int32_t          rc = GRAFT_OK;
@@ -176,8 +189,7 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
     if (start[plan->comm->n_ranks] > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would send %lld rows, at most %d",
                        (long long)start[plan->comm->n_ranks], INT32_MAX);
-    GR_TRY(GR_NEW(plan->context, l->place, l->begin[rows_in], error));
-    GR_TRY(GR_NEW(plan->context, l->value, l->begin[rows_in] * bytes, error));
+    GR_TRY(allocate_asked(l, error));
     GR_TRY(GR_NEW(plan->context, l->entries_out, start[plan->comm->n_ranks], error));
     GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols,
                        l->asking_start[plan->comm->n_ranks], error));
@@ -234,6 +246,25 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
 done:
     gr_csr_fini(plan->context, &send);
     gr_csr_fini(plan->context, &receive);
+    lists_fini(plan->context, &lists);
+    return rc;
+}
+
+int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void *received, graft_error *error)
+{
+    struct lists     lists = { .plan = plan, .cuts = cuts };
+    const graft_csr *s = &plan->matrices[GR_FORWARD].sent->csr, *r = &plan->matrices[GR_FORWARD].received->csr;
+    struct gr_csr    receive = { .view = *r, .col_idx = (void *)(uintptr_t)r->col_idx, .values = received };
+    int32_t          rc = count_lists(&lists, error);
+
+    if (rc == GRAFT_OK) rc = allocate_asked(&lists, error);
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_ASSERT(memcmp(lists.row_ptr, r->row_ptr, (uint64_t)(r->n_rows + 1) * sizeof *r->row_ptr) == 0);
+    fill_lists(&lists, &receive); /* the same columns once more */
+    for (int32_t q = 0; q <= plan->comm->n_ranks; q++) lists.asking_start[q] = s->row_ptr[plan->rows[GR_SEND].start[q]];
+    rc = gr_comm_alltoallv(plan->comm, lists.value, lists.asked_start, sent, lists.asking_start,
+                           gr_dtype_bytes(plan->value_type), error);
+done:
     lists_fini(plan->context, &lists);
     return rc;
 }

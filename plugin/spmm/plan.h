@@ -9,6 +9,7 @@
  *
  * plan.c   create, from cuts and lists      cuts.c   the cut edges pair by pair, and their covers
  * lists.c  S and R                          spmm.c   begin and end a product
+ * values.c other values of the edges
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SPMM_PLAN_H
 #define GR_SPMM_PLAN_H
@@ -64,6 +65,9 @@ enum gr_cover_kind gr_cover_choice(const graft_context *context);
 /** Find the cover of each pair of ranks. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
 
+/** Instead of find(): the covers of a plan that was made before, by its sources in them. */
+void gr_cuts_restore(struct gr_cuts *cuts, const uint8_t *source_in);
+
 /** Rows sent or received in the forward product, by rank. */
 struct gr_plan_rows {
     int64_t *start;    /* [n_ranks + 1] */
@@ -106,6 +110,7 @@ struct graft_plan {
     int64_t                 n_remote_only; /* rows without local entries that have cut edges */
     int32_t                *remote_only;   /* [n_remote_only] */
     struct gr_flow         *flow;          /* [n_ranks] */
+    uint8_t                *source_in;     /* [halo] in the cover; NULL: values do not change */
     struct gr_spmm          product;
     int64_t                 passes;
     struct gr_send_stats    sent; /* in all products, by this rank */
@@ -115,9 +120,10 @@ struct graft_plan {
 struct gr_plan_wish {
     int         transposed;
     int64_t     width;
-    graft_dtype dtype;      /* F32 or F64 */
-    int32_t     layers;     /* of the caller's model, 1 at least */
-    int         has_layers; /* all of them are added now; else see gr_plan_add_layer() */
+    graft_dtype dtype;       /* F32 or F64 */
+    int32_t     layers;      /* of the caller's model, 1 at least */
+    int         has_layers;  /* all of them are added now; else see gr_plan_add_layer() */
+    int         is_revalued; /* values of the edges may change; see gr_plan_values_begin() */
 };
 
 /** Make a plan. Collective.
@@ -133,6 +139,25 @@ int gr_plan_is_valid(const graft_plan *plan);
 
 /** Make S, R and the rows of both sides from the covers. Collective. \return as create(). */
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
+
+/** The values of S and R, where part->remote of the cuts has other ones: `sent` and `received`. Collective. \return OK;
+ *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void *received, graft_error *error);
+
+/** Other values of the matrices of a plan, beside those in use. Zeroed, there are none. */
+struct gr_plan_values {
+    void *sent, *received;                        /* of the forward product */
+    void *back_local, *back_sent, *back_received; /* of the transposed one */
+};
+
+/** Make the values of all matrices but the local one from a part with other values, whose entries (or the first rows of
+ *  it) are those of plan->part. Collective. fini() is due always. \return OK; ERR_NOMEM: the same on all ranks;
+ *  ERR_PEER. */
+int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struct gr_plan_values *values,
+                             graft_error *error);
+/** Take them into use, when plan->part has its new values. Cannot fail. */
+void    gr_plan_values_end(graft_plan *plan, struct gr_plan_values *values);
+void    gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *values);
 
 /** A new matrix that owns its arrays. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,

@@ -223,6 +223,42 @@ static void bad_state(graft_trainer *trainer)
 #undef BAD
 }
 
+/* `bare` was created with a graph without values. */
+static void bad_edge_values(graft_trainer *bare)
+{
+    static float   values[2 * N * N]; /* as long as doubles, which are refused */
+    graft_csr      g = *set.dataset.graph;
+    graft_dataset  d = set.dataset;
+    graft_trainer *trainer = NULL;
+
+    REFUSED(GRAFT_ERR_STATE, s.train->update(bare, GRAFT_UPDATE_EDGE_VALUES, &d, &error));
+    g.values = values, g.value_type = GRAFT_F32, d.graph = &g;
+    REFUSED(GRAFT_OK, s.train->create(s.context, &d, &trainer, &error));
+    REFUSED(GRAFT_OK, s.train->update(trainer, GRAFT_UPDATE_EDGE_VALUES, &d, &error));
+#define BAD(status, change)                                                                                            \
+    do {                                                                                                               \
+        const graft_csr before = g;                                                                                    \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "update of edge values with %s", #change);                                              \
+        arguments_judge(status, s.train->update(trainer, GRAFT_UPDATE_EDGE_VALUES, &d, &error));                       \
+        g = before, d.graph = &g, values[0] = 0;                                                                       \
+    } while (0)
+    BAD(GRAFT_ERR_ARG, g.size = 0);
+    BAD(GRAFT_ERR_ARG, g.n_rows = N - 1);
+    BAD(GRAFT_ERR_ARG, g.n_cols = N + 1);
+    BAD(GRAFT_ERR_ARG, g.n_rows = -1);
+    BAD(GRAFT_ERR_ARG, g.index_type = GRAFT_U8);
+    BAD(GRAFT_ERR_ARG, g.value_type = GRAFT_F64);
+    BAD(GRAFT_ERR_ARG, g.row_ptr = NULL);
+    BAD(GRAFT_ERR_ARG, g.col_idx = NULL);
+    BAD(GRAFT_ERR_ARG, g.values = NULL);
+    BAD(GRAFT_ERR_ARG, d.graph = NULL);
+    BAD(GRAFT_ERR_FORMAT, values[0] = (float)NAN);
+    BAD(GRAFT_OK, (void)g);
+#undef BAD
+    s.train->destroy(trainer);
+}
+
 static void bad_update(graft_trainer *trainer)
 {
     graft_dataset d = set.dataset;
@@ -251,6 +287,7 @@ static void bad_update(graft_trainer *trainer)
     REFUSED(GRAFT_ERR_STATE, s.train->update(trainer, GRAFT_UPDATE_TARGETS, &d, &error));
     d.size = 0;
     REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_SPLIT, &d, &error));
+    bad_edge_values(trainer);
 }
 
 static const char *trainer_calls(const void *arg)

@@ -63,6 +63,7 @@ SANITIZED = {
     "tests/unit/test_model": [],
     "tests/unit/test_regression": [],
     "tests/unit/test_update": [],
+    "tests/unit/test_update_edges": [],
 }
 THREADED = {
     "tests/unit/test_threads": [],

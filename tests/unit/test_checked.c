@@ -164,6 +164,7 @@ static int32_t blame_array(struct host *host, const char *what, const char *name
 static uint32_t updated_by(const char *name)
 {
     if (strcmp(name, "features") == 0 || strcmp(name, "sparse_features.values") == 0) return GRAFT_UPDATE_FEATURES;
+    if (strcmp(name, "graph.values") == 0) return GRAFT_UPDATE_EDGE_VALUES;
     return strcmp(name, "float_targets") == 0 ? GRAFT_UPDATE_TARGETS : 0;
 }
 
@@ -195,6 +196,9 @@ static int32_t checked_body(struct host *host)
         if (epoch(host, t.trainer) != GRAFT_ERR_STATE || strstr(host->error.message, quoted) == NULL ||
             host->error.rank != host->n_ranks - 1)
             rc = blame_array(host, "epoch() does not say what changed", arrays[i].name);
+        if (rc == GRAFT_OK && strcmp(arrays[i].name, "graph.values") == 0 &&
+            strstr(host->error.message, "update(GRAFT_UPDATE_EDGE_VALUES)") == NULL)
+            rc = blame_array(host, "nor which call says so", arrays[i].name);
         if (rc == GRAFT_OK &&
             host->train->evaluate(t.trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error) != GRAFT_ERR_STATE)
             rc = blame_array(host, "nor evaluate()", arrays[i].name);
@@ -222,6 +226,17 @@ static int32_t checked_body(struct host *host)
     return rc;
 }
 
+/* Values for a graph that has none. */
+static void give_values(struct sample_csr *graph)
+{
+    float *values = oracle_new(graph->row_ptr[N], sizeof *values);
+
+    for (int64_t e = 0; e < graph->row_ptr[N]; e++) values[e] = 1 + (float)(e % 7);
+    graph->values = values;
+    graph->csr.values = values;
+    graph->csr.value_type = GRAFT_F32;
+}
+
 enum { LABELS, TARGETS, FLOATS };
 
 static void test_trainer(int n_ranks, int kind, int sparse)
@@ -235,6 +250,7 @@ static void test_trainer(int n_ranks, int kind, int sparse)
 
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, kind == TARGETS, sparse);
     if (kind == FLOATS) sample_dataset_regress(&set, &sample);
+    give_values(&set.graph);
     job.dataset = &set.dataset;
     hosts_run(&hosts, n_ranks, settings, checked_body, &job);
     ok(hosts_fault(&hosts) == NULL, "%d rank%s, %s, %s features: %s", n_ranks, n_ranks == 1 ? "" : "s", kinds[kind],

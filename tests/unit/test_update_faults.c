@@ -84,6 +84,7 @@ static int32_t memory_body(struct host *host)
 
     if (job->serial) slice.dataset = *job->new;
     else host_slice_init(&slice, job->new, SLICES_EVEN, host->rank, host->n_ranks);
+    if (!job->serial) slice.dataset.graph = slice.slice.rows;
     if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
     if (rc == GRAFT_OK) rc = faults_predict(host, &t, job->logits[0]);
     for (k = 0; k < MOST && rc == GRAFT_OK; k++) {
@@ -207,6 +208,23 @@ static void faults_data_init(struct faults_data *d, int regression, int gains, i
     }
 }
 
+/* The graph has values, and those of the new one are others. */
+static void faults_data_value(struct faults_data *d)
+{
+    struct sample_dataset *const sets[] = { &d->old, &d->new };
+    struct sample                sample = { 9 };
+
+    for (int i = 0; i < 2; i++) {
+        const int64_t entries = sets[i]->graph.row_ptr[N];
+        float        *values = oracle_new(entries, sizeof *values);
+
+        for (int64_t e = 0; e < entries; e++) values[e] = (float)sample_real(&sample, 0.1, 1);
+        sets[i]->graph.values = values;
+        sets[i]->graph.csr.values = values;
+        sets[i]->graph.csr.value_type = GRAFT_F32;
+    }
+}
+
 static void faults_data_fini(struct faults_data *d)
 {
     sample_dataset_fini(&d->old);
@@ -235,6 +253,7 @@ static void test_update_memory(int32_t n_ranks, const char *more, uint32_t what,
     struct faults_job   job = { .what = what };
 
     faults_data_init(&d, regression, 0, strstr(more, "sparse") != NULL);
+    if (what & GRAFT_UPDATE_EDGE_VALUES) faults_data_value(&d);
     job.old = &d.old.dataset;
     job.new = &d.new.dataset;
     faults_run(n_ranks, more, &job, memory_body, &hosts);
@@ -303,6 +322,10 @@ int main(void)
     test_update_memory(0, "model=sage sparse_input=yes", GRAFT_UPDATE_FEATURES, 0);
     test_update_memory(3, "model=gcn sparse_input=yes order=rcm", all, 0);
     test_update_memory(2, "model=sage sparse_input=no", GRAFT_UPDATE_FEATURES, 0);
+    test_update_memory(0, "model=gcn", GRAFT_UPDATE_EDGE_VALUES, 0);
+    test_update_memory(0, "model=sage symmetrize=yes order=rcm", GRAFT_UPDATE_EDGE_VALUES, 0);
+    test_update_memory(2, "model=sage", GRAFT_UPDATE_EDGE_VALUES, 0);
+    test_update_memory(3, "model=gcn order=rcm symmetrize=yes", GRAFT_UPDATE_EDGE_VALUES | all, 0);
     test_absent();
     for (int32_t ranks = 0; ranks < 4; ranks++) {
         test_split(ranks, "model=sage layers=1", 1);

@@ -1,0 +1,77 @@
+/* Other values for the edges over ranks: the rows have their owners, and rows are sent by the covers that there are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "setup/setup.h"
+
+int32_t gr_ranks_edges_check(const struct gr_setup *s, const struct gr_new_edges *e, graft_error *error)
+{
+    const graft_csr *rows = &e->graph;
+
+    if (rows->n_rows != s->over->n_slice || rows->n_cols != s->over->n_vertices)
+        return gr_fail(error, GRAFT_ERR_ARG, "the graph is %lld x %lld; the slice of this rank is %lld x %lld",
+                       (long long)rows->n_rows, (long long)rows->n_cols, (long long)s->over->n_slice,
+                       (long long)s->over->n_vertices);
+    if (gr_slice_digest(rows) == s->over->slice_digest) return GRAFT_OK;
+    return gr_fail(
+        error, GRAFT_ERR_ARG,
+        "graph: row_ptr or col_idx are not those of the slice that the graph over ranks was made from; values "
+        "may change, and entries may not");
+}
+
+/* Parts that were those of the graph over ranks get values of their own. */
+static int32_t check_edge_memory(const struct gr_setup *s, graft_error *error)
+{
+    const struct gr_partition *r = &s->partition;
+    double                     bytes = 0;
+
+    if (r->made.local.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&r->part.local);
+    if (r->made.remote.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&r->part.remote);
+    return gr_budget_check(&s->budget, bytes, "graph (values of its own)", error);
+}
+
+int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    struct gr_part_copy  copy = { &e->budget, &e->part, &e->made };
+    int32_t              rc = gr_strategy_agree(s->run.strategy, check_edge_memory(s, error), error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_graph_send_values(s->over, s->over->n_slice > 0 ? &e->graph : NULL, &e->made, error));
+    e->part = e->made.part;
+    GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
+    GR_TRY(gr_plan_values_begin(r->plan, &e->part, &e->whole, error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++)
+        if (r->masked[l].plan != NULL) GR_TRY(gr_plan_values_begin(r->masked[l].plan, &e->part, &e->masked[l], error));
+done:
+    return rc;
+}
+
+/* The values of one matrix of the part; those before, if they are not of the graph over ranks, go to `made`. */
+static void take_part_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made)
+{
+    void *const before = own->values;
+
+    own->values = made->values;
+    own->view.values = view->values = own->values;
+    made->values = before;
+}
+
+void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
+{
+    struct gr_partition *r = &s->partition;
+
+    if (!gr_setup_uses_values(s)) return;
+    take_part_values(&r->made.local, &r->part.local, &e->made.local);
+    take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
+    gr_plan_values_end(r->plan, &e->whole);
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        struct gr_masked_rows *m = &r->masked[l];
+
+        if (m->plan == NULL) continue;
+        m->part.part.local.values = r->part.local.values;
+        m->part.part.remote.values = r->part.remote.values;
+        gr_plan_values_end(m->plan, &e->masked[l]);
+    }
+    gr_setup_scales_refresh(s, &r->part.local, &r->part.remote);
+    gr_partition_reset(r);
+    gr_partition_charge(r, &s->budget);
+}

@@ -1,0 +1,319 @@
+/* update() of the values of edges: a trainer goes on as one that is created with the new values and has its state, bit
+ * for bit, in one process and over ranks; what is refused changes nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+#include "oracle/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 83, FEATURES = 5, CLASSES = 3, EPOCHS = 2 };
+
+/* What the graph is: rows in no order with repeated entries; or the same in both directions, and so are the values that
+ * the trainer is created with. FEW of either: short row masks, because few vertices are trained. */
+enum { MIXED = 0, MIRRORED = 1, FEW = 2 };
+
+struct edges_job {
+    const graft_dataset *old, *new;
+    int                  serial;
+    float               *logits[2]; /* [N x CLASSES] of the updated trainer, and of a new one */
+};
+
+static int32_t edges_open(struct host *host, const graft_dataset *data, struct host_trainer *t)
+{
+    const struct edges_job *job = host->all->arg;
+
+    if (!job->serial) {
+        const int32_t rc = host_trainer_create(host, data, SLICES_ODD, t);
+
+        t->slice.dataset.graph = t->slice.slice.rows; /* what update() reads */
+        return rc;
+    }
+    memset(t, 0, sizeof *t);
+    t->slice.dataset = *data;
+    t->slice.end = data->n_vertices;
+    return host->train->create(host->api->context, data, &t->trainer, &host->error);
+}
+
+static void edges_close(struct host *host, struct host_trainer *t)
+{
+    const struct edges_job *job = host->all->arg;
+
+    if (job->serial) host->train->destroy(t->trainer);
+    else host_trainer_destroy(host, t);
+}
+
+/* Fail with a sentence of this test. */
+static int32_t edges_wrong(struct host *host, const char *words)
+{
+    char before[256];
+
+    snprintf(before, sizeof before, "%.200s", host->error.message);
+    snprintf(host->error.message, sizeof host->error.message, "%.80s; %s", words, before);
+    return GRAFT_STATUS_END;
+}
+
+static int32_t edges_train(struct host *host, graft_trainer *trainer, double *loss)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    int32_t     rc = GRAFT_OK;
+
+    for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
+        rc = host->train->epoch(trainer, &epoch, &host->error);
+        loss[i] = epoch.loss;
+    }
+    return rc;
+}
+
+static int32_t edges_predict(struct host *host, const struct host_trainer *t, float *logits)
+{
+    const graft_dense out = { sizeof out, GRAFT_F32, t->slice.end - t->slice.first,
+                              CLASSES,    CLASSES,   logits + t->slice.first * CLASSES };
+
+    return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
+}
+
+/* Refused on the ranks that have rows, and so on all. */
+static int32_t edges_expect(struct host *host, const struct host_trainer *t, const graft_csr *graph, int32_t status,
+                            const char *words)
+{
+    graft_dataset data = t->slice.dataset;
+
+    if (t->slice.end > t->slice.first) data.graph = graph;
+    if (host->train->update(t->trainer, GRAFT_UPDATE_EDGE_VALUES, &data, &host->error) == status &&
+        strstr(host->error.message, words) != NULL) {
+        host->error.message[0] = '\0';
+        return GRAFT_OK;
+    }
+    return edges_wrong(host, words);
+}
+
+/* Other entries, no values, values that are not finite. */
+static int32_t edges_refused(struct host *host, const struct host_trainer *t)
+{
+    const graft_csr *rows = t->slice.dataset.graph;
+    const int64_t    n = rows != NULL ? rows->n_rows : 0, entries = n > 0 ? rows->row_ptr[n] : 0;
+    graft_csr        wrong = { 0 };
+    int64_t         *pointers = oracle_new(n + 1, sizeof *pointers);
+    int32_t         *columns = oracle_new(entries + 1, sizeof *columns);
+    float           *values = oracle_new(entries + 1, sizeof *values);
+    int32_t          rc = GRAFT_OK;
+
+    if (rows != NULL) wrong = *rows;
+    for (int64_t i = 0; i <= n && rows != NULL; i++) pointers[i] = rows->row_ptr[i];
+    for (int64_t e = 0; e < entries; e++) columns[e] = ((const int32_t *)rows->col_idx)[e];
+    for (int64_t e = 0; e < entries; e++) values[e] = ((const float *)rows->values)[e];
+    wrong.values = NULL;
+    rc = edges_expect(host, t, &wrong, GRAFT_ERR_ARG, "null");
+    if (rc == GRAFT_OK) rc = edges_expect(host, t, NULL, GRAFT_ERR_ARG, "null");
+    wrong.values = values;
+    values[entries / 2] = INFINITY;
+    if (rc == GRAFT_OK) rc = edges_expect(host, t, &wrong, GRAFT_ERR_FORMAT, "not finite");
+    if (rows != NULL) wrong.values = rows->values;
+    wrong.col_idx = columns;
+    columns[entries / 2] = (columns[entries / 2] + 1) % N;
+    if (rc == GRAFT_OK) rc = edges_expect(host, t, &wrong, GRAFT_ERR_ARG, "entries");
+    if (rows != NULL) wrong.col_idx = rows->col_idx;
+    pointers[n]--;
+    wrong.row_ptr = pointers;
+    if (rc == GRAFT_OK) rc = edges_expect(host, t, &wrong, GRAFT_ERR_ARG, "entries");
+    free(pointers);
+    free(columns);
+    free(values);
+    return rc;
+}
+
+/* Give the trainer the values of `data`. Then it does what a new one does that is created with them. */
+static int32_t edges_change(struct host *host, struct host_trainer *t, const graft_dataset *data)
+{
+    const struct edges_job *job = host->all->arg;
+    const int64_t           at = t->slice.first * CLASSES, count = (t->slice.end - t->slice.first) * CLASSES;
+    graft_state_item        item = GRAFT_INIT(graft_state_item);
+    struct host_trainer     fresh = { 0 };
+    double                  loss[2][EPOCHS] = { { 0 } };
+    const char             *wrong = NULL;
+    int32_t                 rc = edges_open(host, data, &fresh);
+
+    for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(t->trainer, i, &item, NULL) == GRAFT_OK; i++)
+        rc = host->train->state_set(fresh.trainer, &item, &host->error);
+    if (rc == GRAFT_OK)
+        rc = host->train->update(t->trainer, GRAFT_UPDATE_EDGE_VALUES, &fresh.slice.dataset, &host->error);
+    if (rc == GRAFT_OK) rc = edges_refused(host, t);
+    if (rc == GRAFT_OK) rc = edges_predict(host, t, job->logits[0]);
+    if (rc == GRAFT_OK) rc = edges_predict(host, &fresh, job->logits[1]);
+    if (memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) != 0)
+        wrong = "predictions are not those of a new trainer"; /* said when no rank waits for this one */
+    if (rc == GRAFT_OK) rc = edges_train(host, t->trainer, loss[0]);
+    if (rc == GRAFT_OK) rc = edges_train(host, fresh.trainer, loss[1]);
+    if (memcmp(loss[0], loss[1], sizeof loss[0]) != 0) wrong = "losses are not those of a new trainer";
+    if (rc == GRAFT_OK) rc = edges_predict(host, t, job->logits[0]);
+    if (rc == GRAFT_OK) rc = edges_predict(host, &fresh, job->logits[1]);
+    if (memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) != 0)
+        wrong = "predictions after epochs are not those of a new trainer";
+    edges_close(host, &fresh);
+    return rc == GRAFT_OK && wrong != NULL ? edges_wrong(host, wrong) : rc;
+}
+
+/* There and back, after epochs with the values of create(). */
+static int32_t edges_body(struct host *host)
+{
+    const struct edges_job *job = host->all->arg;
+    struct host_trainer     t = { 0 };
+    double                  loss[EPOCHS];
+    int32_t                 rc = edges_open(host, job->old, &t), back;
+
+    if (rc == GRAFT_OK) rc = edges_train(host, t.trainer, loss);
+    if (rc == GRAFT_OK) rc = edges_change(host, &t, job->new);
+    back = rc == GRAFT_OK || rc == GRAFT_STATUS_END ? edges_change(host, &t, job->old) : rc;
+    if (rc == GRAFT_OK) rc = back;
+    edges_close(host, &t);
+    return rc;
+}
+
+/* A graph without values has none to be replaced. */
+static int32_t bare_body(struct host *host)
+{
+    const struct edges_job *job = host->all->arg;
+    struct host_trainer     t = { 0 };
+    int32_t                 rc = edges_open(host, job->old, &t), updated;
+
+    if (rc != GRAFT_OK) return rc;
+    updated = host->train->update(t.trainer, GRAFT_UPDATE_EDGE_VALUES, &t.slice.dataset, &host->error);
+    if (updated != GRAFT_ERR_STATE || strstr(host->error.message, "without values") == NULL)
+        rc = edges_wrong(host, "values where there were none");
+    edges_close(host, &t);
+    return rc;
+}
+
+/* -- data --------------------------------------------------------------------------------------------------------- */
+
+struct edges_data {
+    struct sample_dataset set;
+    graft_dataset         old, new;
+    graft_csr             graph[2]; /* of the old and the new values */
+    int64_t              *row_ptr;
+    int32_t              *col_idx;
+    float                *values[2];
+};
+
+static int is_entry(const graft_csr *csr, int64_t v, int64_t u)
+{
+    for (int64_t e = csr->row_ptr[v]; e < csr->row_ptr[v + 1]; e++)
+        if (((const int32_t *)csr->col_idx)[e] == u) return 1;
+    return 0;
+}
+
+/* Rows that rise and are mirrored; or that fall, with every third entry twice. */
+static int64_t put_entries(struct edges_data *d, int kind)
+{
+    const graft_csr *csr = &d->set.graph.csr;
+    int64_t          put = 0;
+
+    for (int64_t v = 0; v < N; v++) {
+        for (int64_t i = 0; i < N; i++) {
+            const int64_t u = kind & MIRRORED ? i : N - 1 - i;
+
+            if (!is_entry(csr, v, u) && !((kind & MIRRORED) && is_entry(csr, u, v))) continue;
+            d->col_idx[put++] = (int32_t)u;
+            if (!(kind & MIRRORED) && put % 3 == 0) d->col_idx[put++] = (int32_t)u;
+        }
+        d->row_ptr[v + 1] = put;
+    }
+    return put;
+}
+
+static void edges_data_init(struct edges_data *d, int kind)
+{
+    struct sample sample = { 5 };
+
+    *d = (struct edges_data){ 0 };
+    sample_dataset_init(&d->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    d->row_ptr = oracle_new(N + 1, sizeof *d->row_ptr);
+    d->col_idx = oracle_new(2 * N * N, sizeof *d->col_idx);
+    put_entries(d, kind);
+    for (int i = 0; i < 2; i++) {
+        d->values[i] = oracle_new(d->row_ptr[N], sizeof *d->values[i]);
+        d->graph[i] = d->set.graph.csr;
+        d->graph[i].row_ptr = d->row_ptr;
+        d->graph[i].col_idx = d->col_idx;
+        d->graph[i].values = d->values[i];
+        d->graph[i].value_type = GRAFT_F32;
+    }
+    for (int64_t v = 0; v < N; v++) {
+        for (int64_t e = d->row_ptr[v]; e < d->row_ptr[v + 1]; e++) {
+            d->values[0][e] = kind & MIRRORED ? (float)(v + d->col_idx[e]) / N : (float)sample_real(&sample, -0.2, 1);
+            d->values[1][e] = (float)sample_real(&sample, -0.3, 1.5);
+        }
+        if ((kind & FEW) && v >= 4) d->set.split[v] = GRAFT_SPLIT_VALIDATION;
+    }
+    d->old = d->new = d->set.dataset;
+    d->old.graph = &d->graph[0];
+    d->new.graph = &d->graph[1];
+}
+
+static void edges_data_fini(struct edges_data *d)
+{
+    for (int i = 0; i < 2; i++) free(d->values[i]);
+    free(d->row_ptr);
+    free(d->col_idx);
+    sample_dataset_fini(&d->set);
+}
+
+static void edges_run(int32_t n_ranks, const char *more, int kind, int bare, int32_t (*body)(struct host *host))
+{
+    const char         *settings[16] = { "layers=2", "hidden=6", "epochs=99", "threads=1", "partition=hash" };
+    static struct hosts hosts;
+    struct edges_data   d;
+    struct edges_job    job = { .serial = n_ranks == 0 };
+    char                text[160];
+    int                 count = job.serial ? 4 : 5;
+
+    edges_data_init(&d, kind);
+    job.old = bare ? &d.set.dataset : &d.old;
+    job.new = &d.new;
+    for (int i = 0; i < 2; i++) job.logits[i] = oracle_new(N * CLASSES, sizeof(float));
+    snprintf(text, sizeof text, "%s", more);
+    for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) settings[count++] = word;
+    settings[count] = NULL;
+    hosts_run(&hosts, job.serial ? 1 : n_ranks, settings, body, &job);
+    if (!ok(hosts_fault(&hosts) == NULL, "%s, %s%s on %d ranks", more, kind & MIRRORED ? "mirrored" : "mixed",
+            kind & FEW ? ", few are trained" : "", n_ranks))
+        diag("%s", hosts_fault(&hosts));
+    for (int i = 0; i < 2; i++) free(job.logits[i]);
+    edges_data_fini(&d);
+}
+
+int main(void)
+{
+    static const char *const settings[] = { "model=sage dropout=0.2",
+                                            "model=gcn",
+                                            "model=gin recompute=yes threads=2",
+                                            "model=sgc",
+                                            "model=appnp propagation=2 reuse_input=no",
+                                            "model=gat heads=2 order=rcm",
+                                            "model=mlp",
+                                            "model=sage symmetrize=yes self_loops=yes row_masks=no",
+                                            "model=gcn order=degree row_masks=no",
+                                            "model=gcn symmetrize=yes order=rcm self_loops=no",
+                                            "model=sage label_rate=0.4 input_dropout=0.3 mxm.kernel=graphblas",
+                                            "model=gin order=community self_loops=yes mxm.kernel=reference" };
+    static const char *const over_ranks[] = { "model=sage halo.staleness=1", "model=gcn halo.cover=pre",
+                                              "model=gin halo.cover=post halo.codec=q4",
+                                              "model=gcn symmetrize=yes halo.codec=adaptive halo.reassign_every=1",
+                                              "model=sage halo.codec=adaptive halo.staleness=1" };
+
+    alarm(170);
+    for (int32_t ranks = 0; ranks < 4; ranks++) {
+        for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
+            for (int kind = MIXED; kind <= (MIRRORED | FEW); kind += ranks == 0 ? 1 : MIRRORED | FEW)
+                edges_run(ranks, settings[s], kind, 0, edges_body);
+        for (size_t s = 0; s < sizeof over_ranks / sizeof *over_ranks && ranks > 1; s++)
+            for (int kind = 0; kind <= FEW; kind += FEW) edges_run(ranks, over_ranks[s], kind, 0, edges_body);
+        edges_run(ranks, "model=gcn", MIXED, 1, bare_body);
+    }
+    return done();
+}
