@@ -104,6 +104,7 @@ static const struct sample samples[] = {
     { "all trained", "", 0, 0, 0, 0 },
     { "wide layers", "hidden=64", 0, 0, 0, 0 },
     { "a weighted graph", "", 1, 1, 0, 0 },
+    { "a weighted graph on both sides", "", 0, 1, 1, 0 },
     { "few trained", "", 0, 0, 1, 0 },
     { "few trained, made symmetric", "symmetrize=yes", 1, 1, 1, 0 },
     { "symmetric already", "symmetrize=yes", 0, 0, 0, 0 },
@@ -178,6 +179,21 @@ static int fits(int64_t mb)
     return rc == GRAFT_OK;
 }
 
+/* Other values for the edges, symmetric no more, leave nothing that is not told. */
+static void ledger_update(const struct sample *s, const char *model, graft_trainer *trainer, int64_t before)
+{
+    int64_t kept;
+    int32_t rc;
+
+    for (int64_t e = 0; e < ENTRIES; e++) weight[e] = 1 + (float)(e % 5);
+    rc = train->update(trainer, GRAFT_UPDATE_EDGE_VALUES, &data, &error);
+    kept = live - before - told(trainer);
+    if (!ok(rc == GRAFT_OK && kept >= 0 && (double)kept < 0.1 * MB,
+            "%s, %s: after update() of the values %.2f MB are not told", model, s->name, (double)kept / MB))
+        diag("%s", error.message);
+    for (int64_t e = 0; e < ENTRIES; e++) weight[e] = 1;
+}
+
 static void ledger_check(const struct sample *s, const char *model)
 {
     const int64_t  before = live;
@@ -199,6 +215,7 @@ static void ledger_check(const struct sample *s, const char *model)
        model, s->name, (double)kept / MB, (double)ledger / MB);
     rc = train->epoch(trainer, &epoch, &error);
     ok(rc == GRAFT_OK && told(trainer) == ledger, "%s, %s: training changes nothing in what was told", model, s->name);
+    if (s->weighted) ledger_update(s, model, trainer, before);
     train->destroy(trainer);
     most = (int64_t)((double)needed / MB);
     ok(most > 2 && fits(most + 1) == 1 && fits(most - 1) == 0,
