@@ -100,6 +100,8 @@ typedef struct graft_aggregate {
      *  rows as a maximum matching has pairs (Koenig 1931), a lower bound for any choice; among minimum covers it is the
      *  one with the most raw rows. `pre` and `post` are for comparison.
      *
+     *  Options of messages ("halo.codec" and so on) are those of now: the plan keeps them when others are set.
+     *
      * \param[in]  graph  Stays allocated as long as its plans, even if it is destroyed before them.
      * \param[in]  args   NULL is the same as a struct of zeros with its size set.
      * \param[out] plan   Unchanged on failure.

@@ -85,8 +85,8 @@ typedef struct graft_halos {
      *
      *  begin() reads and sends the rows, which may change afterwards; end() writes the others. Between the two calls
      *  the host may do other work, and passes of other halos and plans. Options "halo.codec", "halo.rounding" and
-     *  "halo.nonfinite" apply (SUM: "halo.codec" of the backward pass); adaptive rows have 8 bits. Option
-     *  "halo.staleness" does not apply.
+     *  "halo.nonfinite" apply as they were at create() (SUM: "halo.codec" of the backward pass); adaptive rows have 8
+     *  bits. Option "halo.staleness" does not apply.
      *
      * \return OK; ERR_ARG (null, unknown flags, shapes, types, strides, overlap); ERR_STATE (a pass has begun and not
      *         ended). These are returned on this rank only: nothing was sent, and other ranks that begin the pass wait

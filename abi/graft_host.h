@@ -108,7 +108,8 @@ typedef struct graft_api {
      *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read. While an object of the
      *  context is alive that has read an option which is not live, the option cannot be set to another value. Options
      *  of group "partition" and halo.timeout are read by graphs, the others by trainers, and those of group "halo
-     *  exchange" and seed also by plans and halos.
+     *  exchange" and seed also by plans and halos. (Of `live` options of that group plans and halos keep what they had
+     *  at create(); only trainers read them again.)
      *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
      *          range); ERR_STATE (an object keeps another value; the option is as before); ERR_NOMEM.
      *          [one-caller] Not collective. Since 1. */

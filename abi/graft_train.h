@@ -24,6 +24,11 @@ GRAFT_EXTERN_C_BEGIN
  *     schedule      constant: lr; cosine: lr/2 (1 + cos(pi e / epochs)) (Loshchilov and Hutter 2017, eq. 5); step:
  *                   lr schedule_factor^floor(e / schedule_every)
  *
+ * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
+ * halo.staleness, halo.rounding or halo.nonfinite has changed, other messages replace those in use; the epoch is
+ * synchronous, and adaptive bits are assigned anew. If a rank has no memory for both, epoch() returns ERR_NOMEM on all
+ * ranks, and nothing has changed: the host can set the options back and go on.
+ *
  * The others are read by create():
  *
  *     order         the trainer keeps copies of graph, features and labels in this order (see matrix_order); the host's
@@ -149,9 +154,10 @@ typedef struct graft_train {
     /** Train for one epoch (one step on all training vertices) and, if due, evaluate and store the best weights.
      * \param[out] epoch  The result.
      * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); the codes of graft_mxm.run(). After a
-     *         failure the weights may be between two epochs: only destroy() and state_set() are useful. Over ranks
-     *         ERR_ARG, before any work, if ranks differ in epochs, state or the options that it reads, and ERR_PEER for
-     *         all later failures, after which only destroy() is useful.
+     *         failure the weights may be between two epochs: only destroy() and state_set() are useful. Over ranks,
+     *         before any work, ERR_ARG if ranks differ in epochs, state or the options that it reads, and ERR_NOMEM if
+     *         these have changed and need memory that is not there; and ERR_PEER for all later failures, after which
+     *         only destroy() is useful.
      * [one-caller] [starts-openmp]. Collective, over ranks. Numerics: the same bits for any number of threads.
      * Memory: what kernels prepare at their first run. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);

@@ -16,6 +16,7 @@ enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
 struct adapting {
     const graft_context   *context;
     struct gr_comm        *comm;
+    struct gr_row_format   format;
     struct gr_halo_budget  budget;
     int64_t                besides; /* bytes of other rows, which count for budget.bytes */
     struct gr_halo_layer **layer;   /* [n] those that had exchanges */
@@ -58,7 +59,7 @@ static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of
 {
     int32_t rc = GRAFT_OK;
 
-    *a = (struct adapting){ .context = of->context, .comm = of->comm, .budget = of->budget };
+    *a = (struct adapting){ .context = of->context, .comm = of->comm, .format = of->format, .budget = of->budget };
     GR_TRY(GR_NEW(a->context, a->layer, n_layers, error));
     for (int32_t i = 0; i < n_layers; i++) {
         struct gr_halo_layer *layer = layers != NULL ? layers[i] : &of->layer[i];
@@ -128,10 +129,9 @@ static int64_t groups_before(const struct adapting *a, int32_t rank, int32_t l)
 
 static int32_t make_groups(struct adapting *a, graft_error *error)
 {
-    const int32_t        rank = a->comm->rank, n_ranks = a->comm->n_ranks;
-    const int64_t        in_all = rank == 0 ? groups_before(a, -1, a->n) : 0;
-    struct gr_row_format format = gr_row_format_of(a->context);
-    int32_t              rc = GRAFT_OK;
+    const int32_t rank = a->comm->rank, n_ranks = a->comm->n_ranks;
+    const int64_t in_all = rank == 0 ? groups_before(a, -1, a->n) : 0;
+    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(a->context, a->groups, groups_before(a, rank, a->n), error));
     GR_TRY(GR_NEW(a->context, a->all, in_all, error));
@@ -139,7 +139,7 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer   *layer = a->layer[l];
         struct gr_assign_group *groups = a->groups + groups_before(a, rank, l);
-        const int32_t           rounding = gr_row_format_rounding(&format, layer->direction, 8);
+        const int32_t           rounding = gr_row_format_rounding(&a->format, layer->direction, 8);
 
         GR_TRY(gr_groups_make(a->context, layer, n_ranks, a->most, groups, a->number + a->first[l], error));
         for (int64_t g = 0; g < groups_of(a, rank, l); g++)

@@ -143,6 +143,7 @@ static int32_t put(graft_context *context, int32_t index, enum gr_option_source 
     options->text[index] = copy;
     options->reported[index] = 0;
     options->source[index] = (uint8_t)source;
+    options->changes++;
     store(options, row, row->type == GR_TYPE_TEXT ? (const void *)&copy : (const char *)&parsed + row->at);
 done:
     return rc;

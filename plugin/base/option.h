@@ -146,6 +146,7 @@ struct gr_options {
     char   **text;     /* [rows of the table] the value that was set, or NULL for the default */
     uint8_t *reported; /* [rows of the table] the log said that this value has no effect */
     uint8_t *source;   /* [rows of the table] enum gr_option_source */
+    int64_t  changes;  /* how often one was set */
 };
 
 /** Take the defaults, and values from GRAFT_... variables of the environment.

@@ -42,6 +42,22 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
     b->values[b->count++] = value_of(context, row);
 }
 
+uint64_t gr_options_live_digest(const graft_context *context)
+{
+    const uint32_t groups = 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
+    uint32_t       crc = 0;
+
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+        const uint64_t              value = value_of(context, row);
+
+        if ((row->flags & GR_OPTION_LIVE) == 0 || row->scope != GRAFT_SCOPE_SAME || !gr_option_in(row, groups))
+            continue;
+        crc = gr_crc(crc, &value, sizeof value);
+    }
+    return crc;
+}
+
 int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
 {
     struct batch b = { .count = 0 };

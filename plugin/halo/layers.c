@@ -10,13 +10,12 @@
 int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers,
                             struct gr_halo_layers *layers, graft_error *error)
 {
-    const struct gr_row_format format = gr_row_format_of(context);
-
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
+    layers->format = gr_row_format_of(context);
     layers->is_stale = context->options.halo.staleness > 0;
     layers->smoothing = context->options.halo.smoothing;
     layers->budget = context->options.halo.budget;
-    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = format.adaptive[d];
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = layers->format.adaptive[d];
     if (!layers->is_stale && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
     return GR_NEW(context, layers->layer, GR_DIRECTIONS * (int64_t)n_layers, error);
 }

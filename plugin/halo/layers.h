@@ -21,6 +21,7 @@ struct gr_halo_layers {
     const graft_context  *context;
     struct gr_comm       *comm;
     int32_t               n_layers;
+    struct gr_row_format  format;
     int32_t               adaptive[GR_DIRECTIONS], is_stale;
     double                smoothing;
     struct gr_halo_budget budget; /* of adaptive widths */

@@ -17,9 +17,9 @@ struct gr_model_kind;
 
 /** What may change between epochs. */
 struct gr_live_config {
-    int64_t epochs, eval_every, schedule_every;
-    int64_t schedule; /* enum gr_schedule; so wide that the struct has no gaps, for its checksum */
-    double  lr, weight_decay, momentum, schedule_factor;
+    int64_t          epochs, eval_every, schedule_every;
+    enum gr_schedule schedule;
+    double           lr, weight_decay, momentum, schedule_factor;
 };
 
 struct gr_config {

@@ -8,21 +8,31 @@
 
 #include <math.h>
 
+/* Options that need no other messages. */
+static void read_halo_options(struct gr_partition *p)
+{
+    const struct gr_halo_options *halo = &p->context->options.halo;
+
+    p->sync_every = halo->refresh;
+    p->drift_limit = halo->drift_limit;
+    p->adapt_every = halo->reassign_every;
+    p->evaluates_exact = !halo->evaluates_quantized;
+}
+
 void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
-                       const struct gr_config *config)
+                       const struct gr_config *config, struct gr_budget *budget)
 {
     *p = (struct gr_partition){ .base = { &gr_partition_ops },
                                 .context = context,
                                 .over = over,
                                 .comm = over->comm,
+                                .budget = budget,
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
                                 .attends = config->kind->attends };
-    p->is_stale = context->options.halo.staleness > 0;
-    p->sync_every = context->options.halo.refresh;
-    p->drift_limit = context->options.halo.drift_limit;
-    p->adapt_every = context->options.halo.reassign_every;
-    p->evaluates_exact = !context->options.halo.evaluates_quantized;
+    p->options = context->options.halo;
+    p->is_stale = p->options.staleness > 0;
+    read_halo_options(p);
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -109,6 +119,8 @@ static int32_t partition_prepare_step(struct gr_strategy *strategy, struct gr_ru
     const double                 begin = gr_profile_begin(&run->profile);
     int32_t                      rc = GRAFT_OK;
 
+    GR_TRY(gr_partition_renew(p, error));
+    read_halo_options(p);
     if (p->gathers_from == p->n_layers || p->traced == 0) return GRAFT_OK;
     if (p->is_adapted && (p->adapt_every == 0 || p->traced < p->adapt_every)) return GRAFT_OK;
     layers = gr_partition_layers(p, p->gathers_from);

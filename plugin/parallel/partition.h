@@ -2,6 +2,7 @@
  * are products over ranks (spmm/); attention exchanges the rows of the halo (halo/). Weights are the same on all ranks.
  *
  * partition.c  the strategy, and what a step adds to it      traffic.c  what is sent, counted
+ * renew.c      options of messages that change
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_PARTITION_H
 #define GR_PARALLEL_PARTITION_H
@@ -36,6 +37,7 @@ struct gr_partition {
     graft_context      *context;
     graft_graph        *over;
     struct gr_comm     *comm;
+    struct gr_budget   *budget;
     int32_t             n_layers;
     int32_t             gathers_from; /* the first layer that exchanges rows; n_layers: none does */
     int                 attends;      /* it exchanges rows of the halo, in place of sums */
@@ -48,6 +50,8 @@ struct gr_partition {
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];
     graft_plan           *step_plan[GR_LAYERS_MAX]; /* the plan of each layer in a step, one of the above */
+    int64_t               columns[GR_LAYERS_MAX];   /* of the rows of each layer in a step; and the most in any pass: */
+    int64_t               widest[GR_LAYERS_MAX];
 
     struct gr_sent       *sent;  /* [n_layers x GR_DIRECTIONS], and one of features that are aggregated once */
     struct gr_send_stats *pairs; /* [n_layers x GR_DIRECTIONS x n_ranks] from this rank to each other in the last step;
@@ -55,6 +59,8 @@ struct gr_partition {
     int64_t               charged_messages, charged_graph; /* bytes in the budget */
     double                begin;                           /* when the current sum began */
     double                polled;                          /* when poll() last looked */
+
+    struct gr_halo_options options; /* as the messages are made for */
 
     /* Stale rows: */
     int     is_stale;
@@ -65,6 +71,7 @@ struct gr_partition {
     double  drift;           /* of rows of the last step, |new - old| / |new| */
     int     was_synchronous; /* the last step waited for fresh rows though rows may be stale; and: */
     int64_t n_synchronous;   /* how many did since the trainer was made */
+    int64_t oldest[GR_DIRECTIONS * GR_LAYERS_MAX]; /* gr_history.oldest of messages that were replaced */
 
     /* Adaptive bits: */
     int64_t adapt_every; /* 0: once */
@@ -77,12 +84,17 @@ extern const struct gr_strategy_ops gr_partition_ops;
 
 /** Read the options of messages. */
 void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
-                       const struct gr_config *config);
+                       const struct gr_config *config, struct gr_budget *budget);
 /** Free all but the graph over ranks. */
 void gr_partition_fini(struct gr_partition *p);
 
 /** Forget stale rows and adaptive widths of all plans, where the values of edges have changed. */
 void gr_partition_reset(struct gr_partition *p);
+
+/** Adopt options of messages that have changed, to the same values on all ranks. Where these need other messages, the
+ *  next step is as the first one: it waits for fresh rows, and adaptive bits are assigned anew. Collective if so.
+ *  \return OK; ERR_NOMEM: on all ranks, and nothing has changed; ERR_PEER. */
+int32_t gr_partition_renew(struct gr_partition *p, graft_error *error);
 
 /** History and widths of a layer and direction in a step; NULL if no option asks for them. */
 struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);

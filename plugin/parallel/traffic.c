@@ -153,6 +153,7 @@ int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic 
     for (int32_t i = 0; i < slots_of(p); i++) {
         const struct gr_halo_layer *layer = layer_of(p, i);
 
+        if (p->oldest[i] > traffic->staleness_max) traffic->staleness_max = p->oldest[i];
         if (layer != NULL && layer->history.oldest > traffic->staleness_max)
             traffic->staleness_max = layer->history.oldest;
     }
@@ -215,7 +216,8 @@ int32_t gr_traffic_item(const struct gr_partition *p, int32_t rank, int32_t inde
     }
     item->expected_error = layer != NULL ? layer->bits.expected_error : 0;
     item->staleness = layer != NULL ? layer->history.age : 0;
-    item->staleness_max = layer != NULL ? layer->history.oldest : 0;
+    item->staleness_max =
+        layer != NULL && layer->history.oldest > p->oldest[index] ? layer->history.oldest : p->oldest[index];
 done:
     return rc;
 }

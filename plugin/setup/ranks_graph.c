@@ -181,7 +181,8 @@ static int32_t init_attention(struct gr_setup *s, graft_error *error)
     int32_t               rc = GRAFT_OK;
 
     s->n_seen = s->n + halo->count;
-    for (int32_t l = 0; l < layers; l++) width[l] = gr_config_wide(&s->model.config, l);
+    for (int32_t l = 0; l < layers; l++)
+        width[l] = s->partition.columns[l] = s->partition.widest[l] = gr_config_wide(&s->model.config, l);
     GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, error), error));
     GR_TRY(gr_halo_rows_init(s->context, s->over->comm, halo, width, layers, &s->partition.halo_rows, error));
     gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
@@ -299,6 +300,8 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
         const int64_t          columns = s->run.layers[l].aggregate_first ? layer->in : layer->out;
         const int64_t          width = columns > labels ? columns : labels;
 
+        r->columns[l] = columns;
+        r->widest[l] = width;
         GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, width, error));
         if (s->given != NULL) continue;
         if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, width, error));

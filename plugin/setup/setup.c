@@ -56,7 +56,7 @@ static void choose_strategy(struct gr_setup *s)
     s->serial.ops = &gr_serial_ops;
     s->run.strategy = &s->serial;
     if (s->over == NULL) return;
-    gr_partition_init(&s->partition, s->context, s->over, &s->model.config);
+    gr_partition_init(&s->partition, s->context, s->over, &s->model.config, &s->budget);
     if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
     s->run.strategy = &s->partition.base;
 }
@@ -91,11 +91,12 @@ done:
     return rc;
 }
 
-/* Rank 0 alone warns of options that have no effect. */
-static void report_options(const struct gr_setup *s)
+void gr_setup_report_options(struct gr_setup *s)
 {
     const uint32_t groups = gr_setup_groups(s);
 
+    if (s->reported == s->context->options.changes) return;
+    s->reported = s->context->options.changes;
     if (s->over == NULL) gr_options_report(s->context, groups, 1);
     else if (s->over->comm->rank == 0) gr_options_report(s->context, groups, s->over->comm->n_ranks);
 }
@@ -123,7 +124,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(rc);
     choose_strategy(s);
     GR_TRY(gr_ranks_compare_data(s, error));
-    report_options(s);
+    gr_setup_report_options(s);
     GR_TRY(gr_ranks_take(s, error));
     s->run.targets.n = s->n;
     GR_TRY(count_trained(s, error));

@@ -31,8 +31,9 @@ struct gr_given_model {
 
 struct gr_setup {
     graft_context               *context;
-    const struct gr_given_model *given;   /* NULL: the setup trains, and has gradients and transposes */
-    const struct gr_options     *options; /* of the context, or given */
+    const struct gr_given_model *given;    /* NULL: the setup trains, and has gradients and transposes */
+    const struct gr_options     *options;  /* of the context, or given */
+    int64_t                      reported; /* options.changes when options without effect were reported last */
     struct gr_loans              loans;
     struct gr_budget             budget;
     struct gr_model              model;
@@ -85,6 +86,9 @@ int32_t gr_setup_give(struct gr_setup *setup, int32_t *labels, const graft_dense
 int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
 /** Replace arrays of the data set, as graft_train.update() says. Collective. */
 int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset, graft_error *error);
+
+/** Warn of options that have no effect and have not been warned of; over ranks rank 0 alone does. */
+void gr_setup_report_options(struct gr_setup *setup);
 
 /** The groups of options (a bit for each) that a setup reads from the context. */
 uint32_t gr_setup_groups(const struct gr_setup *setup);

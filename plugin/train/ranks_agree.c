@@ -1,6 +1,7 @@
 /* Over ranks: the state must be the same on all of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
+#include "comm/compare_options.h"
 #include "train/train.h"
 
 static uint64_t digest_of(graft_trainer *t)
@@ -19,22 +20,21 @@ static uint64_t digest_of(graft_trainer *t)
 
 int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_error *error)
 {
-    static const char *const    names[] = { "the status of this call",
-                                            "the number of completed epochs",
-                                            "whether state_set() was called",
-                                            "the state (by its CRC32C) after state_set()",
-                                            "whether this is epoch()",
-                                            "option 'check'",
-                                            "an option that epoch() reads (lr, epochs, schedule, ...; their CRC32C)" };
-    const struct gr_live_config live = gr_live_config_of(&t->setup.context->options);
-    const uint64_t              values[] = {
+    static const char *const names[] = { "the status of this call",
+                                         "the number of completed epochs",
+                                         "whether state_set() was called",
+                                         "the state (by its CRC32C) after state_set()",
+                                         "whether this is epoch()",
+                                         "option 'check'",
+                                         "an option that epoch() reads (lr, epochs, halo.codec, ...; their CRC32C)" };
+    const uint64_t           values[] = {
         (uint64_t)(int64_t)rc,
         (uint64_t)t->progress.epoch,
         (uint64_t)t->state_is_set,
         t->state_is_set ? digest_of(t) : 0,
         (uint64_t)trains,
         (uint64_t)t->setup.context->options.library.check,
-        trains ? gr_crc(0, &live, sizeof live) : 0,
+        trains ? gr_options_live_digest(t->setup.context) : 0,
     };
     graft_error differs = { .size = sizeof differs };
     int32_t     same;
