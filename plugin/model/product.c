@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
+#include "dense/dense.h"
 #include "model/labels.h"
 
 /* The epilogue of a product: for some rows, by the thread that made them; or for all, where the product cannot do it
@@ -38,11 +39,11 @@ static struct epilogue scaling_epilogue(struct gr_rows_scaling *scaling)
 
 static int32_t gemm(struct gr_run *run, const graft_gemm *shape, const struct epilogue *epilogue, graft_error *error)
 {
-    const graft_dense_ops *ops = run->dense->table->dense;
-    const int              knows = ops->gemm_size >= sizeof *shape; /* epilogues */
-    const double           begin = gr_profile_begin(&run->profile);
-    graft_gemm             g = *shape;
-    int32_t                rc;
+    const int    knows = run->dense->table->dense->gemm_size >= sizeof *shape; /* the fields at the tail */
+    const int    some = knows && !gr_dense_verifies(run->context);             /* the epilogue is done by blocks */
+    const double begin = gr_profile_begin(&run->profile);
+    graft_gemm   g = *shape;
+    int32_t      rc;
 
     g.size = sizeof g;
     g.threads = gr_threads_worth(run->threads, g.m * g.n * g.k / 16);
@@ -50,15 +51,17 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, const struct ep
     if (knows) {
         g.type = run->dense_type;
         g.times = run->profile.times;
+    }
+    if (some) {
         g.rows_done = epilogue->some;
         g.rows_arg = epilogue->arg;
     }
-    rc = ops->gemm(run->dense->state, &g, error);
+    rc = gr_dense_run(run->context, run->dense, &g, error);
     gr_strategy_poll(run->strategy);
     gr_profile_end(&run->profile, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
                    2 * (double)g.m * (double)g.n * (double)g.k);
-    if (rc == GRAFT_OK && !knows && epilogue->all != NULL) epilogue->all(run, epilogue->arg);
+    if (rc == GRAFT_OK && !some && epilogue->all != NULL) epilogue->all(run, epilogue->arg);
     return rc;
 }
 

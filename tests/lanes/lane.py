@@ -56,7 +56,7 @@ SANITIZED = {
     "tests/abi/test_arguments_train": [],
     "tests/abi/test_sizes": [],
     "tests/abi/test_misuse": [],
-    "tests/unit/test_checked": ["tests/unit/graft_kernel_wrong.so"],
+    "tests/unit/test_checked": ["tests/unit/graft_kernel_wrong.so", "tests/unit/graft_dense_wrong.so"],
     "tests/unit/test_cancel": ["tests/harness/partitioner"],
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],

@@ -1,5 +1,5 @@
 /* Option check=full: an array that a host changed in silence is named, for each array that is borrowed, in one process
- * and over ranks; a wrong kernel is found before its results reach the host. And row pointers of 32 bits, which every
+ * and over ranks; a wrong kernel is found before its results reach the host, and a wrong dense module is found too. And row pointers of 32 bits, which every
  * call that takes a matrix accepts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
@@ -258,6 +258,52 @@ static void test_trainer(int n_ranks, int kind, int sparse)
     sample_dataset_fini(&set);
 }
 
+/* Two epochs and a prediction of a model whose dense products are those of a module. */
+static int32_t train_with(const graft_dataset *data, const char *settings)
+{
+    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
+    graft_trainer     *trainer = NULL;
+    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
+    int32_t            labels[N], rc;
+
+    host_set_all(api, settings);
+    rc = train->create(api->context, data, &trainer, &error);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = train->epoch(trainer, &epoch, &error);
+    if (rc == GRAFT_OK) rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, NULL, &error);
+    train->destroy(trainer);
+    return rc;
+}
+
+/* Every product of every kind of model is compared: a module that is wrong by 1e-5 is named, and right ones pass. */
+static void test_dense(const char *path)
+{
+    static const char *const models[] = { "mlp", "gcn", "sage", "gin", "gat", "sgc", "appnp" };
+    static const char *const modules[] = { "reference", "cblas", "onednn", "onednn dense.type=bf16" };
+    struct sample            sample = { 11 };
+    struct sample_dataset    set;
+    char                     settings[160];
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    ok(api->load_module(api->context, path, &error) == GRAFT_OK, "a dense module that is wrong is loaded");
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        snprintf(settings, sizeof settings, "model=%s hidden=24 layers=3 check=args dense.module=wrong", models[m]);
+        ok(train_with(&set.dataset, settings) == GRAFT_OK, "%s: with check=args nobody notices", models[m]);
+        ok(train_with(&set.dataset, "check=full") == GRAFT_ERR_MODULE &&
+               strstr(error.message, "of dense module wrong is") != NULL,
+           "with check=full it is named: %s", error.message);
+        for (size_t d = 0; d < sizeof modules / sizeof *modules; d++) {
+            int32_t rc;
+
+            snprintf(settings, sizeof settings, "dense.type=f32 dense.module=%s", modules[d]);
+            rc = train_with(&set.dataset, settings);
+            if (rc == GRAFT_ERR_NOT_FOUND || rc == GRAFT_ERR_UNSUPPORTED) continue;
+            ok(rc == GRAFT_OK, "%s passes: %s", modules[d], rc < 0 ? error.message : "");
+        }
+        host_set_all(api, "dense.type=f32 dense.module=auto check=args");
+    }
+    sample_dataset_fini(&set);
+}
+
 /* The same matrix with row pointers of 32 bits. */
 static graft_csr narrow(const graft_csr *csr, int32_t *row_ptr)
 {
@@ -375,7 +421,7 @@ int main(int argc, char **argv)
     struct sample                 sample = { 3 };
     struct sample_csr             a, without;
 
-    if (argc < 2 || graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) return 2;
+    if (argc < 3 || graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) return 2;
     mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_update_values));
     if (mxm == NULL) return 2;
     sample_csr_init_shape(&a, &sample, &shape);
@@ -383,6 +429,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < N * WIDTH; i++) b[i] = (float)sample_exact(&sample, 64, 8);
     test_matrix(&a);
     test_kernel(argv[1], &without.csr);
+    test_dense(argv[2]);
     test_narrow_matrix(&a);
     api->close(api->context);
     test_trainer(1, LABELS, 0);

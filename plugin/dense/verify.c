@@ -1,0 +1,108 @@
+/* Option check=full: plain loops in double repeat sampled rows of every dense product, and the results are compared.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/bfloat.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "dense/dense.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { SAMPLES = 8 }; /* rows */
+
+/* Sampled rows of C, as they were before the product. */
+struct samples {
+    int64_t count, row[SAMPLES];
+    float  *before; /* [count x n] if beta is not 0 */
+};
+
+static int32_t take_samples(graft_context *context, const graft_gemm *g, struct samples *s, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *s = (struct samples){ .count = g->m < SAMPLES ? g->m : SAMPLES };
+    for (int64_t i = 0; i < s->count; i++) {
+        uint32_t bits[4];
+
+        gr_random_block(context->verified++, (uint64_t)i, 0, bits);
+        s->row[i] = g->m > SAMPLES ? (int64_t)(((uint64_t)bits[0] << 31 ^ bits[1]) % (uint64_t)g->m) : i;
+    }
+    if (g->beta == 0 || s->count * g->n == 0) return GRAFT_OK;
+    GR_TRY(GR_NEW(context, s->before, s->count * g->n, error));
+    for (int64_t i = 0; i < s->count; i++)
+        memcpy(s->before + i * g->n, g->c + s->row[i] * g->ldc, (uint64_t)g->n * sizeof(float));
+done:
+    return rc;
+}
+
+/* An element of A or B, as it is multiplied. */
+static double dense_factor(const graft_gemm *g, float value)
+{
+    const uint32_t bits = gr_float_bits(value);
+
+    return (double)(g->type == GRAFT_BF16 ? gr_bfloat_widen(gr_bfloat_narrow(bits, gr_bfloat_half(bits))) : value);
+}
+
+/* An element of C, and how far one of a module may be from it: with k + 2 roundings in any order the error of a sum is
+ * at most (k + 2) eps / 2 of the sum of magnitudes, to first order (Higham 2002, section 3.1), and here twice that.
+ * Factors that are subnormal may count as 0. */
+struct expected {
+    double value, magnitude, tolerance;
+};
+
+static struct expected expect(const graft_gemm *g, int64_t i, int64_t j, double before)
+{
+    struct expected e = { 0, 0, 0 };
+    double          factors = 0;
+
+    for (int64_t p = 0; p < g->k; p++) {
+        const double a = dense_factor(g, g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);
+        const double b = dense_factor(g, g->transpose_b ? g->b[j * g->ldb + p] : g->b[p * g->ldb + j]);
+
+        e.value += a * b;
+        e.magnitude += fabs(a * b);
+        factors += fabs(a) + fabs(b) + 1;
+    }
+    e.value = (double)g->alpha * e.value + before;
+    e.magnitude = fabs((double)g->alpha) * e.magnitude + fabs(before);
+    e.tolerance =
+        (double)(g->k + 2) * (double)FLT_EPSILON * e.magnitude + fabs((double)g->alpha) * factors * (double)FLT_MIN;
+    return e;
+}
+
+static int32_t compare_samples(const graft_gemm *g, const struct samples *s, const char *module, graft_error *error)
+{
+    for (int64_t at = 0; at < s->count * g->n; at++) {
+        const int64_t         i = s->row[at / g->n], j = at % g->n;
+        const double          before = s->before != NULL ? (double)g->beta * (double)s->before[at] : 0;
+        const struct expected e = expect(g, i, j, before);
+        const double          found = (double)g->c[i * g->ldc + j];
+
+        if (fabs(found - e.value) <= e.tolerance) continue;
+        if (!(e.magnitude < (double)FLT_MAX / 2)) continue; /* a sum of floats may overflow, or is no number */
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "check=full: C(%lld,%lld) of dense module %s is %.9g, but plain loops give %.9g", (long long)i,
+                       (long long)j, module, found, e.value);
+    }
+    return GRAFT_OK;
+}
+
+int gr_dense_verifies(const graft_context *context)
+{
+    return context->options.library.check == GR_CHECK_FULL;
+}
+
+int32_t gr_dense_run(graft_context *context, const struct gr_module *module, const graft_gemm *g, graft_error *error)
+{
+    struct samples s;
+    int32_t        rc;
+
+    if (!gr_dense_verifies(context)) return module->table->dense->gemm(module->state, g, error);
+    GR_TRY(take_samples(context, g, &s, error));
+    GR_TRY(module->table->dense->gemm(module->state, g, error));
+    rc = compare_samples(g, &s, module->name, error);
+done:
+    gr_free(context, s.before);
+    return rc;
+}
