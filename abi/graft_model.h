@@ -76,8 +76,10 @@ typedef struct graft_model_info {
  *     crc32c       8 hexadecimal digits: CRC32C of all bytes behind the header; checked if it is there
  *
  * A file is saved under another name in the same folder, flushed to the disk and renamed, so that there is always a
- * whole one. The file that was there before stays beside it as PATH.previous, unless it is truncated. A process that is
- * killed may leave PATH.NUMBER.tmp. */
+ * whole one. The file that was there before stays beside it as PATH.previous, if its header and its length are those of
+ * a safetensors file; its weights are not read, so their checksum is checked when it is loaded. It gets this name by a
+ * hard link, or is copied where the file system has none. Where PATH is a symbolic link, the file that it leads to is
+ * replaced. A process that is killed may leave files that begin so and end in .NUMBER.tmp or .NUMBER.old. */
 
 typedef struct graft_models {
     uint32_t size;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -73,7 +74,12 @@ int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t byte
     output->written = 0;
     output->path = path;
     if (rc < 0) return rc;
-    if (snprintf(output->beside, sizeof output->beside, "%s.%d.tmp", path, (int)gettid()) >= (int)sizeof output->beside)
+    /* The file behind a symbolic link is replaced, and not the link. */
+    if (realpath(path, output->place) == NULL &&
+        snprintf(output->place, sizeof output->place, "%s", path) >= (int)sizeof output->place)
+        return gr_output_failed(path, ENAMETOOLONG, error);
+    if (snprintf(output->beside, sizeof output->beside, "%s.%d.tmp", output->place, (int)gettid()) >=
+        (int)sizeof output->beside)
         return gr_output_failed(path, ENAMETOOLONG, error);
     if (check_limit(bytes) < 0) return gr_output_failed(path, errno, error);
     unlink(output->beside); /* of a thread that died and had our number */
@@ -95,38 +101,75 @@ int32_t gr_output_write(struct gr_output *output, const void *from, int64_t byte
     return GRAFT_OK;
 }
 
-/* The file at `path` gets a second name, so that at every moment there is one at `path`. Where a file system has no
- * links, it moves there. */
-static int keep_previous(const char *path, const char *previous, const char *beside)
+static int copy_contents(int from, int to)
 {
-    unlink(beside); /* of a thread that died and had our number */
-    if (link(path, beside) == 0) {
-        const int failed = rename(beside, previous);
+    char    buffer[1 << 14];
+    int64_t done = 0;
+    ssize_t some;
 
-        unlink(beside); /* it is still there if `previous` was the same file already */
-        return failed;
+    while ((some = pread(from, buffer, sizeof buffer, done)) != 0) {
+        if (some < 0 && errno != EINTR) return -1;
+        for (ssize_t at = 0; at < some;) {
+            const ssize_t more = pwrite(to, buffer + at, (size_t)(some - at), done + at);
+
+            if (more < 0 && errno != EINTR) return -1;
+            if (more > 0) at += more;
+        }
+        if (some > 0) done += some;
     }
-    return errno == ENOENT ? 0 : rename(path, previous);
+    return fsync(to);
+}
+
+static int copy_file(const char *path, const char *copy)
+{
+    const int   from = open(path, O_RDONLY | O_CLOEXEC);
+    const int   to = from >= 0 ? open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    struct stat status;
+    int failed = to < 0 || fstat(from, &status) != 0 || check_limit(status.st_size) != 0 || copy_contents(from, to) != 0
+                     ? errno
+                     : 0;
+
+    if (to >= 0 && close(to) != 0 && failed == 0) failed = errno;
+    if (from >= 0) close(from);
+    errno = failed;
+    return failed != 0 ? -1 : 0;
+}
+
+/* The file in the place gets a second name, or is copied where the file system has no links: at every moment there is a
+ * whole file in the place, and one at `previous` if there was one. */
+static int keep_previous(const char *place, const char *previous)
+{
+    char beside[PATH_MAX];
+    int  failed = 0;
+
+    if (snprintf(beside, sizeof beside, "%s.%d.old", previous, (int)gettid()) >= (int)sizeof beside)
+        return ENAMETOOLONG;
+    unlink(beside); /* of a thread that died and had our number */
+    if (link(place, beside) != 0) {
+        if (errno == ENOENT) return 0;
+        if (copy_file(place, beside) != 0) failed = errno;
+    }
+    if (failed == 0 && rename(beside, previous) != 0) failed = errno;
+    unlink(beside); /* also if `previous` was the same file already: rename() does nothing then */
+    return failed;
 }
 
 int32_t gr_output_end(struct gr_output *output, const char *previous, graft_error *error)
 {
-    char link_name[PATH_MAX];
-    int  code = 0;
+    int code = 0;
 
     GR_ASSERT(output->fd >= 0);
     if (fsync(output->fd) != 0) code = errno;
     if (close(output->fd) != 0 && code == 0) code = errno;
     output->fd = -1;
-    if (snprintf(link_name, sizeof link_name, "%s.%d.old", output->path, (int)gettid()) >= (int)sizeof link_name)
-        code = ENAMETOOLONG;
-    if (code == 0 && previous != NULL && keep_previous(output->path, previous, link_name) != 0) code = errno;
-    if (code == 0 && rename(output->beside, output->path) != 0) code = errno;
+    if (code == 0 && previous != NULL) code = keep_previous(output->place, previous);
+    if (code == 0 && rename(output->beside, output->place) != 0) code = errno;
     if (code != 0) {
         unlink(output->beside);
         return gr_output_failed(output->path, code, error);
     }
-    sync_folder(output->path);
+    sync_folder(output->place);
+    if (previous != NULL && strcmp(output->place, output->path) != 0) sync_folder(previous);
     return GRAFT_OK;
 }
 

@@ -10,18 +10,21 @@
 struct gr_output {
     int         fd; /* -1: not open */
     int64_t     written;
-    const char *path; /* of the caller */
+    const char *path;            /* of the caller */
+    char        place[PATH_MAX]; /* the file that it names: `path`, or where symbolic links lead */
     char        beside[PATH_MAX];
 };
 
-/** Begin a file of so many bytes. \return OK; ERR_IO (also if there is a folder, device or pipe at `path`). */
+/** Begin a file of so many bytes. Where `path` is a symbolic link to a file, that file will be replaced; a link that
+ *  leads nowhere is replaced itself. \return OK; ERR_IO (also if there is a folder, device or pipe at `path`). */
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error);
 
 /** Append. \return OK; ERR_IO. */
 int32_t gr_output_write(struct gr_output *output, const void *from, int64_t bytes, graft_error *error);
 
-/** Put the file in its place. \param[in] previous  A path in the same folder, where the file that was in this place
- *  stays; NULL: it is replaced. After a failure the place is as it was. \return OK; ERR_IO. */
+/** Put the file in its place. At every moment there is a whole file in it, if there was one: the old or the new one.
+ *  \param[in] previous  Where the old one stays, by a hard link, or copied where there are none; NULL: it is replaced.
+ *  After a failure the place is as it was. \return OK; ERR_IO. */
 int32_t gr_output_end(struct gr_output *output, const char *previous, graft_error *error);
 
 /** Forget a file that gr_output_end() did not put in its place. Legal after every other call. */

@@ -1,6 +1,6 @@
 /* Option check=full: an array that a host changed in silence is named, for each array that is borrowed, in one process
- * and over ranks; a wrong kernel is found before its results reach the host, and a wrong dense module is found too. And row pointers of 32 bits, which every
- * call that takes a matrix accepts.
+ * and over ranks; a wrong kernel is found before its results reach the host, and a wrong dense module is found too. And
+ * row pointers of 32 bits, which every call that takes a matrix accepts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
@@ -275,7 +275,7 @@ static int32_t train_with(const graft_dataset *data, const char *settings)
 }
 
 /* Every product of every kind of model is compared: a module that is wrong by 1e-5 is named, and right ones pass. */
-static void test_dense(const char *path)
+static void test_dense_modules(const char *path)
 {
     static const char *const models[] = { "mlp", "gcn", "sage", "gin", "gat", "sgc", "appnp" };
     static const char *const modules[] = { "reference", "cblas", "onednn", "onednn dense.type=bf16" };
@@ -429,7 +429,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < N * WIDTH; i++) b[i] = (float)sample_exact(&sample, 64, 8);
     test_matrix(&a);
     test_kernel(argv[1], &without.csr);
-    test_dense(argv[2]);
+    test_dense_modules(argv[2]);
     test_narrow_matrix(&a);
     api->close(api->context);
     test_trainer(1, LABELS, 0);

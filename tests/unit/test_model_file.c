@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -30,6 +31,15 @@ static char                  folder[64], path[128], previous[160];
 
 /* -- writes that go wrong ---------------------------------------------------------------------------------------- */
 
+/* Steps after which the process is killed: before and after each change of the disk. */
+static int64_t steps_left = INT64_MAX;
+static int     has_links = 1;
+
+static void disk_step(void)
+{
+    if (steps_left-- <= 0) kill(getpid(), SIGKILL);
+}
+
 static int64_t bytes_left = INT64_MAX; /* that the disk takes */
 static int     dies;                   /* then the process is killed; else the disk is full */
 
@@ -39,11 +49,39 @@ ssize_t pwrite(int fd, const void *from, size_t count, off_t offset)
     const size_t  some = (int64_t)count < bytes_left ? count : (size_t)bytes_left;
     const ssize_t written = some > 0 ? syscall(SYS_pwrite64, fd, from, some, offset) : 0;
 
+    disk_step();
     bytes_left -= written > 0 ? written : 0;
     if (some == count || written > 0) return written;
     if (dies) kill(getpid(), SIGKILL);
     errno = ENOSPC;
     return -1;
+}
+
+int link(const char *from, const char *to)
+{
+    int made;
+
+    disk_step();
+    if (!has_links) return errno = EPERM, -1;
+    made = (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+    disk_step();
+    return made;
+}
+
+int rename(const char *from, const char *to)
+{
+    int made;
+
+    disk_step();
+    made = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    disk_step();
+    return made;
+}
+
+int fsync(int fd)
+{
+    disk_step();
+    return (int)syscall(SYS_fsync, fd);
 }
 
 /* -- helpers ----------------------------------------------------------------------------------------------------- */
@@ -165,6 +203,64 @@ static void test_killed(graft_model *old, graft_model *next)
     if (!ok(fine, "a process that is killed while it saves leaves the old file")) diag("%lld bytes", (long long)bytes);
 }
 
+/* In a process of its own, which is killed after so many steps; returns whether it was. */
+static int save_and_die(const char *from, int64_t steps)
+{
+    const pid_t child = fork();
+    int         status = 0;
+
+    if (child == 0) {
+        const graft_api    *own = NULL;
+        const graft_models *mine;
+        graft_model        *model = NULL;
+
+        if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &own, NULL) < 0) _exit(3);
+        mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_models));
+        if (mine->load(own->context, NULL, from, &model, NULL) < 0) _exit(4);
+        steps_left = steps;
+        _exit(mine->save(model, path, NULL) == GRAFT_OK ? 0 : 5);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || (WIFEXITED(status) && WEXITSTATUS(status) != 0))
+        printf("Bail out! a process could not save\n"), exit(2);
+    return WIFSIGNALED(status);
+}
+
+/* Killed at each step, with hard links or without, and where the name is a symbolic link: there is always a whole file,
+ * and one before it. */
+static void test_steps(graft_model *const at[3], int links, int symbolic)
+{
+    char    third[160], target[160];
+    int64_t steps = 0;
+    int     fine = 1, killed = 1;
+
+    snprintf(third, sizeof third, "%s/third", folder);
+    snprintf(target, sizeof target, "%s/target", folder);
+    unlink(path);
+    unlink(previous);
+    models->save(at[0], symbolic ? target : path, &error);
+    if (symbolic && symlink("target", path) != 0) fine = 0;
+    models->save(at[2], third, &error);
+    has_links = links;
+    for (; fine && killed; steps++) {
+        struct stat status;
+        float       now;
+
+        fine = models->save(at[0], path, &error) == GRAFT_OK && models->save(at[1], path, &error) == GRAFT_OK;
+        killed = save_and_die(third, steps);
+        now = weight_in(path);
+        fine = fine && (now == first_weight(at[2]) || (killed && now == first_weight(at[1])));
+        now = weight_in(previous);
+        fine = fine && (now == first_weight(at[1]) || (killed && now == first_weight(at[0])));
+        if (symbolic)
+            fine = fine && lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && weight_in(target) == weight_in(path);
+    }
+    has_links = 1;
+    ok(fine && steps > 6, "killed at any of %lld steps%s%s, a save leaves a whole file and the one before it",
+       (long long)steps, links ? "" : " without hard links", symbolic ? " behind a symbolic link" : "");
+    unlink(path);
+    unlink(previous);
+}
+
 static void test_generations(graft_model *first, graft_model *second, graft_model *third)
 {
     ok(models->save(second, path, &error) == GRAFT_OK && weight_in(path) == first_weight(second) &&
@@ -265,6 +361,8 @@ int main(void)
     ok(models->save(at[0], path, &error) == GRAFT_OK && weight_in(path) == first_weight(at[0]), "a model is saved");
     test_full_disk(at[0], at[1]);
     test_killed(at[0], at[1]);
+    for (int i = 0; i < 4; i++) test_steps(at, i % 2, i / 2);
+    models->save(at[0], path, &error);
     test_generations(at[0], at[1], at[2]);
     test_checksum(at[0]);
     for (int i = 0; i < 3; i++) models->destroy(at[i]);
