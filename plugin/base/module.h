@@ -42,9 +42,11 @@ struct gr_module *gr_module_place(graft_context *context);
 
 /** List, without loading them, the files graft_KIND_NAME.so in the folders of `path` (separated by ':'), in the folder
  *  of the library, and in "graft" in that, where modules are installed. A name is that of the first file that has it;
- *  built-in modules and those in use keep theirs. Files listed before and not in use are forgotten. \return OK;
- *  ERR_NOMEM, and the list is as it was */
-int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error);
+ *  built-in modules and those in use keep theirs. \return OK; ERR_NOMEM */
+struct gr_search;
+int32_t gr_modules_search(graft_context *context, const char *path, struct gr_search **search, graft_error *error);
+/** With `take` the found files replace those that were listed before and are not in use. */
+void    gr_modules_end(struct gr_search *search, int take);
 
 /** Read the note of module->path, without loading it. \return OK; the status with the reason in error for which the
  *  module is not usable */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* One search. What it finds replaces what the context has found before and does not use. */
-struct search {
+struct gr_search {
     graft_context    *context;
     struct gr_modules found;
 };
@@ -61,7 +61,7 @@ struct gr_module *gr_module_find(graft_context *context, const char *kind, const
 
 /* Whether the name is taken: by a built-in module, by one that is in use, or by one found before. The log tells of it,
  * unless it is the same file. */
-static int is_taken(struct search *search, const char *kind, const char *name, const char *path)
+static int is_taken(struct gr_search *search, const char *kind, const char *name, const char *path)
 {
     const struct gr_module *other = gr_module_find(search->context, kind, name);
 
@@ -89,7 +89,8 @@ static void take_note(const graft_context *context, struct gr_module *module)
     gr_log(context, GRAFT_LOG_INFO, "skipped %s: %s", module->path, module->detail);
 }
 
-static int32_t add_file(struct search *search, const char *path, const char *kind, const char *name, graft_error *error)
+static int32_t add_file(struct gr_search *search, const char *path, const char *kind, const char *name,
+                        graft_error *error)
 {
     struct gr_module *module = &search->found.at[search->found.count];
     int32_t           rc;
@@ -111,7 +112,7 @@ static int32_t add_file(struct search *search, const char *path, const char *kin
 
 /* Find the modules of a folder by absolute path, because the host may change its directory before one is loaded. A
  * folder that cannot be read has none. */
-static int32_t scan_folder(struct search *search, const char *folder, graft_error *error)
+static int32_t scan_folder(struct gr_search *search, const char *folder, graft_error *error)
 {
     char           real[PATH_MAX];
     int32_t        rc = GRAFT_OK;
@@ -134,7 +135,7 @@ done:
 }
 
 /* The folders of module.path, then the library's, then "graft" in it, where modules are installed. */
-static int32_t scan_folders(struct search *search, const char *path, graft_error *error)
+static int32_t scan_folders(struct gr_search *search, const char *path, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
     char    folder[PATH_MAX];
@@ -160,7 +161,7 @@ done:
 }
 
 /* Replace the files that the context does not use by what was found. */
-static void take_found(struct search *search)
+static void take_found(struct gr_search *search)
 {
     struct gr_modules *modules = &search->context->modules;
 
@@ -185,17 +186,25 @@ static void take_found(struct search *search)
     search->found.count = 0;
 }
 
-int32_t gr_modules_scan(graft_context *context, const char *path, graft_error *error)
+int32_t gr_modules_search(graft_context *context, const char *path, struct gr_search **made, graft_error *error)
 {
-    struct search *search = NULL;
-    int32_t        rc;
+    struct gr_search *search = NULL;
+    int32_t           rc;
 
     GR_TRY(GR_NEW(context, search, 1, error));
     search->context = context;
     GR_TRY(scan_folders(search, path, error));
-    take_found(search);
+    *made = search;
+    search = NULL;
 done:
-    for (int32_t i = 0; search != NULL && i < search->found.count; i++) gr_free(context, search->found.at[i].path);
-    gr_free(context, search);
+    gr_modules_end(search, 0);
     return rc;
+}
+
+void gr_modules_end(struct gr_search *search, int take)
+{
+    if (search == NULL) return;
+    if (take) take_found(search);
+    for (int32_t i = 0; i < search->found.count; i++) gr_free(search->context, search->found.at[i].path);
+    gr_free(search->context, search);
 }

@@ -40,14 +40,16 @@ static const void *api_get_interface(graft_context *context, const char *id)
 
 static int32_t api_set(graft_context *context, const char *key, const char *value, graft_error *error)
 {
-    struct gr_call call;
-    int32_t        rc = gr_call_begin(&call, context, "graft set", error);
+    struct gr_call    call;
+    struct gr_search *found = NULL;
+    int32_t           rc = gr_call_begin(&call, context, "graft set", error);
 
     if (rc == GRAFT_OK && (key == NULL || value == NULL)) {
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", key == NULL ? "key" : "value");
     }
-    if (rc == GRAFT_OK && strcmp(key, "module.path") == 0) rc = gr_modules_scan(context, value, &call.error);
+    if (rc == GRAFT_OK && strcmp(key, "module.path") == 0) rc = gr_modules_search(context, value, &found, &call.error);
     if (rc == GRAFT_OK) rc = gr_option_set(context, key, value, &call.error);
+    gr_modules_end(found, rc == GRAFT_OK);
     if (rc == GRAFT_OK)
         atomic_store_explicit(&context->callers.check, context->options.library.check, memory_order_relaxed);
     return gr_call_end(&call, rc);
@@ -118,14 +120,16 @@ static int32_t negotiate(uint32_t abi_min, uint32_t abi_max, graft_error *error)
 
 static int32_t open_context(const graft_host *host, graft_context **context, graft_error *error)
 {
-    int32_t        rc = GRAFT_OK;
-    graft_context *made = NULL;
+    int32_t           rc = GRAFT_OK;
+    graft_context    *made = NULL;
+    struct gr_search *found = NULL;
 
     GR_TRY(gr_context_create(host, &made, error));
     for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
     GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
     GR_TRY(gr_module_register(made, &gr_dense_reference, error));
-    GR_TRY(gr_modules_scan(made, made->options.library.module_path, error));
+    GR_TRY(gr_modules_search(made, made->options.library.module_path, &found, error));
+    gr_modules_end(found, 1);
     made->api = api_template;
     made->api.context = made;
     *context = made;

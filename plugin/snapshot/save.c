@@ -39,7 +39,7 @@ static void place_items(const graft_model *m, struct layout *l)
     }
 }
 
-/* The texts of the model, with a new checksum. */
+/* The texts of the model, with a new checksum, unless there are as many as a file may have: then it has none. */
 static int32_t make_pairs(const graft_model *m, const char *crc, struct gr_tensor_pair **pairs, int32_t *n,
                           graft_error *error)
 {
@@ -49,7 +49,7 @@ static int32_t make_pairs(const graft_model *m, const char *crc, struct gr_tenso
     if (rc < 0) return rc;
     for (int32_t i = 0; i < m->header.n_pairs; i++)
         if (strcmp(m->header.pairs[i].key, "crc32c") != 0) (*pairs)[(*n)++] = m->header.pairs[i];
-    (*pairs)[(*n)++] = (struct gr_tensor_pair){ "crc32c", crc };
+    if (*n < GR_TENSOR_PAIRS_MAX) (*pairs)[(*n)++] = (struct gr_tensor_pair){ "crc32c", crc };
     return GRAFT_OK;
 }
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
+#include "harness/strict_host.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -116,6 +117,43 @@ static void test_kernel(const char *path, const graft_csr *plain)
     host_set(api, "mxm.kernel=auto");
     host_set(api, "check=args");
     mxm->matrix_destroy(api->context, matrix);
+}
+
+/* How many modules are listed under the name of those of this test. */
+static int list_wrong_modules(const graft_api *strict)
+{
+    graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    int                count = 0;
+
+    for (int32_t i = 0; strict->module_info(strict->context, i, &entry, NULL) == GRAFT_OK; i++)
+        count += strcmp(entry.name, "wrong") == 0;
+    return count;
+}
+
+/* set("module.path") in which memory runs out changes neither the option nor the list of modules. */
+static void test_module_path(const char *path)
+{
+    static struct strict_host host;
+    const graft_api          *strict;
+    graft_option              option = GRAFT_INIT(graft_option);
+    char                      folder[512];
+    int64_t                   k = 0;
+    int                       fine = 1, rc = GRAFT_ERR_NOMEM;
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    strict_host_init(&host);
+    if (graft_load(getenv("GRAFT_LIBRARY"), &host.table, &strict, &error) < 0) exit(2);
+    for (; rc != GRAFT_OK && fine && k < 1000; k++) {
+        host.fail_at = host.calls + k;
+        rc = strict->set(strict->context, "module.path", folder, &error);
+        host.fail_at = -1;
+        for (int32_t i = 0; strict->option_info(strict->context, i, &option, NULL) == GRAFT_OK; i++)
+            if (strcmp(option.key, "module.path") == 0) break;
+        fine = rc == GRAFT_OK ? list_wrong_modules(strict) == 2 && strcmp(option.value, folder) == 0
+                              : rc == GRAFT_ERR_NOMEM && list_wrong_modules(strict) == 0 && *option.value == '\0';
+    }
+    ok(fine && k > 3, "set(module.path) where one of %lld allocations fails changes nothing", (long long)k - 1);
+    strict->close(strict->context);
 }
 
 /* The arrays of a data set that a rank, or one process, has. */
@@ -296,7 +334,7 @@ static void test_dense_modules(const char *path)
 
             snprintf(settings, sizeof settings, "dense.type=f32 dense.module=%s", modules[d]);
             rc = train_with(&set.dataset, settings);
-            if (rc == GRAFT_ERR_NOT_FOUND || rc == GRAFT_ERR_UNSUPPORTED) continue;
+            if (rc == GRAFT_ERR_OPTION || rc == GRAFT_ERR_UNSUPPORTED) continue; /* it was not built, or cannot */
             ok(rc == GRAFT_OK, "%s passes: %s", modules[d], rc < 0 ? error.message : "");
         }
         host_set_all(api, "dense.type=f32 dense.module=auto check=args");
@@ -430,6 +468,7 @@ int main(int argc, char **argv)
     test_matrix(&a);
     test_kernel(argv[1], &without.csr);
     test_dense_modules(argv[2]);
+    test_module_path(argv[1]);
     test_narrow_matrix(&a);
     api->close(api->context);
     test_trainer(1, LABELS, 0);

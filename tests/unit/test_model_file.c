@@ -303,6 +303,51 @@ static void test_checksum(graft_model *model)
         diag("%s", error.message);
 }
 
+/* A copy of a file in which `count` texts take the place of the checksum. */
+static void write_texts(const char *from, const char *to, int count)
+{
+    static char text[1 << 16], bytes[1 << 16];
+    FILE       *file = fopen(from, "rb");
+    uint64_t    header = 0, length;
+    const char *sum;
+    size_t      n, used;
+
+    if (file == NULL || fread(&header, 8, 1, file) != 1 || fread(bytes, 1, header, file) != header) exit(2);
+    bytes[header] = '\0';
+    sum = strstr(bytes, "\"crc32c\"");
+    used = (size_t)(sum - bytes);
+    memcpy(text, bytes, used);
+    for (int i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\"more.%d\":\"1\"", i > 0 ? "," : "", i);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s", strchr(strchr(sum, ':') + 2, '"') + 1);
+    while (used % 8 != 0) text[used++] = ' ';
+    n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    file = fopen(to, "wb");
+    length = used;
+    if (fwrite(&length, 8, 1, file) != 1 || fwrite(text, 1, used, file) != used || fwrite(bytes, 1, n, file) != n)
+        exit(2);
+    fclose(file);
+}
+
+/* A file of another program with as many texts as load() takes: what is saved of it can be loaded. */
+static void test_many_texts(graft_model *model)
+{
+    char         foreign[160];
+    graft_model *loaded = NULL;
+    int          count = 1;
+
+    snprintf(foreign, sizeof foreign, "%s/foreign", folder);
+    models->save(model, path, &error);
+    while (count < 300 && (write_texts(path, foreign, count), !isnan(weight_in(foreign)))) count++;
+    write_texts(path, foreign, count - 1);
+    ok(count > 100 && count < 256 && models->load(api->context, NULL, foreign, &loaded, &error) == GRAFT_OK,
+       "a file with %d texts more is loaded, and one with %d is not", count - 1, count);
+    ok(models->save(loaded, path, &error) == GRAFT_OK && weight_in(path) == first_weight(model),
+       "what is saved of it is loaded again: %s", error.message);
+    models->destroy(loaded);
+}
+
 /* Weights of 12 MB predict a data set of a few kB: no optimiser, no gradients, no copy. */
 static void test_prediction_memory(void)
 {
@@ -365,6 +410,7 @@ int main(void)
     models->save(at[0], path, &error);
     test_generations(at[0], at[1], at[2]);
     test_checksum(at[0]);
+    test_many_texts(at[0]);
     for (int i = 0; i < 3; i++) models->destroy(at[i]);
     test_prediction_memory();
     sample_dataset_fini(&set);
