@@ -6,6 +6,7 @@
 #include "base/option_row.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char MODEL_PREFIX[] = "model.", TRAINING_PREFIX[] = "training.";
@@ -257,6 +258,23 @@ done:
     return rc;
 }
 
+/* With another number of epochs the cosine does not go on where it was. Over ranks rank 0 alone warns. */
+static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
+{
+    const graft_context *context = trainer->setup.context;
+    const char          *then = gr_tensors_value(&m->header, "training.epochs");
+    int64_t              epochs;
+
+    if (then == NULL || m->copies != GR_STATE_COPIES || context->options.train.schedule != GR_SCHEDULE_COSINE) return;
+    if (trainer->setup.over != NULL && trainer->setup.over->comm->rank != 0) return;
+    epochs = strtoll(then, NULL, 10);
+    if (epochs == context->options.train.epochs) return;
+    gr_log(context, GRAFT_LOG_WARNING,
+           "the state is of a run of %lld epochs, and option 'epochs' is %lld: with schedule=cosine the learning rate "
+           "now follows another curve",
+           (long long)epochs, (long long)context->options.train.epochs);
+}
+
 int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *error)
 {
     const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
@@ -280,6 +298,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
         memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));
     }
     trainer->state_is_set = 1;
+    warn_of_epochs(m, trainer);
 done:
     return rc;
 }

@@ -1,6 +1,8 @@
 /* Options that change between epochs: a schedule of the learning rate gives the weights that a host gives who sets the
  * rate of each epoch; more epochs can be asked for; and ranks must agree.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "graft_model.h"
 #include "harness/hosts.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -128,6 +130,32 @@ static int32_t ask_for_more(struct host *host)
     return rc;
 }
 
+/* A state of another number of epochs is a warning, once, with both numbers, and only with a cosine. */
+static int32_t resume_otherwise(struct host *host)
+{
+    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_model        *state = NULL;
+    struct host_trainer t;
+    int32_t             rc = schedule_open(host, &t);
+    const char         *told;
+
+    if (rc == GRAFT_OK) rc = models->create(t.trainer, GRAFT_MODEL_STATE, &state, &host->error);
+    host_set(host->api, "epochs=12");
+    if (rc == GRAFT_OK) rc = models->apply(state, t.trainer, &host->error);
+    rc = schedule_check(host, rc, host->warnings[0] == '\0', "a warning without a cosine");
+    host_set(host->api, "schedule=cosine");
+    if (rc == GRAFT_OK) rc = models->apply(state, t.trainer, &host->error);
+    told = strstr(host->warnings, "of 9 epochs, and option 'epochs' is 12");
+    rc = schedule_check(host, rc, (told != NULL) == (host->rank == 0), "not one warning of both numbers");
+    host->warnings[0] = '\0';
+    host_set(host->api, "epochs=9");
+    if (rc == GRAFT_OK) rc = models->apply(state, t.trainer, &host->error);
+    rc = schedule_check(host, rc, host->warnings[0] == '\0', "a warning of the same number");
+    models->destroy(state);
+    schedule_close(host, &t);
+    return rc;
+}
+
 /* Ranks whose rates differ get an error, and can go on when they agree. */
 static int32_t disagree(struct host *host)
 {
@@ -171,6 +199,7 @@ int main(void)
     for (int32_t ranks = 0; ranks < 3; ranks++) {
         for (int i = 0; i < 3; i++) schedule_run(ranks, follow_schedule, &set, &schedules[i], schedules[i].settings);
         schedule_run(ranks, ask_for_more, &set, NULL, "more epochs");
+        schedule_run(ranks, resume_otherwise, &set, NULL, "a state of another number of epochs");
     }
     schedule_run(3, disagree, &set, NULL, "rates that differ are refused");
     sample_dataset_fini(&set);
