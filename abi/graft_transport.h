@@ -110,10 +110,11 @@ typedef struct graft_transports {
 
     /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
      * make the same collective calls, of hosts and of the library, in the same order. A wait for another rank ends
-     * after option "halo.timeout". ERR_ARG is returned on this rank only; nothing was sent then, and other ranks that
-     * make the call wait for this one. ERR_PEER: a rank failed, is short of memory, makes another call, or passes
-     * another size (which that rank itself may learn only from its next call). Then outputs are as they were, and the
-     * transport can only be closed. With one rank ERR_NOMEM is the only failure beside ERR_ARG. */
+     * after option "halo.timeout". A rank that finds a mistake in its arguments, or is short of memory, tells others,
+     * and so do ranks that make different calls of this table, or pass different counts, types or roots: all return
+     * the same status (ERR_ARG, ERR_NOMEM) with the sentence of the lowest rank, and may continue. ERR_PEER: a rank
+     * failed, did not answer in time, or makes a call of another table; then the transport can only be closed. After
+     * any failure outputs are as they were. */
 
     /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
      * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/group.h"
 
+#include "base/crc.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "comm/collective.h"
@@ -34,11 +35,36 @@ void gr_group_leave(graft_group *g)
     gr_free(g->context, g);
 }
 
-/* A copy of what a call sends, or memory for what it receives. The others may be waiting for this rank already. */
+/* What a rank calls, which must be the same on all. */
+struct group_call {
+    const char *name;
+    int32_t     dtype, root;
+    uint64_t    count; /* or a checksum of counts */
+};
+
+/* All ranks make the same call, and each says how it fares so far. So everything that a rank can find wrong by itself
+ * is agreed on before the first message of the call. */
+static int32_t group_meet(const graft_group *g, const struct group_call *call, int32_t rc, graft_error *error)
+{
+    enum { ITEMS = 4 };
+    static const char *const names[ITEMS] = { "the collective call", "dtype", "root",
+                                              "the count, or the checksum of bytes," };
+    const char *const        texts[ITEMS] = { call->name, NULL, NULL, NULL };
+    const uint64_t           values[ITEMS] = { gr_crc(0, call->name, strlen(call->name)), (uint64_t)call->dtype,
+                                               (uint64_t)(int64_t)call->root, call->count };
+    graft_error              found = { .size = sizeof found };
+    const int32_t            compared = gr_comm_compare_texts(g->comm, names, values, texts, ITEMS, &found);
+
+    if (compared == GRAFT_OK) return gr_comm_agree_on(g->comm, rc, error);
+    *error = found;
+    return compared;
+}
+
+/* A copy of what a call sends, or memory for what it receives. */
 static int32_t copy_of(const graft_group *g, const void *data, int64_t bytes, void **copy, graft_error *error)
 {
     *copy = gr_new(g->context, bytes, 1, "messages of the host", error);
-    if (*copy == NULL) return gr_comm_fail(g->comm, error);
+    if (*copy == NULL) return GRAFT_ERR_NOMEM;
     if (data != NULL && bytes > 0) memcpy(*copy, data, (uint64_t)bytes);
     return GRAFT_OK;
 }
@@ -48,13 +74,20 @@ static void copy_back(void *data, const void *copy, int64_t bytes)
     if (bytes > 0) memcpy(data, copy, (uint64_t)bytes);
 }
 
-int32_t gr_group_sum(graft_group *g, graft_dtype dtype, void *values, int64_t count, graft_error *error)
+int32_t gr_group_agree(graft_group *g, int32_t rc, graft_error *error)
 {
-    const int64_t bytes = count * gr_dtype_bytes(dtype);
-    void         *copy = NULL;
-    int32_t       rc = GRAFT_OK;
+    return group_meet(g, &(struct group_call){ .name = "agree" }, rc, error);
+}
 
-    GR_TRY(copy_of(g, values, bytes, &copy, error));
+int32_t gr_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values, int64_t count, graft_error *error)
+{
+    const struct group_call call = { .name = "sum", .dtype = dtype, .count = (uint64_t)count };
+    const int64_t           bytes = rc == GRAFT_OK ? count * gr_dtype_bytes(dtype) : 0;
+    void                   *copy = NULL;
+
+    if (rc == GRAFT_OK) rc = copy_of(g, values, bytes, &copy, error);
+    if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
+    GR_TRY(group_meet(g, &call, rc, error));
     if (dtype == GRAFT_F32) rc = gr_comm_sum_f32(g->comm, copy, count, error);
     else if (dtype == GRAFT_F64) rc = gr_comm_sum_f64(g->comm, copy, count, error);
     else rc = gr_comm_sum_i64(g->comm, copy, count, error);
@@ -64,13 +97,15 @@ done:
     return rc;
 }
 
-int32_t gr_group_maximum(graft_group *g, int64_t *values, int64_t count, graft_error *error)
+int32_t gr_group_maximum(graft_group *g, int32_t rc, int64_t *values, int64_t count, graft_error *error)
 {
-    const int64_t bytes = count * (int64_t)sizeof *values;
-    void         *copy = NULL;
-    int32_t       rc = GRAFT_OK;
+    const struct group_call call = { .name = "maximum", .count = (uint64_t)count };
+    const int64_t           bytes = rc == GRAFT_OK ? count * (int64_t)sizeof *values : 0;
+    void                   *copy = NULL;
 
-    GR_TRY(copy_of(g, values, bytes, &copy, error));
+    if (rc == GRAFT_OK) rc = copy_of(g, values, bytes, &copy, error);
+    if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
+    GR_TRY(group_meet(g, &call, rc, error));
     rc = gr_comm_max(g->comm, copy, count, error);
     if (rc == GRAFT_OK) copy_back(values, copy, bytes);
 done:
@@ -78,18 +113,19 @@ done:
     return rc;
 }
 
-int32_t gr_group_gather(graft_group *g, int32_t root, const void *mine, const int64_t *bytes, void *all,
+int32_t gr_group_gather(graft_group *g, int32_t rc, int32_t root, const void *mine, const int64_t *bytes, void *all,
                         graft_error *error)
 {
-    const int32_t rank = g->comm->rank;
-    int64_t       total = 0;
-    void         *out = NULL, *in = NULL;
-    int32_t       rc = GRAFT_OK;
+    const int32_t     rank = g->comm->rank, n = g->comm->n_ranks;
+    struct group_call call = { .name = "gather", .root = root };
+    int64_t           total = 0;
+    void             *out = NULL, *in = NULL;
 
-    for (int32_t p = 0; p < g->comm->n_ranks; p++) total += bytes[p];
-    if (root >= 0 && root != rank) total = 0;
-    GR_TRY(copy_of(g, mine, bytes[rank], &out, error));
-    GR_TRY(copy_of(g, NULL, total, &in, error));
+    if (bytes != NULL) call.count = gr_crc(0, bytes, (uint64_t)n * sizeof *bytes);
+    for (int32_t p = 0; rc == GRAFT_OK && p < n && (root < 0 || root == rank); p++) total += bytes[p];
+    if (rc == GRAFT_OK) rc = copy_of(g, mine, bytes[rank], &out, error);
+    if (rc == GRAFT_OK) rc = copy_of(g, NULL, total, &in, error);
+    GR_TRY(group_meet(g, &call, rc, error));
     GR_TRY(gr_comm_gather(g->comm, root, out, bytes, in, error));
     copy_back(all, in, total);
 done:
@@ -98,12 +134,13 @@ done:
     return rc;
 }
 
-int32_t gr_group_broadcast(graft_group *g, int32_t root, void *data, int64_t bytes, graft_error *error)
+int32_t gr_group_broadcast(graft_group *g, int32_t rc, int32_t root, void *data, int64_t bytes, graft_error *error)
 {
-    void   *copy = NULL;
-    int32_t rc = GRAFT_OK;
+    const struct group_call call = { .name = "broadcast", .root = root, .count = (uint64_t)bytes };
+    void                   *copy = NULL;
 
-    GR_TRY(copy_of(g, g->comm->rank == root ? data : NULL, bytes, &copy, error));
+    if (rc == GRAFT_OK) rc = copy_of(g, g->comm->rank == root ? data : NULL, bytes, &copy, error);
+    GR_TRY(group_meet(g, &call, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, root, copy, (uint64_t)bytes, error));
     if (g->comm->rank != root) copy_back(data, copy, bytes);
 done:

@@ -12,15 +12,20 @@ struct graft_group {
     struct gr_comm  *comm;
 };
 
-/* See graft_transports. Arguments are checked. \return OK; ERR_PEER, or with one rank ERR_NOMEM. */
+/** \return OK; ERR_NOMEM, ERR_VERSION, ERR_ARG; ERR_PEER. */
 int32_t gr_group_join(graft_context *context, const graft_transport *transport, graft_group **group,
                       graft_error *error);
 void    gr_group_leave(graft_group *group);
 
-int32_t gr_group_sum(graft_group *group, graft_dtype dtype, void *values, int64_t count, graft_error *error);
-int32_t gr_group_maximum(graft_group *group, int64_t *values, int64_t count, graft_error *error);
-int32_t gr_group_gather(graft_group *group, int32_t root, const void *mine, const int64_t *bytes, void *all,
+/* See graft_transports. `rc` is what this rank found in its arguments, with its sentence in error if that is a failure;
+ * ranks agree on it.
+ * \return OK; the status of a rank, ERR_NOMEM, ERR_ARG (ranks disagree): the same on all ranks; ERR_PEER. */
+int32_t gr_group_agree(graft_group *group, int32_t rc, graft_error *error);
+int32_t gr_group_sum(graft_group *group, int32_t rc, graft_dtype dtype, void *values, int64_t count,
+                     graft_error *error);
+int32_t gr_group_maximum(graft_group *group, int32_t rc, int64_t *values, int64_t count, graft_error *error);
+int32_t gr_group_gather(graft_group *group, int32_t rc, int32_t root, const void *mine, const int64_t *bytes, void *all,
                         graft_error *error);
-int32_t gr_group_broadcast(graft_group *group, int32_t root, void *data, int64_t bytes, graft_error *error);
+int32_t gr_group_broadcast(graft_group *group, int32_t rc, int32_t root, void *data, int64_t bytes, graft_error *error);
 
 #endif

@@ -96,11 +96,12 @@ static int32_t transport_agree(graft_group *group, int32_t status, graft_error *
 
     GR_TRY(rc);
     if (status < 0) {
-        const int has_text = error != NULL && error->size >= GRAFT_HAS(graft_error, message);
+        const int has_text =
+            error != NULL && error->size >= GRAFT_HAS(graft_error, message) && error->message[0] != '\0';
 
         gr_fail(&call.error, status, "%.447s", has_text ? error->message : "a failure without a sentence");
     }
-    rc = gr_comm_agree_on(group->comm, status < 0 ? status : GRAFT_OK, &call.error);
+    rc = gr_group_agree(group, status < 0 ? status : GRAFT_OK, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -117,17 +118,19 @@ static int32_t check_elements(const void *values, int64_t count, int64_t element
     return GRAFT_OK;
 }
 
+static int32_t check_sum(graft_dtype dtype, int64_t count, const void *values, graft_error *error)
+{
+    if (dtype == GRAFT_F32 || dtype == GRAFT_F64 || dtype == GRAFT_I64) return check_elements(values, count, 8, error);
+    return gr_fail(error, GRAFT_ERR_ARG, "dtype is %d, expected GRAFT_F32 (1), GRAFT_F64 (2) or GRAFT_I64 (4)", dtype);
+}
+
 static int32_t transport_sum(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error)
 {
     struct gr_call call;
     int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " sum", error);
 
     GR_TRY(rc);
-    if (dtype != GRAFT_F32 && dtype != GRAFT_F64 && dtype != GRAFT_I64)
-        GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG,
-                       "dtype is %d, expected GRAFT_F32 (1), GRAFT_F64 (2) or GRAFT_I64 (4)", dtype));
-    GR_TRY(check_elements(values, count, 8, &call.error));
-    rc = gr_group_sum(group, dtype, values, count, &call.error);
+    rc = gr_group_sum(group, check_sum(dtype, count, values, &call.error), dtype, values, count, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -138,8 +141,7 @@ static int32_t transport_maximum(graft_group *group, int64_t count, int64_t *val
     int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " maximum", error);
 
     GR_TRY(rc);
-    GR_TRY(check_elements(values, count, 8, &call.error));
-    rc = gr_group_maximum(group, values, count, &call.error);
+    rc = gr_group_maximum(group, check_elements(values, count, 8, &call.error), values, count, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -177,8 +179,8 @@ static int32_t transport_gather(graft_group *group, int32_t root, const int64_t 
     int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " gather", error);
 
     GR_TRY(rc);
-    GR_TRY(check_gather(group, root, bytes, mine, all, &call.error));
-    rc = gr_group_gather(group, root, mine, bytes, all, &call.error);
+    rc = check_gather(group, root, bytes, mine, all, &call.error);
+    rc = gr_group_gather(group, rc, root, mine, bytes, all, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -189,9 +191,9 @@ static int32_t transport_broadcast(graft_group *group, int32_t root, int64_t byt
     int32_t        rc = group_call_begin(&call, group, GRAFT_TRANSPORT_ID " broadcast", error);
 
     GR_TRY(rc);
-    GR_TRY(check_root(group, 0, root, &call.error));
-    GR_TRY(check_elements(data, bytes, 1, &call.error));
-    rc = gr_group_broadcast(group, root, data, bytes, &call.error);
+    rc = check_root(group, 0, root, &call.error);
+    if (rc == GRAFT_OK) rc = check_elements(data, bytes, 1, &call.error);
+    rc = gr_group_broadcast(group, rc, root, data, bytes, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

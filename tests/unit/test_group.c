@@ -145,46 +145,72 @@ static void test_group_calls(int32_t n_ranks)
        hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "right");
 }
 
-/* Rank 1 does what the others do not. */
+/* Rank 1 makes a mistake in a call of the others. */
+enum mistake { LEAVES, NO_MEMORY, OTHER_CALL, FEWER, OTHER_TYPE, NO_VALUES, OTHER_ROOT, OTHER_BYTES, MISTAKES };
+
+static int32_t call_wrong(struct host *host, const graft_transports *t, graft_group *group, enum mistake mistake,
+                          double *values)
+{
+    const int wrong = host->rank == 1;
+    int64_t   bytes[3] = { 8, wrong && mistake == OTHER_BYTES ? 16 : 8, 8 }, numbers[3] = { 0 };
+    double    all[8];
+
+    if (mistake == OTHER_ROOT) return t->broadcast(group, wrong ? 2 : 0, 8, values, &host->error);
+    if (mistake == OTHER_BYTES) return t->gather(group, -1, bytes, values, all, &host->error);
+    if (mistake == OTHER_CALL && wrong) return t->maximum(group, 3, numbers, &host->error);
+    return t->sum(group, wrong && mistake == OTHER_TYPE ? GRAFT_I64 : GRAFT_F64, wrong && mistake == FEWER ? 2 : 3,
+                  wrong && mistake == NO_VALUES ? NULL : values, &host->error);
+}
+
 static int32_t group_wrong(struct host *host)
 {
     const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
-    const char             *what = host->all->arg;
-    const int               is_wrong = host->rank == 1;
+    const enum mistake      mistake = *(const enum mistake *)host->all->arg;
     graft_group            *group = NULL;
     double                  values[3] = { 7, 7, 7 };
-    int64_t                 numbers[3] = { 0 };
-    int32_t                 rc;
+    int32_t                 rc, wrong;
 
     TRY(t->join(host->api->context, &host->transport, &group, &host->error));
-    if (is_wrong && strcmp(what, "leaves") == 0) goto done;
-    if (is_wrong && strcmp(what, "has no memory") == 0) host->fail_at = 0;
-    if (is_wrong && strcmp(what, "makes another call") == 0) TRY(t->maximum(group, 3, numbers, &host->error));
-    rc = t->sum(group, GRAFT_F64, is_wrong && strcmp(what, "passes fewer") == 0 ? 1 : 3, values, &host->error);
-    if (rc == GRAFT_ERR_PEER) EXPECT(values[0] == 7 && values[1] == 7 && values[2] == 7);
-    EXPECT(t->agree(group, GRAFT_OK, NULL) == GRAFT_ERR_PEER); /* also on a rank that has not noticed so far */
+    if (host->rank == 1 && mistake == LEAVES) goto done;
+    if (host->rank == 1 && mistake == NO_MEMORY) host->fail_at = 0;
+    wrong = call_wrong(host, t, group, mistake, values);
+    host->fail_at = -1;
+    EXPECT(values[0] == 7 && values[1] == 7 && values[2] == 7);
+    rc = t->sum(group, GRAFT_F64, 1, values, NULL);
+    EXPECT(mistake == LEAVES ? rc == GRAFT_ERR_PEER : rc == GRAFT_OK && values[0] == 21);
+    rc = wrong;
 done:
     t->leave(group);
     return rc;
 }
 
-static void test_group_mistakes(void)
+static void test_group_mistake(enum mistake mistake, const char *what, int32_t status, const char *words)
 {
-    static const char *const wrongs[] = { "leaves", "has no memory", "makes another call", "passes fewer" };
     static const char *const settings[] = { "halo.timeout=2", NULL };
     static struct hosts      hosts;
+    int                      right = 1;
 
-    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        char what[32];
-        int  right = 1;
-
-        snprintf(what, sizeof what, "%s", wrongs[i]);
-        hosts_run(&hosts, 3, settings, group_wrong, what);
-        for (int32_t p = 0; p < 3; p++)
-            right &= hosts.at[p].rc == (i % 3 == 0 && p == 1 ? GRAFT_OK : GRAFT_ERR_PEER) && hosts.at[p].seconds < 15;
-        ok(right && hosts.error.code == 0, "a rank %s: ERR_PEER on the others in time: %d %d %d, %s", what,
-           hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc, hosts.at[0].error.message);
+    hosts_run(&hosts, 3, settings, group_wrong, &mistake);
+    for (int32_t p = 0; p < 3; p++) {
+        if (mistake == LEAVES && p == 1) continue;
+        right &= hosts.at[p].rc == status && hosts.at[p].seconds < 15;
+        right &= strstr(hosts.at[p].error.message, words) != NULL;
+        right &= strcmp(hosts.at[p].error.message, hosts.at[0].error.message) == 0;
     }
+    ok(right && hosts.error.code == 0, "a rank %s: %d %d %d, %s", what, hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc,
+       hosts.at[0].error.message);
+}
+
+static void test_group_mistakes(void)
+{
+    test_group_mistake(LEAVES, "leaves", GRAFT_ERR_PEER, "rank 1");
+    test_group_mistake(NO_MEMORY, "has no memory", GRAFT_ERR_NOMEM, "rank 1: ");
+    test_group_mistake(OTHER_CALL, "makes another call", GRAFT_ERR_ARG, "is sum on rank 0, maximum on rank 1");
+    test_group_mistake(FEWER, "passes fewer", GRAFT_ERR_ARG, "count");
+    test_group_mistake(OTHER_TYPE, "sums other types", GRAFT_ERR_ARG, "dtype");
+    test_group_mistake(NO_VALUES, "passes null", GRAFT_ERR_ARG, "values is null");
+    test_group_mistake(OTHER_ROOT, "has another root", GRAFT_ERR_ARG, "root is 0");
+    test_group_mistake(OTHER_BYTES, "gathers other bytes", GRAFT_ERR_ARG, "bytes");
 }
 
 int main(void)
