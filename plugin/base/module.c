@@ -158,13 +158,25 @@ static int32_t load_tables(graft_context *context, const char *path, struct gr_m
     return rc;
 }
 
+int32_t gr_module_status(const struct gr_module *module, const char *call, int32_t rc, graft_error *error)
+{
+    if (rc > 0)
+        return gr_fail(error, GRAFT_ERR_MODULE, "%s() of %s %s returned %d, which is not a status", call, module->kind,
+                       module->name, rc);
+    if (rc < 0 && error->message[0] == '\0')
+        return gr_fail(error, rc, "%s() of %s %s failed with status %d, and gives no reason", call, module->kind,
+                       module->name, rc);
+    return rc;
+}
+
 static int32_t init_module_state(graft_context *context, struct gr_module *module, graft_error *error)
 {
     const graft_module_table *table = module->table;
+    int32_t                   rc = GRAFT_OK;
 
-    if (table->kernel != NULL) return table->kernel->init(&context->host, &module->state, error);
-    if (table->dense != NULL) return table->dense->init(&context->host, &module->state, error);
-    return GRAFT_OK;
+    if (table->kernel != NULL) rc = table->kernel->init(&context->host, &module->state, error);
+    if (table->dense != NULL) rc = table->dense->init(&context->host, &module->state, error);
+    return gr_module_status(module, "init", rc, error);
 }
 
 static void fini_module_state(struct gr_module *module)

@@ -141,7 +141,7 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
     ops = found->table->transport;
     GR_ASSERT(ops != NULL);
-    rc = ops->open(&context->host, communicator, transport, error);
+    rc = gr_module_status(found, "open", ops->open(&context->host, communicator, transport, error), error);
 done:
     return rc;
 }

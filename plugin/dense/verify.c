@@ -93,14 +93,19 @@ int gr_dense_verifies(const graft_context *context)
     return context->options.library.check == GR_CHECK_FULL;
 }
 
+static int32_t run_gemm(const struct gr_module *module, const graft_gemm *g, graft_error *error)
+{
+    return gr_module_status(module, "gemm", module->table->dense->gemm(module->state, g, error), error);
+}
+
 int32_t gr_dense_run(graft_context *context, const struct gr_module *module, const graft_gemm *g, graft_error *error)
 {
     struct samples s;
     int32_t        rc;
 
-    if (!gr_dense_verifies(context)) return module->table->dense->gemm(module->state, g, error);
+    if (!gr_dense_verifies(context)) return run_gemm(module, g, error);
     GR_TRY(take_samples(context, g, &s, error));
-    GR_TRY(module->table->dense->gemm(module->state, g, error));
+    GR_TRY(run_gemm(module, g, error));
     rc = compare_samples(g, &s, module->name, error);
 done:
     gr_free(context, s.before);

@@ -126,7 +126,8 @@ int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, gra
     }
     GR_TRY(GR_NEW(matrix->context, made, 1, error));
     made->module = module;
-    GR_TRY(used->table->kernel->prepare(used->state, &matrix->csr, &made->data, &made->bytes, error));
+    rc = used->table->kernel->prepare(used->state, &matrix->csr, &made->data, &made->bytes, error);
+    GR_TRY(gr_module_status(used, "prepare", rc, error));
     made->next = matrix->prepared;
     matrix->prepared = made;
     *data = made->data;

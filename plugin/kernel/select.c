@@ -60,7 +60,7 @@ static int32_t prepare_kernel(graft_context *context, int32_t index, graft_mxm_a
         return GRAFT_ERR_UNSUPPORTED;
     }
     rc = module->table->kernel->supports(module->state, &args->a->csr, args, why, sizeof why);
-    if (rc < 0) {
+    if (rc != GRAFT_OK) {
         gr_text_add(&reasons->end, "%s cannot: %s\n", module->name, why);
         return GRAFT_ERR_UNSUPPORTED;
     }
@@ -135,6 +135,7 @@ static int32_t run_kernel(const struct gr_module *module, void *prepared, const 
         asked->rows_arg = &count;
     }
     rc = module->table->kernel->run(module->state, prepared, &whole->a->csr, asked, error);
+    rc = gr_module_status(module, "run", rc, error);
     return rc == GRAFT_OK && whole->rows_done != NULL ? check_row_count(module->name, &count, error) : rc;
 }
 

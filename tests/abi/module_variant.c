@@ -88,7 +88,7 @@ static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
     struct state *made;
 
-    if (MODULE_INIT_STATUS < 0) return fail(error, MODULE_INIT_STATUS, "the sample library is not licensed here");
+    if (MODULE_INIT_STATUS != 0) return fail(error, MODULE_INIT_STATUS, "the sample library is not licensed here");
     made = host->allocate(host->self, sizeof *made, 64);
     if (made == NULL) return fail(error, GRAFT_ERR_NOMEM, "no memory for the state of a sample");
     made->host = *host;
@@ -119,7 +119,7 @@ static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t
     const graft_host *host = &((struct state *)state)->host;
 
     (void)a;
-    if (MODULE_PREPARE_STATUS < 0) return fail(error, MODULE_PREPARE_STATUS, "the sample cannot prepare");
+    if (MODULE_PREPARE_STATUS != 0) return fail(error, MODULE_PREPARE_STATUS, "the sample cannot prepare");
     *prepared = host->allocate(host->self, 256, 64);
     if (*prepared == NULL) return fail(error, GRAFT_ERR_NOMEM, "no memory to prepare a sample");
     *bytes += 256;
@@ -137,7 +137,7 @@ SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const 
                          graft_error *error)
 {
     (void)state, (void)prepared;
-    if (MODULE_RUN_STATUS < 0) return fail(error, MODULE_RUN_STATUS, "the sample library gave up");
+    if (MODULE_RUN_STATUS != 0) return fail(error, MODULE_RUN_STATUS, "the sample library gave up");
 #ifdef _OPENMP /* its threads stay when the product is done */
 #pragma omp parallel for num_threads(2)
 #endif
