@@ -63,13 +63,12 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 
     (void)state, (void)prepared, (void)error;
     for (int64_t at = 0; at < args->c->n_rows * args->c->n_cols; at++) {
-        const int64_t i = at / args->c->n_cols, j = at % args->c->n_cols, begin = a->row_ptr[i],
-                      end = a->row_ptr[i + 1];
-        float *c = (float *)args->c->data + i * args->c->stride + j, z = 0;
+        const int64_t i = at / args->c->n_cols, j = at % args->c->n_cols, end = a->row_ptr[i + 1];
+        float        *c = (float *)args->c->data + i * args->c->stride + j, z = 0;
 
-        for (int64_t e = begin; e < end; e++)
+        for (int64_t e = a->row_ptr[i]; e < end; e++)
             z += (values != NULL ? values[e] : 1) * ((const float *)args->b->data)[columns[e] * args->b->stride + j];
-        if (scale != NULL && begin < end) z *= scale[i];
+        if (scale != NULL && a->row_ptr[i] < end) z *= scale[i];
         if (!is_allowed(args->mask, i, j)) *c = args->flags & GRAFT_MXM_REPLACE ? 0 : *c;
         else if (args->flags & GRAFT_MXM_ACCUMULATE) *c += z;
         else *c = z;
@@ -93,8 +92,9 @@ static const graft_module_table table = {
 
 int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_table **mine, graft_error *error)
 {
-    (void)error;
-    if (abi_min > GRAFT_ABI_VERSION || abi_max < GRAFT_ABI_VERSION) return GRAFT_ERR_VERSION;
-    *mine = &table;
-    return GRAFT_OK;
+    const int fits = abi_min <= GRAFT_ABI_VERSION && GRAFT_ABI_VERSION <= abi_max;
+
+    if (fits) *mine = &table;
+    else snprintf(error->message, sizeof error->message, "it has version 1, the library %u to %u", abi_min, abi_max);
+    return fits ? GRAFT_OK : GRAFT_ERR_VERSION;
 }

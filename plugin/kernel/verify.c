@@ -232,9 +232,8 @@ static int32_t compare_winners(const struct gr_verify *v, const struct single *o
         const int64_t expected = winner_at(args, one->args.winner, j);
 
         if (found == expected) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE,
-                       "mxm.verify: winner(%lld,%lld) of kernel %s is %lld, but reference gives %lld", (long long)row,
-                       (long long)j, kernel, (long long)found, (long long)expected);
+        return gr_fail(error, GRAFT_ERR_MODULE, "winner(%lld,%lld) of kernel %s is %lld, but reference gives %lld",
+                       (long long)row, (long long)j, kernel, (long long)found, (long long)expected);
     }
     return GRAFT_OK;
 }
@@ -252,15 +251,14 @@ static int32_t compare_row(const struct gr_verify *v, const struct single *one, 
         if (isnan(found) && isnan(expected)) {
             if (!warned++)
                 gr_log(v->context, GRAFT_LOG_WARNING,
-                       "mxm.verify: C(%lld,%lld) is NaN; the input values give this result", (long long)row,
+                       "C(%lld,%lld) of a verified product is NaN; the input values give this result", (long long)row,
                        (long long)j);
             continue;
         }
         if (found == expected) continue;
         if (isfinite(expected) && fabs(found - expected) <= tolerance(one, j, expected)) continue;
-        return gr_fail(error, GRAFT_ERR_MODULE,
-                       "mxm.verify: C(%lld,%lld) of kernel %s is %.9g, but reference gives %.9g", (long long)row,
-                       (long long)j, kernel, found, expected);
+        return gr_fail(error, GRAFT_ERR_MODULE, "C(%lld,%lld) of kernel %s is %.9g, but reference gives %.9g",
+                       (long long)row, (long long)j, kernel, found, expected);
     }
     return compare_winners(v, one, row, kernel, error);
 }

@@ -20,7 +20,7 @@ MUTANTS = [
     ("adds where it should overwrite", [("else *c = z;", "else *c += z;")], "plus_second, float"),
     ("writes behind an element", [("else *c = z;", "else c[0] = c[1] = z;")], "plus_times, float"),
     ("ignores the stride", [("i * args->c->stride + j", "i * args->c->n_cols + j")], "plus_times, float"),
-    ("divides by the number of no neighbours", [("scale != NULL && begin < end", "scale != NULL")], "float"),
+    ("divides by the number of no neighbours", [("scale != NULL && a->row_ptr[i] < end", "scale != NULL")], "float"),
     ("drops the last entry of a row", [("e < end; e++", "e + 1 < end; e++")], "plus_second, float"),
     ("claims epilogues", [("args->epilogue == NULL", "1")], "epilogues"),
     ("prints", [(RETURN, '    puts("done");\n' + RETURN)], "it prints nothing"),
@@ -33,6 +33,9 @@ MUTANTS = [
     ("refuses when it is late", [(RETURN, "    if (args->flags == 0) return GRAFT_ERR_UNSUPPORTED;\n" + RETURN)],
      "plus_times, float"),
     ("crashes", [(RETURN, "    if (args->mask != NULL) *(volatile int *)0 = 1;\n" + RETURN)], "Bail out!"),
+    ("exits", [(INCLUDE, INCLUDE + "#include <stdlib.h>\n"), (RETURN, "    if (args->mask != NULL) exit(0);\n" + RETURN)],
+     "ends the process: exit(0)"),
+    ("returns no status", [(RETURN, "    return 7; /* without")], "plus_second, float"),
     ("has another preference in its note", [('"example", PREFERENCE)', '"example", PREFERENCE + 1)')],
      "is a module that can be used here"),
 ]
@@ -109,9 +112,18 @@ def test_make(folder):
            done.stderr)
 
 
+def test_hang(folder, source):
+    loop = source.replace(RETURN, "    for (volatile int i = 0; i < 1;) {}\n" + RETURN)
+    module, said = build(folder, "loop", loop)
+    result = judge("--timeout", "2", module) if module else None
+    tap.ok(result and result.returncode == 1 and "hangs" in result.stdout, "a kernel that hangs is found", said,
+           result.stdout[-500:] if result else "")
+
+
 def test_refusals(folder):
     for name, args, status in (("a missing file", (f"{folder}/none.so",), 2), ("no file", (), 2),
-                               ("a file that is no module", (__file__,), 1), ("--nonsense", ("--nonsense",), 2)):
+                               ("a file that is no module", (__file__,), 1), ("--nonsense", ("--nonsense",), 2),
+                               ("a bad --timeout", ("--timeout", "0", "x.so"), 2)):
         result = judge(*args)
         tap.ok(result.returncode == status, f"{name}: exit status {status}", result.returncode, result.stdout,
                result.stderr)
@@ -126,5 +138,6 @@ with tempfile.TemporaryDirectory(prefix="graft-check-") as base:
     test_make(base)
     test_example(base, text)
     test_refusals(base)
+    test_hang(base, text)
     test_mutants(base, text)
 tap.done()

@@ -1,7 +1,7 @@
-/* graft-check: judges a module file. Usage: graft-check [--library FILE] [--large] MODULE.so
+/* graft-check: judges a module file. Usage: graft-check [--library FILE] [--large] [--timeout SECONDS] MODULE.so
  *
  * Prints TAP. The exit status is 0 if nothing is wrong, 1 if something is, 2 if nothing could be tried. The module is
- * judged in a process of its own, so that a crash or a hang is reported and does not end this one.
+ * judged in a process of its own, so that a crash, an exit or a hang is reported and does not end this one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge.h"
 #include "manners.h"
@@ -15,18 +15,22 @@
 #include <limits.h>
 #include <link.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-enum { ROUNDS = 20, SECONDS = 900 };
+enum { ROUNDS = 20, SECONDS = 300, SECONDS_MOST = 1000000 };
 
-static const char usage[] = "usage: graft-check [--library FILE] [--large] MODULE.so\n"
+static const char usage[] = "usage: graft-check [--library FILE] [--large] [--timeout SECONDS] MODULE.so\n"
                             "Judges a kernel or a dense module of Graft against the definition of what it computes.\n"
-                            "  --library FILE  the library, else that of GRAFT_LIBRARY or of this program\n"
-                            "  --large         products that are shared among threads, too\n";
+                            "  --library FILE     the library, else that of GRAFT_LIBRARY or of this program\n"
+                            "  --large            products that are shared among threads, too\n"
+                            "  --timeout SECONDS  after which a module counts as hanging (300; with --large 3000)\n";
 
 struct wish {
     const char *library, *module;
     int         large;
+    long        seconds; /* 0: the default */
 };
 
 static struct strict_host host;
@@ -140,6 +144,10 @@ static void check_module(const struct wish *wish, const char *path)
     manners_begin();
     rc = judge.api->load_module(judge.context, path, &error);
     fault = manners_end();
+    if (rc == GRAFT_OK && find_entry(path, &entry) && strcmp(entry.kind, "transport") == 0) {
+        skip(1, "transport modules are not judged");
+        return;
+    }
     if (!ok(rc == GRAFT_OK && find_entry(path, &entry), "%s is a module that can be used here", path)) {
         diag("%s", error.message);
         return;
@@ -149,8 +157,7 @@ static void check_module(const struct wish *wish, const char *path)
     else skip(1, "it has no note: GRAFT_MODULE_NOTE in graft_module.h; with auto it counts as preference 1");
     check_link(path);
     if (strcmp(entry.kind, "kernel") == 0) judge_one_kernel(wish, &entry);
-    else if (strcmp(entry.kind, "dense") == 0) judge_dense(path);
-    else skip(1, "%s modules are not judged", entry.kind);
+    else judge_dense(path);
 }
 
 /* All checks of the module, in a process of their own. \return the exit status */
@@ -159,7 +166,7 @@ static int judge_module(const struct wish *wish)
     graft_error error = GRAFT_INIT(graft_error);
     char        path[PATH_MAX];
 
-    alarm(SECONDS);
+    alarm((unsigned)(wish->seconds > 0 ? wish->seconds : wish->large ? 10 * SECONDS : SECONDS));
     strict_host_init(&host);
     if (realpath(wish->module, path) == NULL) {
         printf("Bail out! there is no file '%s'\n", wish->module);
@@ -183,7 +190,12 @@ static int read_wish(int argc, char **argv, struct wish *wish)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--library") == 0 && i + 1 < argc) wish->library = argv[++i];
         else if (strcmp(argv[i], "--large") == 0) wish->large = 1;
-        else if (strcmp(argv[i], "--help") == 0) return printf("%s", usage), 0;
+        else if (strcmp(argv[i], "--timeout") == 0 && i + 1 < argc) {
+            wish->seconds = strtol(argv[++i], NULL, 10);
+            if (wish->seconds >= 1 && wish->seconds <= SECONDS_MOST) continue;
+            return fprintf(stderr, "graft-check: --timeout is '%s', expected 1 to %d seconds\n", argv[i], SECONDS_MOST),
+                   -1;
+        } else if (strcmp(argv[i], "--help") == 0) return printf("%s", usage), 0;
         else if (argv[i][0] != '-' && wish->module == NULL) wish->module = argv[i];
         else return fprintf(stderr, "graft-check: unknown argument '%s'\n%s", argv[i], usage), -1;
     }
@@ -191,27 +203,39 @@ static int read_wish(int argc, char **argv, struct wish *wish)
     return 1;
 }
 
+/* Say how the process ended that the module was judged in. \return the exit status */
+static int tell_end(int status)
+{
+    if (WIFEXITED(status)) {
+        printf("Bail out! the module ends the process: exit(%d)\n", WEXITSTATUS(status));
+        return 1;
+    }
+    printf("Bail out! the module %s\n", WTERMSIG(status) == SIGALRM ? "hangs" : "ends the process: a crash");
+    printf("# signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
-    struct wish wish = { NULL, NULL, 0 };
+    struct wish wish = { 0 };
     const int   go = read_wish(argc, argv, &wish);
-    int         status = 0;
+    int         ends[2], status = 0;
+    char        verdict;
     pid_t       child;
 
     if (go <= 0) return go < 0 ? 2 : 0;
     fflush(NULL);
-    child = fork();
+    child = pipe(ends) == 0 ? fork() : -1;
     if (child == 0) {
-        status = judge_module(&wish);
+        verdict = (char)judge_module(&wish);
         fflush(NULL);
-        _exit(status);
+        _exit(write(ends[1], &verdict, 1) == 1 ? 0 : 2);
     }
     if (child < 0 || waitpid(child, &status, 0) != child) {
         printf("Bail out! no process can be made\n");
         return 2;
     }
-    if (WIFEXITED(status)) return WEXITSTATUS(status);
-    printf("Bail out! the module %s\n", WTERMSIG(status) == SIGALRM ? "hangs" : "ends the process: a crash");
-    printf("# signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    return 1;
+    /* Only a child that has come to its end has said what it found. */
+    close(ends[1]);
+    return read(ends[0], &verdict, 1) == 1 ? verdict : tell_end(status);
 }

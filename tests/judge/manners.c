@@ -80,6 +80,15 @@ static const char *first_line(void)
     return count > 0 ? text : NULL;
 }
 
+/* In static memory. */
+static const char *changed_signal(int number)
+{
+    static char text[96];
+
+    snprintf(text, sizeof text, "it changes the handler of signal %d (%s)", number, strsignal(number));
+    return text;
+}
+
 const char *manners_end(void)
 {
     struct settings now;
@@ -93,7 +102,8 @@ const char *manners_end(void)
     fault = first_line();
     if (printed != NULL) fclose(printed);
     if (fault != NULL) return fault;
-    if (memcmp(now.handler, before.handler, sizeof now.handler) != 0) return "it changes the handler of a signal";
+    for (int i = 0; i < SIGNALS; i++)
+        if (now.handler[i] != before.handler[i]) return changed_signal(i);
     if (now.rounding != before.rounding) return "it changes how numbers are rounded";
     if (now.subnormals != before.subnormals) return "it changes whether subnormal numbers are kept";
     if (now.mask != before.mask) return "it changes the umask";

@@ -378,19 +378,33 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
     return fault == NULL && tried++ % 3 == 0 ? run_again(product, mxm, context, threads, run_told) : fault;
 }
 
-/** What args are, in one line. */
+static const char *mask_text(const graft_mask *mask)
+{
+    static const char *const  kinds[] = { "no mask", "mask of rows", "mask of bits", "mask of bytes" };
+    static _Thread_local char text[80];
+
+    if (mask->kind < 0 || mask->kind > GRAFT_MASK_BYTES) return "an unknown mask";
+    snprintf(text, sizeof text, "%s%s%s", kinds[mask->kind], mask->flags & GRAFT_MASK_STRUCTURE ? ", structure" : "",
+             mask->flags & GRAFT_MASK_COMPLEMENT ? ", complement" : "");
+    return text;
+}
+
+/** What args are, in one line; the semiring is that of the line above. */
 static void product_describe(const struct product *product, char *text, size_t capacity)
 {
     const graft_mxm_args *args = &product->args;
     const graft_csr      *a = &product->a.csr;
     const graft_mask      none = { 0 }, *mask = args->mask != NULL ? args->mask : &none;
 
-    snprintf(text, capacity,
-             "A %lld x %lld%s, %lld columns, dtype %d, index type %d, semiring %d, flags %u, mask kind %d flags %u "
-             "present %d values %d, scale %d, winner %d, threads %d",
-             (long long)a->n_rows, (long long)a->n_cols, a->values != NULL ? " weighted" : "", (long long)product->n,
-             product->dtype, a->index_type, args->semiring, args->flags, mask->kind, mask->flags, mask->present != NULL,
-             mask->values != NULL, args->row_scale != NULL, args->winner != NULL, args->threads);
+    snprintf(text, capacity, "%lld x %lld graph%s with indices of %d bits, %lld columns of %s%s%s, %s%s%s, %d threads",
+             (long long)a->n_rows, (long long)a->n_cols, a->values != NULL ? " with values" : "",
+             a->index_type == GRAFT_I32 ? 32 : 64, (long long)product->n,
+             product->dtype == GRAFT_F32   ? "float"
+             : product->dtype == GRAFT_F64 ? "double"
+                                           : "bfloat16",
+             args->flags & GRAFT_MXM_ACCUMULATE ? ", accumulated" : "",
+             args->flags & GRAFT_MXM_REPLACE ? ", replace" : "", mask_text(mask),
+             args->row_scale != NULL ? ", row_scale" : "", args->winner != NULL ? ", winner" : "", args->threads);
 }
 
 int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *kernel)
