@@ -131,9 +131,9 @@ typedef struct graft_models {
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*item)(graft_model *model, int32_t index, graft_state_item *item, graft_error *error);
 
-    /** Predict all vertices of a data set without a trainer. Options that are part of the model
-     *  are those of the model, whatever the context has; the others (threads, memory.limit, order, halo, ...) are those
-     *  of the context.
+    /** Predict all vertices of a data set without a trainer: what the trainer predicts, up to rounding. Options that
+     *  are part of the model are those of the model, whatever the context has; the others (threads, memory.limit,
+     *  order, halo, ...) are those of the context.
      *
      * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST, of a model with a state; of weights alone there is one set
      * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(); n_classes is not read.

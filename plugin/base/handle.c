@@ -369,7 +369,7 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
     if (object == NULL) return;
     lock_word(&gr_handles[list].lock, self);
     link = find(object);
-    is_listed = judge(link, kind) == GOOD;
+    is_listed = judge(link, kind) == GOOD && (context == NULL || (*link)->context == context);
     if (is_listed && (*link)->context->owner == self) {
         struct gr_handle  *handle = *link;
         struct gr_callers *callers;

@@ -9,10 +9,12 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One search. What it finds replaces what the context has found before and does not use. */
 struct gr_search {
@@ -145,6 +147,9 @@ static int32_t scan_folders(struct gr_search *search, const char *path, graft_er
         if (length > 0 && length < sizeof folder) {
             memcpy(folder, path, length);
             folder[length] = '\0';
+            if (access(folder, R_OK | X_OK) != 0)
+                gr_log(search->context, GRAFT_LOG_INFO, "skipped folder '%s' of module.path: %s", folder,
+                       strerror(errno));
             GR_TRY(scan_folder(search, folder, error));
         }
         path += length + (path[length] == ':');

@@ -41,7 +41,7 @@ static int edit_distance(const char *a, const char *b)
 const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg)
 {
     const char *best = NULL, *name;
-    int         best_distance = (int)strnlen(text, 63) / 2 + 2;
+    int         best_distance = (int)strnlen(text, 63) / 3 + 2;
 
     for (int32_t i = 0; (name = next(arg, i)) != NULL; i++) {
         const int distance = edit_distance(text, name);
@@ -199,8 +199,10 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
         return put(context, i, GR_SOURCE_HOST, name, value, error);
     }
     near = gr_nearest(key, option_key, NULL);
-    return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'%s%s%s", key, near ? "; did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+    if (near == NULL)
+        return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; option_info() and graft-info list all",
+                       key);
+    return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; did you mean '%s'?", key, near);
 }
 
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error)

@@ -106,7 +106,8 @@ static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *ma
 
     if (rc == GRAFT_OK) rc = gr_matrix_check(context, matrix, "matrix", 0, &call.error);
     if (rc == GRAFT_OK && (values == NULL) == (original == NULL))
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "not one of values and original is given");
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "values and original are both %s, expected one of them",
+                     values == NULL ? "null" : "given");
     if (rc == GRAFT_OK && original != NULL) rc = gr_matrix_check(context, original, "original", 1, &call.error);
     if (rc == GRAFT_OK) {
         from = original != NULL ? original->csr : matrix->csr;

@@ -101,8 +101,7 @@ int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graf
         if (at < bad) bad = at;
     }
     if (bad == f->n_rows) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features: row %lld holds a value that is not finite",
-                   (long long)(first + bad));
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
 }
 
 static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)

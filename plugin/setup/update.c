@@ -197,12 +197,13 @@ static int32_t update_count_trained(const struct gr_setup *s, struct update *u, 
     GR_TRY(gr_strategy_sum(s->run.strategy, &outside, 1, error));
     if (outside > 0)
         return gr_fail(error, GRAFT_ERR_STATE,
-                       "%.0f of %lld training vertices were none when the trainer was created, and its steps do not "
-                       "compute their rows; create it with option 'row_masks' = no",
+                       "%.0f of %lld training vertices are new: they were not in the training set when the trainer was "
+                       "created, and its steps do not compute their rows; create it with option 'row_masks' = no",
                        outside, (long long)u->next.n_train);
     if (u->next.n_train > 0 || s->run.targets.n_train == 0) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "no training vertex has a %s any more, among %lld vertices",
-                   gr_is_regression(&s->model.config) ? "known target" : "label", (long long)s->data.n_vertices);
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "of %lld vertices none is in the training set and has a %s; a trainer needs one",
+                   (long long)s->data.n_vertices, gr_is_regression(&s->model.config) ? "known target" : "label");
 done:
     return rc;
 }

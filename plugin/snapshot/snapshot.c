@@ -169,13 +169,16 @@ static int32_t describe_model(graft_model *m, const char *shown, graft_error *er
     graft_error              reason = { .size = sizeof reason };
     int32_t                  rc = GRAFT_OK;
 
-    if (format == NULL || strcmp(format, GRAFT_MODEL_ID) != 0)
+    if (format == NULL || content == NULL)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is no model of Graft: its metadata have no '%s'", shown,
+                       format == NULL ? "format" : "content");
+    if (strcmp(format, GRAFT_MODEL_ID) != 0)
         return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "'%s' is no model of Graft: 'format' in its metadata is '%.32s', expected '%s'", shown,
-                       format != NULL ? format : "missing", GRAFT_MODEL_ID);
-    if (content == NULL || (strcmp(content, "weights") != 0 && strcmp(content, "state") != 0))
+                       "'%s' is no model of Graft: 'format' in its metadata is '%.32s', expected '%s'", shown, format,
+                       GRAFT_MODEL_ID);
+    if (strcmp(content, "weights") != 0 && strcmp(content, "state") != 0)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': 'content' in the metadata is '%.32s', expected weights or state",
-                       shown, content != NULL ? content : "missing");
+                       shown, content);
     m->copies = strcmp(content, "state") == 0 ? GR_STATE_COPIES : 1;
     GR_TRY(read_count(header, shown, "epoch", 0, &m->progress.epoch, error));
     GR_TRY(read_count(header, shown, "n_features", 1, &shape.n_features, error));

@@ -403,6 +403,8 @@ static const char *hostile(const void *arg)
     lines.count = 0;
     s.api.set(s.context, "module.path", first.path, &error);
     expect_logged(GRAFT_LOG_INFO, "graft_kernel_pipe.so", "not a file");
+    s.api.set(s.context, "module.path", "/no/such/folder", &error);
+    expect_logged(GRAFT_LOG_INFO, "skipped folder '/no/such/folder'", "No such file");
     return choice_close(&s);
 }
 
