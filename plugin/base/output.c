@@ -66,6 +66,14 @@ static int32_t check_place(const char *path, graft_error *error)
                           shown);
 }
 
+/* The new file may be read by whom the old one could be read by. A file system without modes has none to copy. */
+static void copy_mode(const char *place, int to)
+{
+    struct stat status;
+
+    if (stat(place, &status) == 0) (void)!fchmod(to, status.st_mode & 0777);
+}
+
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error)
 {
     const int32_t rc = check_place(path, error);
@@ -84,7 +92,9 @@ int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t byte
     if (check_limit(bytes) < 0) return gr_output_failed(path, errno, error);
     unlink(output->beside); /* of a thread that died and had our number */
     output->fd = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return output->fd >= 0 ? GRAFT_OK : gr_output_failed(path, errno, error);
+    if (output->fd < 0) return gr_output_failed(path, errno, error);
+    copy_mode(output->place, output->fd);
+    return GRAFT_OK;
 }
 
 int32_t gr_output_write(struct gr_output *output, const void *from, int64_t bytes, graft_error *error)
@@ -129,6 +139,7 @@ static int copy_file(const char *path, const char *copy)
                      ? errno
                      : 0;
 
+    if (to >= 0) copy_mode(path, to);
     if (to >= 0 && close(to) != 0 && failed == 0) failed = errno;
     if (from >= 0) close(from);
     errno = failed;

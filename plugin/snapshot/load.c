@@ -15,18 +15,28 @@
 
 static const int64_t CRC_BLOCK = 1 << 18; /* it is still in a cache when its checksum is computed */
 
-int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
-                                graft_error *error)
+/* The length of the header. */
+static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_error *error)
 {
     unsigned char prefix[GR_TENSOR_PREFIX];
     int32_t       rc = GRAFT_OK;
 
-    header->context = context;
     if (file->size < (int64_t)sizeof prefix)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' ends at byte %lld, expected 8 bytes with the length of a header",
                        file->name, (long long)file->size);
     GR_TRY(gr_file_read(file, 0, prefix, sizeof prefix, error));
-    GR_TRY(gr_tensors_prefix(prefix, file->size, file->name, &header->header_bytes, error));
+    rc = gr_tensors_prefix(prefix, file->size, file->name, bytes, error);
+done:
+    return rc;
+}
+
+int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
+                                graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    header->context = context;
+    GR_TRY(read_prefix(file, &header->header_bytes, error));
     header->data_bytes = file->size - GR_TENSOR_PREFIX - header->header_bytes;
     GR_TRY(GR_NEW(context, header->text, header->header_bytes, error));
     GR_TRY(gr_file_read(file, GR_TENSOR_PREFIX, header->text, header->header_bytes, error));
@@ -47,20 +57,15 @@ struct loading {
 /* The header as rank 0 has it, before it is taken apart. */
 static int32_t share_header(struct loading *l, const char *path, struct gr_tensors *header, graft_error *error)
 {
-    unsigned char prefix[GR_TENSOR_PREFIX];
-    char          shown[GR_FILE_NAME];
-    int64_t       bytes[2] = { 0 };
-    const int     first = l->comm->rank == 0;
-    int32_t       rc = GRAFT_OK;
+    char      shown[GR_FILE_NAME];
+    int64_t   bytes[2] = { 0 };
+    const int first = l->comm->rank == 0;
+    int32_t   rc = GRAFT_OK;
 
     gr_file_show_path(shown, path != NULL ? path : "");
     gr_file_show_path(l->file.name, shown);
     if (first) rc = gr_file_open(&l->file, AT_FDCWD, path, shown, error);
-    if (first && rc == GRAFT_OK && l->file.size < GR_TENSOR_PREFIX)
-        rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s' ends at byte %lld, expected 8 bytes with the length of a header",
-                     l->file.name, (long long)l->file.size);
-    if (first && rc == GRAFT_OK) rc = gr_file_read(&l->file, 0, prefix, sizeof prefix, error);
-    if (first && rc == GRAFT_OK) rc = gr_tensors_prefix(prefix, l->file.size, l->file.name, &bytes[0], error);
+    if (first && rc == GRAFT_OK) rc = read_prefix(&l->file, &bytes[0], error);
     GR_TRY(gr_comm_agree(l->comm, rc, error));
     if (first) bytes[1] = l->file.size - GR_TENSOR_PREFIX - bytes[0];
     GR_TRY(gr_comm_broadcast(l->comm, 0, bytes, sizeof bytes, error));
@@ -182,8 +187,9 @@ static int32_t check_crc(const struct loading *l, uint32_t crc, graft_error *err
     snprintf(found, sizeof found, "%08x", crc);
     if (expected == NULL || strcmp(expected, found) == 0) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
-                   "'%s' is damaged: the CRC32C of all from byte %lld on is %s, expected %.16s", l->file.name,
-                   (long long)l->data, found, expected);
+                   "'%s' is damaged: the CRC32C of its tensors is %s, 'crc32c' in its metadata %.16s; a program that "
+                   "writes other weights removes this key",
+                   l->file.name, found, expected);
 }
 
 /* All arrays, in the order of the file. */
@@ -192,12 +198,17 @@ static int32_t read_arrays(struct loading *l, graft_error *error)
     const struct gr_tensors *header = &l->model->header;
     graft_state_item         item = { .size = sizeof item };
     graft_error              reason = { .size = sizeof reason };
-    uint32_t                 crc = 0;
+    uint32_t                 sum = 0;
     int32_t                  rc = GRAFT_OK;
 
-    for (int32_t i = 0; i < header->n_tensors; i++)
-        GR_TRY(read_array(l, &header->tensors[i], array_of(l->model, header->tensors[i].name, &item), &crc, error));
-    GR_TRY(check_crc(l, crc, error));
+    for (int32_t i = 0; i < header->n_tensors; i++) {
+        const struct gr_tensor *t = &header->tensors[i];
+        uint32_t                crc = gr_snapshot_crc(t->name);
+
+        GR_TRY(read_array(l, t, array_of(l->model, t->name, &item), &crc, error));
+        sum ^= crc;
+    }
+    GR_TRY(check_crc(l, sum, error));
     for (int32_t i = 0; i < header->n_tensors; i++) {
         array_of(l->model, header->tensors[i].name, &item);
         if (gr_state_check(&item, &reason) < 0)

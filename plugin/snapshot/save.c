@@ -33,7 +33,7 @@ static void place_items(const graft_model *m, struct layout *l)
             *t = (struct gr_tensor){ .name = item.name, .dtype = item.dtype, .n_dims = item.n_dims, .begin = l->bytes };
             memcpy(t->shape, item.shape, sizeof t->shape);
             t->end = l->bytes += gr_state_bytes(&item);
-            l->crc = gr_crc(l->crc, item.data, (uint64_t)(t->end - t->begin));
+            l->crc ^= gr_crc(gr_snapshot_crc(item.name), item.data, (uint64_t)(t->end - t->begin));
             l->data[l->n++] = item.data;
         }
     }

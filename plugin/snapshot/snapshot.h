@@ -6,9 +6,12 @@
 #ifndef GR_SNAPSHOT_SNAPSHOT_H
 #define GR_SNAPSHOT_SNAPSHOT_H
 
+#include "base/crc.h"
 #include "graft_model.h"
 #include "io/safetensors.h"
 #include "train/train.h"
+
+#include <string.h>
 
 #define GR_SNAPSHOT_PREVIOUS ".previous"
 
@@ -53,5 +56,12 @@ int gr_snapshot_is_whole(graft_context *context, const char *path);
 struct gr_file;
 int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
                                 graft_error *error);
+
+/** What the checksum of a tensor begins with: that of its name. The checksum of a file is the exclusive or of those of
+ *  its tensors, so it does not depend on their order. */
+static inline uint32_t gr_snapshot_crc(const char *name)
+{
+    return gr_crc(0, name, strlen(name));
+}
 
 #endif

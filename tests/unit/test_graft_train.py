@@ -313,14 +313,32 @@ def test_prediction_only():
     ok(result.returncode == 0 and read_npy(f"{base}/u.npy") == read_npy(f"{base}/s.npy"), "and predicts the same")
 
 
+def rewrite_backwards(path, other):
+    """The same model with its tensors in the opposite order, as another program may write them."""
+    metadata, tensors = read_safetensors(path)
+    header, data = {"__metadata__": metadata}, b""
+    for name, (dtype, shape, content) in reversed(tensors.items()):
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    with open(other, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
 def test_saved_model():
     """DIR/checkpoint.safetensors is a model for any host, and for PyTorch."""
     saved = f"{base}/straight/checkpoint.safetensors"
     result = run(data, "--predict-with", saved, "--predict", f"{base}/m.npy")
     ok(result.returncode == 0 and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
        "a saved model predicts without training, whatever the options", result.stderr)
+    rewrite_backwards(saved, f"{base}/backwards.safetensors")
+    result = run(data, "--predict-with", f"{base}/backwards.safetensors", "--predict", f"{base}/m.npy")
+    ok(result.returncode == 0 and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
+       "also with its tensors in another order", result.stderr)
     result = run(data, "--set", "epochs=1", "--save", f"{base}/straight2", *MODEL)
+    os.chmod(f"{base}/straight2/checkpoint.safetensors", 0o600)
     result = run(data, "--set", "epochs=2", "--save", f"{base}/straight2", *MODEL)
+    ok(os.stat(f"{base}/straight2/checkpoint.safetensors").st_mode & 0o777 == 0o600, "the mode of a file stays")
     ok(os.path.exists(f"{base}/straight2/checkpoint.safetensors.previous"), "the file before stays", result.stderr)
     with open(f"{base}/straight2/checkpoint.safetensors", "r+b") as file:
         file.truncate(100)
