@@ -188,8 +188,8 @@ static int32_t check_crc(const struct loading *l, uint32_t crc, graft_error *err
     if (expected == NULL || strcmp(expected, found) == 0) return GRAFT_OK;
     return gr_fail(
         error, GRAFT_ERR_FORMAT,
-        "'%s' is damaged: the CRC32C of its tensors, from byte %lld on, is %s, 'crc32c' in its metadata %.16s; a program that "
-        "writes other weights removes this key",
+        "'%s' is damaged: the CRC32C of its tensors, from byte %lld on, is %s, 'crc32c' in its metadata %.16s; "
+        "a program that writes other weights removes this key",
         l->file.name, (long long)l->data, found, expected);
 }
 
