@@ -141,8 +141,8 @@ typedef struct graft_api {
      *  In one process it is heard between the steps of create() and between the layers of epoch(); over ranks where the
      *  ranks agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in
      *  epoch(). After a cancelled create() nothing is left. A cancelled epoch() leaves weights, optimiser and epoch as
-     *  they were, and the next one gives the bits that it would have given. A request
-     *  that comes too late ends the next call that hears it. NULL is legal. [any-thread] Not collective. Since 1. */
+     *  they were, and the next one gives the bits that it would have given. A request that comes too late ends the next
+     *  call that hears it. NULL is legal. [any-thread] Not collective. Since 1. */
     void (*cancel)(graft_context *context);
 } graft_api;
 

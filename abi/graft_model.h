@@ -72,7 +72,7 @@ typedef struct graft_model_info {
  *     n_features, n_classes    the shape of the data
  *     model.KEY    the value of each option that is part of the model: of groups "model" and "data", loss and
  *                  label_rate. Others under this prefix are refused: they belong to a later release
- *     training.KEY the value of the other options of group "training"; they are not read
+ *     training.KEY the value of the other options of group "training"; only "epochs" is read, for a warning
  *     crc32c       8 hexadecimal digits: the exclusive or, over all tensors, of the CRC32C of name and data together;
  *                  checked if it is there. A program that writes other weights removes it. A file has at most 256
  *                  texts: save() leaves it out of one that would be longer

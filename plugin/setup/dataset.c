@@ -273,12 +273,14 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     s->sparse_features = sparse;
     GR_TRY(check_dataset_shapes(s, error));
     if (s->over == NULL) GR_TRY(gr_csr_widen(s->context, &s->graph, "graph", &s->row_ptr[0], error));
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_bytes(s->row_ptr[0]));
     GR_TRY(check_dataset_graph(s, error));
     if (s->data.float_targets != NULL)
         GR_TRY(gr_float_targets_check(&s->float_targets, s->n, s->data.n_classes, error));
     if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
     else {
         GR_TRY(gr_csr_widen(s->context, &s->sparse_features, "sparse_features", &s->row_ptr[1], error));
+        gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->row_ptr[1]));
         GR_TRY(gr_csr_check(&s->sparse_features, "sparse_features", 0, s->run.threads, error));
     }
     GR_TRY(gr_targets_check(&s->run.targets, s->first, error));

@@ -30,9 +30,9 @@ static double graph_bytes(const struct gr_setup *s)
     const double                labels = s->run.targets.labels != NULL ? sizeof *s->run.targets.labels : 0;
     const double                split = s->run.targets.split != NULL ? sizeof *s->run.targets.split : 0;
     const double values = s->run.targets.values != NULL ? sizeof(float) * (double)s->run.targets.n_classes : 0;
-    double       bytes = 0;
+    double       bytes = (double)gr_bytes(s->row_ptr[0]);
 
-    if (!kind->gathers) return 0;
+    if (!kind->gathers) return bytes;
     if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
     if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
     if (kind->normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
@@ -47,12 +47,13 @@ static double feature_bytes(const struct gr_setup *s)
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
     const int       copied = s->model.config.normalize_features || is_ordered(s);
+    const double    pointers = (double)gr_bytes(s->row_ptr[1]);
     double          sparse;
 
     if (s->data.features != NULL) return (copied ? dense : 0) + dropped;
     sparse = (double)gr_csr_copy_bytes(&like, s->n, gr_csr_entries(&s->sparse_features));
-    if (s->model.config.sparse_input == GR_AUTO) return fmin(sparse, dense + dropped);
-    return s->model.config.sparse_input == GR_YES ? sparse : dense + dropped;
+    if (s->model.config.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
+    return pointers + (s->model.config.sparse_input == GR_YES ? sparse : dense + dropped);
 }
 
 /* Rows of a step that have gradients: those behind the first layer that a later one needs, and for some kinds those

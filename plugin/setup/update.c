@@ -239,6 +239,7 @@ static int32_t replace_sparse(struct gr_setup *s, struct update *u, graft_error 
     if (s->over != NULL) return GRAFT_OK;
     s->row_ptr[1] = u->row_ptr;
     u->row_ptr = before;
+    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->row_ptr[1]) - gr_bytes(before));
 done:
     return rc;
 }
