@@ -123,7 +123,7 @@ static int secure_main(void)
     return 1;
 }
 
-static void copy_program(const char *from, const char *to)
+static void copy_program(const char *from, const char *to, mode_t mode)
 {
     char   buffer[65536];
     FILE  *in = fopen(from, "rb"), *out = fopen(to, "wb");
@@ -132,22 +132,24 @@ static void copy_program(const char *from, const char *to)
     files_check(in != NULL && out != NULL, to);
     while ((count = fread(buffer, 1, sizeof buffer, in)) > 0) files_check(fwrite(buffer, 1, count, out) == count, to);
     fclose(in);
-    files_check(fclose(out) == 0 && chmod(to, 04755) == 0, to);
+    files_check(fclose(out) == 0 && chmod(to, mode) == 0, to);
 }
 
-/* Become a user without rights and run a copy of this program that belongs to root. \return its exit code; -1: a
- * signal */
+/* Become a user without rights and run a copy of this program that belongs to root. The user may not be allowed to
+ * enter the folder of the build. \return its exit code; -1: a signal */
 static int run_secure_copy(void)
 {
     struct data_folder place;
-    char               copy[PATH_MAX + 256];
-    char *const        arguments[] = { copy, (char *)(uintptr_t)partitioner, (char *)(uintptr_t)"secure", NULL };
+    char               copy[PATH_MAX + 256], child_program[PATH_MAX + 256];
+    char *const        arguments[] = { copy, child_program, (char *)(uintptr_t)"secure", NULL };
     int                status = 0;
     pid_t              child;
 
     folder_create(&place); /* the program is the library here, and looks beside itself first */
     snprintf(copy, sizeof copy, "%s", folder_path(&place, "copy"));
-    copy_program("/proc/self/exe", copy);
+    copy_program("/proc/self/exe", copy, 04755);
+    snprintf(child_program, sizeof child_program, "%s", folder_path(&place, "partitioner"));
+    copy_program(partitioner, child_program, 0755);
     files_check(chmod(place.path, 0755) == 0, place.path);
     fflush(NULL);
     child = fork();
