@@ -156,8 +156,8 @@ def test_cmake(tree, lib):
                    f"add_executable(host {tree}/share/doc/graft/examples/smallest.c)\n"
                    "target_link_libraries(host PRIVATE graft::graft)\n"
                    "file(WRITE ${CMAKE_BINARY_DIR}/library.txt ${graft_LIBRARY})\n")
-    made = run("cmake", "-S", f"{base}/cmake", "-B", f"{base}/cmake/build", f"-DCMAKE_PREFIX_PATH={tree}",
-               f"-Dgraft_DIR={lib}/cmake/graft")
+    made = run("cmake", "-G", "Ninja", "-S", f"{base}/cmake", "-B", f"{base}/cmake/build",
+               f"-DCMAKE_PREFIX_PATH={tree}", f"-Dgraft_DIR={lib}/cmake/graft")
     if made.returncode == 0:
         made = run("cmake", "--build", f"{base}/cmake/build")
     if fine("a host is built with CMake", made):
@@ -165,7 +165,8 @@ def test_cmake(tree, lib):
             check_host("and runs", tree, lib, [f"{base}/cmake/build/host", file.read()])
     with open(f"{base}/cmake/CMakeLists.txt", "a", encoding="utf-8") as file:
         file.write("find_package(graft 99 REQUIRED)\n")
-    result = run("cmake", "-S", f"{base}/cmake", "-B", f"{base}/cmake/late", f"-Dgraft_DIR={lib}/cmake/graft")
+    result = run("cmake", "-G", "Ninja", "-S", f"{base}/cmake", "-B", f"{base}/cmake/late",
+                 f"-Dgraft_DIR={lib}/cmake/graft")
     tap.ok(result.returncode != 0 and "99" in result.stderr, "a later version is refused", result.stderr)
 
 

@@ -48,7 +48,6 @@ SANITIZED = {
     "tests/unit/test_aggregate_faults": [],
     "tests/unit/test_async": [],
     "tests/unit/test_async_faults": [],
-    "tests/unit/test_train_async": [],
     "tests/unit/test_adapt": [],
     "tests/unit/test_train_adapt": [],
     "tests/abi/test_arguments_mxm": [],
