@@ -212,8 +212,8 @@ static int32_t repeat_epochs(struct host *host, struct host_trainer *t, struct r
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
 
         if (cancels && host->rank == 1) host->api->cancel(host->api->context);
-        if (cancels && host->train->epoch(t->trainer, &epoch, &host->error) == GRAFT_ERR_CANCELLED)
-            job->cancelled += host->rank == 0;
+        if (cancels && host->train->epoch(t->trainer, &epoch, &host->error) == GRAFT_ERR_CANCELLED && host->rank == 0)
+            job->cancelled++;
         rc = host->train->epoch(t->trainer, &epoch, &host->error);
         if (host->rank > 0) continue;
         job->drift[cancels][i] = epoch.drift;
