@@ -119,7 +119,7 @@ static int32_t change_kept(struct host *host, const graft_option *option, const 
             if (strcmp(now.key, option->key) == 0) break;
         if (strcmp(now.value, before) != 0 || strcmp(now.source, source) != 0)
             return kept_blame(host, option->key, "the refused value stays");
-        job->kept += host->rank == 0;
+        if (host->rank == 0) job->kept++;
     }
     rc = host->api->set(host->api->context, option->key, before, &error);
     return rc < 0 ? kept_blame(host, option->key, error.message) : GRAFT_OK;
