@@ -73,9 +73,9 @@ typedef struct graft_model_info {
  *     model.KEY    the value of each option that is part of the model: of groups "model" and "data", loss and
  *                  label_rate. Others under this prefix are refused: they belong to a later release
  *     training.KEY the value of the other options of group "training"; only "epochs" is read, for a warning
- *     crc32c       8 hexadecimal digits: the exclusive or, over all tensors, of the CRC32C of name and data together;
- *                  checked if it is there. A program that writes other weights removes it. A file has at most 256
- *                  texts: save() leaves it out of one that would be longer
+ *     crc32c       8 hexadecimal digits for each tensor, in the order of their names (as bytes): the CRC32C of its
+ *                  data; checked if it is there. A program that writes other weights removes it. A file has at most
+ *                  256 texts: save() leaves it out of one that would be longer
  *
  * A file is saved under another name in the same folder, flushed to the disk and renamed, so that there is always a
  * whole one. The file that was there before stays beside it as PATH.previous, if its header and its length are those of

@@ -179,18 +179,34 @@ static void *array_of(const graft_model *m, const char *name, graft_state_item *
     return NULL;
 }
 
-static int32_t check_crc(const struct loading *l, uint32_t crc, graft_error *error)
+/* The text with the checksums; NULL if the file has none. */
+static int32_t find_checksums(const struct loading *l, const char **text, graft_error *error)
 {
-    const char *expected = gr_tensors_value(&l->model->header, "crc32c");
-    char        found[16];
+    const struct gr_tensors *header = &l->model->header;
 
+    *text = gr_tensors_value(header, "crc32c");
+    if (*text == NULL || strlen(*text) == (size_t)GR_SNAPSHOT_DIGITS * (size_t)header->n_tensors) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "'%s': 'crc32c' in the metadata has %zu digits, expected %d for each of %d tensors", l->file.name,
+                   strlen(*text), GR_SNAPSHOT_DIGITS, header->n_tensors);
+}
+
+static int32_t check_crc(const struct loading *l, const struct gr_tensor *t, const char *text, uint32_t crc,
+                         graft_error *error)
+{
+    const struct gr_tensors *header = &l->model->header;
+    char                     found[GR_SNAPSHOT_DIGITS + 1];
+    const char              *expected;
+
+    if (text == NULL) return GRAFT_OK;
+    expected = text + GR_SNAPSHOT_DIGITS * gr_snapshot_place(header->tensors, header->n_tensors, t->name);
     snprintf(found, sizeof found, "%08x", crc);
-    if (expected == NULL || strcmp(expected, found) == 0) return GRAFT_OK;
-    return gr_fail(
-        error, GRAFT_ERR_FORMAT,
-        "'%s' is damaged: the CRC32C of its tensors, from byte %lld on, is %s, 'crc32c' in its metadata %.16s; "
-        "a program that writes other weights removes this key",
-        l->file.name, (long long)l->data, found, expected);
+    if (memcmp(found, expected, GR_SNAPSHOT_DIGITS) == 0) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "'%s' is damaged: tensor '%.64s', from byte %lld to byte %lld, has CRC32C %s, in the metadata it is "
+                   "%.*s; a program that writes other weights removes the key 'crc32c'",
+                   l->file.name, t->name, (long long)(l->data + t->begin), (long long)(l->data + t->end), found,
+                   GR_SNAPSHOT_DIGITS, expected);
 }
 
 /* All arrays, in the order of the file. */
@@ -199,22 +215,19 @@ static int32_t read_arrays(struct loading *l, graft_error *error)
     const struct gr_tensors *header = &l->model->header;
     graft_state_item         item = { .size = sizeof item };
     graft_error              reason = { .size = sizeof reason };
-    uint32_t                 sum = 0;
+    const char              *checksums;
     int32_t                  rc = GRAFT_OK;
 
+    GR_TRY(find_checksums(l, &checksums, error));
     for (int32_t i = 0; i < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];
-        uint32_t                crc = gr_snapshot_crc(t->name);
+        uint32_t                crc = 0;
 
         GR_TRY(read_array(l, t, array_of(l->model, t->name, &item), &crc, error));
-        sum ^= crc;
-    }
-    GR_TRY(check_crc(l, sum, error));
-    for (int32_t i = 0; i < header->n_tensors; i++) {
-        array_of(l->model, header->tensors[i].name, &item);
+        GR_TRY(check_crc(l, t, checksums, crc, error));
         if (gr_state_check(&item, &reason) < 0)
             return gr_fail(error, GRAFT_ERR_FORMAT, "'%s', from byte %lld on: %s", l->file.name,
-                           (long long)(l->data + header->tensors[i].begin), reason.message);
+                           (long long)(l->data + t->begin), reason.message);
     }
 done:
     return rc;

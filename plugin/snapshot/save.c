@@ -16,7 +16,6 @@ struct layout {
     const void      **data;
     int32_t           n;
     int64_t           bytes;
-    uint32_t          crc;
 };
 
 static void place_items(const graft_model *m, struct layout *l)
@@ -33,13 +32,33 @@ static void place_items(const graft_model *m, struct layout *l)
             *t = (struct gr_tensor){ .name = item.name, .dtype = item.dtype, .n_dims = item.n_dims, .begin = l->bytes };
             memcpy(t->shape, item.shape, sizeof t->shape);
             t->end = l->bytes += gr_state_bytes(&item);
-            l->crc ^= gr_crc(gr_snapshot_crc(item.name), item.data, (uint64_t)(t->end - t->begin));
             l->data[l->n++] = item.data;
         }
     }
 }
 
-/* The texts of the model, with a new checksum, unless there are as many as a file may have: then it has none. */
+int32_t gr_snapshot_place(const struct gr_tensor *tensors, int32_t count, const char *name)
+{
+    int32_t place = 0;
+
+    for (int32_t i = 0; i < count; i++) place += strcmp(tensors[i].name, name) < 0;
+    return place;
+}
+
+/* The checksums of all tensors, as text "crc32c". */
+static void write_checksums(const struct layout *l, char *text)
+{
+    for (int32_t i = 0; i < l->n; i++) {
+        const struct gr_tensor *t = &l->tensors[i];
+        char                    digits[GR_SNAPSHOT_DIGITS + 1];
+
+        snprintf(digits, sizeof digits, "%08x", gr_crc(0, l->data[i], (uint64_t)(t->end - t->begin)));
+        memcpy(text + GR_SNAPSHOT_DIGITS * gr_snapshot_place(l->tensors, l->n, t->name), digits, GR_SNAPSHOT_DIGITS);
+    }
+    text[GR_SNAPSHOT_DIGITS * l->n] = '\0';
+}
+
+/* The texts of the model, with new checksums, unless there are as many as a file may have: then it has none. */
 static int32_t make_pairs(const graft_model *m, const char *crc, struct gr_tensor_pair **pairs, int32_t *n,
                           graft_error *error)
 {
@@ -57,16 +76,18 @@ static int32_t make_header(const graft_model *m, const struct layout *l, char **
                            graft_error *error)
 {
     struct gr_tensor_pair *pairs = NULL;
-    char                   crc[16];
+    char                  *crc = NULL;
     int32_t                n, rc = GRAFT_OK;
 
-    snprintf(crc, sizeof crc, "%08x", l->crc);
+    GR_TRY(GR_NEW(m->context, crc, GR_SNAPSHOT_DIGITS * l->n + 1, error));
+    write_checksums(l, crc);
     GR_TRY(make_pairs(m, crc, &pairs, &n, error));
     *bytes = gr_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
     GR_TRY(GR_NEW(m->context, *header, *bytes, error));
     gr_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
 done:
     gr_free(m->context, pairs);
+    gr_free(m->context, crc);
     return rc;
 }
 

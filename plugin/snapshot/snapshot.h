@@ -6,12 +6,9 @@
 #ifndef GR_SNAPSHOT_SNAPSHOT_H
 #define GR_SNAPSHOT_SNAPSHOT_H
 
-#include "base/crc.h"
 #include "graft_model.h"
 #include "io/safetensors.h"
 #include "train/train.h"
-
-#include <string.h>
 
 #define GR_SNAPSHOT_PREVIOUS ".previous"
 
@@ -57,11 +54,11 @@ struct gr_file;
 int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
                                 graft_error *error);
 
-/** What the checksum of a tensor begins with: that of its name. The checksum of a file is the exclusive or of those of
- *  its tensors, so it does not depend on their order. */
-static inline uint32_t gr_snapshot_crc(const char *name)
-{
-    return gr_crc(0, name, strlen(name));
-}
+/** The hexadecimal digits of the CRC32C of a tensor. Text "crc32c" of the metadata has those of all tensors one after
+ *  the other, in the order of their names: other programs write tensors in an order of their own. */
+enum { GR_SNAPSHOT_DIGITS = 8 };
+
+/** The place of a tensor in this order: how many names are smaller (strcmp). */
+int32_t gr_snapshot_place(const struct gr_tensor *tensors, int32_t count, const char *name);
 
 #endif
