@@ -236,7 +236,7 @@ typedef struct graft_train {
      * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
      * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
      * memory.limit. Adaptive bits are assigned anew. gat and mlp do not use values. Weights, moments and the number of
-     * epochs stay. There is no best so far any more, and the next epoch with halo.staleness is synchronous. Cost: a
+     * epochs stay. The best weights are forgotten, and the next epoch with halo.staleness is synchronous. Cost: a
      * check of the new values, and a copy where the trainer has copies (option order, row masks, normalize_features,
      * sparse features, ranks); sums of constant features are computed anew when they are needed; for EDGE_VALUES what
      * create() does to the graph, without finding owners, orders and covers.

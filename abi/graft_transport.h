@@ -110,9 +110,9 @@ typedef struct graft_transports {
 
     /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
      * make the same collective calls, of hosts and of the library, in the same order. A wait for another rank ends
-     * after option "halo.timeout". A rank that finds a mistake in its arguments, or is short of memory, tells others,
-     * and so do ranks that make different calls of this table, or pass different counts, types or roots: all return
-     * the same status (ERR_ARG, ERR_NOMEM) with the sentence of the lowest rank, and may continue. ERR_PEER: a rank
+     * after option "halo.timeout". The ranks agree on the status: if arguments are invalid or memory is short on one
+     * rank, or if ranks make different calls of this table or pass different counts, types or roots, all return the
+     * same status (ERR_ARG, ERR_NOMEM) and message, that of the lowest such rank, and may continue. ERR_PEER: a rank
      * failed, did not answer in time, or makes a call of another table; then the transport can only be closed. After
      * any failure outputs are as they were. */
 

@@ -53,8 +53,8 @@ void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *conte
 void gr_handle_fini(void *object);
 
 /** A whole public call that destroys an object: the handle is no longer listed, and destroy(object) is called, or, if
- *  another call of the context runs, when that one is done. NULL and what is no handle of this kind and context do
- *  nothing, but for a line in the log of `context`, which may be NULL: then any context will do. */
+ *  another call of the context runs, when that one is done. NULL is ignored. A pointer that is no handle
+ *  of this kind, or is of another context, is not destroyed, and logged. `context` NULL: handles of any context. */
 void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
                        void (*destroy)(void *object));
 

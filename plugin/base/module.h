@@ -61,8 +61,8 @@ struct gr_module *gr_module_find(graft_context *context, const char *kind, const
 /** Make a module ready: load it if necessary, and create its state. After a failure the reason is in module->detail. */
 int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_error *error);
 
-/** What function `call` of a module returned, as a status: a positive number is none, and becomes ERR_MODULE; a failure
- *  without a sentence gets one. \return OK; a failure */
+/** Check the return value `rc` of function `call` of a module. Positive numbers are not statuses and become ERR_MODULE;
+ *  a failure without a message gets one. \return OK; a failure */
 int32_t gr_module_status(const struct gr_module *module, const char *call, int32_t rc, graft_error *error);
 
 int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);

@@ -94,7 +94,7 @@ static void store(struct gr_options *options, const struct gr_option_row *row, c
     memcpy((char *)options + row->at, value, gr_option_bytes(row));
 }
 
-/* Whether a legal value means the one that the row has. */
+/* Whether a legal value equals the present value of the option. */
 static int is_as_before(const graft_context *context, const struct gr_option_row *row, const char *value,
                         const struct gr_options *parsed)
 {
@@ -102,7 +102,7 @@ static int is_as_before(const graft_context *context, const struct gr_option_row
     return memcmp((const char *)&context->options + row->at, (const char *)parsed + row->at, gr_option_bytes(row)) == 0;
 }
 
-/* A value that would have no effect on an object that is alive is refused, where the host might believe that it had. */
+/* Refuse a new value while an object is alive that has read the old one: the object would not change. */
 static int32_t check_keepers(graft_context *context, const struct gr_option_row *row, graft_error *error)
 {
     const uint32_t keepers = gr_option_keepers(row);

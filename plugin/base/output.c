@@ -66,7 +66,7 @@ static int32_t check_place(const char *path, graft_error *error)
                           shown);
 }
 
-/* The new file may be read by whom the old one could be read by. A file system without modes has none to copy. */
+/* Give the new file the permissions of the old one. Failure is ignored: some file systems have no permissions. */
 static void copy_mode(const char *place, int to)
 {
     struct stat status;
@@ -146,8 +146,8 @@ static int copy_file(const char *path, const char *copy)
     return failed != 0 ? -1 : 0;
 }
 
-/* The file in the place gets a second name, or is copied where the file system has no links: at every moment there is a
- * whole file in the place, and one at `previous` if there was one. */
+/* Keep the present file as `previous`, by a hard link, or by a copy where the file system has no links. At every moment
+ * there is a complete file at `place`, and one at `previous` if there was one before. */
 static int keep_previous(const char *place, const char *previous)
 {
     char beside[PATH_MAX];

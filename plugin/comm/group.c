@@ -35,16 +35,16 @@ void gr_group_leave(graft_group *g)
     gr_free(g->context, g);
 }
 
-/* What a rank calls, which must be the same on all. */
+/* The arguments of a collective call that must be equal on all ranks. */
 struct group_call {
     const char *name;
     int32_t     dtype, root;
     uint64_t    count; /* or a checksum of counts */
 };
 
-/* All ranks make the same call, and each says how it fares so far. So everything that a rank can find wrong by itself
- * is agreed on before the first message of the call. */
-static int32_t group_meet(const graft_group *g, const struct group_call *call, int32_t rc, graft_error *error)
+/* Check that all ranks make the same call, then agree on the status `rc` that each rank has so far. Errors that one
+ * rank can detect alone are therefore agreed on before data are sent. */
+static int32_t agree_on_call(const graft_group *g, const struct group_call *call, int32_t rc, graft_error *error)
 {
     enum { ITEMS = 4 };
     static const char *const names[ITEMS] = { "the collective call", "dtype", "root",
@@ -60,7 +60,7 @@ static int32_t group_meet(const graft_group *g, const struct group_call *call, i
     return compared;
 }
 
-/* A copy of what a call sends, or memory for what it receives. */
+/* Allocate a message buffer, and copy `data` into it if that is given. */
 static int32_t copy_of(const graft_group *g, const void *data, int64_t bytes, void **copy, graft_error *error)
 {
     *copy = gr_new(g->context, bytes, 1, "messages of the host", error);
@@ -76,7 +76,7 @@ static void copy_back(void *data, const void *copy, int64_t bytes)
 
 int32_t gr_group_agree(graft_group *g, int32_t rc, graft_error *error)
 {
-    return group_meet(g, &(struct group_call){ .name = "agree" }, rc, error);
+    return agree_on_call(g, &(struct group_call){ .name = "agree" }, rc, error);
 }
 
 int32_t gr_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values, int64_t count, graft_error *error)
@@ -87,7 +87,7 @@ int32_t gr_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values
 
     if (rc == GRAFT_OK) rc = copy_of(g, values, bytes, &copy, error);
     if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
-    GR_TRY(group_meet(g, &call, rc, error));
+    GR_TRY(agree_on_call(g, &call, rc, error));
     if (dtype == GRAFT_F32) rc = gr_comm_sum_f32(g->comm, copy, count, error);
     else if (dtype == GRAFT_F64) rc = gr_comm_sum_f64(g->comm, copy, count, error);
     else rc = gr_comm_sum_i64(g->comm, copy, count, error);
@@ -105,7 +105,7 @@ int32_t gr_group_maximum(graft_group *g, int32_t rc, int64_t *values, int64_t co
 
     if (rc == GRAFT_OK) rc = copy_of(g, values, bytes, &copy, error);
     if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
-    GR_TRY(group_meet(g, &call, rc, error));
+    GR_TRY(agree_on_call(g, &call, rc, error));
     rc = gr_comm_max(g->comm, copy, count, error);
     if (rc == GRAFT_OK) copy_back(values, copy, bytes);
 done:
@@ -125,7 +125,7 @@ int32_t gr_group_gather(graft_group *g, int32_t rc, int32_t root, const void *mi
     for (int32_t p = 0; rc == GRAFT_OK && p < n && (root < 0 || root == rank); p++) total += bytes[p];
     if (rc == GRAFT_OK) rc = copy_of(g, mine, bytes[rank], &out, error);
     if (rc == GRAFT_OK) rc = copy_of(g, NULL, total, &in, error);
-    GR_TRY(group_meet(g, &call, rc, error));
+    GR_TRY(agree_on_call(g, &call, rc, error));
     GR_TRY(gr_comm_gather(g->comm, root, out, bytes, in, error));
     copy_back(all, in, total);
 done:
@@ -140,7 +140,7 @@ int32_t gr_group_broadcast(graft_group *g, int32_t rc, int32_t root, void *data,
     void                   *copy = NULL;
 
     if (rc == GRAFT_OK) rc = copy_of(g, g->comm->rank == root ? data : NULL, bytes, &copy, error);
-    GR_TRY(group_meet(g, &call, rc, error));
+    GR_TRY(agree_on_call(g, &call, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, root, copy, (uint64_t)bytes, error));
     if (g->comm->rank != root) copy_back(data, copy, bytes);
 done:

@@ -17,7 +17,7 @@ int32_t gr_group_join(graft_context *context, const graft_transport *transport, 
                       graft_error *error);
 void    gr_group_leave(graft_group *group);
 
-/* See graft_transports. `rc` is what this rank found in its arguments, with its sentence in error if that is a failure;
+/* See graft_transports. `rc` is the status of this rank's argument check, with the message in error if it failed; the
  * ranks agree on it.
  * \return OK; the status of a rank, ERR_NOMEM, ERR_ARG (ranks disagree): the same on all ranks; ERR_PEER. */
 int32_t gr_group_agree(graft_group *group, int32_t rc, graft_error *error);

@@ -86,7 +86,7 @@ static int32_t redistribute_strip(const graft_graph *g, const graft_redistributi
     return rc;
 }
 
-/* Where the slice of every rank is what it owns. */
+/* Redistribute where every rank owns exactly the rows of its slice. */
 static void copy_unmoved_rows(const graft_redistribution *args, int64_t rows)
 {
     if (args->from_stride == args->row_bytes && args->to_stride == args->row_bytes && rows > 0) {

@@ -1,4 +1,4 @@
-/* Other values for the edges of a graph over ranks: from the slices to the owners of the rows.
+/* New edge values of a graph over ranks, which are sent from the slices to the owners of the rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "base/memory.h"
@@ -22,7 +22,7 @@ uint32_t gr_slice_digest(const graft_csr *rows)
     return crc;
 }
 
-/* What is sent and received. */
+/* The route of the edges to the owners of their rows, and its two message buffers. */
 struct value_parcel {
     struct gr_route edges;
     char           *packed, *received;

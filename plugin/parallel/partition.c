@@ -157,8 +157,7 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
     return fresh;
 }
 
-/* The step is made again, and finds what the first one found: its stale rows and their drift stay. Exchanges count
- * once. */
+/* After a cancelled step, which will be repeated: keep stale rows and their drift, and do not count its exchanges. */
 static void forget_exchanges(struct gr_partition *p)
 {
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The messages of a plan, or of the rows of the halo, and what replaces them. */
+/* The message buffers of a plan, or of the halo rows, and the new ones that will replace them. */
 struct renewal {
     const graft_plan      *plan; /* NULL: rows of the halo */
     struct gr_messages    *messages, next_messages;
@@ -34,7 +34,7 @@ static struct renewal renewal_of(graft_plan *plan)
                              .start = { plan->rows[GR_SEND].start, plan->rows[GR_RECEIVE].start } };
 }
 
-/* All of them; the same number on all ranks. */
+/* List all message buffers of the partition; there are equally many on all ranks. */
 static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
 {
     struct gr_halo_rows *rows = &p->halo_rows;
@@ -56,7 +56,7 @@ static int is_of_layer(const struct gr_partition *p, const struct renewal *r, in
     return l >= p->gathers_from && (r->plan == NULL || r->plan == p->step_plan[l]);
 }
 
-/* Columns of the widest pass; those of no step are with the plan of all rows. */
+/* Number of columns of the widest pass. Passes outside of training steps use the plan of all rows. */
 static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
 {
     int64_t widest = 0;
@@ -66,7 +66,8 @@ static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
     return widest;
 }
 
-/* Make the next messages, without memory for rows. They take channels also where it fails. */
+/* Create the new message buffers, without memory for rows. Channels are taken even on failure, so that all ranks agree
+ * on their numbers. */
 static int32_t init_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
 {
     int32_t rc = gr_messages_init(p->context, p->comm, 0, &r->next_messages, error);
@@ -81,7 +82,7 @@ static int32_t init_renewal(const struct gr_partition *p, struct renewal *r, gra
     return rc;
 }
 
-/* Have memory for their rows. */
+/* Allocate memory for their rows. */
 static int32_t reserve_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
 {
     const int64_t rows[GR_SIDES] = { r->start[GR_SEND][p->comm->n_ranks], r->start[GR_RECEIVE][p->comm->n_ranks] };
@@ -107,7 +108,7 @@ static void renewal_fini(const struct gr_partition *p, struct renewal *r)
     gr_messages_fini(&r->next_messages);
 }
 
-/* Let the next messages replace those in use, with what was counted since the trainer was made. */
+/* Replace the message buffers in use by the new ones, and carry over the counters. */
 static void replace_messages(struct gr_partition *p, struct renewal *r)
 {
     struct gr_messages *next = &r->next_messages;
@@ -166,7 +167,7 @@ done:
     return GRAFT_OK;
 }
 
-/* Options that stored rows and widths are used by. */
+/* Options of stale rows and adaptive widths that need no new message buffers. */
 static void read_layer_options(struct gr_partition *p, struct gr_halo_layers *layers)
 {
     layers->smoothing = p->options.smoothing;

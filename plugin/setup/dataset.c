@@ -69,7 +69,7 @@ int32_t gr_float_targets_check(const graft_dense *y, int64_t n, int64_t n_classe
                    (long long)y->n_rows, (long long)y->n_cols, y->dtype, (long long)n, (long long)n_classes);
 }
 
-/* The first of these rows with a value that is not finite, or n_rows. Rows without gaps are one span. */
+/* The first row in [begin, end) with a NaN or an infinity, or n_rows. Contiguous rows are checked in one loop. */
 static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t end)
 {
     const int64_t span = f->stride == f->n_cols ? end - begin : 1;

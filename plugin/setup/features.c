@@ -209,7 +209,7 @@ static int are_copied(const struct gr_setup *s)
     return s->model.config.normalize_features || s->row != NULL;
 }
 
-/* Rows that are taken in another order come out of memory ahead of their copy. */
+/* Prefetch a row that the permuted copy will read soon. */
 static void prefetch_row(const struct gr_setup *s, int64_t row)
 {
     enum { AHEAD = 12, LINE = 64, LINES = 4 };

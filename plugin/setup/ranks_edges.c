@@ -1,4 +1,4 @@
-/* Other values for the edges over ranks: the rows have their owners, and rows are sent by the covers that there are.
+/* New edge values over ranks. Owners of rows and vertex covers stay as they are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "setup/setup.h"
 
@@ -17,7 +17,7 @@ int32_t gr_ranks_edges_check(const struct gr_setup *s, const struct gr_new_edges
         "may change, and entries may not");
 }
 
-/* Parts that were those of the graph over ranks get values of their own. */
+/* Check the memory for value arrays that the trainer has shared with the graph over ranks so far. */
 static int32_t check_edge_memory(const struct gr_setup *s, graft_error *error)
 {
     const struct gr_partition *r = &s->partition;
@@ -45,7 +45,7 @@ done:
     return rc;
 }
 
-/* The values of one matrix of the part; those before, if they are not of the graph over ranks, go to `made`. */
+/* Install the new values of one matrix of the part. Old values that the trainer owns are moved to `made`. */
 static void take_part_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made)
 {
     void *const before = own->values;

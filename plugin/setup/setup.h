@@ -171,7 +171,7 @@ struct gr_part_copy {
 int32_t gr_ranks_graph_derive(struct gr_setup *setup, struct gr_part_copy *copy, int first, graft_error *error);
 /** The block of all rows, and those of the layers in a step, from the matrices of the setup. */
 void    gr_setup_blocks(struct gr_setup *setup);
-/** Other values for the edges, and what is derived from them, until all of it is taken into use. */
+/** New edge values, and the arrays that are computed from them, before they replace those in use. */
 struct gr_new_edges {
     graft_csr             graph;   /* of the host, with: */
     int64_t              *row_ptr; /* of 64 bits, if the host has others */
@@ -200,7 +200,7 @@ void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
 
 /** Make left and right from the rows of the graph; `remote`, their edges to other ranks, may be NULL. */
 int32_t gr_setup_scales(struct gr_setup *setup, const graft_csr *local, const graft_csr *remote, graft_error *error);
-/** Fill in left, and right with it, once more. */
+/** Compute the scales `left`, and with them `right`, from new values. */
 void    gr_setup_scales_refresh(struct gr_setup *setup, const graft_csr *local, const graft_csr *remote);
 /** Make a matrix of a csr that Graft made; the matrix takes its arrays, and leaves it empty. */
 int32_t gr_matrix_take(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error);

@@ -1,5 +1,5 @@
-/* Other values for the edges of the graph: what depends on them is derived by the steps of create(), beside what is in
- * use, and takes its place when nothing can fail any more.
+/* New edge values. Everything that depends on them is computed by the functions of create() into new arrays, which
+ * replace those in use once nothing can fail any more.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "graph/csr.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Whether the rows are those of create(); `s->graph` has its arrays. */
+/* Check that row pointers and columns equal those of create(), which are in s->graph. */
 static int32_t compare_entries(const struct gr_setup *s, const graft_csr *given, graft_error *error)
 {
     const graft_csr *graph = &s->graph;
@@ -35,7 +35,7 @@ static int32_t compare_entries(const struct gr_setup *s, const graft_csr *given,
     return GRAFT_OK;
 }
 
-/* The host's struct, with row pointers of 64 bits; what both kinds of setup check. */
+/* Read the struct of the host, widen row pointers to 64 bits, and make the checks common to one process and ranks. */
 static int32_t read_edges(const struct gr_setup *s, const graft_csr *theirs, struct gr_new_edges *e, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -70,7 +70,7 @@ done:
     return rc;
 }
 
-/* The values of a transpose that there is, from those of its original. */
+/* Compute the values of an existing transpose from the new values of its original. */
 static int32_t turn_values(const struct gr_setup *s, const graft_csr *csr, const graft_matrix *transpose, void **turned,
                            graft_error *error)
 {
@@ -81,7 +81,7 @@ static int32_t turn_values(const struct gr_setup *s, const graft_csr *csr, const
     return rc < 0 ? rc : gr_csr_transpose_values(s->context, csr, &transpose->csr, values, error);
 }
 
-/* Values that are not symmetric any more need a transpose. */
+/* Create a transpose where the old values were symmetric and the new ones are not. */
 static int32_t make_transpose(struct gr_setup *s, const graft_csr *csr, struct gr_new_edges *e, graft_error *error)
 {
     const int64_t bytes = gr_csr_copy_bytes(csr, csr->n_cols, gr_csr_entries(csr));
@@ -96,7 +96,7 @@ done:
     return rc;
 }
 
-/* What depends on the values in one process: the matrices, in the order of the setup, and their transposes. */
+/* In one process: compute the new matrices, in the order of the setup, and the values of their transposes. */
 static int32_t derive_edges(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
 {
     graft_csr part;
@@ -140,7 +140,7 @@ done:
     return rc;
 }
 
-/* In one process. */
+/* In one process: put the new values into use. */
 static void take_edges(struct gr_setup *s, struct gr_new_edges *e)
 {
     if (e->graph.values != NULL) s->graph.values = e->graph.values; /* null where there are no edges */

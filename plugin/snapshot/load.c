@@ -179,7 +179,7 @@ static void *array_of(const graft_model *m, const char *name, graft_state_item *
     return NULL;
 }
 
-/* The text with the checksums; NULL if the file has none. */
+/* Find text "crc32c" of the metadata; NULL if there is none. */
 static int32_t find_checksums(const struct loading *l, const char **text, graft_error *error)
 {
     const struct gr_tensors *header = &l->model->header;

@@ -37,15 +37,7 @@ static void place_items(const graft_model *m, struct layout *l)
     }
 }
 
-int32_t gr_snapshot_place(const struct gr_tensor *tensors, int32_t count, const char *name)
-{
-    int32_t place = 0;
-
-    for (int32_t i = 0; i < count; i++) place += strcmp(tensors[i].name, name) < 0;
-    return place;
-}
-
-/* The checksums of all tensors, as text "crc32c". */
+/* Write the value of text "crc32c": the checksums of all tensors. */
 static void write_checksums(const struct layout *l, char *text)
 {
     for (int32_t i = 0; i < l->n; i++) {

@@ -47,7 +47,7 @@ int32_t gr_snapshot_predict(graft_model *model, int32_t found, int32_t weights, 
                             int32_t *labels, const graft_dense *logits, graft_error *error);
 void    gr_snapshot_destroy(graft_model *model);
 
-/** Whether the file has the header of a safetensors file, and the length that it says. Weights are not read. */
+/** Whether the file has the header of a safetensors file, and the length that its header requires. Reads no weights. */
 int gr_snapshot_is_whole(graft_context *context, const char *path);
 /** The header of a file, taken apart. \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
 struct gr_file;

@@ -1,12 +1,12 @@
-/* Other values of the edges in a plan: the same rows are sent, and the same covers serve the cut edges.
+/* New edge values in a plan. The rows that are sent and the vertex covers stay as they are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "spmm/plan.h"
 
-/* Values for a matrix, those of another one transposed where `original` is given; nothing for a matrix that there is
- * not. */
+/* Allocate new values for a matrix, and fill them with those of `original`, transposed, if that is given. A NULL matrix
+ * needs none. */
 static int32_t new_values(const graft_plan *plan, const graft_matrix *matrix, const graft_csr *original, void **values,
                           graft_error *error)
 {
@@ -20,7 +20,7 @@ static int32_t new_values(const graft_plan *plan, const graft_matrix *matrix, co
     return gr_csr_transpose_values(plan->context, original, &matrix->csr, made, error);
 }
 
-/* The forward matrices with other values, transposed. */
+/* Compute the values of the backward matrices, the transposes of the forward ones. */
 static int32_t turn_plan_values(const graft_plan *plan, const struct gr_part *part, struct gr_plan_values *v,
                                 graft_error *error)
 {

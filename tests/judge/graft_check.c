@@ -235,7 +235,7 @@ int main(int argc, char **argv)
         printf("Bail out! no process can be made\n");
         return 2;
     }
-    /* Only a child that has come to its end has said what it found. */
+    /* Without a byte in the pipe the module ended the process before all checks were made. */
     close(ends[1]);
     return read(ends[0], &verdict, 1) == 1 ? verdict : tell_end(status);
 }

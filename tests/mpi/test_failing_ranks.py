@@ -168,7 +168,7 @@ def test_interrupted_early(rank):
     fine = one.finish()
     ok(fine and one.code == 130 and time.monotonic() - begin < 20 and len(one.said()) == 1 and
        "interrupted before there was anything to save" in one.errors and not os.path.exists(saved + FILE),
-       f"rank {rank} is interrupted while the graph is partitioned: told once, and all end with 130", *one.facts())
+       f"rank {rank} is interrupted while the graph is partitioned: reported once, and all exit with 130", *one.facts())
     ok(not one.ranks(partitioner), "and so does the partitioner")
 
 

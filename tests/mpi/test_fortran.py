@@ -31,7 +31,8 @@ def main(mpi, launcher, library):
             run = output([launcher, "-n", ranks, os.path.join(folder, "host"), library], folder)
             tap.ok(run.returncode == 0 and "the sums are right" in run.stdout,
                    f"{ranks} ranks sum through an integer communicator", run.returncode, run.stdout)
-            tap.ok("address" in run.stdout and "Fortran" in run.stdout, "a communicator by value is told", run.stdout)
+            tap.ok("address" in run.stdout and "Fortran" in run.stdout,
+                   "passing a communicator by value is an error with a message", run.stdout)
 
 
 main(*sys.argv[1:])

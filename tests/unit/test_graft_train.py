@@ -445,7 +445,7 @@ def test_interrupt():
     output, errors = child.communicate(timeout=TIMEOUT)
     found = re.search(r"interrupted at epoch (\d+), saved in '(.*)'", errors)
     if not ok(child.returncode == 130 and found and found.group(2) == f"{folder}/checkpoint.safetensors",
-              "an interruption is told, with the checkpoint, exit 130", child.returncode, errors):
+              "an interruption is reported with the checkpoint, exit status 130", child.returncode, errors):
         return
     epoch = int(found.group(1))
     with open(f"{base}/stopped.json") as file:

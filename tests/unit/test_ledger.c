@@ -194,7 +194,7 @@ static int fits(int64_t mb)
     return rc == GRAFT_OK;
 }
 
-/* Other values for the edges, symmetric no more, leave nothing that is not told. */
+/* New edge values that are no longer symmetric: all memory is reported. */
 static void ledger_update(const struct sample *s, const char *model, graft_trainer *trainer, int64_t before)
 {
     int64_t kept;

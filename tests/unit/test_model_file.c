@@ -171,6 +171,18 @@ static void test_full_disk(graft_model *old, graft_model *next)
         diag("%lld bytes: %s", (long long)bytes - 1, error.message);
 }
 
+/* Open a context in a child process, and load a model into it. */
+static graft_model *load_in_child(const char *from, const graft_models **mine)
+{
+    const graft_api *own = NULL;
+    graft_model     *model = NULL;
+
+    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &own, NULL) < 0) _exit(3);
+    *mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_models));
+    if ((*mine)->load(own->context, NULL, from, &model, NULL) < 0) _exit(4);
+    return model;
+}
+
 /* The same with a process that is killed. */
 static void test_killed(graft_model *old, graft_model *next)
 {
@@ -184,13 +196,9 @@ static void test_killed(graft_model *old, graft_model *next)
         int         status = 0;
 
         if (child == 0) {
-            const graft_api    *own = NULL;
             const graft_models *mine;
-            graft_model        *model = NULL;
+            graft_model        *model = load_in_child(path, &mine);
 
-            if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &own, NULL) < 0) _exit(3);
-            mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_models));
-            if (mine->load(own->context, NULL, path, &model, NULL) < 0) _exit(4);
             bytes_left = bytes;
             dies = 1;
             mine->save(model, path, NULL);
@@ -210,13 +218,9 @@ static int save_and_die(const char *from, int64_t steps)
     int         status = 0;
 
     if (child == 0) {
-        const graft_api    *own = NULL;
         const graft_models *mine;
-        graft_model        *model = NULL;
+        graft_model        *model = load_in_child(from, &mine);
 
-        if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &own, NULL) < 0) _exit(3);
-        mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_models));
-        if (mine->load(own->context, NULL, from, &model, NULL) < 0) _exit(4);
         steps_left = steps;
         _exit(mine->save(model, path, NULL) == GRAFT_OK ? 0 : 5);
     }

@@ -90,7 +90,7 @@ static int32_t session_anew(struct session *s, graft_model *state)
     return rc < 0 ? rc : s->models->apply(state, s->t.trainer, &s->host->error);
 }
 
-/* What a trainer has come to. */
+/* The state of a trainer after some epochs. */
 struct result {
     graft_model  *state;
     graft_traffic traffic;
