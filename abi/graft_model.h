@@ -81,7 +81,7 @@ typedef struct graft_model_info {
  * whole one. The file that was there before stays beside it as PATH.previous, if its header and its length are those of
  * a safetensors file; its weights are not read, so their checksum is checked when it is loaded. It gets this name by a
  * hard link, or is copied where the file system has none. Where PATH is a symbolic link, the file that it leads to is
- * replaced. A process that is killed may leave files that begin so and end in .NUMBER.tmp or .NUMBER.old. */
+ * replaced. A process that is killed may leave a file that begins so and ends in .tmp; the next save removes it. */
 
 typedef struct graft_models {
     uint32_t size;

@@ -7,29 +7,69 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Two processes that write the same file wait for each other, for five seconds. */
+enum { TRIES = 500, PAUSE_MS = 10, WHILE_SECONDS = 60 };
 
 static int32_t write_failed(const struct output_file *file, graft_error *error)
 {
     return problem_errno(error, "write", file->path);
 }
 
-/** Set the permissions of the user's mask: mkstemp() creates files that only the owner can read. */
-static int open_temporary(char *name)
+/** Whether the name still leads to the open file. */
+static int is_there(int fd, const char *name)
 {
-    const mode_t mask = umask(0);
-    const int    fd = mkostemp(name, O_CLOEXEC);
+    struct stat here, there;
 
-    umask(mask);
-    if (fd >= 0 && fchmod(fd, 0666 & ~mask) != 0) {
-        const int saved_errno = errno;
-        close(fd);
-        unlink(name);
-        errno = saved_errno;
-        return -1;
+    return fstat(fd, &here) == 0 && stat(name, &there) == 0 && here.st_ino == there.st_ino &&
+           here.st_dev == there.st_dev;
+}
+
+/** Whether no process writes the file: it is not locked, or, if the file system has no locks, has not changed for a
+ *  while. */
+static int is_dead(int fd)
+{
+    struct stat info;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 1;
+    return errno != EWOULDBLOCK && fstat(fd, &info) == 0 && info.st_mtime < time(NULL) - WHILE_SECONDS;
+}
+
+/** Remove the file of a process that was killed. Fails with EBUSY if its process writes it. */
+static int remove_dead(const char *name)
+{
+    const int fd = open(name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int       code = 0;
+
+    if (fd < 0) return errno == ENOENT ? 0 : -1;
+    if (!is_dead(fd)) code = EBUSY;
+    else if (is_there(fd, name) && unlink(name) != 0) code = errno;
+    close(fd);
+    errno = code;
+    return code == 0 ? 0 : -1;
+}
+
+/** The file is locked for as long as it is open, where the file system has locks. Another process may have removed it
+ *  before it was. */
+static int open_temporary(const char *name)
+{
+    for (int i = 0; i < TRIES; i++) {
+        const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+        if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && is_there(fd, name)) return fd;
+        if (fd >= 0) close(fd);
+        else if (errno != EEXIST) return -1;
+        if (fd < 0 && remove_dead(name) != 0) {
+            if (errno != EBUSY) return -1;
+            nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * 1000000 }, NULL);
+        }
     }
-    return fd;
+    errno = EBUSY;
+    return -1;
 }
 
 int32_t output_begin(struct output_file *file, const char *path, graft_error *error)
@@ -41,7 +81,7 @@ int32_t output_begin(struct output_file *file, const char *path, graft_error *er
     int32_t     rc = GRAFT_OK;
 
     *file = (struct output_file){ .path = strdup(path) };
-    if (file->path == NULL || (!in_place && asprintf(&file->temporary, "%s.XXXXXX", path) < 0)) {
+    if (file->path == NULL || (!in_place && asprintf(&file->temporary, "%s.graft-train.tmp", path) < 0)) {
         file->temporary = NULL;
         rc = problem_memory(error, "the name of a file");
         goto done;
@@ -86,16 +126,13 @@ int32_t output_end(struct output_file *file, graft_error *error)
         rc = write_failed(file, error);
         goto done;
     }
+    if (file->temporary != NULL && rename(file->temporary, file->path) != 0) {
+        rc = write_failed(file, error);
+        goto done;
+    }
     file->stream = NULL;
-    if (fclose(stream) != 0) {
-        rc = write_failed(file, error);
-        goto done;
-    }
-    if (file->temporary == NULL) goto done;
-    if (rename(file->temporary, file->path) != 0) {
-        rc = write_failed(file, error);
-        goto done;
-    }
+    if (fclose(stream) != 0) rc = write_failed(file, error);
+    if (rc < 0 || file->temporary == NULL) goto done;
     free(file->temporary);
     file->temporary = NULL;
     if (sync_folder_of(file->path)) rc = write_failed(file, error);
@@ -106,8 +143,8 @@ done:
 
 void output_abort(struct output_file *file)
 {
-    if (file->stream != NULL) fclose(file->stream);
     if (file->temporary != NULL) unlink(file->temporary);
+    if (file->stream != NULL) fclose(file->stream);
     free(file->temporary);
     free(file->path);
     *file = (struct output_file){ 0 };

@@ -1,4 +1,5 @@
-/* A file that appears complete or not at all: written under a temporary name, flushed to the disk, then renamed.
+/* A file that appears complete or not at all: written under a temporary name, flushed to the disk, then renamed. The
+ * temporary file of a process that was killed is removed by the next one.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef OUTPUT_FILE_H
 #define OUTPUT_FILE_H

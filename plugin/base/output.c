@@ -77,8 +77,9 @@ static void copy_mode(const char *place, int to)
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error)
 {
     const int32_t rc = check_place(path, error);
+    int           code;
 
-    output->fd = -1;
+    output->temporary.fd = -1;
     output->written = 0;
     output->path = path;
     if (rc < 0) return rc;
@@ -86,23 +87,20 @@ int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t byte
     if (realpath(path, output->place) == NULL &&
         snprintf(output->place, sizeof output->place, "%s", path) >= (int)sizeof output->place)
         return gr_output_failed(path, ENAMETOOLONG, error);
-    if (snprintf(output->beside, sizeof output->beside, "%s.%d.tmp", output->place, (int)gettid()) >=
-        (int)sizeof output->beside)
-        return gr_output_failed(path, ENAMETOOLONG, error);
     if (check_limit(bytes) < 0) return gr_output_failed(path, errno, error);
-    unlink(output->beside); /* of a thread that died and had our number */
-    output->fd = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (output->fd < 0) return gr_output_failed(path, errno, error);
-    copy_mode(output->place, output->fd);
+    gr_temporary_sweep(output->place);
+    code = gr_temporary_create(&output->temporary, output->place);
+    if (code != 0) return gr_output_failed(path, code, error);
+    copy_mode(output->place, output->temporary.fd);
     return GRAFT_OK;
 }
 
 int32_t gr_output_write(struct gr_output *output, const void *from, int64_t bytes, graft_error *error)
 {
-    GR_ASSERT(output->fd >= 0 && bytes >= 0);
+    GR_ASSERT(output->temporary.fd >= 0 && bytes >= 0);
     for (int64_t done = 0; done < bytes;) {
         const ssize_t more =
-            pwrite(output->fd, (const char *)from + done, (size_t)(bytes - done), output->written + done);
+            pwrite(output->temporary.fd, (const char *)from + done, (size_t)(bytes - done), output->written + done);
 
         if (more < 0 && errno != EINTR) return gr_output_failed(output->path, errno, error);
         if (more > 0) done += more;
@@ -148,37 +146,38 @@ static int copy_file(const char *path, const char *copy)
 
 /* Keep the present file as `previous`, by a hard link, or by a copy where the file system has no links. At every moment
  * there is a complete file at `place`, and one at `previous` if there was one before. */
-static int keep_previous(const char *place, const char *previous)
+static int keep_previous(const struct gr_output *output, const char *previous)
 {
     char beside[PATH_MAX];
     int  failed = 0;
 
-    if (snprintf(beside, sizeof beside, "%s.%d.old", previous, (int)gettid()) >= (int)sizeof beside)
+    gr_temporary_sweep_second(previous, output->place);
+    if (snprintf(beside, sizeof beside, "%s%s", previous, output->temporary.suffix) >= (int)sizeof beside)
         return ENAMETOOLONG;
-    unlink(beside); /* of a thread that died and had our number */
-    if (link(place, beside) != 0) {
+    if (link(output->place, beside) != 0) {
         if (errno == ENOENT) return 0;
-        if (copy_file(place, beside) != 0) failed = errno;
+        if (copy_file(output->place, beside) != 0) failed = errno;
     }
     if (failed == 0 && rename(beside, previous) != 0) failed = errno;
     unlink(beside); /* also if `previous` was the same file already: rename() does nothing then */
     return failed;
 }
 
+/* The file stays open until it is renamed: so long it is locked, and no other writer takes it for a dead one. */
 int32_t gr_output_end(struct gr_output *output, const char *previous, graft_error *error)
 {
     int code = 0;
 
-    GR_ASSERT(output->fd >= 0);
-    if (fsync(output->fd) != 0) code = errno;
-    if (close(output->fd) != 0 && code == 0) code = errno;
-    output->fd = -1;
-    if (code == 0 && previous != NULL) code = keep_previous(output->place, previous);
-    if (code == 0 && rename(output->beside, output->place) != 0) code = errno;
+    GR_ASSERT(output->temporary.fd >= 0);
+    if (fsync(output->temporary.fd) != 0) code = errno;
+    if (code == 0 && previous != NULL) code = keep_previous(output, previous);
+    if (code == 0 && rename(output->temporary.path, output->place) != 0) code = errno;
     if (code != 0) {
-        unlink(output->beside);
+        gr_output_abort(output);
         return gr_output_failed(output->path, code, error);
     }
+    close(output->temporary.fd);
+    output->temporary.fd = -1;
     sync_folder(output->place);
     if (previous != NULL && strcmp(output->place, output->path) != 0) sync_folder(previous);
     return GRAFT_OK;
@@ -186,8 +185,8 @@ int32_t gr_output_end(struct gr_output *output, const char *previous, graft_erro
 
 void gr_output_abort(struct gr_output *output)
 {
-    if (output->fd < 0) return;
-    close(output->fd);
-    output->fd = -1;
-    unlink(output->beside);
+    if (output->temporary.fd < 0) return;
+    unlink(output->temporary.path);
+    close(output->temporary.fd);
+    output->temporary.fd = -1;
 }

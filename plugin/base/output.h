@@ -4,19 +4,20 @@
 #define GR_BASE_OUTPUT_H
 
 #include "base/error.h"
-
-#include <limits.h>
+#include "base/temporary.h"
 
 struct gr_output {
-    int         fd; /* -1: not open */
     int64_t     written;
     const char *path;            /* of the caller */
     char        place[PATH_MAX]; /* the file that it names: `path`, or where symbolic links lead */
-    char        beside[PATH_MAX];
+
+    struct gr_temporary temporary;
 };
 
-/** Begin a file of so many bytes. Where `path` is a symbolic link to a file, that file will be replaced; a link that
- *  leads nowhere is replaced itself. \return OK; ERR_IO (also if there is a folder, device or pipe at `path`). */
+/** Begin a file of so many bytes, and remove what killed processes have left of theirs. Where `path` is a symbolic link
+ *  to a file, that file will be replaced; a link that leads nowhere is replaced itself. Several writers of one path do
+ *  not disturb each other: the last one that ends has its file there. \return OK; ERR_IO (also if there
+ *  is a folder, device or pipe at `path`). */
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error);
 
 /** Append. \return OK; ERR_IO. */

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /** Number of files in a folder; -1: it cannot be read. */
 static inline int64_t files_in(const char *folder)
@@ -17,6 +18,17 @@ static inline int64_t files_in(const char *folder)
     while (readdir(list) != NULL) count++;
     closedir(list);
     return count;
+}
+
+/** Remove a folder, and the files that tests or processes that were killed have left in it. */
+__attribute__((unused)) static void remove_folder(const char *folder)
+{
+    DIR *list = opendir(folder);
+
+    for (const struct dirent *item; list != NULL && (item = readdir(list)) != NULL;)
+        if (item->d_name[0] != '.') unlinkat(dirfd(list), item->d_name, 0);
+    if (list != NULL) closedir(list);
+    rmdir(folder);
 }
 
 #endif

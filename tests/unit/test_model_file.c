@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
+#include "harness/files.h"
 #include "harness/strict_host.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -78,9 +78,15 @@ int rename(const char *from, const char *to)
     return made;
 }
 
+static int pauses[2] = { -1, -1 }; /* to say that a save waits before it is flushed, and to let it go on */
+
 int fsync(int fd)
 {
+    char byte = 0;
+
     disk_step();
+    if (pauses[0] >= 0 && (write(pauses[0], &byte, 1) != 1 || read(pauses[1], &byte, 1) != 1)) _exit(6);
+    pauses[0] = -1;
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -184,7 +190,7 @@ static graft_model *load_in_child(const char *from, const graft_models **mine)
 }
 
 /* The same with a process that is killed. */
-static void test_killed(graft_model *old, graft_model *next)
+static void test_killed(graft_model *old)
 {
     const float   expected = first_weight(old);
     const int64_t length = length_of(path);
@@ -206,9 +212,36 @@ static void test_killed(graft_model *old, graft_model *next)
         }
         fine = child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
                weight_in(path) == expected;
+        fine = fine && models->save(old, path, &error) == GRAFT_OK && files_in(folder) == 2;
     }
-    (void)next;
-    if (!ok(fine, "a process that is killed while it saves leaves the old file")) diag("%lld bytes", (long long)bytes);
+    if (!ok(fine, "a process that is killed while it saves leaves the old file, and the next save removes the rest"))
+        diag("%lld bytes, %lld files", (long long)bytes, (long long)files_in(folder));
+}
+
+/* A save that takes long, in a process of its own, while others save: they do not take its file for a dead one. */
+static void test_paused(graft_model *old)
+{
+    int   said[2], go[2], status = 0, fine;
+    char  byte = 0;
+    pid_t child;
+
+    if (pipe(said) != 0 || pipe(go) != 0) exit(2);
+    child = fork();
+    if (child == 0) {
+        const graft_models *mine;
+        graft_model        *model = load_in_child(path, &mine);
+
+        pauses[0] = said[1];
+        pauses[1] = go[0];
+        _exit(mine->save(model, path, NULL) == GRAFT_OK ? 0 : 5);
+    }
+    fine = read(said[0], &byte, 1) == 1;
+    for (int i = 0; i < 3; i++) fine = fine && models->save(old, path, &error) == GRAFT_OK && files_in(folder) == 3;
+    fine = write(go[1], &byte, 1) == 1 && fine;
+    fine = waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 && fine;
+    ok(fine && files_in(folder) == 2, "a save that takes long ends well beside others");
+    for (int i = 0; i < 2; i++) close(said[i]), close(go[i]);
+    unlink(previous);
 }
 
 /* In a process of its own, which is killed after so many steps; returns whether it was. */
@@ -249,7 +282,8 @@ static void test_steps(graft_model *const at[3], int links, int symbolic)
         struct stat status;
         float       now;
 
-        fine = models->save(at[0], path, &error) == GRAFT_OK && models->save(at[1], path, &error) == GRAFT_OK;
+        fine = models->save(at[0], path, &error) == GRAFT_OK && models->save(at[1], path, &error) == GRAFT_OK &&
+               files_in(folder) == 3 + symbolic;
         killed = save_and_die(third, steps);
         now = weight_in(path);
         fine = fine && (now == first_weight(at[2]) || (killed && now == first_weight(at[1])));
@@ -259,10 +293,13 @@ static void test_steps(graft_model *const at[3], int links, int symbolic)
             fine = fine && lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && weight_in(target) == weight_in(path);
     }
     has_links = 1;
-    ok(fine && steps > 6, "killed at any of %lld steps%s%s, a save leaves a whole file and the one before it",
+    ok(fine && steps > 6,
+       "killed at any of %lld steps%s%s, a save leaves a whole file and the one before it, and the next one no others",
        (long long)steps, links ? "" : " without hard links", symbolic ? " behind a symbolic link" : "");
     unlink(path);
     unlink(previous);
+    unlink(third);
+    unlink(target);
 }
 
 static void test_generations(graft_model *first, graft_model *second, graft_model *third)
@@ -374,21 +411,6 @@ static void test_prediction_memory(void)
     models->destroy(model);
 }
 
-/* Processes that were killed leave files behind. */
-static void clear_folder(void)
-{
-    DIR *list = opendir(folder);
-
-    for (const struct dirent *item; list != NULL && (item = readdir(list)) != NULL;) {
-        char file[400];
-
-        snprintf(file, sizeof file, "%s/%s", folder, item->d_name);
-        if (item->d_name[0] != '.') unlink(file);
-    }
-    if (list != NULL) closedir(list);
-    rmdir(folder);
-}
-
 int main(void)
 {
     struct sample sample = { 3 };
@@ -409,7 +431,8 @@ int main(void)
     at[0] = model_of_seed("1"), at[1] = model_of_seed("2"), at[2] = model_of_seed("3");
     ok(models->save(at[0], path, &error) == GRAFT_OK && weight_in(path) == first_weight(at[0]), "a model is saved");
     test_full_disk(at[0], at[1]);
-    test_killed(at[0], at[1]);
+    test_killed(at[0]);
+    test_paused(at[0]);
     for (int i = 0; i < 4; i++) test_steps(at, i % 2, i / 2);
     models->save(at[0], path, &error);
     test_generations(at[0], at[1], at[2]);
@@ -420,6 +443,6 @@ int main(void)
     sample_dataset_fini(&set);
     api->close(api->context);
     ok(memory.live_bytes == 0 && memory.fault == NULL, "no memory is left after close");
-    clear_folder();
+    remove_folder(folder);
     return done();
 }

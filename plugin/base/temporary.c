@@ -1,0 +1,153 @@
+/* Temporary files: names, locks, and what killed processes have left.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/temporary.h"
+
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KERNEL_DIGITS = 8, TRIES = 100, DAY = 24 * 60 * 60 };
+
+static const char no_kernel[] = "00000000";
+
+/* A number of this machine since it was started. A lock that can be taken is certain only among its processes. */
+static void kernel_digits(char digits[KERNEL_DIGITS + 1])
+{
+    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (file < 0 || read(file, digits, KERNEL_DIGITS) != KERNEL_DIGITS ||
+        strspn(digits, "0123456789abcdef") < KERNEL_DIGITS)
+        memcpy(digits, no_kernel, KERNEL_DIGITS);
+    digits[KERNEL_DIGITS] = '\0';
+    if (file >= 0) close(file);
+}
+
+/* That no two writers have the same name is assured by O_EXCL; a random number makes tries few. */
+static uint32_t random_number(void)
+{
+    uint32_t number;
+
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+    return (uint32_t)((uint64_t)(gr_seconds() * 1e9) ^ ((uint64_t)gettid() << 16));
+}
+
+/* Another writer may have found the file before it was locked, and have removed it. */
+static int lock_own(int fd)
+{
+    struct stat status;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return 0;
+    return fstat(fd, &status) == 0 && status.st_nlink > 0;
+}
+
+int gr_temporary_create(struct gr_temporary *temporary, const char *place)
+{
+    char kernel[KERNEL_DIGITS + 1];
+
+    kernel_digits(kernel);
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(temporary->suffix, sizeof temporary->suffix, ".%s-%08x.tmp", kernel, random_number());
+        temporary->fd = -1;
+        if (snprintf(temporary->path, PATH_MAX, "%s%s", place, temporary->suffix) >= PATH_MAX) return ENAMETOOLONG;
+        temporary->fd = open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (temporary->fd < 0 && errno != EEXIST) return errno;
+        if (temporary->fd < 0) continue;
+        if (lock_own(temporary->fd)) return 0;
+        close(temporary->fd);
+        unlink(temporary->path);
+    }
+    temporary->fd = -1;
+    return EEXIST;
+}
+
+/* The suffix of a temporary file of `base`; NULL: it is another file. */
+static const char *suffix_of(const char *file, const char *base)
+{
+    static const char digits[] = "0123456789abcdef";
+    const size_t      length = strlen(base);
+    const char       *suffix = file + length;
+
+    if (strncmp(file, base, length) != 0 || strlen(suffix) != GR_TEMPORARY_SUFFIX - 1) return NULL;
+    return suffix[0] == '.' && strspn(suffix + 1, digits) == 8 && suffix[9] == '-' &&
+                   strspn(suffix + 10, digits) == 8 && strcmp(suffix + 18, ".tmp") == 0
+               ? suffix
+               : NULL;
+}
+
+static int is_of_this_kernel(const char *suffix)
+{
+    char kernel[KERNEL_DIGITS + 1];
+
+    kernel_digits(kernel);
+    return strcmp(kernel, no_kernel) != 0 && strncmp(suffix + 1, kernel, KERNEL_DIGITS) == 0;
+}
+
+static int is_old(const struct stat *status)
+{
+    return status->st_ctime < time(NULL) - DAY;
+}
+
+/* The file is removed while it is locked: its writer, if it is just about to lock it, notices that. */
+static void remove_unlocked(int folder, const char *file, const char *suffix)
+{
+    const int   fd = openat(folder, file, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+
+    if (fd < 0) return;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        const int is_locked = flock(fd, LOCK_EX | LOCK_NB) != 0; /* or the file system has no locks */
+        const int is_in_use = is_locked && errno == EWOULDBLOCK;
+
+        if ((!is_locked && is_of_this_kernel(suffix)) || (!is_in_use && is_old(&status))) unlinkat(folder, file, 0);
+    }
+    close(fd);
+}
+
+static void remove_orphan(int folder, const char *file, const char *suffix, const char *place)
+{
+    char        first[PATH_MAX];
+    struct stat status;
+
+    if (snprintf(first, sizeof first, "%s%s", place, suffix) >= (int)sizeof first) return;
+    if (access(first, F_OK) == 0 || errno != ENOENT) return;
+    if (fstatat(folder, file, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
+    if (is_of_this_kernel(suffix) || is_old(&status)) unlinkat(folder, file, 0);
+}
+
+static void sweep(const char *name, const char *place)
+{
+    const char    *slash = strrchr(name, '/'), *base = slash != NULL ? slash + 1 : name, *suffix;
+    char           path[PATH_MAX];
+    DIR           *list;
+    struct dirent *entry;
+
+    snprintf(path, sizeof path, "%.*s", slash == NULL ? 1 : (int)(slash - name) + 1, slash == NULL ? "." : name);
+    list = opendir(path);
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        suffix = suffix_of(entry->d_name, base);
+        if (suffix == NULL) continue;
+        if (place == NULL) remove_unlocked(dirfd(list), entry->d_name, suffix);
+        else remove_orphan(dirfd(list), entry->d_name, suffix, place);
+    }
+    if (list != NULL) closedir(list);
+}
+
+void gr_temporary_sweep(const char *place)
+{
+    sweep(place, NULL);
+}
+
+void gr_temporary_sweep_second(const char *name, const char *place)
+{
+    sweep(name, place);
+}

@@ -1,0 +1,30 @@
+/* Temporary files beside a file that is being replaced. Each writer has a name of its own, also on a disk that several
+ * machines share, and holds a lock on its file, so that a later writer can tell what a killed process has left.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_TEMPORARY_H
+#define GR_BASE_TEMPORARY_H
+
+#include <limits.h>
+
+/** What is behind the name of the file: ".KKKKKKKK-RRRRRRRR.tmp", in hexadecimal digits. The first number stands for
+ *  the running kernel, the second one is random. */
+enum { GR_TEMPORARY_SUFFIX = 1 + 8 + 1 + 8 + 4 + 1 };
+
+struct gr_temporary {
+    int  fd; /* open for writing, and locked; -1: not open */
+    char suffix[GR_TEMPORARY_SUFFIX];
+    char path[PATH_MAX];
+};
+
+/** Create a file whose name is that of `place` with a suffix. \return 0, or an errno; then it is not open. */
+int gr_temporary_create(struct gr_temporary *temporary, const char *place);
+
+/** Remove the temporary files of `place` whose writers have ended: those of this kernel that are not locked, and others
+ *  after a day, because locks may not reach from one machine to another. */
+void gr_temporary_sweep(const char *place);
+
+/** Remove names that are `name` with a suffix, where `place` with the same suffix is gone: a writer of `place` makes
+ *  such a name after its temporary file, and removes it before. */
+void gr_temporary_sweep_second(const char *name, const char *place);
+
+#endif

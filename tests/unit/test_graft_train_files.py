@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files that graft-train writes: whole ones whenever it is killed, nothing else beside them after the next run, with
+the permissions that the user's mask gives, also when several write the same ones: test_graft_train_files.py
+GRAFT-TRAIN. GRAFT_TEST_KILLS is the number of runs that are killed. Prints TAP."""
+import json
+import os
+import random
+import subprocess
+import time
+
+from train_host import MODEL, base, data, program, read_safetensors, run
+from tap import done, ok
+
+KILLS = int(os.environ.get("GRAFT_TEST_KILLS", "30"))
+OUT = f"{base}/out"
+CHECKPOINT = f"{OUT}/checkpoint.safetensors"
+SETTINGS = [*MODEL, "epochs=3", "threads=1"]
+command = [data, *SETTINGS, "--json", f"{OUT}/r.json", "--profile", f"{OUT}/t.json", "--save", OUT]
+NAMES = ["checkpoint.safetensors", "checkpoint.safetensors.previous", "r.json", "t.json"]
+
+
+def fault_of_files():
+    """What is wrong with the files that are there; None if nothing is."""
+    for name in os.listdir(OUT):
+        try:
+            if name in ("r.json", "t.json"):
+                with open(f"{OUT}/{name}") as file:
+                    json.load(file)
+            elif name in NAMES:
+                read_safetensors(f"{OUT}/{name}")
+        except (ValueError, KeyError, AssertionError) as fault:
+            return f"{name}: {fault!r}"
+    return None
+
+
+def test_killed():
+    os.mkdir(OUT)
+    begin = time.monotonic()
+    run(*command)
+    seconds = time.monotonic() - begin
+    rng = random.Random(7)
+    faults = []
+    for _ in range(KILLS):
+        child = subprocess.Popen([program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds * rng.uniform(0.3, 1.2))
+        child.kill()
+        child.wait()
+        faults.append(fault_of_files())
+    ok(not any(faults), f"killed {KILLS} times, it leaves whole files", [fault for fault in faults if fault])
+    # As a process leaves them that is killed between its writes.
+    for name in NAMES[2:]:
+        with open(f"{OUT}/{name}.graft-train.tmp", "w") as file:
+            file.write("{")
+    result = run(*command)
+    ok(result.returncode == 0 and sorted(os.listdir(OUT)) == NAMES, "and the next run removes the rest",
+       result.stderr, os.listdir(OUT))
+
+
+def test_mask():
+    os.umask(0o027)
+    run(data, *SETTINGS, "--json", f"{base}/masked.json")
+    os.umask(0o022)
+    ok(os.stat(f"{base}/masked.json").st_mode & 0o777 == 0o640, "a file has the permissions that the mask leaves")
+
+
+def test_together():
+    children = [subprocess.Popen([program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                for _ in range(6)]
+    errors = [child.communicate()[1] for child in children]
+    ok(all(child.returncode == 0 for child in children) and fault_of_files() is None and
+       sorted(os.listdir(OUT)) == NAMES, "six that write the same files end well", *errors, os.listdir(OUT))
+
+
+test_killed()
+test_mask()
+test_together()
+done()
