@@ -73,13 +73,22 @@ typedef struct graft_model_info {
  *     model.KEY    the value of each option that is part of the model: of groups "model" and "data", loss and
  *                  label_rate. Others under this prefix are refused: they belong to a later release
  *     training.KEY the value of the other options of group "training"; only "epochs" is read, for a warning
- *     crc32c       8 hexadecimal digits for each tensor, in the order of their names (as bytes): the CRC32C of its
- *                  data; checked if it is there. A program that writes other weights removes it. A file has at most
- *                  256 texts: save() leaves it out of one that would be longer
+ *     crc32c       8 hexadecimal digits, the CRC32C, for each block of 2^20 bytes of each tensor (the last one of a
+ *                  tensor is shorter), the tensors in the order of their names (as bytes)
+ *     crc32c.header  8 hexadecimal digits: the sum modulo 2^32 of the CRC32C of each other text and of each tensor;
+ *                  that of a text is over its key and its value, that of a tensor over its name, its type (F32) and its
+ *                  shape ([3,4]), all without escapes and each with a zero byte behind it
+ *
+ * A file has at most 254 texts and these two. load() refuses a file with a wrong checksum, or with one of the two.
+ * Where they are, the header is compact JSON: there are no spaces but those behind it, which make its length a multiple
+ * of 8; only quotes, backslashes and control characters are escaped, as \b \f \n \r \t or else \u001f in small
+ * letters. So no byte of a file that save() wrote can change, go or come without a refusal. The order of texts and of
+ * tensors is free: what the packages of the format read and write again still loads. A program that writes other
+ * weights or texts removes both keys; load() then takes any header of the format, and the log has a warning.
  *
  * A file is saved under another name in the same folder, flushed to the disk and renamed, so that there is always a
- * whole one. The file that was there before stays beside it as PATH.previous, if its header and its length are those of
- * a safetensors file; its weights are not read, so their checksum is checked when it is loaded. It gets this name by a
+ * whole one. The file that was there before stays beside it as PATH.previous, if its header is undamaged and its
+ * length is right; its weights are not read, so their checksums are checked when it is loaded. It gets this name by a
  * hard link, or is copied where the file system has none. Where PATH is a symbolic link, the file that it leads to is
  * replaced. A process that is killed may leave a file that begins so and ends in .tmp; the next save removes it. */
 

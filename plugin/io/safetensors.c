@@ -55,7 +55,13 @@ int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t 
 struct scan {
     char       *text, *at, *end; /* `end` is one behind the last byte, and can be written to */
     const char *shown;
+    const char *loose; /* the first byte that is not in the compact form, or NULL */
 };
+
+static void note_loose(struct scan *s, const char *at)
+{
+    if (s->loose == NULL) s->loose = at;
+}
 
 /* The text has something else at this place than it should. */
 static int32_t scan_fail(const struct scan *s, const char *at, const char *expected, graft_error *error)
@@ -73,7 +79,10 @@ static int32_t scan_fail(const struct scan *s, const char *at, const char *expec
 
 static void skip_space(struct scan *s)
 {
+    const char *const begin = s->at;
+
     while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r')) s->at++;
+    if (s->at > begin) note_loose(s, begin);
 }
 
 /* Whether this mark is next; then it is skipped. */
@@ -144,10 +153,19 @@ static int32_t take_code(struct scan *s)
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
 }
 
+/* Whether \uXXXX is the shortest form of this control character, in small letters. */
+static int is_compact_code(const char *digits, int32_t code)
+{
+    for (int i = 0; i < 4; i++)
+        if (digits[i] >= 'A' && digits[i] <= 'F') return 0;
+    return code < ' ' && strchr("\b\f\n\r\t", code) == NULL;
+}
+
 /* Behind a backslash. Returns the new end of the text, or NULL. */
 static char *take_escape(struct scan *s, char *to)
 {
     static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    const char *const begin = s->at;
     const char       *found;
     int32_t           code;
 
@@ -155,8 +173,10 @@ static char *take_escape(struct scan *s, char *to)
     if (*s->at == 'u') {
         s->at++;
         code = take_code(s);
+        if (code >= 0 && !is_compact_code(begin + 1, code)) note_loose(s, begin);
         return code < 0 ? NULL : put_code(to, code);
     }
+    if (*s->at == '/') note_loose(s, begin);
     found = *s->at != '\0' ? strchr(letters, *s->at) : NULL;
     if (found == NULL) return NULL;
     *to++ = means[found - letters];
@@ -380,9 +400,21 @@ static int32_t count_braces(const struct gr_tensors *f)
     return count;
 }
 
+/* In the compact form it is padded to a multiple of 8 bytes, with spaces, and with no more of them than needed. */
+static void take_padding(struct scan *s)
+{
+    const char *const begin = s->at, *loose = s->loose;
+
+    skip_space(s);
+    s->loose = loose;
+    for (const char *at = begin; at < s->at; at++)
+        if (*at != ' ' || at - begin == 7) note_loose(s, at);
+    if ((s->end - s->text) % 8 != 0) note_loose(s, begin);
+}
+
 static int32_t scan_header(struct gr_tensors *f, const char *shown, graft_error *error)
 {
-    struct scan   s = { f->text, f->text, f->text + f->header_bytes, shown };
+    struct scan   s = { f->text, f->text, f->text + f->header_bytes, shown, NULL };
     const int32_t most = count_braces(f);
     int32_t       rc = GRAFT_OK;
 
@@ -394,8 +426,9 @@ static int32_t scan_header(struct gr_tensors *f, const char *shown, graft_error 
         } while (takes(&s, ','));
         GR_TRY(take_mark(&s, '}', "',' or the end of the header", error));
     }
-    skip_space(&s);
+    take_padding(&s);
     if (s.at < s.end) rc = scan_fail(&s, s.at, "nothing behind the header but spaces", error);
+    f->loose = s.loose != NULL ? GR_TENSOR_PREFIX + (s.loose - s.text) : 0;
 done:
     return rc;
 }

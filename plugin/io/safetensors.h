@@ -1,6 +1,10 @@
 /* The safetensors format: 8 bytes with the length of a header, little-endian; the header, a JSON object; then the data
  * of the tensors, without gaps. The header maps the name of each tensor to its type, shape and place in the data, and
  * "__metadata__" to an object of texts. https://github.com/huggingface/safetensors
+ *
+ * The compact form of a header is the one that gr_tensors_write() and the packages of the format write: no spaces but
+ * those at the end, which make the length a multiple of 8; no escapes where a character may stand for itself; the short
+ * escapes where there are some (\n), and small letters in the others (\u001f). The entries have any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_IO_SAFETENSORS_H
 #define GR_IO_SAFETENSORS_H
@@ -31,6 +35,7 @@ struct gr_tensors {
     int32_t                n_tensors;
     struct gr_tensor_pair *pairs; /* of the metadata */
     int32_t                n_pairs;
+    int64_t                loose; /* byte of the file where the header first departs from the compact form, or 0 */
 };
 
 /** The length of the header of a file that begins with `prefix` and has `file_bytes`. `shown` is the name of the file

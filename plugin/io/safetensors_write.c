@@ -24,16 +24,19 @@ static void put_plain(struct header_text *h, const char *text)
 
 static void put_quoted(struct header_text *h, const char *text)
 {
-    char escape[8];
+    static const char means[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    char              escape[8];
 
     put_bytes(h, "\"", 1);
     for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') put_bytes(h, "\\", 1);
-        if ((unsigned char)*text >= ' ') {
+        const char *found = strchr(means, *text);
+
+        if (found == NULL && (unsigned char)*text >= ' ') {
             put_bytes(h, text, 1);
             continue;
         }
-        snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text);
+        if (found != NULL) snprintf(escape, sizeof escape, "\\%c", letters[found - means]);
+        else snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text);
         put_plain(h, escape);
     }
     put_bytes(h, "\"", 1);

@@ -5,6 +5,7 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "comm/collective.h"
+#include "snapshot/checksum.h"
 #include "snapshot/snapshot.h"
 
 #include <fcntl.h>
@@ -13,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t CRC_BLOCK = 1 << 18; /* it is still in a cache when its checksum is computed */
+enum { READ_BYTES = 1 << 18 }; /* what was read is still in a cache when its checksum is computed */
+_Static_assert(GR_CHECKSUM_BLOCK % READ_BYTES == 0, "no part is of two blocks");
 
 /* The length of the header. */
 static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_error *error)
@@ -40,7 +42,8 @@ int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *fi
     header->data_bytes = file->size - GR_TENSOR_PREFIX - header->header_bytes;
     GR_TRY(GR_NEW(context, header->text, header->header_bytes, error));
     GR_TRY(gr_file_read(file, GR_TENSOR_PREFIX, header->text, header->header_bytes, error));
-    rc = gr_tensors_parse(header, file->name, error);
+    GR_TRY(gr_tensors_parse(header, file->name, error));
+    rc = gr_checksum_check(header, file->name, error);
 done:
     return rc;
 }
@@ -143,26 +146,10 @@ static int32_t describe_loaded(struct loading *l, struct gr_tensors *header, gra
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_tensors_parse(header, l->file.name, error));
+    GR_TRY(gr_checksum_check(header, l->file.name, error));
     GR_TRY(gr_snapshot_describe(l->context, header, l->file.name, &l->model, error));
     GR_TRY(check_tensors(l, error));
     rc = gr_model_allocate(&l->model->model, &l->model->budget, l->model->copies, error);
-done:
-    return rc;
-}
-
-/* One array, and the checksum of it. */
-static int32_t read_array(const struct loading *l, const struct gr_tensor *t, char *to, uint32_t *crc,
-                          graft_error *error)
-{
-    const int64_t bytes = t->end - t->begin;
-    int32_t       rc = GRAFT_OK;
-
-    for (int64_t done = 0; done < bytes; done += CRC_BLOCK) {
-        const int64_t some = bytes - done < CRC_BLOCK ? bytes - done : CRC_BLOCK;
-
-        GR_TRY(gr_file_read(&l->file, l->data + t->begin + done, to + done, some, error));
-        *crc = gr_crc(*crc, to + done, (uint64_t)some);
-    }
 done:
     return rc;
 }
@@ -179,56 +166,67 @@ static void *array_of(const graft_model *m, const char *name, graft_state_item *
     return NULL;
 }
 
-/* Find text "crc32c" of the metadata; NULL if there is none. */
-static int32_t find_checksums(const struct loading *l, const char **text, graft_error *error)
+/* Whether a block of a tensor has its checksum. */
+static int32_t check_block(const struct loading *l, const struct gr_tensor *t, int64_t begin, int64_t end, uint32_t crc,
+                           const char *expected, graft_error *error)
 {
-    const struct gr_tensors *header = &l->model->header;
+    char found[GR_CHECKSUM_DIGITS];
 
-    *text = gr_tensors_value(header, "crc32c");
-    if (*text == NULL || strlen(*text) == (size_t)GR_SNAPSHOT_DIGITS * (size_t)header->n_tensors) return GRAFT_OK;
+    gr_checksum_write(found, crc);
+    if (memcmp(found, expected, sizeof found) == 0) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
-                   "'%s': 'crc32c' in the metadata has %zu digits, expected %d for each of %d tensors", l->file.name,
-                   strlen(*text), GR_SNAPSHOT_DIGITS, header->n_tensors);
+                   "'%s' is damaged: tensor '%.64s', from byte %lld to byte %lld, has CRC32C %.*s, in the metadata it "
+                   "is %.*s; a program that writes other weights removes the keys '%s' and '%s'",
+                   l->file.name, t->name, (long long)(l->data + t->begin + begin),
+                   (long long)(l->data + t->begin + end), GR_CHECKSUM_DIGITS, found, GR_CHECKSUM_DIGITS, expected,
+                   GR_CHECKSUM_OF_TENSORS, GR_CHECKSUM_OF_HEADER);
 }
 
-static int32_t check_crc(const struct loading *l, const struct gr_tensor *t, const char *text, uint32_t crc,
-                         graft_error *error)
+/* One array, whose blocks have these checksums, if there are some. */
+static int32_t read_array(const struct loading *l, const struct gr_tensor *t, const char *checksums, char *to,
+                          graft_error *error)
 {
-    const struct gr_tensors *header = &l->model->header;
-    char                     found[GR_SNAPSHOT_DIGITS + 1];
-    const char              *expected;
+    const int64_t bytes = t->end - t->begin;
+    uint32_t      crc = 0;
+    int32_t       rc = GRAFT_OK;
 
-    if (text == NULL) return GRAFT_OK;
-    expected = text + GR_SNAPSHOT_DIGITS * gr_snapshot_place(header->tensors, header->n_tensors, t->name);
-    snprintf(found, sizeof found, "%08x", crc);
-    if (memcmp(found, expected, GR_SNAPSHOT_DIGITS) == 0) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT,
-                   "'%s' is damaged: tensor '%.64s', from byte %lld to byte %lld, has CRC32C %s, in the metadata it is "
-                   "%.*s; a program that writes other weights removes the key 'crc32c'",
-                   l->file.name, t->name, (long long)(l->data + t->begin), (long long)(l->data + t->end), found,
-                   GR_SNAPSHOT_DIGITS, expected);
+    for (int64_t begin = 0, end; begin < bytes; begin = end) {
+        const int64_t block = begin / GR_CHECKSUM_BLOCK;
+
+        end = begin + READ_BYTES < bytes ? begin + READ_BYTES : bytes;
+        GR_TRY(gr_file_read(&l->file, l->data + t->begin + begin, to + begin, end - begin, error));
+        if (checksums == NULL) continue;
+        crc = gr_crc(begin % GR_CHECKSUM_BLOCK == 0 ? 0 : crc, to + begin, (uint64_t)(end - begin));
+        if (end % GR_CHECKSUM_BLOCK == 0 || end == bytes)
+            GR_TRY(
+                check_block(l, t, block * GR_CHECKSUM_BLOCK, end, crc, checksums + GR_CHECKSUM_DIGITS * block, error));
+    }
+done:
+    return rc;
 }
 
 /* All arrays, in the order of the file. */
 static int32_t read_arrays(struct loading *l, graft_error *error)
 {
     const struct gr_tensors *header = &l->model->header;
+    const char              *checksums = gr_tensors_value(header, GR_CHECKSUM_OF_TENSORS);
     graft_state_item         item = { .size = sizeof item };
     graft_error              reason = { .size = sizeof reason };
-    const char              *checksums;
     int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(find_checksums(l, &checksums, error));
     for (int32_t i = 0; i < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];
-        uint32_t                crc = 0;
+        const char             *mine = NULL;
 
-        GR_TRY(read_array(l, t, array_of(l->model, t->name, &item), &crc, error));
-        GR_TRY(check_crc(l, t, checksums, crc, error));
+        if (checksums != NULL) mine = checksums + gr_checksum_place(header->tensors, header->n_tensors, t->name);
+        GR_TRY(read_array(l, t, mine, array_of(l->model, t->name, &item), error));
         if (gr_state_check(&item, &reason) < 0)
             return gr_fail(error, GRAFT_ERR_FORMAT, "'%s', from byte %lld on: %s", l->file.name,
                            (long long)(l->data + t->begin), reason.message);
     }
+    if (checksums == NULL)
+        gr_log(l->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
+               l->file.name);
 done:
     return rc;
 }

@@ -3,6 +3,7 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "snapshot/checksum.h"
 #include "snapshot/snapshot.h"
 
 #include <errno.h>
@@ -37,30 +38,37 @@ static void place_items(const graft_model *m, struct layout *l)
     }
 }
 
-/* Write the value of text "crc32c": the checksums of all tensors. */
+/* Write the checksums of all blocks of all tensors. */
 static void write_checksums(const struct layout *l, char *text)
 {
     for (int32_t i = 0; i < l->n; i++) {
         const struct gr_tensor *t = &l->tensors[i];
-        char                    digits[GR_SNAPSHOT_DIGITS + 1];
+        const int64_t           bytes = t->end - t->begin;
+        char                   *to = text + gr_checksum_place(l->tensors, l->n, t->name);
 
-        snprintf(digits, sizeof digits, "%08x", gr_crc(0, l->data[i], (uint64_t)(t->end - t->begin)));
-        memcpy(text + GR_SNAPSHOT_DIGITS * gr_snapshot_place(l->tensors, l->n, t->name), digits, GR_SNAPSHOT_DIGITS);
+        for (int64_t at = 0; at < bytes; at += GR_CHECKSUM_BLOCK, to += GR_CHECKSUM_DIGITS) {
+            const int64_t some = bytes - at < GR_CHECKSUM_BLOCK ? bytes - at : GR_CHECKSUM_BLOCK;
+
+            gr_checksum_write(to, gr_crc(0, (const char *)l->data[i] + at, (uint64_t)some));
+        }
     }
-    text[GR_SNAPSHOT_DIGITS * l->n] = '\0';
 }
 
-/* The texts of the model, with new checksums, unless there are as many as a file may have: then it has none. */
-static int32_t make_pairs(const graft_model *m, const char *crc, struct gr_tensor_pair **pairs, int32_t *n,
-                          graft_error *error)
+/* The texts of the model, with new checksums. */
+static int32_t make_pairs(const graft_model *m, const struct layout *l, const char *of_tensors, char *of_header,
+                          struct gr_tensor_pair **pairs, int32_t *n, graft_error *error)
 {
-    const int32_t rc = GR_NEW(m->context, *pairs, m->header.n_pairs + 1, error);
+    const int32_t rc = GR_NEW(m->context, *pairs, m->header.n_pairs + 2, error);
 
     *n = 0;
     if (rc < 0) return rc;
     for (int32_t i = 0; i < m->header.n_pairs; i++)
-        if (strcmp(m->header.pairs[i].key, "crc32c") != 0) (*pairs)[(*n)++] = m->header.pairs[i];
-    if (*n < GR_TENSOR_PAIRS_MAX) (*pairs)[(*n)++] = (struct gr_tensor_pair){ "crc32c", crc };
+        if (strcmp(m->header.pairs[i].key, GR_CHECKSUM_OF_TENSORS) != 0 &&
+            strcmp(m->header.pairs[i].key, GR_CHECKSUM_OF_HEADER) != 0)
+            (*pairs)[(*n)++] = m->header.pairs[i];
+    (*pairs)[(*n)++] = (struct gr_tensor_pair){ GR_CHECKSUM_OF_TENSORS, of_tensors };
+    gr_checksum_write(of_header, gr_checksum_header(l->tensors, l->n, *pairs, *n));
+    (*pairs)[(*n)++] = (struct gr_tensor_pair){ GR_CHECKSUM_OF_HEADER, of_header };
     return GRAFT_OK;
 }
 
@@ -68,18 +76,18 @@ static int32_t make_header(const graft_model *m, const struct layout *l, char **
                            graft_error *error)
 {
     struct gr_tensor_pair *pairs = NULL;
-    char                  *crc = NULL;
+    char                  *of_tensors = NULL, of_header[GR_CHECKSUM_DIGITS + 1] = "";
     int32_t                n, rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(m->context, crc, GR_SNAPSHOT_DIGITS * l->n + 1, error));
-    write_checksums(l, crc);
-    GR_TRY(make_pairs(m, crc, &pairs, &n, error));
+    GR_TRY(GR_NEW(m->context, of_tensors, gr_checksum_place(l->tensors, l->n, NULL) + 1, error));
+    write_checksums(l, of_tensors);
+    GR_TRY(make_pairs(m, l, of_tensors, of_header, &pairs, &n, error));
     *bytes = gr_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
     GR_TRY(GR_NEW(m->context, *header, *bytes, error));
     gr_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
 done:
     gr_free(m->context, pairs);
-    gr_free(m->context, crc);
+    gr_free(m->context, of_tensors);
     return rc;
 }
 

@@ -11,14 +11,6 @@
 
 static const char MODEL_PREFIX[] = "model.", TRAINING_PREFIX[] = "training.";
 
-int32_t gr_snapshot_place(const struct gr_tensor *tensors, int32_t count, const char *name)
-{
-    int32_t place = 0;
-
-    for (int32_t i = 0; i < count; i++) place += strcmp(tensors[i].name, name) < 0;
-    return place;
-}
-
 static int is_of_model(const struct gr_option_row *row)
 {
     return row->group != GR_GROUP_TRAINING || (row->flags & GR_OPTION_PREDICTS) != 0;

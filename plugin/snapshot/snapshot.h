@@ -1,7 +1,7 @@
 /* Models outside of a trainer: copied out of one and into one, in files, and predicting.
  *
  * snapshot.c  from a trainer or a description to a model, and into a trainer
- * save.c, load.c  files         predict.c  a setup with the model
+ * save.c, load.c  files, with the checksums of checksum.c         predict.c  a setup with the model
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SNAPSHOT_SNAPSHOT_H
 #define GR_SNAPSHOT_SNAPSHOT_H
@@ -47,18 +47,13 @@ int32_t gr_snapshot_predict(graft_model *model, int32_t found, int32_t weights, 
                             int32_t *labels, const graft_dense *logits, graft_error *error);
 void    gr_snapshot_destroy(graft_model *model);
 
-/** Whether the file has the header of a safetensors file, and the length that its header requires. Reads no weights. */
+/** Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no
+ *  weights. */
 int gr_snapshot_is_whole(graft_context *context, const char *path);
-/** The header of a file, taken apart. \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
+/** The header of a file, taken apart and with the right checksum.
+ *  \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
 struct gr_file;
 int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
                                 graft_error *error);
-
-/** The hexadecimal digits of the CRC32C of a tensor. Text "crc32c" of the metadata has those of all tensors one after
- *  the other, in the order of their names: other programs write tensors in an order of their own. */
-enum { GR_SNAPSHOT_DIGITS = 8 };
-
-/** The place of a tensor in this order: how many names are smaller (strcmp). */
-int32_t gr_snapshot_place(const struct gr_tensor *tensors, int32_t count, const char *name);
 
 #endif

@@ -26,7 +26,8 @@ __attribute__((unused)) static void folder_create(struct data_folder *folder)
 {
     const char *temporary = getenv("TMPDIR");
 
-    snprintf(folder->path, sizeof folder->path, "%.3000s/graft-data-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    if (temporary == NULL) temporary = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp"; /* no disk */
+    snprintf(folder->path, sizeof folder->path, "%.3000s/graft-data-XXXXXX", temporary);
     files_check(mkdtemp(folder->path) != NULL, folder->path);
 }
 

@@ -1,6 +1,7 @@
 /* Any bytes as a file of a model: they are loaded or refused, with the file in the message, no more memory is taken
  * than the file is long and 256 kB, and nothing is left behind. What is loaded is saved, and loads again as the same.
- * With -DGRAFT_FUZZ and -fsanitize=fuzzer, a fuzz target; else a test that takes folders of files.
+ * A file with checksums is refused with any bit or byte changed, gone or added. With -DGRAFT_FUZZ and
+ * -fsanitize=fuzzer, a fuzz target; else a test that takes folders of files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data_memory.h"
 #include "graft_load.h"
@@ -15,6 +16,7 @@ static struct memory       memory = MEMORY_INIT;
 static const graft_api    *api;
 static const graft_models *models;
 static struct data_folder  folder;
+static char                refusal[512]; /* the message of the last load, empty if it was one */
 
 static void fuzz_begin(void)
 {
@@ -83,6 +85,7 @@ static const char *model_fault(const void *bytes, size_t count, int saves)
     else if (rc == GRAFT_OK) fault = saves ? again_fault(model) : NULL;
     else if (rc != GRAFT_ERR_FORMAT && rc != GRAFT_ERR_UNSUPPORTED) fault = "another status than FORMAT or UNSUPPORTED";
     else if (strstr(error.message, "model'") == NULL) fault = "no file in the message";
+    snprintf(refusal, sizeof refusal, "%s", rc < 0 ? error.message : "");
     models->destroy(model);
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
@@ -100,10 +103,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
+/* The input, and the input with other names for the keys of its checksums, so that what they protect is reached. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    const char *fault = model_fault(bytes, count, 1);
+    static const char key[] = "\"crc32c";
+    const char       *fault = model_fault(bytes, count, 1);
+    char             *copy = malloc(count + 1), *at = copy;
 
+    files_check(copy != NULL, "malloc");
+    memcpy(copy, bytes, count);
+    while ((at = memmem(at, count - (size_t)(at - copy), key, sizeof key - 1)) != NULL) *++at = 'k';
+    if (fault == NULL && memcmp(copy, bytes, count) != 0) fault = model_fault(copy, count, 1);
+    free(copy);
     if (fault != NULL) {
         fprintf(stderr, "%s\n", fault);
         abort();
@@ -133,25 +144,99 @@ static void replay_model(const char *path)
     if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
 }
 
-/* Every beginning of a good file, and every byte of it changed. */
+/* Whether these bytes are refused with a place; that of a byte of a tensor is right. `at` is where they differ from a
+ * good file. */
+static const char *refusal_fault(const void *bytes, size_t count, size_t at)
+{
+    static char fault[600];
+    const char *wrong = model_fault(bytes, count, 0), *place = strstr(refusal, "from byte ");
+    long long   begin, end;
+
+    if (wrong != NULL) return wrong;
+    if (refusal[0] == '\0') return "it is loaded";
+    if (strstr(refusal, "byte ") != NULL &&
+        (place == NULL || sscanf(place, "from byte %lld to byte %lld", &begin, &end) != 2 ||
+         (begin <= (long long)at && (long long)at < end)))
+        return NULL;
+    snprintf(fault, sizeof fault, "no place, or another one: %s", refusal);
+    return fault;
+}
+
+struct change {
+    const char *what;
+    int         tries; /* for each byte */
+    /* Write to `to` what is left of the `count` bytes; returns how many. */
+    size_t (*make)(char *to, const char *bytes, size_t count, size_t at, int try);
+};
+
+static size_t flip_bit(char *to, const char *bytes, size_t count, size_t at, int try)
+{
+    memcpy(to, bytes, count);
+    to[at] = (char)(to[at] ^ 1 << try);
+    return count;
+}
+
+static size_t cut_off(char *to, const char *bytes, size_t count, size_t at, int try)
+{
+    (void)count, (void)try;
+    memcpy(to, bytes, at);
+    return at;
+}
+
+static size_t remove_byte(char *to, const char *bytes, size_t count, size_t at, int try)
+{
+    (void)try;
+    memcpy(to, bytes, at);
+    memcpy(to + at, bytes + at + 1, count - at - 1);
+    return count - 1;
+}
+
+/* Before this byte, or behind it. */
+static size_t insert_byte(char *to, const char *bytes, size_t count, size_t at, int try)
+{
+    const char   inserted[] = { 0, ' ', '\t', bytes[at], ',' };
+    const size_t place = try == 5 ? at + 1 : at;
+
+    memcpy(to, bytes, place);
+    to[place] = try == 5 ? ' ' : inserted[try];
+    memcpy(to + place + 1, bytes + place, count - place);
+    return count + 1;
+}
+
+/* All changes of one bit or byte of a file with checksums; of a large one every seventh. */
 static void check_changes(const char *path)
 {
-    static char bytes[1 << 16], copy[1 << 16];
-    FILE       *file = fopen(path, "rb");
-    const char *fault = NULL;
-    size_t      count, at = 0;
+    static const struct change changes[] = { { "a flipped bit", 8, flip_bit },
+                                             { "a cut", 1, cut_off },
+                                             { "a missing byte", 1, remove_byte },
+                                             { "an added byte", 6, insert_byte } };
+    static char                bytes[1 << 16], copy[1 << 16];
+    FILE                      *file = fopen(path, "rb");
+    size_t                     count, step;
 
     files_check(file != NULL, path);
-    count = fread(bytes, 1, sizeof bytes, file);
+    count = fread(bytes, 1, sizeof bytes - 1, file);
+    step = count > 3000 ? 7 : 1;
     fclose(file);
-    for (; at < count && fault == NULL; at++) fault = model_fault(bytes, at, 0);
-    if (!ok(fault == NULL, "every beginning of a model is refused or loaded")) diag("%zu bytes: %s", at - 1, fault);
-    for (at = 0, fault = NULL; at < count && fault == NULL; at++) {
-        memcpy(copy, bytes, count);
-        copy[at] ^= (char)(1 << (at % 8));
-        fault = model_fault(copy, count, 0);
+    for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
+        const struct change *c = &changes[k];
+        const char          *fault = NULL;
+        size_t               i = 0, tries = count * (size_t)c->tries;
+
+        for (; i < tries && fault == NULL; i += step) {
+            const size_t at = i / (size_t)c->tries;
+
+            fault = refusal_fault(copy, c->make(copy, bytes, count, at, (int)(i % (size_t)c->tries)), at);
+        }
+        if (!ok(fault == NULL, "%s: %s is refused, of %zu tries", strrchr(path, '/') + 1, c->what, tries / step))
+            diag("byte %zu: %s", (i - step) / (size_t)c->tries, fault);
     }
-    if (!ok(fault == NULL, "a changed bit in any byte does no harm")) diag("byte %zu: %s", at - 1, fault);
+}
+
+/* Whether this is a good file with checksums. */
+static int is_sealed(const char *name)
+{
+    return strncmp(name, "good-", 5) == 0 && strstr(name, "foreign") == NULL;
 }
 
 int main(int argc, char **argv)
@@ -167,7 +252,7 @@ int main(int argc, char **argv)
 
             snprintf(name, sizeof name, "%.3000s/%s", argv[i], items[k]->d_name);
             if (items[k]->d_name[0] != '.') replay_model(name);
-            if (strncmp(items[k]->d_name, "good-state", 10) == 0) check_changes(name);
+            if (is_sealed(items[k]->d_name)) check_changes(name);
             free(items[k]);
         }
         free(items);

@@ -18,6 +18,7 @@ import time
 from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,
                         labels, make_dataset, n_edges, program, read_safetensors, refused, run, split,
                         write_npy)
+from model_file import pack, seal, unpack, unseal
 from tap import done, ok, skip
 
 
@@ -239,10 +240,14 @@ def test_bad_checkpoints():
     ended = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
 
     def edited(change, data=good[start:]):
-        copy = json.loads(json.dumps(header))
+        copy = unseal(json.loads(json.dumps(header)))
         change(copy)
-        text = json.dumps(copy).encode()
-        return struct.pack("<Q", len(text)) + text + data
+        return pack(copy, data)
+
+    def sealed(change):
+        copy = json.loads(json.dumps(header))
+        change(copy["__metadata__"])
+        return pack(copy, good[start:])
 
     def flipped(offset):
         return good[:offset] + bytes([good[offset] ^ 0x41]) + good[offset + 1:]
@@ -282,14 +287,16 @@ def test_bad_checkpoints():
         "two tensors in one place": (edited(lambda h: h.update({"copy": h[first]})), "gap or overlap"),
         "an entry that is a number": (edited(lambda h: h.update({first: 3})), "byte ", "type, shape and place"),
         "a flipped bit of a weight": (flipped(start + begin + 1), first, f"byte {start + begin} to", "CRC32C"),
-        "a missing checksum": (edited(lambda h: h["__metadata__"].update(crc32c=h["__metadata__"]["crc32c"][8:])),
-                               "crc32c", "digits"),
+        "a flipped bit of an option": (good.replace(b'"model.hidden":"16"', b'"model.hidden":"17"'),
+                                       f"from byte 8 to byte {start}", "crc32c.header"),
+        "no checksum of the header": (sealed(lambda texts: texts.pop("crc32c.header")), "no 'crc32c.header'"),
+        "no checksums of the tensors": (sealed(lambda texts: texts.pop("crc32c")), "no 'crc32c'"),
         "a missing tensor": (edited(rename), first),
         "an unknown tensor": (edited(lambda h: h.update(extra={"dtype": "F32", "shape": [2],
                                                                "data_offsets": [ended, ended + 8]}),
                                      good[start:] + bytes(8)), "extra"),
         "a type of the same size": (edited(lambda h: h["progress.epoch"].update(dtype="F64")), "progress.epoch"),
-        "an epoch below zero": (edited(lambda h: h["__metadata__"].pop("crc32c"), b"".join(
+        "an epoch below zero": (edited(lambda h: None, b"".join(
             [good[start:][:header["progress.epoch"]["data_offsets"][0]], struct.pack("<q", -1),
              good[start:][header["progress.epoch"]["data_offsets"][1]:]])), "progress.epoch"),
     }
@@ -323,9 +330,8 @@ def rewrite_backwards(path, other):
     for name, (dtype, shape, content) in reversed(tensors.items()):
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
         data += content
-    text = json.dumps(header).encode()
     with open(other, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+        file.write(pack(header, data))
 
 
 def test_saved_model():
@@ -347,11 +353,20 @@ def test_saved_model():
         file.truncate(100)
     refused("the message of a damaged one names it", run(data, *MODEL, "--resume", f"{base}/straight2"), 1,
             "checkpoint.safetensors.previous' is good")
+    with open(saved, "rb") as file:
+        header, content = unpack(file.read())
+    ok(seal(json.loads(json.dumps(header)), content) == header, "its checksums are those of graft_model.h", header)
     refused("a model alone writes nothing", run(data, "--predict-with", saved), 2, "--predict")
     refused("a model and training exclude each other",
             run(data, "--predict-with", saved, "--predict", f"{base}/x.npy", "--save", base), 2, "--save")
+    read_by_package(saved)
+
+
+def read_by_package(saved):
+    again = f"{base}/again.safetensors"
     try:
         from safetensors import safe_open
+        from safetensors.numpy import save_file
     except ImportError:
         skip("the Python package safetensors reads the file", "the package is not installed")
         return
@@ -359,7 +374,11 @@ def test_saved_model():
         metadata, tensors = read_safetensors(saved)
         same = set(file.keys()) == set(tensors) and file.metadata() == metadata and all(
             file.get_tensor(name).tobytes() == tensors[name][2] for name in tensors)
+        save_file({name: file.get_tensor(name) for name in file.keys()}, again, file.metadata())
     ok(same, "the Python package safetensors reads the file", metadata)
+    result = run(data, "--predict-with", again, "--predict", f"{base}/m.npy")
+    ok(result.returncode == 0 and result.stderr == "" and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
+       "and what it writes is loaded, with the checksums", result.stderr)
 
 
 def limit_files():

@@ -80,6 +80,38 @@ static int32_t save_and_load(struct host *host, const graft_models *models, graf
     return rc;
 }
 
+static void flip_bit_of(const char *path, long at, int whence)
+{
+    FILE *file = fopen(path, "r+b");
+    int   byte;
+
+    if (file == NULL || fseek(file, at, whence) != 0 || (byte = fgetc(file)) == EOF) exit(2);
+    fseek(file, at, whence);
+    fputc(byte ^ 4, file);
+    fclose(file);
+}
+
+/* A bit that flips in a text or in a weight: all ranks refuse the file with one sentence, which has the place. */
+static int32_t load_damaged(struct host *host, const graft_models *models)
+{
+    const struct job *job = host->all->arg;
+    int32_t           rc = GRAFT_OK;
+
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        graft_model *model = NULL;
+        int32_t      loaded;
+
+        if (host->rank == 0) flip_bit_of(job->path, i == 0 ? 30 : -1, i == 0 ? SEEK_SET : SEEK_END);
+        loaded = models->load(host->api->context, job->serial ? NULL : &host->transport,
+                              host->rank == 0 ? job->path : NULL, &model, &host->error);
+        models->destroy(model);
+        if (host->rank == 0) flip_bit_of(job->path, i == 0 ? 30 : -1, i == 0 ? SEEK_SET : SEEK_END);
+        if (loaded != GRAFT_ERR_FORMAT || host->error.rank != 0 || strstr(host->error.message, "from byte ") == NULL)
+            rc = model_wrong(host, i == 0 ? "a damaged text is not refused" : "a damaged weight is not refused");
+    }
+    return rc;
+}
+
 static int32_t check_model_info(struct host *host, const graft_models *models, graft_model *model, int state)
 {
     graft_model_info info = GRAFT_INIT(graft_model_info);
@@ -160,6 +192,7 @@ static int32_t model_body(struct host *host)
 
     if (rc == GRAFT_OK) rc = train_some(host, t.trainer);
     if (rc == GRAFT_OK) rc = save_and_load(host, models, t.trainer, GRAFT_MODEL_STATE, &state);
+    if (rc == GRAFT_OK) rc = load_damaged(host, models);
     if (rc == GRAFT_OK) rc = check_model_info(host, models, state, 1);
     if (rc == GRAFT_OK) rc = check_apply(host, models, &t, state);
     if (rc == GRAFT_OK) rc = models->apply(state, t.trainer, &host->error); /* back to where it was */

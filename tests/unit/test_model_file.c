@@ -326,25 +326,67 @@ static void test_generations(graft_model *first, graft_model *second, graft_mode
         diag("%s", error.message);
 }
 
-/* A bit that flips in the weights is noticed, with the byte. */
-static void test_checksum(graft_model *model)
+static void flip_bit_at(const char *file, long at, int whence)
 {
-    FILE *file;
+    FILE *f = fopen(file, "r+b");
     int   byte;
 
-    models->save(model, path, &error);
-    file = fopen(path, "r+b");
-    fseek(file, -5, SEEK_END);
-    byte = fgetc(file);
-    fseek(file, -5, SEEK_END);
-    fputc(byte ^ 1, file);
-    fclose(file);
-    if (!ok(isnan(weight_in(path)) && strstr(error.message, "CRC32C") != NULL && strstr(error.message, "byte"),
+    if (f == NULL || fseek(f, at, whence) != 0 || (byte = fgetc(f)) == EOF) exit(2);
+    fseek(f, at, whence);
+    fputc(byte ^ 1, f);
+    fclose(f);
+}
+
+/* A bit that flips in the weights of a file is noticed, with the byte. */
+static void test_checksum_of(const char *file)
+{
+    flip_bit_at(file, -5, SEEK_END);
+    if (!ok(isnan(weight_in(file)) && strstr(error.message, "CRC32C") != NULL && strstr(error.message, "from byte"),
             "a changed bit of a weight is noticed"))
         diag("%s", error.message);
 }
 
-/* A copy of a file in which `count` texts take the place of the checksum. */
+/* A damaged header: the file is refused, and does not become the previous one. */
+static void test_header_checksum(graft_model *old, graft_model *next)
+{
+    models->save(old, path, &error);
+    models->save(next, path, &error);
+    flip_bit_at(path, 28, SEEK_SET); /* of the format */
+    if (!ok(isnan(weight_in(path)) && strstr(error.message, "from byte 8 to byte ") != NULL,
+            "a changed bit of a text is noticed"))
+        diag("%s", error.message);
+    ok(models->save(next, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(old),
+       "and such a file does not take the place of a good one");
+}
+
+/* The checksums of large tensors say where they are damaged. */
+static void test_blocks(void)
+{
+    graft_trainer *trainer = new_trainer("model=mlp layers=3 hidden=700 seed=1"); /* weights of 1960000 bytes */
+    graft_model   *model = NULL;
+    long long      begin = 0, end = 0, length;
+    const char    *place;
+
+    if (models->create(trainer, GRAFT_MODEL_LAST, &model, &error) < 0) exit(2);
+    train->destroy(trainer);
+    ok(models->save(model, path, &error) == GRAFT_OK && weight_in(path) == first_weight(model),
+       "tensors of several blocks are saved and loaded");
+    models->destroy(model);
+    length = length_of(path);
+    for (long long at = length - 1900000; at < length; at += 400000) {
+        flip_bit_at(path, (long)at, SEEK_SET);
+        weight_in(path);
+        place = strstr(error.message, "from byte");
+        if (!ok(place != NULL && sscanf(place, "from byte %lld to byte %lld", &begin, &end) == 2 && begin <= at &&
+                    at < end && end - begin <= 1 << 20,
+                "a changed bit at byte %lld of %lld is in bytes %lld to %lld", at, length, begin, end))
+            diag("%s", error.message);
+        flip_bit_at(path, (long)at, SEEK_SET);
+    }
+    ok(!isnan(weight_in(path)), "and changed back it is good");
+}
+
+/* A copy of a file in which `count` texts take the place of the checksums. */
 static void write_texts(const char *from, const char *to, int count)
 {
     static char text[1 << 16], bytes[1 << 16];
@@ -360,7 +402,7 @@ static void write_texts(const char *from, const char *to, int count)
     memcpy(text, bytes, used);
     for (int i = 0; i < count; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s\"more.%d\":\"1\"", i > 0 ? "," : "", i);
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s", strchr(strchr(sum, ':') + 2, '"') + 1);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s", strchr(sum, '}'));
     while (used % 8 != 0) text[used++] = ' ';
     n = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
@@ -371,7 +413,7 @@ static void write_texts(const char *from, const char *to, int count)
     fclose(file);
 }
 
-/* A file of another program with as many texts as load() takes: what is saved of it can be loaded. */
+/* A file of another program with as many texts as load() takes: what is saved of it is loaded, and has checksums. */
 static void test_many_texts(graft_model *model)
 {
     char         foreign[160];
@@ -387,6 +429,7 @@ static void test_many_texts(graft_model *model)
     ok(models->save(loaded, path, &error) == GRAFT_OK && weight_in(path) == first_weight(model),
        "what is saved of it is loaded again: %s", error.message);
     models->destroy(loaded);
+    test_checksum_of(path);
 }
 
 /* Weights of 12 MB predict a data set of a few kB: no optimiser, no gradients, no copy. */
@@ -436,7 +479,10 @@ int main(void)
     for (int i = 0; i < 4; i++) test_steps(at, i % 2, i / 2);
     models->save(at[0], path, &error);
     test_generations(at[0], at[1], at[2]);
-    test_checksum(at[0]);
+    models->save(at[0], path, &error);
+    test_checksum_of(path);
+    test_header_checksum(at[0], at[1]);
+    test_blocks();
     test_many_texts(at[0]);
     for (int i = 0; i < 3; i++) models->destroy(at[i]);
     test_prediction_memory();

@@ -85,6 +85,19 @@ static void test_owners_lengths(void)
         right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices");
     }
     ok(right, "bytes behind the end");
+    for (size_t at = 0; at < WHOLE; at++) {
+        memcpy(longer, good, at);
+        memcpy(longer + at, good + at + 1, WHOLE - at - 1);
+        owners_put(longer, WHOLE - 1);
+        right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "");
+        memcpy(longer + at + 1, good + at, WHOLE - at);
+        for (int i = 0; i < 4 && right; i++) {
+            longer[at] = (const unsigned char[]){ 0, 1, 255, good[at] }[i];
+            owners_put(longer, WHOLE + 1);
+            right = owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "");
+        }
+    }
+    ok(right, "a byte missing or added anywhere");
 }
 
 static void test_owners_bits(void)

@@ -1,0 +1,27 @@
+/* The checksums of a file of a model, which stand in its metadata; graft_model.h describes them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_SNAPSHOT_CHECKSUM_H
+#define GR_SNAPSHOT_CHECKSUM_H
+
+#include "io/safetensors.h"
+
+#define GR_CHECKSUM_OF_TENSORS "crc32c"
+#define GR_CHECKSUM_OF_HEADER "crc32c.header"
+
+/** The hexadecimal digits of a checksum, and the bytes of a tensor that have one together. */
+enum { GR_CHECKSUM_DIGITS = 8, GR_CHECKSUM_BLOCK = 1 << 20 };
+
+/** How many blocks a tensor has. */
+int64_t gr_checksum_blocks(const struct gr_tensor *tensor);
+/** Where the digits of a tensor begin: behind those of all with smaller names (strcmp). name=NULL: behind all. */
+int64_t gr_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name);
+void    gr_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc);
+
+/** The checksum of a header: of all texts but GR_CHECKSUM_OF_HEADER, and of names, types and shapes, in any order. */
+uint32_t gr_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                            int32_t n_pairs);
+
+/** Whether a header has both checksums and is right, or has none. \return OK; ERR_FORMAT. */
+int32_t gr_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error);
+
+#endif
