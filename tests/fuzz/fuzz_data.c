@@ -25,6 +25,7 @@ static struct data_folder input, folders[PARTS];
 
 static void create_all(void)
 {
+    folders_in_memory();
     folder_create(&input);
     for (int i = 0; i < PARTS; i++) {
         char target[PATH_MAX + 256];

@@ -31,6 +31,7 @@ static void fuzz_begin(void)
         exit(2);
     }
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_models));
+    folders_in_memory();
     folder_create(&folder);
 }
 
