@@ -88,7 +88,8 @@ typedef struct graft_transports {
      *  until the last close(), which frees shared memory; the context may be closed before.
      *  \param[in,out] transports  Structs with their sizes set, all the same. Unchanged on failure.
      *  \return OK; ERR_ARG (null; n_ranks below 1 or above 4096; different sizes); ERR_NOMEM.
-     *  [one-caller] Not collective. Memory: about 1.2 kB for each rank and each message in flight. Since 1. */
+     *  [one-caller] Not collective. Memory: 1.2 kB for each rank, and for each message of up to 1024 bytes that waits
+     *  for its receiver; it is used again, and freed by the last close(). Since 1. */
     int32_t (*threads)(graft_context *context, int32_t n_ranks, graft_transport *transports, graft_error *error);
 
     /** Create a transport with a module of kind "transport".

@@ -16,7 +16,7 @@
 
 enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* TAKEN: the other rank is copying the bytes */
 
-/* A request; or the copy of a small message, which belongs to the receiver as soon as the receiver takes it. */
+/* A request; or the copy of a small message, which belongs to the mailbox of its receiver. */
 struct graft_request {
     graft_request  *next;
     int32_t         peer; /* the other rank; of a message in a mailbox, its sender */
@@ -28,7 +28,7 @@ struct graft_request {
     uint64_t        found; /* bytes of the received message, if it has another length */
     const void     *from;
     void           *to;
-    char            copy[GR_EAGER_BYTES];
+    char            copy[]; /* GR_EAGER_BYTES of a copy, none of a request */
 };
 
 struct queue {
@@ -39,6 +39,7 @@ struct mailbox {
     pthread_mutex_t lock;
     struct queue    messages; /* without a receive yet; under the lock */
     struct queue    receives; /* without a message yet; under the lock */
+    graft_request  *copies;   /* not in use; under the lock */
     graft_request  *spare;    /* this and the next one are used by the thread of this rank alone */
     int32_t         is_over;  /* abandon() was called */
     int32_t         rank;
@@ -88,18 +89,19 @@ static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
     return NULL;
 }
 
-static void recycle(struct mailbox *me, graft_request *request)
+static void push(graft_request **list, graft_request *request)
 {
-    request->next = me->spare;
-    me->spare = request;
+    request->next = *list;
+    *list = request;
 }
 
-static graft_request *take_spare(struct mailbox *me, graft_error *error)
+/* The first request of a list, or a new one with so many bytes of a message behind it; NULL without memory. */
+static graft_request *pop(graft_request **list, const struct hub *hub, uint64_t bytes, graft_error *error)
 {
-    graft_request *request = me->spare;
+    graft_request *request = *list;
 
-    if (request != NULL) me->spare = request->next;
-    else request = gr_host_new(&me->hub->host, 1, sizeof *request, "a message", error);
+    if (request == NULL) return gr_host_new(&hub->host, 1, sizeof *request + bytes, "a message", error);
+    *list = request->next;
     return request;
 }
 
@@ -114,7 +116,7 @@ static int32_t new_message(struct mailbox *me, int32_t peer, int32_t tag, graft_
     if (me->is_over)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "the ranks stopped after a failure; this transport cannot be used again");
-    *request = take_spare(me, error);
+    *request = pop(&me->spare, me->hub, 0, error);
     if (*request == NULL) return GRAFT_ERR_NOMEM;
     (*request)->peer = peer;
     (*request)->tag = tag;
@@ -134,18 +136,31 @@ static void deliver(graft_request *receive, const void *data, uint64_t bytes)
     atomic_store_explicit(&receive->state, state, memory_order_release);
 }
 
+/* Put a copy of a small message into the mailbox of its receiver, under its lock. */
+static int32_t leave_copy(struct mailbox *box, const graft_request *send, graft_error *error)
+{
+    graft_request *message = pop(&box->copies, box->hub, GR_EAGER_BYTES, error);
+
+    if (message == NULL) return GRAFT_ERR_NOMEM;
+    message->peer = send->peer;
+    message->tag = send->tag;
+    message->sends = message->eager = 1;
+    message->bytes = send->bytes;
+    message->from = message->copy;
+    if (send->bytes > 0) memcpy(message->copy, send->from, send->bytes);
+    queue_append(&box->messages, message);
+    return GRAFT_OK;
+}
+
 static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                             graft_request **request, graft_error *error)
 {
     struct mailbox *me = self, *peer;
-    graft_request  *mine = NULL, *receive, *message = NULL;
-    const int32_t   rc = new_message(me, to, tag, &mine, error);
+    graft_request  *mine = NULL, *receive;
+    const int32_t   is_small = bytes <= GR_EAGER_BYTES;
+    int32_t         rc = new_message(me, to, tag, &mine, error);
 
     if (rc < 0) return rc;
-    if (bytes <= GR_EAGER_BYTES && (message = take_spare(me, error)) == NULL) {
-        recycle(me, mine);
-        return GRAFT_ERR_NOMEM;
-    }
     mine->sends = 1;
     mine->bytes = bytes;
     mine->from = data;
@@ -153,23 +168,14 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
     mine->to = peer = &me->hub->at[to]; /* where cancel() finds it */
     pthread_mutex_lock(&peer->lock);
     receive = queue_take(&peer->receives, me->rank, tag);
-    if (receive == NULL && message != NULL) {
-        message->peer = me->rank;
-        message->tag = tag;
-        message->eager = 1;
-        message->bytes = bytes;
-        message->from = message->copy;
-        if (bytes > 0) memcpy(message->copy, data, bytes);
-        queue_append(&peer->messages, message);
-    } else if (receive == NULL) {
-        queue_append(&peer->messages, mine);
-    }
-    if (receive != NULL || message != NULL) atomic_store_explicit(&mine->state, DONE, memory_order_relaxed);
+    if (receive == NULL && is_small) rc = leave_copy(peer, mine, error);
+    else if (receive == NULL) queue_append(&peer->messages, mine);
+    if (receive != NULL || is_small) atomic_store_explicit(&mine->state, DONE, memory_order_relaxed);
     pthread_mutex_unlock(&peer->lock);
     if (receive != NULL) deliver(receive, data, bytes);
-    if (receive != NULL && message != NULL) recycle(me, message);
-    *request = mine;
-    return GRAFT_OK;
+    if (rc < 0) push(&me->spare, mine);
+    else *request = mine;
+    return rc;
 }
 
 static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
@@ -185,13 +191,18 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     mine->to = data;
     pthread_mutex_lock(&me->lock);
     message = queue_take(&me->messages, from, tag);
-    if (message == NULL) queue_append(&me->receives, mine);
+    if (message == NULL) {
+        queue_append(&me->receives, mine);
+    } else if (message->eager) {
+        deliver(mine, message->from, message->bytes);
+        push(&me->copies, message);
+        message = NULL;
+    }
     pthread_mutex_unlock(&me->lock);
     if (message != NULL) {
         deliver(mine, message->from, message->bytes);
         /* From here on the request is the sender's again. */
-        if (message->eager) recycle(me, message);
-        else atomic_store_explicit(&message->state, DONE, memory_order_release);
+        atomic_store_explicit(&message->state, DONE, memory_order_release);
     }
     *request = mine;
     return GRAFT_OK;
@@ -205,7 +216,7 @@ static int32_t threads_test(void *self, graft_request *request, int32_t *done, g
     if (state == WRONG_LENGTH)
         return gr_fail(error, GRAFT_ERR_FORMAT, "rank %d sent %llu bytes, expected %llu", request->peer,
                        (unsigned long long)request->found, (unsigned long long)request->bytes);
-    if (*done) recycle(self, request);
+    if (*done) push(&((struct mailbox *)self)->spare, request);
     return GRAFT_OK;
 }
 
@@ -223,7 +234,7 @@ static int32_t threads_cancel(void *self, graft_request *request)
     pthread_mutex_unlock(&box->lock);
     /* After this loop the memory is the caller's again. */
     while (atomic_load_explicit(&request->state, memory_order_acquire) == TAKEN) sched_yield();
-    recycle(me, request);
+    push(&me->spare, request);
     return 1;
 }
 
@@ -251,6 +262,7 @@ static void threads_close(void *self)
     for (int32_t i = 0; i < hub->n_ranks; i++) {
         free_list(&host, hub->at[i].messages.first);
         free_list(&host, hub->at[i].receives.first);
+        free_list(&host, hub->at[i].copies);
         free_list(&host, hub->at[i].spare);
         pthread_mutex_destroy(&hub->at[i].lock);
     }

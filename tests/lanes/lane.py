@@ -66,6 +66,7 @@ SANITIZED = {
 }
 THREADED = {
     "tests/unit/test_threads": [],
+    "tests/unit/test_threads_memory": ["200"],
     "tests/unit/test_exchange": [],
     "tests/unit/test_faults": [],
     "tests/unit/test_part": [],
