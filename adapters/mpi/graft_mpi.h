@@ -1,5 +1,8 @@
 /* A transport over MPI, which a host compiles in one of its own files with its own mpi.h. So no MPI type crosses the
  * interface, and one libgraft.so serves every MPI, also a static one. C or C++; MPI 3.0 or later.
+ *
+ * A receive is given to MPI when its message has arrived and has the expected length. MPICH reports a message that is
+ * too long to the error handler of MPI_COMM_WORLD, which belongs to the host and ends the process by default.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MPI_H
 #define GRAFT_MPI_H
@@ -18,6 +21,9 @@
 #define GRAFT_MPI_CHUNK 0x40000000
 #endif
 
+/* Lists of receives without a message, by peer and tag. */
+#define GRAFT_MPI_LISTS 256
+
 #define GRAFT_MPI_INLINE static inline __attribute__((unused))
 
 /* One send or receive; `chunk` has n_chunks elements. */
@@ -26,9 +32,18 @@ typedef struct graft_mpi_request {
     struct graft_mpi_request **link; /* the pointer to it in the list of requests in flight */
     uint64_t                   bytes;
     uint64_t                   n_chunks;
-    uint64_t                   n_done; /* chunks */
+    uint64_t                   n_begun; /* chunks given to MPI */
+    uint64_t                   n_done;  /* chunks */
+    char                      *in;      /* of a receive */
+    struct graft_mpi_request  *behind;  /* of a receive that waits: the next one in its list */
+    void                      *scratch; /* [found] for a chunk that is too long */
     int                        peer;
+    int                        tag;
     int                        is_send;
+    int                        waits;    /* it is in a list: a receive with chunks that have not begun, or */
+    int                        is_wrong; /* one whose last chunk has another length: */
+    int                        found;
+    uint64_t                   total; /* bytes of the message up to the end of this chunk */
     MPI_Request                chunk[1];
 } graft_mpi_request;
 
@@ -42,8 +57,9 @@ typedef struct graft_mpi {
     freed */
     int                is_spoiled;   /* MPI may still access memory of cancelled requests */
     graft_mpi_request *live;
-    graft_mpi_request *spare; /* of one chunk each */
-    graft_host         host;  /* without allocate: the C library */
+    graft_mpi_request *spare;                    /* of one chunk each */
+    graft_mpi_request *waiting[GRAFT_MPI_LISTS]; /* receives in the order in which they were begun */
+    graft_host         host;                     /* without allocate: the C library */
 } graft_mpi;
 
 GRAFT_MPI_INLINE int32_t graft_mpi_fail(graft_error *error, int32_t code, int native, const char *what)
@@ -90,7 +106,10 @@ GRAFT_MPI_INLINE graft_mpi_request *graft_mpi_take(graft_mpi *m, uint64_t bytes)
     if (r == NULL) return NULL;
     r->bytes = bytes;
     r->n_chunks = n_chunks;
-    r->n_done = 0;
+    r->n_begun = r->n_done = 0;
+    r->waits = r->is_wrong = r->found = 0;
+    r->behind = NULL;
+    r->scratch = NULL;
     for (uint64_t i = 0; i < n_chunks; i++) r->chunk[i] = MPI_REQUEST_NULL;
     r->next = m->live;
     r->link = &m->live;
@@ -116,19 +135,40 @@ GRAFT_MPI_INLINE int graft_mpi_length(const graft_mpi_request *r, uint64_t chunk
     return chunk + 1 < r->n_chunks ? GRAFT_MPI_CHUNK : (int)(r->bytes % GRAFT_MPI_CHUNK);
 }
 
-/* Cancel all chunks; return whether MPI no longer accesses their memory. Receives can be cancelled, sends cannot. */
+GRAFT_MPI_INLINE graft_mpi_request **graft_mpi_list(graft_mpi *m, int peer, int tag)
+{
+    return &m->waiting[((unsigned)peer * 31u + (unsigned)tag) % GRAFT_MPI_LISTS];
+}
+
+/* Let a receive wait for its message, behind those that wait already. */
+GRAFT_MPI_INLINE void graft_mpi_enter(graft_mpi *m, graft_mpi_request *r)
+{
+    graft_mpi_request **link = graft_mpi_list(m, r->peer, r->tag);
+
+    while (*link != NULL) link = &(*link)->behind;
+    *link = r;
+    r->waits = 1;
+}
+
+GRAFT_MPI_INLINE void graft_mpi_remove(graft_mpi *m, graft_mpi_request *r)
+{
+    graft_mpi_request **link = graft_mpi_list(m, r->peer, r->tag);
+
+    while (*link != r) link = &(*link)->behind;
+    *link = r->behind;
+    r->waits = 0;
+}
+
+/* Cancel all chunks; return whether MPI no longer accesses their memory. Those that it receives have arrived, at least
+ * their beginning; those that it sends cannot be cancelled. */
 GRAFT_MPI_INLINE int graft_mpi_withdraw(graft_mpi_request *r)
 {
     enum { TRIES = 100 };
     int left = 0;
 
-    for (uint64_t i = r->n_done; i < r->n_chunks; i++) {
+    for (uint64_t i = r->n_done; i < r->n_begun; i++) {
         int done = r->chunk[i] == MPI_REQUEST_NULL;
 
-        if (!done && !r->is_send && MPI_Cancel(&r->chunk[i]) != MPI_SUCCESS) {
-            left++;
-            continue;
-        }
         for (int tries = 0; !done && tries < TRIES; tries++)
             if (MPI_Test(&r->chunk[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
         left += !done && r->chunk[i] != MPI_REQUEST_NULL;
@@ -143,13 +183,15 @@ GRAFT_MPI_INLINE int32_t graft_mpi_cancel(void *self, graft_request *request)
     const int          is_clean = m->has_ended || graft_mpi_withdraw(r);
 
     if (!is_clean) m->is_spoiled = 1;
+    if (r->waits) graft_mpi_remove(m, r);
+    if (is_clean) graft_mpi_deallocate(&m->host, r->scratch, (uint64_t)r->found);
     graft_mpi_release(m, r);
     return is_clean;
 }
 
-/* Begin to send `out`, or to receive into `in`. */
-GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag, const void *out, void *in,
-                                         uint64_t bytes, graft_request **request, graft_error *error)
+/* A new request. */
+GRAFT_MPI_INLINE int32_t graft_mpi_new(graft_mpi *m, int32_t peer, int32_t tag, uint64_t bytes, graft_mpi_request **out,
+                                       graft_error *error)
 {
     graft_mpi_request *r;
 
@@ -160,18 +202,35 @@ GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag
     r = graft_mpi_take(m, bytes);
     if (r == NULL) return graft_mpi_fail(error, GRAFT_ERR_NOMEM, MPI_SUCCESS, "no memory for a message of MPI");
     r->peer = peer;
-    r->is_send = in == NULL;
-    for (uint64_t i = 0; i < r->n_chunks; i++) {
-        const uint64_t at = i * GRAFT_MPI_CHUNK;
-        const int      length = graft_mpi_length(r, i);
-        const int      rc = in == NULL
-                                ? MPI_Isend((const char *)out + at, length, MPI_BYTE, peer, tag, m->comm, &r->chunk[i])
-                                : MPI_Irecv((char *)in + at, length, MPI_BYTE, peer, tag, m->comm, &r->chunk[i]);
+    r->tag = tag;
+    *out = r;
+    return GRAFT_OK;
+}
+
+/* After a failure of MPI: messages may be left. */
+GRAFT_MPI_INLINE int32_t graft_mpi_give_up(graft_mpi *m, int native, const char *what, graft_error *error)
+{
+    m->is_abandoned = 1;
+    return graft_mpi_fail(error, GRAFT_ERR_MODULE, native, what);
+}
+
+GRAFT_MPI_INLINE int32_t graft_mpi_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
+                                        graft_request **request, graft_error *error)
+{
+    graft_mpi         *m = (graft_mpi *)self;
+    graft_mpi_request *r = NULL;
+    const char        *out = data != NULL ? (const char *)data : "";
+    const int32_t      outcome = graft_mpi_new(m, to, tag, bytes, &r, error);
+
+    if (outcome < 0) return outcome;
+    r->is_send = 1;
+    for (; r->n_begun < r->n_chunks; r->n_begun++) {
+        const int rc = MPI_Isend(out + r->n_begun * GRAFT_MPI_CHUNK, graft_mpi_length(r, r->n_begun), MPI_BYTE, to, tag,
+                                 m->comm, &r->chunk[r->n_begun]);
 
         if (rc == MPI_SUCCESS) continue;
-        graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, in == NULL ? "MPI_Isend failed" : "MPI_Irecv failed");
-        m->is_abandoned = 1;
-        r->chunk[i] = MPI_REQUEST_NULL;
+        graft_mpi_give_up(m, rc, "MPI_Isend failed", error);
+        r->chunk[r->n_begun] = MPI_REQUEST_NULL;
         graft_mpi_cancel(m, (graft_request *)(void *)r);
         return GRAFT_ERR_MODULE;
     }
@@ -179,64 +238,100 @@ GRAFT_MPI_INLINE int32_t graft_mpi_begin(graft_mpi *m, int32_t peer, int32_t tag
     return GRAFT_OK;
 }
 
-GRAFT_MPI_INLINE int32_t graft_mpi_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
-                                        graft_request **request, graft_error *error)
-{
-    return graft_mpi_begin((graft_mpi *)self, to, tag, data != NULL ? data : "", NULL, bytes, request, error);
-}
-
 GRAFT_MPI_INLINE int32_t graft_mpi_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
                                            graft_request **request, graft_error *error)
 {
-    return graft_mpi_begin((graft_mpi *)self, from, tag, NULL, data != NULL ? data : self, bytes, request, error);
+    graft_mpi         *m = (graft_mpi *)self;
+    graft_mpi_request *r = NULL;
+    const int32_t      outcome = graft_mpi_new(m, from, tag, bytes, &r, error);
+
+    if (outcome < 0) return outcome;
+    r->is_send = 0;
+    r->in = data != NULL ? (char *)data : (char *)self; /* of no bytes; MPI may refuse a null pointer */
+    graft_mpi_enter(m, r);
+    *request = (graft_request *)(void *)r;
+    return GRAFT_OK;
 }
 
-/* Convert the result of MPI for a completed chunk to a status. */
-GRAFT_MPI_INLINE int32_t graft_mpi_judge(const graft_mpi_request *r, int rc, const MPI_Status *status,
-                                         graft_error *error)
+/* Give MPI the next chunk of a receive if its message has arrived; *begun receives whether it has. One of another
+ * length is received too, so that its sender does not wait for ever, if there is memory. */
+GRAFT_MPI_INLINE int32_t graft_mpi_begin_chunk(graft_mpi *m, graft_mpi_request *r, int *begun, graft_error *error)
 {
-    int  found = 0, error_class = MPI_SUCCESS;
-    char text[128];
+    const int  expected = graft_mpi_length(r, r->n_begun);
+    char      *in = r->in + r->n_begun * GRAFT_MPI_CHUNK;
+    MPI_Status status;
+    int        rc = MPI_Iprobe(r->peer, r->tag, m->comm, begun, &status);
 
-    if (rc != MPI_SUCCESS) MPI_Error_class(rc, &error_class);
-    if (error_class == MPI_ERR_TRUNCATE) {
-        snprintf(text, sizeof text, "rank %d sent more than the %llu bytes expected", r->peer,
-                 (unsigned long long)r->bytes);
-        return graft_mpi_fail(error, GRAFT_ERR_FORMAT, rc, text);
+    if (rc != MPI_SUCCESS) return graft_mpi_give_up(m, rc, "MPI_Iprobe failed", error);
+    if (!*begun) return GRAFT_OK;
+    MPI_Get_count(&status, MPI_BYTE, &r->found);
+    r->is_wrong = r->found != expected;
+    r->total = r->n_begun * GRAFT_MPI_CHUNK + (uint64_t)r->found;
+    if (r->found > expected) {
+        r->scratch = graft_mpi_allocate(&m->host, (uint64_t)r->found);
+        in = (char *)r->scratch;
+        if (in == NULL) return GRAFT_OK;
     }
-    if (rc != MPI_SUCCESS) return graft_mpi_fail(error, GRAFT_ERR_MODULE, rc, "MPI_Test failed");
-    if (r->is_send) return GRAFT_OK;
-    MPI_Get_count(status, MPI_BYTE, &found);
-    if (found == graft_mpi_length(r, r->n_done)) return GRAFT_OK;
-    snprintf(text, sizeof text, "rank %d sent %llu bytes, expected %llu", r->peer,
-             (unsigned long long)(r->n_done * GRAFT_MPI_CHUNK + (uint64_t)found), (unsigned long long)r->bytes);
-    return graft_mpi_fail(error, GRAFT_ERR_FORMAT, MPI_SUCCESS, text);
+    rc = MPI_Irecv(in, r->found, MPI_BYTE, r->peer, r->tag, m->comm, &r->chunk[r->n_begun]);
+    if (rc != MPI_SUCCESS) {
+        r->chunk[r->n_begun] = MPI_REQUEST_NULL;
+        return graft_mpi_give_up(m, rc, "MPI_Irecv failed", error);
+    }
+    r->n_begun++;
+    if (r->n_begun == r->n_chunks && !r->is_wrong) graft_mpi_remove(m, r);
+    return GRAFT_OK;
+}
+
+/* Begin what has arrived for a receive, and before that for the earlier ones from its peer with its tag, because
+ * messages have an order. */
+GRAFT_MPI_INLINE int32_t graft_mpi_match(graft_mpi *m, graft_mpi_request *r, graft_error *error)
+{
+    int begun = 1;
+
+    while (begun && r->waits) {
+        graft_mpi_request *first = *graft_mpi_list(m, r->peer, r->tag);
+        int32_t            outcome;
+
+        while (first->peer != r->peer || first->tag != r->tag) first = first->behind;
+        if (first->is_wrong) return GRAFT_OK;
+        outcome = graft_mpi_begin_chunk(m, first, &begun, error);
+        if (outcome < 0) return outcome;
+    }
+    return GRAFT_OK;
 }
 
 GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int32_t *done, graft_error *error)
 {
     graft_mpi         *m = (graft_mpi *)self;
     graft_mpi_request *r = (graft_mpi_request *)(void *)request;
+    char               text[128];
 
     *done = 0;
     if (m->has_ended) return graft_mpi_fail(error, GRAFT_ERR_STATE, MPI_SUCCESS, "MPI is finalised");
-    while (r->n_done < r->n_chunks) {
-        MPI_Status status;
-        int        flag = 0;
-        const int  rc = MPI_Test(&r->chunk[r->n_done], &flag, &status);
-        int32_t    outcome;
+    if (r->waits) {
+        const int32_t outcome = graft_mpi_match(m, r, error);
 
-        if (rc == MPI_SUCCESS && !flag) return GRAFT_OK;
-        outcome = graft_mpi_judge(r, rc, &status, error);
-        if (rc != MPI_SUCCESS) r->chunk[r->n_done] = MPI_REQUEST_NULL;
-        if (outcome < 0) {
-            m->is_abandoned = 1;
-            return outcome;
+        if (outcome < 0) return outcome;
+    }
+    while (r->n_done < r->n_begun) {
+        int       flag = 0;
+        const int rc = MPI_Test(&r->chunk[r->n_done], &flag, MPI_STATUS_IGNORE);
+
+        if (rc != MPI_SUCCESS) {
+            r->chunk[r->n_done] = MPI_REQUEST_NULL;
+            return graft_mpi_give_up(m, rc, "MPI_Test failed", error);
         }
+        if (!flag) return GRAFT_OK;
         r->n_done++;
     }
-    *done = 1;
-    graft_mpi_release(m, r);
+    if (r->is_wrong) {
+        m->is_abandoned = 1;
+        snprintf(text, sizeof text, "rank %d sent %llu bytes, expected %llu", r->peer, (unsigned long long)r->total,
+                 (unsigned long long)r->bytes);
+        return graft_mpi_fail(error, GRAFT_ERR_FORMAT, MPI_SUCCESS, text);
+    }
+    *done = r->n_done == r->n_chunks;
+    if (*done) graft_mpi_release(m, r);
     return GRAFT_OK;
 }
 

@@ -100,6 +100,23 @@ static int flush_output(int code)
     return EXIT_PROBLEM;
 }
 
+/** What must be the same on all ranks: what the program does, with which files. The library compares its options. */
+static int32_t compare_arguments(struct run *run, graft_error *error)
+{
+    const struct arguments *a = run->arguments;
+    const struct ranks_word words[] = { { "--list-options", a->list_options ? a->list_all ? "all" : "" : NULL },
+                                        { "DATASET", a->dataset },
+                                        { "--resume", a->resume },
+                                        { "--predict-with", a->model },
+                                        { "--predict", a->predict },
+                                        { "--save", a->save },
+                                        { "--json", a->json },
+                                        { "--profile", a->profile },
+                                        { "--explain", a->explain ? "" : NULL } };
+
+    return ranks_compare(&run->ranks, words, sizeof words / sizeof *words, error);
+}
+
 /** Join the ranks first, and then agree on errors of single ranks: in the command line (`read`) and in options. */
 static int32_t join(struct run *run, const graft_error *read, graft_error *error)
 {
@@ -112,6 +129,7 @@ static int32_t join(struct run *run, const graft_error *read, graft_error *error
     if (rc == GRAFT_OK) rc = library_configure(&run->library, run->arguments, error);
     prepared = ranks_prepare(&run->ranks, rc < 0 ? &ignored : error);
     TRY(ranks_agree(&run->ranks, rc < 0 ? rc : prepared, error));
+    rc = compare_arguments(run, error);
 done:
     return rc;
 }

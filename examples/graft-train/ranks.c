@@ -5,6 +5,7 @@
 #include "graft_load.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /** Variables that the launchers of Open MPI, and of MPICH and its relatives, set for their processes. */
 static const char *const LAUNCHERS[][2] = { { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
@@ -129,6 +130,62 @@ int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error)
     agreed = ranks->transports->agree(ranks->group, rc, error);
     if (agreed < 0 && agreed == rc && error->rank == ranks->rank) *error = mine; /* no need to name this rank */
     return agreed;
+}
+
+/** A number of 62 bits that texts rarely share (FNV-1a). */
+static int64_t number_of_text(const char *text)
+{
+    uint64_t number = 14695981039346656037u;
+
+    if (text == NULL) return 0;
+    for (; *text != '\0'; text++) number = (number ^ (unsigned char)*text) * 1099511628211u;
+    return 1 + (int64_t)(number >> 2);
+}
+
+enum { SHOWN = 160 }; /* bytes of a word in a message, with its end */
+
+static void show_word(char shown[SHOWN], const char *text)
+{
+    memset(shown, 0, SHOWN);
+    if (text == NULL) snprintf(shown, SHOWN, "not given");
+    else if (*text == '\0') snprintf(shown, SHOWN, "given");
+    else snprintf(shown, SHOWN, "'%.*s'", SHOWN - 3, text);
+}
+
+/** Name the word that differs, and two ranks. All ranks make the same sentence. */
+static int32_t report_word(struct ranks *ranks, const struct ranks_word *word, graft_error *error)
+{
+    char    mine[SHOWN], *all = calloc((size_t)ranks->n_ranks, SHOWN);
+    int32_t rc = all != NULL ? GRAFT_OK : problem_memory(error, "the command line");
+    int     q = 1;
+
+    TRY(ranks_agree(ranks, rc, error));
+    show_word(mine, word->text);
+    for (int i = 0; i < ranks->n_ranks; i++) ranks->bytes[i] = SHOWN;
+    TRY(ranks->transports->gather(ranks->group, -1, ranks->bytes, mine, all, error));
+    while (q < ranks->n_ranks - 1 && memcmp(all, all + (ptrdiff_t)q * SHOWN, SHOWN) == 0) q++;
+    rc = problem(error, GRAFT_ERR_OPTION, "%s is %s on rank 0 and %s on rank %d; expected the same on all ranks",
+                 word->name, all, all + (ptrdiff_t)q * SHOWN, q);
+done:
+    free(all);
+    return rc;
+}
+
+int32_t ranks_compare(struct ranks *ranks, const struct ranks_word *words, int count, graft_error *error)
+{
+    int64_t ends[2 * RANKS_WORDS] = { 0 };
+    int32_t rc = GRAFT_OK;
+
+    if (ranks->n_ranks == 1) return GRAFT_OK;
+    for (int i = 0; i < count && i < RANKS_WORDS; i++) {
+        ends[2 * i] = number_of_text(words[i].text);
+        ends[2 * i + 1] = -ends[2 * i];
+    }
+    TRY(ranks->transports->maximum(ranks->group, 2 * RANKS_WORDS, ends, error));
+    for (int i = 0; i < count && i < RANKS_WORDS; i++)
+        if (ends[2 * i] != -ends[2 * i + 1]) return report_word(ranks, &words[i], error);
+done:
+    return rc;
 }
 
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error)

@@ -52,6 +52,16 @@ int32_t ranks_distribute(struct ranks *ranks, const struct library *library, con
 /** Agree on a status: all ranks pass theirs, and return that of the lowest rank that failed, or OK. */
 int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error);
 
+/** A part of the command line; NULL: not given. */
+struct ranks_word {
+    const char *name, *text;
+};
+
+/** Compare `count` words of the command line over ranks; more than RANKS_WORDS are not. \return OK; ERR_OPTION on all
+ *  ranks, with the first word that differs. */
+enum { RANKS_WORDS = 16 };
+int32_t ranks_compare(struct ranks *ranks, const struct ranks_word *words, int count, graft_error *error);
+
 /** Replace *value by the maximum over ranks. */
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """graft-train under a launcher: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. What N ranks come to is what one
 process comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
+import glob
 import json
 import os
 import random
@@ -183,6 +184,12 @@ def test_one_rank():
     refused("a kernel that there is not", spoiled("--kernel", "nothing"), 2, "rank 1: ", "'nothing'")
     refused("usage that is wrong", spoiled("--nothing"), 2, "rank 1: ", "'--nothing'")
     refused("two data sets", spoiled("--verbose", data), 2, "rank 1: ", "one DATASET")
+    for name in ("predict", "save", "resume"):
+        refused(f"--{name} on one rank only", spoiled(f"--{name}", f"{base}/alone"), 2,
+                f"--{name} is not given on rank 0 and '{base}/alone' on rank 1")
+    result = launch_each(["-n", "1", program, data, *TRAINED, ":", "-n", "1", program, base, *TRAINED])
+    refused("another data set on one rank", result, 2, f"DATASET is '{data}' on rank 0 and '{base}' on rank 1")
+    ok(not glob.glob(f"{base}/alone*"), "nothing is written then")
     result = launch_each(["-n", n_ranks, "env", "GRAFT_LIBRARY=/none", program, data, *TRAINED])
     # The launcher ends the others when the first has left, and these may not have come to speak.
     speakers = [line.split(": ")[1] for line in said(result)]

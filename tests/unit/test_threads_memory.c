@@ -89,7 +89,7 @@ static int32_t broadcasts(struct host *host)
     return rc;
 }
 
-static int32_t train_on(struct host *host)
+static int32_t train_rounds(struct host *host)
 {
     const struct patience *p = host->all->arg;
     struct host_trainer    t;
@@ -135,7 +135,7 @@ static void test_growth_of_all(const char *where, int64_t rounds)
     snprintf(name, sizeof name, "broadcasts%s", where);
     test_growth(name, broadcasts, rounds);
     snprintf(name, sizeof name, "training%s", where);
-    test_growth(name, train_on, rounds);
+    test_growth(name, train_rounds, rounds);
 }
 
 /* All threads of this process on one processor, where a rank runs until it waits. */
