@@ -8,6 +8,7 @@
 #include <argp.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -149,7 +150,7 @@ static int is_question(int argc, char **argv)
 /** Redirect standard error to a file in memory. Returns its old descriptor, or -1. */
 static int keep_errors(int *file)
 {
-    const int before = dup(STDERR_FILENO);
+    const int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
     *file = memfd_create("errors", MFD_CLOEXEC);
     if (before >= 0 && *file >= 0 && dup2(*file, STDERR_FILENO) >= 0) return before;

@@ -4,6 +4,11 @@
  * output of the program are one socket, because writing to a closed socket can be made to fail without a signal. The
  * host receives SIGCHLD when the program ends, and may have reaped it before we do: then its exit code is unknown, and
  * only its output is checked.
+ *
+ * The program has none of the host's files, which may be pipes to a launcher that waits for their end. It leads a
+ * process group, with the processes that it starts. A pipe, the guard, ends them all: the host alone has its writing
+ * end, and the kernel sends SIGKILL to the group when this is closed, which also happens when the host is killed. Its
+ * reading end is open in the program alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/child.h"
 
@@ -22,7 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FIRST_FREE = 3, WAIT_MS = 2, MEANWHILE_MS = 20 };
+enum { GUARD_FILE = 3, FIRST_FREE = 4, WAIT_MS = 2, MEANWHILE_MS = 20 };
+
+/* Our ends of a socket and two pipes, and those of the program. */
+enum { OUR_SOCKET, ITS_SOCKET, OUR_ERROR, ITS_ERROR, ITS_GUARD, OUR_GUARD, ENDS };
 
 static void close_end(int *end)
 {
@@ -30,8 +38,8 @@ static void close_end(int *end)
     *end = -1;
 }
 
-/* A host may have closed its standard files. A descriptor with one of their numbers would be overwritten in the
- * child. */
+/* A host may have closed its standard files. A descriptor with one of the numbers that files of the program have would
+ * be overwritten in the child. */
 static int32_t move_up(int *end)
 {
     const int moved = *end >= FIRST_FREE ? *end : fcntl(*end, F_DUPFD_CLOEXEC, FIRST_FREE);
@@ -41,67 +49,98 @@ static int32_t move_up(int *end)
     return moved >= 0 ? GRAFT_OK : GRAFT_ERR_IO;
 }
 
-/* ends: our socket, its socket, our pipe, its pipe. */
-static int32_t open_ends(int ends[4], graft_error *error)
+static int32_t open_ends(int ends[ENDS], graft_error *error)
 {
-    int32_t rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 && pipe2(ends + 2, O_CLOEXEC) == 0
+    int32_t rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends + OUR_SOCKET) == 0 &&
+                         pipe2(ends + OUR_ERROR, O_CLOEXEC) == 0 && pipe2(ends + ITS_GUARD, O_CLOEXEC) == 0
                      ? GRAFT_OK
                      : GRAFT_ERR_IO;
 
-    for (int i = 0; i < 4 && rc == GRAFT_OK; i++) rc = move_up(&ends[i]);
-    if (rc == GRAFT_OK && fcntl(ends[2], F_SETFL, O_NONBLOCK) < 0) rc = GRAFT_ERR_IO;
+    for (int i = 0; i < ENDS && rc == GRAFT_OK; i++) rc = move_up(&ends[i]);
+    if (rc == GRAFT_OK && fcntl(ends[OUR_ERROR], F_SETFL, O_NONBLOCK) < 0) rc = GRAFT_ERR_IO;
     if (rc < 0) gr_fail_native(error, rc, errno, "no socket or pipe is available for a program: errno %d", errno);
     return rc;
 }
 
+/* From now on the group of the program is killed when our end is closed. A kernel without such signals leaves us
+ * gr_child_end() alone. */
+static void arm_guard(int its_guard, pid_t pid)
+{
+    if (fcntl(its_guard, F_SETOWN, -pid) == 0 && fcntl(its_guard, F_SETSIG, SIGKILL) == 0)
+        (void)fcntl(its_guard, F_SETFL, O_ASYNC);
+}
+
+/* What the program has of files: its ends, and nothing of the host. */
+static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
+{
+    int code = posix_spawn_file_actions_adddup2(files, ends[ITS_SOCKET], STDIN_FILENO);
+
+    if (code == 0) code = posix_spawn_file_actions_adddup2(files, ends[ITS_SOCKET], STDOUT_FILENO);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(files, ends[ITS_ERROR], STDERR_FILENO);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(files, ends[ITS_GUARD], GUARD_FILE);
+    return code != 0 ? code : posix_spawn_file_actions_addclosefrom_np(files, FIRST_FREE);
+}
+
+/* A process group of its own, and signals as a program finds them that is started from a shell. */
+static int give_signals(posix_spawnattr_t *attributes)
+{
+    const short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
+    sigset_t    all, none;
+    int         code;
+
+    sigfillset(&all);
+    sigemptyset(&none);
+    code = posix_spawnattr_setsigdefault(attributes, &all);
+    if (code == 0) code = posix_spawnattr_setsigmask(attributes, &none);
+    if (code == 0) code = posix_spawnattr_setpgroup(attributes, 0);
+    return code != 0 ? code : posix_spawnattr_setflags(attributes, flags);
+}
+
 /* \return 0, or an errno */
-static int spawn_child(struct gr_child *child, int both, int error_pipe, const char *program, char *const *variables)
+static int spawn_child(struct gr_child *child, const int ends[ENDS], const char *program, char *const *variables)
 {
     char *const                argv[] = { (char *)(uintptr_t)program, NULL };
     posix_spawn_file_actions_t files;
     posix_spawnattr_t          attributes;
-    sigset_t                   all, none;
     int                        code = posix_spawn_file_actions_init(&files);
 
     if (code != 0) return code;
     code = posix_spawnattr_init(&attributes);
     if (code == 0) {
-        sigfillset(&all);
-        sigemptyset(&none);
-        code = posix_spawn_file_actions_adddup2(&files, both, STDIN_FILENO);
-        if (code == 0) code = posix_spawn_file_actions_adddup2(&files, both, STDOUT_FILENO);
-        if (code == 0) code = posix_spawn_file_actions_adddup2(&files, error_pipe, STDERR_FILENO);
-        if (code == 0) code = posix_spawnattr_setsigdefault(&attributes, &all);
-        if (code == 0) code = posix_spawnattr_setsigmask(&attributes, &none);
-        if (code == 0) code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+        code = give_files(&files, ends);
+        if (code == 0) code = give_signals(&attributes);
         if (code == 0) code = posix_spawn(&child->pid, program, &files, &attributes, argv, variables);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
+    if (code == 0) arm_guard(ends[ITS_GUARD], child->pid);
     return code;
 }
 
 int32_t gr_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
                        graft_error *error)
 {
-    int     ends[4] = { -1, -1, -1, -1 }, code;
+    int     ends[ENDS] = { -1, -1, -1, -1, -1, -1 }, code;
     int32_t rc;
 
-    *child = (struct gr_child){ .pid = -1, .both = -1, .error_end = -1, .timeout = timeout, .program = program };
+    *child = (struct gr_child){
+        .pid = -1, .both = -1, .error_end = -1, .guard = -1, .timeout = timeout, .program = program
+    };
     child->deadline = gr_seconds() + timeout;
     GR_TRY(open_ends(ends, error));
-    code = spawn_child(child, ends[1], ends[3], program, variables);
+    code = spawn_child(child, ends, program, variables);
     if (code != 0) {
         child->pid = -1;
         rc = code == ENOMEM || code == EAGAIN ? GRAFT_ERR_IO : GRAFT_ERR_NOT_FOUND;
         GR_TRY(gr_fail_native(error, rc, code, "the program '%.300s' cannot be run: %s", program,
                               strerrordesc_np(code) != NULL ? strerrordesc_np(code) : "unknown error"));
     }
-    child->both = ends[0];
-    child->error_end = ends[2];
-    ends[0] = ends[2] = -1;
+    child->both = ends[OUR_SOCKET];
+    child->error_end = ends[OUR_ERROR];
+    child->guard = ends[OUR_GUARD];
+    ends[OUR_SOCKET] = ends[OUR_ERROR] = ends[OUR_GUARD] = -1;
 done:
-    for (int i = 0; i < 4; i++) close_end(&ends[i]);
+    for (int i = 0; i < ENDS; i++) close_end(&ends[i]);
     return rc;
 }
 
@@ -259,16 +298,19 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     return child_fail(child, how, error);
 }
 
-/* The host may have reaped the process, and its number may be reused: so first ask whether it is still our child. */
+/* Closing the guard kills the group, also what the program has left of it. The second kill is for a program that has
+ * closed its end of the guard. The host may have reaped the process, and its number may be reused: so first ask whether
+ * it is still our child. */
 void gr_child_end(struct gr_child *child)
 {
     siginfo_t info;
 
+    close_end(&child->guard);
     close_end(&child->both);
     close_end(&child->error_end);
     if (child->pid < 0) return;
     if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
-        kill(child->pid, SIGKILL);
+        kill(-child->pid, SIGKILL);
         while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) continue;
     }
     child->pid = -1;

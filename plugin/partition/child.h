@@ -14,20 +14,22 @@ struct gr_meanwhile {
     void *arg;
 };
 
-/** A running program. pid -1: none. */
+/** A running program. pid -1: none; a closed file is -1 too. */
 struct gr_child {
-    pid_t  pid;
-    int    both, error_end; /* a socket with its input and output, and a pipe with its standard error; -1: closed */
-    double deadline;        /* as gr_seconds() */
-    double timeout;
+    pid_t       pid;
+    int         both;      /* a socket with its input and output */
+    int         error_end; /* a pipe with its standard error */
+    int         guard;     /* a pipe: when it is closed, the program and the processes that it started are killed */
+    double      deadline;  /* as gr_seconds() */
+    double      timeout;
     const char *program;
-    char
-        error_text[GR_CHILD_ERROR_TEXT]; /* the beginning of what it wrote to standard error, in printable characters */
-    int32_t error_length;
+    char        error_text[GR_CHILD_ERROR_TEXT]; /* the beginning of its standard error, in printable characters */
+    int32_t     error_length;
 };
 
-/** Start a program by its path, without arguments, with these variables of the environment and default signal
- *  handling. \return OK; ERR_NOT_FOUND (it cannot be run); ERR_IO (no process, socket or pipe available) */
+/** Start a program by its path, without arguments, with these variables of the environment, default signal handling, a
+ *  process group of its own and none of the host's files. It does not outlive the host.
+ *  \return OK; ERR_NOT_FOUND (it cannot be run); ERR_IO (no process, socket or pipe available) */
 int32_t gr_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
                        graft_error *error);
 
@@ -43,7 +45,7 @@ typedef int64_t (*gr_child_source)(void *arg, char *to, int64_t room);
 int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
                       const struct gr_meanwhile *meanwhile, graft_error *error);
 
-/** Kill the program if it still runs, reap it, and close all files. */
+/** Kill the program if it still runs, and what is left of its process group; reap it, and close all files. */
 void gr_child_end(struct gr_child *child);
 
 #endif

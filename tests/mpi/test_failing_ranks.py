@@ -23,6 +23,7 @@ PATIENCE = 30 + 5 * DEADLINE
 TRAINED = [*MODEL, "threads=1", "dropout=0.3", "partition=hash"]
 MARK = "GRAFT_TEST_RUN"
 FILE = "/checkpoint.safetensors"
+script = f"{base}/script"
 numbers = itertools.count()
 
 
@@ -50,6 +51,22 @@ class Run:
         end = time.monotonic() + PATIENCE
         while not self.ranks(partitioner) and time.monotonic() < end:
             time.sleep(0.05)
+
+    def others(self):
+        """Commands of the processes that are neither the launcher nor ranks."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline") as file:
+                    command = file.read().split("\0")
+                with open(f"/proc/{pid}/environ") as file:
+                    if f"{MARK}={self.mark}\0" not in file.read() + "\0":
+                        continue
+            except (OSError, UnicodeDecodeError):
+                continue
+            if any(name in command for name in ("sleep", partitioner, script)):
+                found.append(command)
+        return found
 
     def ranks(self, name=None):
         """The processes that are there, by rank; of one program, or all."""
@@ -114,6 +131,24 @@ def test_killed(rank, *settings):
     ok(one.finish(), f"rank {rank} is killed{told(settings)}, and the launcher lets the others live: they end",
        *one.facts())
     ok(accused(rank, one.said()), "and say once whom they missed", one.errors)
+
+
+def test_killed_early():
+    """The first rank is killed while a script that has started other processes partitions for it."""
+    with open(script, "w") as file:
+        file.write(f'#!/bin/sh\nsleep 100 &\n(sleep 100; true) &\n"{partitioner}"\n')
+    os.chmod(script, 0o755)
+    one = Run("partition=metis", f"partition.program={script}", asleep=True)
+    ran = one.others()
+    begin = time.monotonic()
+    os.kill(one.pids[0], signal.SIGKILL)
+    while one.others() and time.monotonic() < begin + 2:
+        time.sleep(0.02)
+    left = one.others()
+    fine = one.finish()
+    ok(len(ran) == 5 and not left, "the first rank is killed while a script partitions: its processes are gone", ran,
+       left)
+    ok(fine and one.code != 0, "and the launcher ends", *one.facts())
 
 
 def test_stopped(rank, *settings):
@@ -201,6 +236,7 @@ def test_resumed(saved, epoch):
 
 for number in (0, 1):
     test_killed(number)
+test_killed_early()
 for number in (0, RANKS - 1):
     test_stopped(number)
 # With rows on their way from one epoch to the next.
