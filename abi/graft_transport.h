@@ -111,11 +111,11 @@ typedef struct graft_transports {
 
     /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
      * make the same collective calls, of hosts and of the library, in the same order. A wait for another rank ends
-     * after option "halo.timeout". The ranks agree on the status: if arguments are invalid or memory is short on one
-     * rank, or if ranks make different calls of this table or pass different counts, types or roots, all return the
-     * same status (ERR_ARG, ERR_NOMEM) and message, that of the lowest such rank, and may continue. ERR_PEER: a rank
-     * failed, did not answer in time, or makes a call of another table; then the transport can only be closed. After
-     * any failure outputs are as they were. */
+     * after option "halo.timeout"; README.md says how long a call takes then. The ranks agree on the status: if
+     * arguments are invalid or memory is short on one rank, or if ranks make different calls of this table or pass
+     * different counts, types or roots, all return the same status (ERR_ARG, ERR_NOMEM) and message, that of the lowest
+     * such rank, and may continue. ERR_PEER: a rank failed, did not answer in time, or makes a call of another table;
+     * then the transport can only be closed. After any failure outputs are as they were. */
 
     /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
      * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.

@@ -67,10 +67,11 @@ done:
     return rc;
 }
 
-/** Return whether an output was written; if not, print the error and set the exit code. */
+/** Return whether an output was written; if not, print the error and set the exit code. What the ranks agreed on when
+ *  one failed is printed later, by the rank that can. */
 static int is_written(int32_t rc, const graft_error *error, int *code)
 {
-    if (rc < 0) *code = problem_print(error);
+    if (rc < 0) *code = rc == GRAFT_ERR_PEER ? problem_code(error) : problem_print(error);
     return rc >= 0;
 }
 
@@ -117,18 +118,18 @@ static int32_t compare_arguments(struct run *run, graft_error *error)
     return ranks_compare(&run->ranks, words, sizeof words / sizeof *words, error);
 }
 
-/** Join the ranks first, and then agree on errors of single ranks: in the command line (`read`) and in options. */
+/** Set options, which have the deadline of ranks, and join the ranks. Then agree on the errors that single ranks met
+ *  before: in the command line (`read`) and in options. */
 static int32_t join(struct run *run, const graft_error *read, graft_error *error)
 {
-    graft_error ignored = GRAFT_INIT(graft_error);
-    int32_t     rc, prepared;
+    graft_error mine = *read;
+    int32_t     rc;
 
+    if (mine.code == GRAFT_OK) mine.code = library_configure(&run->library, run->arguments, &mine);
     TRY(ranks_init(&run->ranks, &run->library, error));
-    *error = *read;
-    rc = read->code;
-    if (rc == GRAFT_OK) rc = library_configure(&run->library, run->arguments, error);
-    prepared = ranks_prepare(&run->ranks, rc < 0 ? &ignored : error);
-    TRY(ranks_agree(&run->ranks, rc < 0 ? rc : prepared, error));
+    if (mine.code == GRAFT_OK) mine.code = ranks_prepare(&run->ranks, &mine);
+    *error = mine;
+    TRY(ranks_agree(&run->ranks, mine.code, error));
     rc = compare_arguments(run, error);
 done:
     return rc;
@@ -234,7 +235,7 @@ int main(int argc, char **argv)
     else code = work(&run, &read);
     code = flush_output(code);
     interrupt_end();
-    run_fini(&run);
+    run_fini(&run, code);
     library_fini(&run.library);
     arguments_fini(&arguments);
     return code;

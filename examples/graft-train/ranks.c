@@ -1,9 +1,11 @@
 /* This program over ranks: transports, the distributed graph, and what the copies of this program tell each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ranks.h"
+#include "deadline.h"
 
 #include "graft_load.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,17 +44,36 @@ int ranks_are_launched(void)
     return 0;
 }
 
-static int32_t join_ranks(struct ranks *ranks, const struct library *library, graft_error *error)
+/** Initialise MPI, which waits for all ranks. */
+static int32_t open_transport(struct ranks *ranks, const struct library *library, graft_error *error)
 {
     graft_communicator all = GRAFT_INIT(graft_communicator);
+    graft_option       option;
+    char               line[128];
+    double             seconds;
     int32_t            rc;
+
+    TRY(library_option(library, "halo.timeout", &option, error));
+    seconds = strtod(option.value, NULL) + RANKS_PATIENCE;
+    snprintf(line, sizeof line, "graft-train: rank %d: waited %.3g s for the start of MPI on all ranks",
+             ranks_launched_rank(), seconds);
+    all.start = 1;
+    deadline_begin(seconds, EXIT_PROBLEM, line);
+    rc = ranks->transports->open(library->api->context, "auto", &all, &ranks->transport, error);
+    deadline_end();
+    ranks->is_open = rc == GRAFT_OK;
+done:
+    return rc;
+}
+
+static int32_t join_ranks(struct ranks *ranks, const struct library *library, graft_error *error)
+{
+    int32_t rc;
 
     ranks->transports = graft_interface(library->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
     if (ranks->transports == NULL)
         return problem(error, GRAFT_ERR_VERSION, "Graft %s has no collective calls", library->api->version);
-    all.start = 1;
-    TRY(ranks->transports->open(library->api->context, "auto", &all, &ranks->transport, error));
-    ranks->is_open = 1;
+    TRY(open_transport(ranks, library, error));
     ranks->n_ranks = ranks->transport.n_ranks;
     ranks->rank = ranks->transport.rank;
     rc = ranks->transports->join(library->api->context, &ranks->transport, &ranks->group, error);
@@ -74,7 +95,20 @@ int32_t ranks_prepare(struct ranks *ranks, graft_error *error)
     return ranks->reports != NULL && ranks->bytes != NULL ? GRAFT_OK : problem_memory(error, "the ranks");
 }
 
-void ranks_fini(struct ranks *ranks, const struct library *library)
+/** Also finalises MPI, which waits for all ranks. */
+static void close_transport(struct ranks *ranks, int code)
+{
+    char line[128];
+
+    snprintf(line, sizeof line, "graft-train: warning: rank %d: waited %d s for the end of MPI on all ranks",
+             ranks->rank, RANKS_PATIENCE);
+    deadline_begin(RANKS_PATIENCE, code, line);
+    ranks->transport.close(ranks->transport.self);
+    deadline_end();
+    ranks->is_open = 0;
+}
+
+void ranks_fini(struct ranks *ranks, const struct library *library, int code)
 {
     if (ranks->graph != NULL) library->graphs->destroy(ranks->graph);
     if (ranks->pairs == NULL && ranks->reports != NULL) free(ranks->reports[ranks->rank].pairs);
@@ -87,8 +121,7 @@ void ranks_fini(struct ranks *ranks, const struct library *library)
     ranks->bytes = NULL;
     if (!ranks->is_open) return;
     ranks->transports->leave(ranks->group);
-    ranks->transport.close(ranks->transport.self); /* also finalises MPI */
-    ranks->is_open = 0;
+    close_transport(ranks, code);
 }
 
 /** The training vertices of the slice, which the partition balances; NULL if there are none or memory runs out, which

@@ -6,6 +6,9 @@
 
 #include "library.h"
 
+/** Seconds that the start of MPI may take beside the wait for other ranks, and its end altogether. */
+enum { RANKS_PATIENCE = 15 };
+
 /** The report of one rank: seconds of waiting for rows, and messages by layer, direction and peer with rows. */
 struct rank_report {
     double              waited;
@@ -37,10 +40,13 @@ int ranks_are_many(void);
 /** Whether a launcher has started this process, even as the only one. Some give rank 0 a terminal that no user sees. */
 int ranks_are_launched(void);
 
-/** Open the transport over several ranks, and join them. Waits for the other ranks without a deadline, so nothing that
- *  can fail on one rank should precede it. */
+/** Open the transport over several ranks, and join them; options are set before, for halo.timeout. The process ends if
+ *  MPI waits for a rank longer than that option says, and RANKS_PATIENCE seconds more. */
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error);
-void    ranks_fini(struct ranks *ranks, const struct library *library);
+
+/** Also ends MPI. If that takes longer than RANKS_PATIENCE, because a rank does not answer, the process ends with
+ *  `code`. */
+void ranks_fini(struct ranks *ranks, const struct library *library, int code);
 
 /** Allocate memory for reports. The ranks agree on the result afterwards. */
 int32_t ranks_prepare(struct ranks *ranks, graft_error *error);

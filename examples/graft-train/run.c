@@ -255,7 +255,7 @@ double run_seconds(const struct run *run)
     return seconds;
 }
 
-void run_fini(struct run *run)
+void run_fini(struct run *run, int code)
 {
     free(run->history);
     profile_fini(&run->profile);
@@ -266,5 +266,5 @@ void run_fini(struct run *run)
     run->trainer = NULL;
     run->model = NULL;
     run->data = NULL;
-    ranks_fini(&run->ranks, &run->library);
+    ranks_fini(&run->ranks, &run->library, code);
 }

@@ -54,7 +54,7 @@ int64_t run_edges(const struct run *run);
 /** Seconds of all epochs together. */
 double run_seconds(const struct run *run);
 
-/** Free everything except the library. */
-void run_fini(struct run *run);
+/** Free everything except the library. The process ends with `code`. */
+void run_fini(struct run *run, int code);
 
 #endif

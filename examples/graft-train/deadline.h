@@ -1,0 +1,12 @@
+/* A deadline for the start and the end of MPI, which wait for all ranks and have none.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DEADLINE_H
+#define DEADLINE_H
+
+/** End this process with `code` unless deadline_end() is called within so many seconds. Time in which the whole process
+ *  is suspended does not count. Where no thread can be started there is no deadline.
+ *  \param[in] line  What is printed first. */
+void deadline_begin(double seconds, int code, const char *line);
+void deadline_end(void);
+
+#endif
