@@ -144,6 +144,24 @@ static void run_bodies(struct hosts *hosts)
     for (int32_t i = 0; i < hosts->n_ranks; i++) pthread_join(thread[i], NULL);
 }
 
+/* Close the transports first, then the contexts, which must have given all memory back. */
+static void close_hosts(struct hosts *hosts)
+{
+    for (int32_t i = 0; i < hosts->n_ranks; i++) {
+        atomic_store(&hosts->at[i].fail_at, -1);
+        hosts->at[i].transport.close(hosts->at[i].transport.self);
+    }
+    for (int32_t i = 0; i < hosts->n_ranks; i++) {
+        const graft_api *api = hosts->at[i].api;
+
+        api->close(api->context);
+        if (atomic_load(&hosts->at[i].live_bytes) == 0) continue;
+        hosts->error.code = GRAFT_ERR_NOMEM;
+        snprintf(hosts->error.message, sizeof hosts->error.message, "%lld bytes of rank %d are left",
+                 (long long)atomic_load(&hosts->at[i].live_bytes), hosts->at[i].rank);
+    }
+}
+
 int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
               void *arg)
 {
@@ -161,19 +179,33 @@ int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings,
         bail_out(hosts->error.message);
     for (int32_t i = 0; i < n_ranks; i++) hosts->at[i].transport = transport[i];
     run_bodies(hosts);
-    for (int32_t i = 0; i < n_ranks; i++) {
-        atomic_store(&hosts->at[i].fail_at, -1);
-        transport[i].close(transport[i].self);
-    }
-    for (int32_t i = 0; i < n_ranks; i++) {
-        const graft_api *api = hosts->at[i].api;
+    close_hosts(hosts);
+    return hosts->error.code == 0;
+}
 
-        api->close(api->context);
-        if (atomic_load(&hosts->at[i].live_bytes) == 0) continue;
-        hosts->error.code = GRAFT_ERR_NOMEM;
-        snprintf(hosts->error.message, sizeof hosts->error.message, "%lld bytes of rank %d are left",
-                 (long long)atomic_load(&hosts->at[i].live_bytes), i);
-    }
+int hosts_are_launched(void)
+{
+    return getenv("OMPI_COMM_WORLD_SIZE") != NULL || getenv("PMI_SIZE") != NULL;
+}
+
+int hosts_run_launched(struct hosts *hosts, const char *const *settings, int32_t (*body)(struct host *host), void *arg)
+{
+    const graft_transports *transports;
+    graft_communicator      all = GRAFT_INIT(graft_communicator);
+    struct host            *host = hosts->at;
+
+    *hosts = (struct hosts){ .n_ranks = 1, .body = body, .arg = arg, .error = GRAFT_INIT(graft_error) };
+    host->all = hosts;
+    host->transport = GRAFT_INIT(graft_transport);
+    open_host(host, settings);
+    transports = graft_interface(host->api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    all.start = 1;
+    if (transports->open(host->api->context, "auto", &all, &host->transport, &hosts->error) < 0)
+        bail_out(hosts->error.message);
+    host->rank = host->transport.rank;
+    host->n_ranks = host->transport.n_ranks;
+    run_host(host);
+    close_hosts(hosts);
     return hosts->error.code == 0;
 }
 

@@ -42,6 +42,12 @@ struct hosts {
 int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
               void *arg);
 
+/** Whether a launcher of MPI has started this process. */
+int hosts_are_launched(void);
+
+/** The same in a process that a launcher has started: it is one rank, whose host is the first of `hosts`. */
+int hosts_run_launched(struct hosts *hosts, const char *const *settings, int32_t (*body)(struct host *host), void *arg);
+
 /** Set "key=value". Bails out if it cannot be. */
 void host_set(const graft_api *api, const char *setting);
 

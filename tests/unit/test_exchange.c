@@ -394,6 +394,36 @@ static void test_heartbeats(int32_t n_ranks, enum work work, const char *words)
        work == WORKS_ON ? "" : ranks.at[0].error.message);
 }
 
+/* Rank 2 is silent. Rank 1 waits for rank 0, which waits for rank 2, but only after rank 1 has stopped to wait. */
+static int32_t come_late(struct rank *r)
+{
+    static const double begins[] = { 1.2, 0, 4 }; /* deadlines */
+    int32_t             rc;
+
+    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    usleep((useconds_t)(1e6 * begins[r->rank] * r->all->timeout));
+    return gr_comm_barrier(r->comm, &r->error);
+}
+
+static void test_late_wait(void)
+{
+    static struct ranks ranks;
+    int                 good = 1;
+    const char         *fault;
+
+    ranks_init(&ranks, 3, 1, come_late, NULL);
+    ranks_run(&ranks);
+    for (int i = 0; i < 3; i++) {
+        const struct rank *r = &ranks.at[i];
+
+        good &= r->rc == GRAFT_ERR_PEER && r->error.rank == 2 && strstr(r->error.message, "rank 2 did not") != NULL;
+        if (i < 2) good &= r->seconds < 3;
+        if (!good) diag("rank %d: %d in %.1f s: %s", i, r->rc, r->seconds, r->error.message);
+    }
+    fault = ranks_fini(&ranks);
+    ok(good && fault == NULL, "a silent rank is named, also by a rank that comes late: %s", ranks.at[0].error.message);
+}
+
 static int32_t make_comm(struct rank *r)
 {
     return gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error);
@@ -496,6 +526,7 @@ int main(void)
     test_heartbeats(4, FALLS_SILENT, "rank 1 did not answer");
     test_heartbeats(5, LOSES_A_RANK, "rank 2: out of luck");
     test_heartbeats(4, MISSES_A_RANK, "rank 3 did not answer");
+    test_late_wait();
     test_exchange_memory();
     test_again(0);
     test_again(1);

@@ -1,0 +1,173 @@
+/* Training for long, over ranks: memory, descriptors and allocations do not grow. "test_soak EPOCHS" trains over 3
+ * ranks that are threads of this process, pinned to one processor, where messages queue up most; under a launcher each
+ * process is a rank. EPOCHS are spread over trainers with all codecs, with and without staleness, after a warm-up of
+ * all of them. Prints TAP. By hand:
+ *
+ *     GRAFT_LIBRARY=build/libgraft.so build/tests/mpi/test_soak 20000
+ *     GRAFT_LIBRARY=build/libgraft.so mpiexec.mpich -n 3 build/tests/mpi/test_soak 2000
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 3, N = 200, FEATURES = 40, CLASSES = 4, WARM_UP = 25 };
+
+/* What may grow after the warm-up: resident memory of the process, because of what the C library keeps; and messages
+ * between threads, which belong to rank 0 and are kept for reuse. */
+enum { RSS_GROWTH = 1 << 20, POOL_GROWTH = 1 << 18 };
+
+/* A rotation needs rows of 32 elements, adaptive widths new decisions. */
+static const char *const codecs[] = { "f32",       "bf16",       "q8",    "q4",       "q2",
+                                      "q1:minmax", "q1:rotated", "q8/q2", "adaptive", "adaptive/q1" };
+enum { CODECS = sizeof codecs / sizeof *codecs, TRAINERS = 2 * CODECS };
+
+static const char *const settings[] = { "epochs=1000000",
+                                        "layers=2",
+                                        "hidden=36",
+                                        "threads=1",
+                                        "partition=hash",
+                                        "halo.timeout=60",
+                                        "halo.refresh=7",
+                                        "dropout=0.3",
+                                        "halo.budget=error:0.05",
+                                        "eval_every=5",
+                                        NULL };
+
+/* What a rank has found. */
+struct soak {
+    struct sample_dataset set;
+    int64_t               epochs;            /* of each trainer, after the warm-up */
+    int64_t               rss_warm, rss_end; /* of the process, by the first rank of it */
+    int64_t               rss_first;         /* after the first tenth */
+    int                   files_warm, files_end;
+    int64_t               grown[HOSTS_MOST][TRAINERS]; /* bytes in use by the library, within a trainer's life */
+    int64_t               kept[HOSTS_MOST];            /* after the last trainer, compared with the warm-up */
+};
+
+static int64_t resident_bytes(void)
+{
+    long long pages = 0;
+    FILE     *file = fopen("/proc/self/statm", "r");
+
+    if (file == NULL || fscanf(file, "%*d %lld", &pages) != 1) pages = -1;
+    if (file != NULL) fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static int soak_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int  count = 0;
+
+    if (folder == NULL) return -1;
+    while (readdir(folder) != NULL) count++;
+    closedir(folder);
+    return count;
+}
+
+/* Train with one option set; the last epoch is a whole period of evaluation and refresh after the first count. */
+static int32_t train_for(struct host *host, struct soak *soak, int which, int64_t epochs)
+{
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    struct host_trainer t = { .graph = NULL };
+    char                codec[64];
+    int64_t             before = 0;
+    int32_t             rc;
+
+    snprintf(codec, sizeof codec, "halo.codec=%s", codecs[which / 2]);
+    host_set(host->api, codec);
+    host_set(host->api, which % 2 == 1 ? "halo.staleness=1" : "halo.staleness=0");
+    host_set(host->api, which % 3 == 2 ? "model=gat" : "model=sage");
+    rc = host_trainer_create(host, &soak->set.dataset, SLICES_EVEN, &t);
+    for (int64_t e = 0; e < epochs + WARM_UP && rc == GRAFT_OK; e++) {
+        if (e == WARM_UP) before = atomic_load(&host->live_bytes);
+        rc = host->train->epoch(t.trainer, &epoch, &host->error);
+    }
+    soak->grown[host->rank][which] = atomic_load(&host->live_bytes) - before;
+    host_trainer_destroy(host, &t);
+    return rc;
+}
+
+static int32_t soak_body(struct host *host)
+{
+    struct soak *soak = host->all->arg;
+    const int    is_first = host == host->all->at;
+    int64_t      before;
+    int32_t      rc = GRAFT_OK;
+
+    for (int i = 0; i < TRAINERS && rc == GRAFT_OK; i++) rc = train_for(host, soak, i, WARM_UP);
+    before = atomic_load(&host->live_bytes);
+    if (is_first) soak->rss_warm = resident_bytes();
+    if (is_first) soak->files_warm = soak_files();
+    for (int i = 0; i < TRAINERS && rc == GRAFT_OK; i++) {
+        rc = train_for(host, soak, i, soak->epochs);
+        if (is_first && i == TRAINERS / 10) soak->rss_first = resident_bytes();
+    }
+    if (is_first) soak->rss_end = resident_bytes();
+    if (is_first) soak->files_end = soak_files();
+    soak->kept[host->rank] = atomic_load(&host->live_bytes) - before;
+    return rc;
+}
+
+static void report(const struct hosts *hosts, const struct soak *soak)
+{
+    ok(soak->rss_end - soak->rss_warm <= RSS_GROWTH, "resident memory is flat over %lld epochs of %d trainers",
+       (long long)soak->epochs * TRAINERS, TRAINERS);
+    diag("%.2f MB after the warm-up, %.2f after a tenth, %.2f at the end", 1e-6 * (double)soak->rss_warm,
+         1e-6 * (double)soak->rss_first, 1e-6 * (double)soak->rss_end);
+    ok(soak->files_warm > 0 && soak->files_end == soak->files_warm, "descriptors are: %d, then %d", soak->files_warm,
+       soak->files_end);
+    for (int i = 0; i < hosts->n_ranks; i++) {
+        const struct host *host = &hosts->at[i];
+        const int64_t      most = i == 0 && hosts->n_ranks > 1 ? POOL_GROWTH : 0;
+        int                wrong = 0;
+
+        for (int k = 0; k < TRAINERS; k++) {
+            if (soak->grown[host->rank][k] <= most) continue;
+            wrong++;
+            diag("halo.codec=%s, staleness %d: %lld bytes", codecs[k / 2], k % 2,
+                 (long long)soak->grown[host->rank][k]);
+        }
+        ok(wrong == 0 && soak->kept[host->rank] <= most, "rank %d allocates nothing that it keeps: %lld bytes",
+           host->rank, (long long)soak->kept[host->rank]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct hosts hosts;
+    static struct soak  soak;
+    const int64_t       epochs = argc > 1 ? strtoll(argv[1], NULL, 10) : 0;
+    struct sample       sample = { 15 };
+
+    if (epochs < 1) {
+        fprintf(stderr, "usage: test_soak EPOCHS\n");
+        return 2;
+    }
+    sample_dataset_init(&soak.set, &sample, N, FEATURES, CLASSES, 0, 0);
+    soak.epochs = (epochs + TRAINERS - 1) / TRAINERS;
+    if (hosts_are_launched()) {
+        hosts_run_launched(&hosts, settings, soak_body, &soak);
+    } else {
+        cpu_set_t one;
+
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        sched_setaffinity(0, sizeof one, &one);
+        hosts_run(&hosts, RANKS, settings, soak_body, &soak);
+    }
+    if (hosts.at[0].rank == 0) {
+        ok_fault("ranks train", hosts_fault(&hosts));
+        report(&hosts, &soak);
+    } else if (hosts_fault(&hosts) != NULL) {
+        diag("%s", hosts_fault(&hosts));
+    }
+    sample_dataset_fini(&soak.set);
+    return hosts.at[0].rank == 0 ? done() : 0;
+}
