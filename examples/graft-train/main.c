@@ -161,7 +161,7 @@ static int print_agreed(struct run *run, const graft_error *error)
 {
     const int speaker = error->code == GRAFT_ERR_PEER && error->rank == 0 ? 1 : 0;
 
-    if (!run->ranks.is_open) return print_alone(error);
+    if (run->ranks.group == NULL) return print_alone(error);
     problem_silence(run->ranks.rank != speaker);
     return problem_print(error);
 }
