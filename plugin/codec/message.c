@@ -25,6 +25,12 @@ static void *row_of(const struct message_job *job, int64_t row)
     return (char *)rows->data + row * rows->stride * gr_dtype_bytes(rows->dtype);
 }
 
+/* The number of a row that random bits depend on, which starts again behind the largest. */
+static int64_t row_number(const struct message_job *job, int64_t row)
+{
+    return (int64_t)((uint64_t)job->args->first + (uint64_t)row);
+}
+
 static void note_result(struct message_job *job, int64_t row, enum gr_codec_result result)
 {
     job->odd[row] = (uint8_t)result;
@@ -39,7 +45,7 @@ static void encode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     float              *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
 
     for (int64_t i = begin; i < end; i++) {
-        const int64_t              number = job->args->first + i;
+        const int64_t              number = row_number(job, i);
         const void                *x = row_of(job, i);
         uint8_t                   *record = (uint8_t *)job->args->message + i * job->row_bytes;
         const enum gr_codec_result result = gr_codec_encode_row(job->codec, number, x, work, record);
@@ -59,7 +65,7 @@ static void decode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const uint8_t *record = (const uint8_t *)job->args->message + i * job->row_bytes;
 
-        note_result(job, i, gr_codec_decode_row(job->codec, job->args->first + i, record, row_of(job, i), work));
+        note_result(job, i, gr_codec_decode_row(job->codec, row_number(job, i), record, row_of(job, i), work));
     }
 }
 

@@ -167,6 +167,15 @@ int32_t misuse_train_over(struct misuse *m, void *graph)
 
 static void *none;
 
+void misuse_drop_made(struct misuse *m, struct misuse *other)
+{
+    for (int kind = 0; kind < CONTEXT && none != NULL; kind++) {
+        misuse_destroy(m, none, kind);
+        misuse_destroy(other, none, kind);
+    }
+    none = NULL;
+}
+
 static int32_t call_run(struct misuse *m, void *handle)
 {
     graft_mxm_args args = m->args;
@@ -414,8 +423,10 @@ CALL(call_model_predict, MODEL, m->models->predict(handle, 0, &set.dataset, NULL
 static int32_t call_threads(struct misuse *m, void *handle)
 {
     graft_transport made[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) };
+    const int32_t   rc = m->transports->threads(handle, 2, made, &m->error);
 
-    return m->transports->threads(handle, 2, made, &m->error);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) made[i].close(made[i].self);
+    return rc;
 }
 
 CALL(call_set, CONTEXT, m->api->set(handle, "lr", "0.5", &m->error))

@@ -44,6 +44,9 @@ struct misuse_call {
 extern const struct misuse_call misuse_calls[];
 extern const int                misuse_n_calls;
 
+/** Destroy what the last call has made in one of two contexts, if it makes an object and was not refused. */
+void misuse_drop_made(struct misuse *m, struct misuse *other);
+
 /** Before all, and after all. */
 void misuse_init(void);
 void misuse_fini(void);

@@ -21,14 +21,14 @@ static void *data_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct memory *m = self;
     int64_t        live;
-    void          *block;
+    void          *block = NULL;
 
     if (m->calls++ == m->act_at) {
         if (m->cut_path == NULL) return NULL;
         files_check(truncate(m->cut_path, 100) == 0, m->cut_path);
     }
-    block = bytes < m->too_large ? aligned_alloc(alignment, bytes) : NULL;
-    if (block == NULL) return NULL;
+    /* Of exactly so many bytes, so that a sanitizer sees the end. */
+    if (bytes >= m->too_large || posix_memalign(&block, alignment < 8 ? 8 : alignment, bytes) != 0) return NULL;
     live = (m->live_bytes += (int64_t)bytes);
     if (live > m->most_bytes) m->most_bytes = live;
     return block;

@@ -1,14 +1,10 @@
 /* Any bytes as a file of a model: they are loaded or refused, with the file in the message, no more memory is taken
  * than the file is long and 256 kB, and nothing is left behind. What is loaded is saved, and loads again as the same.
- * A file with checksums is refused with any bit or byte changed, gone or added. With -DGRAFT_FUZZ and
- * -fsanitize=fuzzer, a fuzz target; else a test that takes folders of files.
+ * A file with checksums is refused with any bit or byte changed, gone or added.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "data_memory.h"
-#include "graft_load.h"
+#define TARGET_REPLAYS replay_model
 #include "graft_model.h"
-#include "harness/tap.h"
-
-#include <sys/stat.h>
+#include "target.h"
 
 enum { MODEL_OVERHEAD = 256 * 1024 };
 
@@ -18,27 +14,18 @@ static const graft_models *models;
 static struct data_folder  folder;
 static char                refusal[512]; /* the message of the last load, empty if it was one */
 
-static void fuzz_begin(void)
+void target_begin(void)
 {
-    graft_host  host = GRAFT_INIT(graft_host);
-    graft_error error = GRAFT_INIT(graft_error);
-
-    host.self = &memory;
-    host.allocate = data_allocate;
-    host.deallocate = data_deallocate;
-    if (graft_load(getenv("GRAFT_LIBRARY"), &host, &api, &error) < 0) {
-        printf("Bail out! %s\n", error.message);
-        exit(2);
-    }
+    api = target_load(&memory);
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_models));
-    folders_in_memory();
     folder_create(&folder);
 }
 
-static void fuzz_end(void)
+void target_end(void)
 {
     folder_destroy(&folder);
     api->close(api->context);
+    ok(memory.live_bytes == 0, "no memory is left after close");
 }
 
 static int64_t item_bytes(const graft_state_item *item)
@@ -91,21 +78,8 @@ static const char *model_fault(const void *bytes, size_t count, int saves)
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
 
-#ifdef GRAFT_FUZZ
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    fuzz_begin();
-    atexit(fuzz_end);
-    return 0;
-}
-
 /* The input, and the input with other names for the keys of its checksums, so that what they protect is reached. */
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+const char *target_fault(const uint8_t *bytes, size_t count)
 {
     static const char key[] = "\"crc32c";
     const char       *fault = model_fault(bytes, count, 1);
@@ -116,34 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     while ((at = memmem(at, count - (size_t)(at - copy), key, sizeof key - 1)) != NULL) *++at = 'k';
     if (fault == NULL && memcmp(copy, bytes, count) != 0) fault = model_fault(copy, count, 1);
     free(copy);
-    if (fault != NULL) {
-        fprintf(stderr, "%s\n", fault);
-        abort();
-    }
-    return 0;
+    return fault;
 }
 
-#else
-
-/* Files that are named good-... must load, all others must not. */
-static void replay_model(const char *path)
-{
-    static char  bytes[1 << 20];
-    FILE        *file = fopen(path, "rb");
-    const char  *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path, *fault;
-    graft_model *model = NULL;
-    size_t       count;
-    int          loads;
-
-    files_check(file != NULL, path);
-    count = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    fault = model_fault(bytes, count, 1);
-    loads = models->load(api->context, NULL, folder_path(&folder, "model"), &model, NULL) == GRAFT_OK;
-    models->destroy(model);
-    if (fault == NULL && loads != (strncmp(name, "good-", 5) == 0)) fault = loads ? "it is loaded" : "it is refused";
-    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
-}
+#ifndef GRAFT_FUZZ
 
 /* Whether these bytes are refused with a place; that of a byte of a tensor is right. `at` is where they differ from a
  * good file. */
@@ -167,24 +117,24 @@ struct change {
     const char *what;
     int         tries; /* for each byte */
     /* Write to `to` what is left of the `count` bytes; returns how many. */
-    size_t (*make)(char *to, const char *bytes, size_t count, size_t at, int try);
+    size_t (*make)(char *to, const uint8_t *bytes, size_t count, size_t at, int try);
 };
 
-static size_t flip_bit(char *to, const char *bytes, size_t count, size_t at, int try)
+static size_t flip_bit(char *to, const uint8_t *bytes, size_t count, size_t at, int try)
 {
     memcpy(to, bytes, count);
     to[at] = (char)(to[at] ^ 1 << try);
     return count;
 }
 
-static size_t cut_off(char *to, const char *bytes, size_t count, size_t at, int try)
+static size_t cut_off(char *to, const uint8_t *bytes, size_t count, size_t at, int try)
 {
     (void)count, (void)try;
     memcpy(to, bytes, at);
     return at;
 }
 
-static size_t remove_byte(char *to, const char *bytes, size_t count, size_t at, int try)
+static size_t remove_byte(char *to, const uint8_t *bytes, size_t count, size_t at, int try)
 {
     (void)try;
     memcpy(to, bytes, at);
@@ -193,9 +143,9 @@ static size_t remove_byte(char *to, const char *bytes, size_t count, size_t at, 
 }
 
 /* Before this byte, or behind it. */
-static size_t insert_byte(char *to, const char *bytes, size_t count, size_t at, int try)
+static size_t insert_byte(char *to, const uint8_t *bytes, size_t count, size_t at, int try)
 {
-    const char   inserted[] = { 0, ' ', '\t', bytes[at], ',' };
+    const char   inserted[] = { 0, ' ', '\t', (char)bytes[at], ',' };
     const size_t place = try == 5 ? at + 1 : at;
 
     memcpy(to, bytes, place);
@@ -205,20 +155,16 @@ static size_t insert_byte(char *to, const char *bytes, size_t count, size_t at, 
 }
 
 /* All changes of one bit or byte of a file with checksums; of a large one every seventh. */
-static void check_changes(const char *path)
+static void check_changes(const char *name, const uint8_t *bytes, size_t count)
 {
     static const struct change changes[] = { { "a flipped bit", 8, flip_bit },
                                              { "a cut", 1, cut_off },
                                              { "a missing byte", 1, remove_byte },
                                              { "an added byte", 6, insert_byte } };
-    static char                bytes[1 << 16], copy[1 << 16];
-    FILE                      *file = fopen(path, "rb");
-    size_t                     count, step;
+    const size_t               step = count > 3000 ? 7 : 1;
+    char                      *copy = malloc(count + 1);
 
-    files_check(file != NULL, path);
-    count = fread(bytes, 1, sizeof bytes - 1, file);
-    step = count > 3000 ? 7 : 1;
-    fclose(file);
+    files_check(copy != NULL, "malloc");
     for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
         const struct change *c = &changes[k];
         const char          *fault = NULL;
@@ -229,9 +175,10 @@ static void check_changes(const char *path)
 
             fault = refusal_fault(copy, c->make(copy, bytes, count, at, (int)(i % (size_t)c->tries)), at);
         }
-        if (!ok(fault == NULL, "%s: %s is refused, of %zu tries", strrchr(path, '/') + 1, c->what, tries / step))
+        if (!ok(fault == NULL, "%s: %s is refused, of %zu tries", name, c->what, tries / step))
             diag("byte %zu: %s", (i - step) / (size_t)c->tries, fault);
     }
+    free(copy);
 }
 
 /* Whether this is a good file with checksums. */
@@ -240,27 +187,17 @@ static int is_sealed(const char *name)
     return strncmp(name, "good-", 5) == 0 && strstr(name, "foreign") == NULL;
 }
 
-int main(int argc, char **argv)
+/* Files that are named good-... must load, all others must not. */
+static void replay_model(const char *path, const uint8_t *bytes, size_t count)
 {
-    fuzz_begin();
-    for (int i = 1; i < argc; i++) {
-        struct dirent **items;
-        const int       count = scandir(argv[i], &items, NULL, alphasort);
+    const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path, *fault = target_fault(bytes, count);
+    int         loads;
 
-        files_check(count >= 0, argv[i]);
-        for (int k = 0; k < count; k++) {
-            char name[PATH_MAX];
-
-            snprintf(name, sizeof name, "%.3000s/%s", argv[i], items[k]->d_name);
-            if (items[k]->d_name[0] != '.') replay_model(name);
-            if (is_sealed(items[k]->d_name)) check_changes(name);
-            free(items[k]);
-        }
-        free(items);
-    }
-    fuzz_end();
-    ok(memory.live_bytes == 0, "no memory is left after close");
-    return done();
+    if (fault == NULL) fault = model_fault(bytes, count, 1);
+    loads = refusal[0] == '\0';
+    if (fault == NULL && loads != (strncmp(name, "good-", 5) == 0)) fault = loads ? "it is loaded" : refusal;
+    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
+    if (is_sealed(name)) check_changes(name, bytes, count);
 }
 
 #endif

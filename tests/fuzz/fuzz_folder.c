@@ -1,0 +1,59 @@
+/* A folder of a data set in which several files are other ones: what is read is what graft_data.h says it is.
+ *
+ * An input has the files one after the other: a byte that says which, two with the length (65535: there is no such
+ * file), and the bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "data_fault.h"
+#include "target.h"
+
+static const char *const names[] = {
+    "graph.mtx",
+    "edges.npy",
+    "features.npy",
+    "features_csr_indptr.npy",
+    "features_csr_indices.npy",
+    "features_csr_data.npy",
+    "labels.npy",
+    "split.npy",
+    "features_csr_shape.npy",
+    "targets.npy",
+};
+enum { NAMES = sizeof names / sizeof *names, NO_FILE = 65535 };
+
+static struct data_folder set;
+
+void target_begin(void)
+{
+    if (!host_begin()) exit(2);
+    refuse_large_memory();
+    folder_create(&set);
+}
+
+void target_end(void)
+{
+    folder_destroy(&set);
+    host_end();
+}
+
+const char *target_fault(const uint8_t *bytes, size_t count)
+{
+    struct supply s = { bytes, bytes + count };
+    const uint8_t sparse = supply_byte(&s);
+
+    folder_clear(&set);
+    write_sample(&set, sparse & 1);
+    while (s.at < s.end) {
+        const char *name = names[supply_byte(&s) % NAMES];
+        const int   low = supply_byte(&s), length = low + 256 * supply_byte(&s);
+        size_t      some = (size_t)(s.end - s.at);
+
+        if (length == NO_FILE) {
+            remove(folder_path(&set, name));
+            continue;
+        }
+        if (some > (size_t)length) some = (size_t)length;
+        write_file(&set, name, s.at, some);
+        s.at += some;
+    }
+    return open_fault(set.path, goes_to_ranks(bytes, count));
+}
