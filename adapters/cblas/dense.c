@@ -5,9 +5,22 @@
 #include "common/module.h"
 
 #include <cblas.h>
+#include <omp.h>
+#include <sys/resource.h>
 
 /* Returns 0 for an OpenBLAS without threads; null for another BLAS. */
 extern int openblas_get_parallel(void) __attribute__((weak));
+
+/* The buffers of OpenBLAS, one for each call at the same time; null for another BLAS. */
+extern void *blas_memory_alloc(int position) __attribute__((weak));
+extern void  blas_memory_free(void *buffer) __attribute__((weak));
+
+struct cblas {
+    struct gemm_blocks blocks;
+    int                most; /* threads that have a buffer; 0: no limit */
+};
+
+enum { BUFFERS_MOST = 256 };
 
 static int one_at_a_time(void)
 {
@@ -23,10 +36,34 @@ static int32_t serial(void *module, int thread, const graft_gemm *g)
     return GRAFT_OK;
 }
 
+static int is_limited(__rlimit_resource_t resource)
+{
+    struct rlimit limit;
+
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* OpenBLAS maps a buffer for a call when it first needs one more, and tries for ever if it cannot. With a limit of
+ * address space it gets them now, when the library has seen that there is room, and no more threads call it. */
+static int map_buffers(void)
+{
+    void     *buffer[BUFFERS_MOST];
+    const int threads = omp_get_max_threads(), processors = omp_get_num_procs();
+    int       most = threads < processors ? threads : processors;
+
+    if (blas_memory_alloc == NULL || blas_memory_free == NULL) return 0;
+    if (!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) return 0;
+    if (most > BUFFERS_MOST) most = BUFFERS_MOST;
+    for (int i = 0; i < most; i++) buffer[i] = blas_memory_alloc(0);
+    for (int i = 0; i < most; i++) blas_memory_free(buffer[i]);
+    return most;
+}
+
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
-    const int32_t rc = gemm_blocks_init(host, "cblas", sizeof(struct gemm_blocks), state, error);
+    const int32_t rc = gemm_blocks_init(host, "cblas", sizeof(struct cblas), state, error);
 
+    if (rc == GRAFT_OK) ((struct cblas *)*state)->most = map_buffers();
     if (rc == GRAFT_OK && one_at_a_time()) {
         host->log(host->self, GRAFT_LOG_WARNING,
                   "dense module cblas runs on one thread, because it found a serial OpenBLAS");
@@ -36,13 +73,15 @@ static int32_t init(const graft_host *host, void **state, graft_error *error)
 
 static void fini(void *state)
 {
-    gemm_blocks_fini(state, sizeof(struct gemm_blocks));
+    gemm_blocks_fini(state, sizeof(struct cblas));
 }
 
 static int32_t gemm(void *state, const graft_gemm *asked, graft_error *error)
 {
-    graft_gemm g = *asked;
+    const struct cblas *cblas = state;
+    graft_gemm          g = *asked;
 
+    if (cblas->most > 0 && g.threads > cblas->most) g.threads = cblas->most;
     if (one_at_a_time()) g.threads = 1;
     return gemm_blocks_gemm(state, serial, &g, error);
 }

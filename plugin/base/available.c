@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* The number after `key` in a small system file; `none` if there is no such file or key. */
@@ -40,6 +41,26 @@ int64_t gr_memory_container(const char *folder)
     used -= read_number(path, "\ninactive_file ", 0);
     if (used < 0) used = 0;
     return limit > used ? limit - used : 0;
+}
+
+/* What a limit leaves beside the kB that a line of /proc/self/status says are used. */
+static int64_t left_of(int resource, const char *key)
+{
+    struct rlimit limit;
+    int64_t       used;
+
+    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur > INT64_MAX)
+        return INT64_MAX;
+    used = read_number("/proc/self/status", key, 0) * 1024;
+    return (int64_t)limit.rlim_cur > used ? (int64_t)limit.rlim_cur - used : 0;
+}
+
+int64_t gr_address_space_left(void)
+{
+    const int64_t all = left_of(RLIMIT_AS, "VmSize:"), data = left_of(RLIMIT_DATA, "VmData:");
+
+    return all < data ? all : data;
 }
 
 int64_t gr_memory_available(void)

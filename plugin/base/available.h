@@ -13,4 +13,8 @@ int64_t gr_memory_available(void);
  *  pages that can be dropped. INT64_MAX if it has no limit. */
 int64_t gr_memory_container(const char *folder);
 
+/** Bytes that the process may still map, by its limits of address space and of data (ulimit -v, -d). INT64_MAX if it
+ *  has none. */
+int64_t gr_address_space_left(void);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/probe.h"
 
 #include <omp.h>
 #include <stdarg.h>
@@ -135,9 +136,28 @@ void gr_log_end(graft_context *context)
  * for them would hang. OpenMP cannot be asked, so this is the one variable that outlives a context. */
 static _Atomic pid_t gr_team_owner;
 
+/* If the system cannot start the threads, OpenMP ends the process: so we try first, once for each number. */
+static int32_t threads_to_be_had(const graft_context *context, int32_t asked)
+{
+    graft_context *own = (graft_context *)(uintptr_t)context; /* what was found changes nothing else in it */
+    const int32_t  most = atomic_load(&own->threads_most);
+    int32_t        found;
+
+    if (most > 0 && asked > most) asked = most;
+    if (asked <= 1 || asked <= atomic_load(&own->threads_found)) return asked;
+    found = 1 + gr_probe_threads(asked - 1);
+    atomic_store(&own->threads_found, found);
+    if (found == asked) return asked;
+    atomic_store(&own->threads_most, found);
+    gr_log(context, GRAFT_LOG_WARNING,
+           "the system starts %d of %d threads (ulimit -u or -v, or pids.max of a container), so no more are used",
+           found, asked);
+    return found;
+}
+
 int gr_threads(const graft_context *context, int32_t asked)
 {
-    const int32_t most = 4 * omp_get_num_procs(); /* If the system cannot start the threads, OpenMP ends the process. */
+    const int32_t most = 4 * omp_get_num_procs();
     pid_t         nobody = 0;
 
     if (asked <= 0) asked = (int32_t)context->options.resource.threads;
@@ -148,5 +168,5 @@ int gr_threads(const graft_context *context, int32_t asked)
         return 1;
     }
     GR_ASSERT(asked > 0);
-    return asked;
+    return threads_to_be_had(context, asked);
 }

@@ -21,6 +21,8 @@ struct graft_context {
     uint64_t          verified;       /* how many products were verified: the key of the next sample */
     char              last_run[1024]; /* the kernel that ran last, for explain() */
     _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
+    _Atomic int32_t   threads_found;  /* as many were started together; 0: none were asked for */
+    _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
 };
 
 /** \return OK; ERR_CANCELLED (the host has asked to cancel the call). */
@@ -38,7 +40,7 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
 void gr_log_end(graft_context *context);
 
 /** The number of threads of a call: `asked` if positive, else option "threads", else OpenMP's default; at most four for
- *  each processor, and 1 in a forked child of a process that used more. */
+ *  each processor, as many as the system starts, and 1 in a forked child of a process that used more. */
 int gr_threads(const graft_context *context, int32_t asked);
 
 #endif

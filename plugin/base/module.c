@@ -3,12 +3,14 @@
 #include "base/module.h"
 
 #include "base/assert.h"
+#include "base/available.h"
 #include "base/context.h"
 #include "base/memory.h"
 #include "base/module_note.h"
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +120,24 @@ static void copy_tables(struct gr_module_tables *ours, const graft_module_table 
         copy_known(&ours->transport, sizeof ours->transport, table->transport);
         table->transport = &ours->transport;
     }
+}
+
+/* OpenBLAS maps 128 MB for each thread while it is loaded, and again when our threads call it. Where the process may
+ * not map as much, it tries for ever. */
+static int32_t check_address_space(const struct gr_module *module, graft_error *error)
+{
+    const int64_t mb = 1 << 20, threads = omp_get_max_threads(), processors = omp_get_num_procs();
+    const int64_t need = 64 * mb + 2 * 128 * mb * (threads < processors ? threads : processors);
+    int64_t       left;
+
+    if (strcmp(module->kind, "dense") != 0 || strcmp(module->name, "cblas") != 0) return GRAFT_OK;
+    left = gr_address_space_left();
+    if (left >= need) return GRAFT_OK;
+    return gr_fail(
+        error, GRAFT_ERR_UNSUPPORTED,
+        "the process may map %lld MB more (ulimit -v, -d), and a BLAS may need %lld with %lld threads: raise "
+        "the limit, set OMP_NUM_THREADS lower, or take another dense.module",
+        (long long)(left / mb), (long long)(need / mb), (long long)threads);
 }
 
 /* Load a module file and copy its tables. The file is never unloaded, because its threads may outlive the context. */
@@ -232,6 +252,7 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     if (module->status < 0)
         return gr_fail(error, module->status, "%s '%s' is not usable: %s", module->kind, module->name, module->detail);
     if (module->table == NULL) {
+        GR_TRY(check_address_space(module, error));
         GR_TRY(load_tables(context, module->path, &module->loaded, error));
         module->table = &module->loaded->table;
     }
@@ -289,6 +310,7 @@ static int32_t load_unlisted(graft_context *context, char *real, graft_error *er
     int32_t                 rc = gr_module_examine(&made, &why);
 
     if (rc < 0) return gr_fail(error, rc, "module '%.200s' is not usable: %.200s", real, why.message);
+    GR_TRY(check_address_space(&made, error));
     GR_TRY(load_tables(context, real, &made.loaded, error));
     made.table = &made.loaded->table;
     if (!made.noted) set_name(&made, made.table->kind, made.table->name);

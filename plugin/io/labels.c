@@ -68,6 +68,65 @@ static int32_t read_targets(const graft_context *context, const struct gr_part_f
     return GRAFT_OK;
 }
 
+/* The vertex with the largest label, and how many vertices have one; of all ranks. */
+static int32_t find_largest(const struct gr_reading *reading, const graft_data *data, int64_t *vertex,
+                            int64_t *n_labelled, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *vertex = -1;
+    *n_labelled = 0;
+    for (int64_t i = 0; i < data->set.n_slice; i++) {
+        *n_labelled += data->labels[i] >= 0;
+        if (data->labels[i] == data->set.n_classes - 1) *vertex = data->set.first_vertex + i;
+    }
+    GR_TRY(gr_comm_max(reading->comm, vertex, 1, error));
+    rc = gr_comm_sum_i64(reading->comm, n_labelled, 1, error);
+done:
+    return rc;
+}
+
+/* A wrong bit in a label makes many classes that no other vertex has. */
+static int32_t warn_of_empty_classes(const struct gr_reading *reading, const struct gr_part_file *part,
+                                     const graft_data *data, int64_t vertex, graft_error *error)
+{
+    const int64_t n = data->set.n_classes;
+    int64_t      *used = NULL, empty = 0;
+    int32_t       rc = GR_NEW(reading->context, used, n, error);
+
+    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    for (int64_t i = 0; i < data->set.n_slice; i++)
+        if (data->labels[i] >= 0) used[data->labels[i]] = 1;
+    GR_TRY(gr_comm_max(reading->comm, used, n, error));
+    for (int64_t c = 0; c < n; c++) empty += used[c] == 0;
+    if (empty > n / 2 && reading->comm->rank == 0)
+        gr_log(reading->context, GRAFT_LOG_WARNING,
+               "'%s': %lld of %lld classes have no vertex; the largest label is %lld, of vertex %lld", part->file.name,
+               (long long)empty, (long long)n, (long long)(n - 1), (long long)vertex);
+done:
+    gr_free(reading->context, used);
+    return rc;
+}
+
+static int32_t check_classes(const struct gr_reading *reading, const struct gr_part_file *part, const graft_data *data,
+                             graft_error *error)
+{
+    int64_t vertex, n_labelled;
+    int32_t rc = GRAFT_OK;
+
+    if (data->set.n_classes == 0) return GRAFT_OK;
+    GR_TRY(find_largest(reading, data, &vertex, &n_labelled, error));
+    if (data->set.n_classes > n_labelled)
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "'%s': vertex %lld has label %lld, so there are %lld classes, but %lld vertices have labels: "
+                       "expected as many as classes, or more",
+                       part->file.name, (long long)vertex, (long long)(data->set.n_classes - 1),
+                       (long long)data->set.n_classes, (long long)n_labelled);
+    rc = warn_of_empty_classes(reading, part, data, vertex, error);
+done:
+    return rc;
+}
+
 int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                        graft_error *error)
 {
@@ -78,7 +137,8 @@ int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder 
     if (part->npy.dtype == GRAFT_I32) rc = read_labels(reading->context, part, data, error);
     else rc = read_targets(reading->context, part, data, error);
     GR_TRY(gr_comm_agree(reading->comm, rc, error));
-    rc = gr_comm_max(reading->comm, &data->set.n_classes, 1, error);
+    GR_TRY(gr_comm_max(reading->comm, &data->set.n_classes, 1, error));
+    if (part->npy.dtype == GRAFT_I32) rc = check_classes(reading, part, data, error);
 done:
     return rc;
 }

@@ -413,6 +413,19 @@ def test_unwritable():
        folder not in result.stdout, "and the predictions are written", result.stdout)
 
 
+def test_wrong_labels():
+    """A bit that flips in one label."""
+    folder = f"{base}/flipped"
+    shutil.copytree(data, folder)
+    for bit, words in ((14, ("vertex 7 has label 16385", "16386 classes", "300 vertices have labels")), (30, ("7",))):
+        write_npy(f"{folder}/labels.npy", "<i4", "i", (N,), [*labels[:7], labels[7] ^ 1 << bit, *labels[8:]])
+        refused(f"bit {bit} of a label is refused", run(folder, *MODEL, "epochs=1"), 1, "labels.npy", *words)
+    write_npy(f"{folder}/labels.npy", "<i4", "i", (N,), [*labels[:7], labels[7] ^ 1 << 7, *labels[8:]])
+    result = run(folder, *MODEL, "epochs=1")
+    ok(result.returncode == 0 and "126 of 130 classes have no vertex" in result.stderr and
+       "largest label is 129, of vertex 7" in result.stderr, "a lower one is a warning", result.stderr)
+
+
 def on_terminal(columns, locale, *args):
     """Output of the program on a terminal of so many columns."""
     child, terminal = pty.fork()
@@ -541,6 +554,7 @@ if test_resume():
     test_saved_model()
     test_prediction_only()
     test_unwritable()
+test_wrong_labels()
 test_terminal()
 test_interrupt()
 long = long_dataset()
