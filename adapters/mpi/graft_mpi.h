@@ -160,16 +160,17 @@ GRAFT_MPI_INLINE void graft_mpi_remove(graft_mpi *m, graft_mpi_request *r)
 }
 
 /* Cancel all chunks; return whether MPI no longer accesses their memory. Those that it receives have arrived, at least
- * their beginning; those that it sends cannot be cancelled. */
-GRAFT_MPI_INLINE int graft_mpi_withdraw(graft_mpi_request *r)
+ * their beginning; those that it sends cannot be cancelled. Each try may yield the processor, so on a busy machine many
+ * take seconds: once one message is left, as to a rank that does not answer, the others get one try each. */
+GRAFT_MPI_INLINE int graft_mpi_withdraw(const graft_mpi *m, graft_mpi_request *r)
 {
-    enum { TRIES = 100 };
-    int left = 0;
+    const int tries = m->is_spoiled ? 1 : 100;
+    int       left = 0;
 
     for (uint64_t i = r->n_done; i < r->n_begun; i++) {
         int done = r->chunk[i] == MPI_REQUEST_NULL;
 
-        for (int tries = 0; !done && tries < TRIES; tries++)
+        for (int k = 0; !done && k < tries; k++)
             if (MPI_Test(&r->chunk[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
         left += !done && r->chunk[i] != MPI_REQUEST_NULL;
     }
@@ -180,7 +181,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_cancel(void *self, graft_request *request)
 {
     graft_mpi         *m = (graft_mpi *)self;
     graft_mpi_request *r = (graft_mpi_request *)(void *)request;
-    const int          is_clean = m->has_ended || graft_mpi_withdraw(r);
+    const int          is_clean = m->has_ended || graft_mpi_withdraw(m, r);
 
     if (!is_clean) m->is_spoiled = 1;
     if (r->waits) graft_mpi_remove(m, r);
@@ -339,7 +340,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int3
 GRAFT_MPI_INLINE void graft_mpi_leave(graft_mpi *m)
 {
     for (graft_mpi_request *r = m->live; r != NULL; r = r->next)
-        if (!graft_mpi_withdraw(r)) m->is_spoiled = 1;
+        if (!graft_mpi_withdraw(m, r)) m->is_spoiled = 1;
     if (!m->is_spoiled && !m->is_abandoned && m->comm != MPI_COMM_NULL) MPI_Comm_free(&m->comm);
     m->has_ended = 1;
 }

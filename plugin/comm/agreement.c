@@ -313,9 +313,9 @@ int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaite
     GR_ASSERT(agreement != NULL && !comm->dead);
     if (gr_agreement_has_notice(comm)) why = GR_STOP_NOTIFIED;
     if (why == GR_STOP_NOTIFIED) gr_fail(error, GRAFT_ERR_PEER, "another rank failed");
-    gr_endpoint_cancel_all(comm);
     write_notice(&agreement->reason, (int32_t)why, awaited, error);
     notify_all(comm, 0, &agreement->reason);
+    gr_endpoint_cancel_all(comm); /* which takes time, in which the others would miss the notice */
     reach_agreement(comm);
     flush_notices(comm);
     comm->dead = GRAFT_ERR_PEER;

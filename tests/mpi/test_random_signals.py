@@ -16,6 +16,7 @@ KILL   the other ranks end within the same bound, by themselves or by their laun
 Prints TAP, and a summary of what was met how often."""
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
@@ -36,8 +37,9 @@ from tap import done, ok
 TRIES = int(more[0]) if more else 8
 SIGNALS = (more[1] if len(more) > 1 else "STOP,CONT,TERM,KILL").split(",")
 SIDE_BY_SIDE = int(more[2]) if len(more) > 2 else 8
-SEED = int(more[3]) if len(more) > 3 else 15
-RANKS, DEADLINE = 3, 2
+SEED = int(more[3]) if len(more) > 3 else 18384
+RANKS, DEADLINE = 3, 4
+MARK = "GRAFT_TEST_RUN"
 FILE = "/checkpoint.safetensors"
 BUSY = 3  # what a busy machine adds, in seconds; and until the first epoch a rank may still have to start
 # What is met when a rank does not answer, and within how many seconds; see examples/graft-train/README.md.
@@ -72,6 +74,19 @@ def birth_of(pid):
     return fields[19] if fields[0] not in "ZX" else None
 
 
+def processes_of(folder):
+    """All processes of a job, partitioners and helpers of launchers too, by the mark in their environment."""
+    found, mark = [], f"{MARK}={folder}".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
 def wait_until(condition, seconds):
     end = time.monotonic() + seconds
     while not condition():
@@ -91,7 +106,7 @@ class Job:
                    "layers=2", "hidden=16", "threads=1", "dropout=0.3", f"halo.timeout={deadline}", *settings,
                    "--json", f"{self.folder}/report", "--save", f"{self.folder}/saved", "--predict",
                    f"{self.folder}/predicted", *arguments]
-        environment = dict(os.environ, LC_ALL="C", TERM="xterm")
+        environment = dict(os.environ, LC_ALL="C", TERM="xterm", **{MARK: self.folder})
         with open(f"{self.folder}/out", "w") as out, open(f"{self.folder}/err", "w") as err:
             self.child = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, env=environment,
                                           start_new_session=True)
@@ -122,20 +137,21 @@ class Job:
         return [rank for rank in ranks if (self.is_alive(rank) if rank in self.pids or self.find(rank) else starts)]
 
     def end(self, patience):
-        """Wait for the launcher, and leave nothing of the job. Return whether it ended, and which ranks were left."""
+        """Wait for the launcher, and leave nothing. Return whether it ended, and whether a process was left."""
         try:
             self.child.wait(patience)
         except subprocess.TimeoutExpired:
             pass
         fine = self.child.poll() is not None
-        self.running()
-        left = [rank for rank in self.pids if not wait_until(lambda: not self.is_alive(rank), 2)]
-        for rank in left:
-            os.kill(self.pids[rank], signal.SIGKILL)
         if not fine:
             self.child.kill()
         self.code = self.child.wait()
-        return fine, left
+        self.running()
+        gone = wait_until(lambda: not processes_of(self.folder), 5)
+        for pid in processes_of(self.folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return fine, not gone
 
     def said(self):
         """Lines of the program, of all ranks."""
@@ -209,8 +225,9 @@ def try_stop(job, rank, rng):
     seconds = survivors_end(job, rank)
     met = "not in time" if seconds is None else None
     send(job, rank, signal.SIGKILL)
-    job.end(15)
-    return met or in_time(job, sentence_of(job, rank), seconds), seconds
+    _, left = job.end(15)
+    met = met or in_time(job, sentence_of(job, rank), seconds)
+    return "not all processes ended" if left else met, seconds
 
 
 def try_kill(job, rank, rng):
