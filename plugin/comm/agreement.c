@@ -219,19 +219,33 @@ static int32_t leader_of(const struct gr_comm *comm)
     return failed < late ? failed : late;
 }
 
+/* The lowest rank that has sent no notice, or -1. */
+static int32_t silent_rank(const struct gr_comm *comm)
+{
+    for (int32_t i = 0; i < comm->n_ranks; i++)
+        if (reason_of(comm, i) == NULL) return i;
+    return -1;
+}
+
 /* The rank at fault for the time-out of rank `reporter`: the chain of awaited ranks is followed from `reporter` to the
- * first rank that sent no notice or waited for none. If the chain is a circle, the rank that `reporter` waited for.
- * *witness is the rank that waited for the rank at fault. */
+ * first rank that sent no notice or waited for none. The latter was late, perhaps because of a rank that sent no
+ * notice, which is at fault then. If the chain is a circle, the rank that `reporter` waited for.
+ * *witness is the rank that waited for the rank at fault, or -1. */
 static int32_t rank_at_fault(const struct gr_comm *comm, int32_t reporter, int32_t *witness)
 {
-    int32_t at = reporter;
+    const int32_t silent = silent_rank(comm);
+    int32_t       at = reporter;
 
     GR_ASSERT(reason_of(comm, reporter) != NULL);
     *witness = reporter;
     for (int32_t steps = 0; steps < comm->n_ranks; steps++) {
         const struct notice *notice = reason_of(comm, at);
 
-        if (notice == NULL || notice->blamed < 0 || notice->blamed >= comm->n_ranks) return at;
+        if (notice == NULL) return at;
+        if (notice->blamed < 0 || notice->blamed >= comm->n_ranks) {
+            if (silent >= 0) *witness = -1;
+            return silent >= 0 ? silent : at;
+        }
         *witness = at;
         at = notice->blamed;
     }
@@ -253,8 +267,12 @@ static void write_proposal(const struct gr_comm *comm, struct notice *notice)
         gr_fail_native(&error, reason->code, reason->native_code, "rank %d: %.420s", failed, reason->sentence);
     } else if (late >= 0) {
         fault = rank_at_fault(comm, late, &witness);
-        gr_fail(&error, GRAFT_ERR_PEER, "rank %d did not answer: rank %d waited %.3g s for a message from it", fault,
-                witness, comm->timeout);
+        if (witness < 0)
+            gr_fail(&error, GRAFT_ERR_PEER, "rank %d did not answer: it sends no notice, and rank %d waited %.3g s",
+                    fault, late, comm->timeout);
+        else
+            gr_fail(&error, GRAFT_ERR_PEER, "rank %d did not answer: rank %d waited %.3g s for a message from it",
+                    fault, witness, comm->timeout);
     } else {
         fault = 0;
         while (fault < comm->n_ranks - 1 && reason_of(comm, fault) != NULL) fault++;

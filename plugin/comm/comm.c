@@ -98,9 +98,9 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
     double         last_look = gr_seconds(), waited = 0;
     struct gr_rest rest = { 0 };
     int64_t        left, before = count;
-    int32_t        rc = comm->dead ? return_cause(comm, error) : test_requests(comm, requests, count, &left, error);
+    int32_t        rc = comm->dead ? return_cause(comm, error) : look_for_notices(comm, -1, error);
 
-    /* Notices are looked for while something is missing, so that the own notice says from whom. */
+    if (rc == GRAFT_OK) rc = test_requests(comm, requests, count, &left, error);
     while (rc == GRAFT_OK && left > 0) {
         const double now = gr_seconds();
 
