@@ -1,0 +1,52 @@
+/* What hosts do over ranks, as small jobs that use the public functions alone. Together they make every collective call
+ * of the library. The results of a job depend on nothing but the number of ranks, so that a run with a fault either has
+ * the digest of a run without one on every rank, or has failed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef JOBS_H
+#define JOBS_H
+
+#include "harness/hosts.h"
+#include "oracle/sample.h"
+
+/** What all jobs work on, for all ranks of a process. It does not change. */
+struct job_input {
+    struct sample_dataset set;
+    char                  folder[256]; /* a small data set; jobs write here too */
+    const char           *partitioner; /* a program, or NULL: without the job that needs it */
+};
+
+/** With `creates` the folder is filled, which only one process does. */
+void job_input_init(struct job_input *in, const char *folder, int creates);
+void job_input_fini(struct job_input *in);
+
+struct job;
+
+/** One job of one rank. */
+struct job_run {
+    const struct job       *job;
+    struct host             host; /* with api, transport, rank and n_ranks; its error is that of the job */
+    const struct job_input *in;
+    const char             *tag; /* the same on all ranks, and of no other run at this time */
+    graft_group            *group;
+    uint64_t                digest; /* of all results so far */
+    /* Called on each rank at the end, with its status: returns 1 if another rank has failed, so that this one must
+     * learn of it in one more call. NULL: no rank has. */
+    int (*others_failed)(void *arg, int32_t rc);
+    void *arg;
+};
+
+struct job {
+    const char *name;
+    const char *settings; /* "key=value key=value" */
+    int32_t (*play)(struct job_run *run);
+};
+extern const struct job jobs[];
+extern const int        n_jobs;
+
+/** Whether the job can be played here. */
+int job_is_possible(const struct job *job, const struct job_input *in);
+
+/** Set the options, play, and free all that was made. Returns the status, whose words are in run->host.error. */
+int32_t job_play(const struct job *job, struct job_run *run);
+
+#endif

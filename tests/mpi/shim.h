@@ -1,0 +1,32 @@
+/* What shim.c does, for a program that makes many faults one after the other: it finds shim_set() with dlsym().
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHIM_H
+#define SHIM_H
+
+/** Faults of a message. Those up to SHIM_RANDOM change what is sent. */
+enum shim_fault {
+    SHIM_NONE,
+    SHIM_FLIP,      /* one bit */
+    SHIM_CUT,       /* half of the bytes are sent */
+    SHIM_LONGER,    /* 16 bytes more are sent */
+    SHIM_ZEROED,    /* all bytes are 0 */
+    SHIM_RANDOM,    /* all bytes are random */
+    SHIM_DROPPED,   /* nothing is sent */
+    SHIM_DOUBLED,   /* the message is sent twice */
+    SHIM_REORDERED, /* it is sent after the next one to the same rank, or after 20 ms */
+    SHIM_DELAYED,   /* the sender sleeps for 50 ms before */
+    SHIM_SEND,      /* MPI_Isend() fails */
+    SHIM_RECEIVE,   /* MPI_Irecv() of the n-th received message fails */
+    SHIM_FAULTS
+};
+
+#define SHIM_NAMES                                                                                                     \
+    { "none",    "flip",    "cut",       "longer",  "zeroed", "random",                                                \
+      "dropped", "doubled", "reordered", "delayed", "send",   "receive" }
+
+/** From now on message number `at` of this process, counted from 0, has this fault. Returns how many it has sent and
+ *  received since the last call, those sent in the upper half. */
+long shim_set(int fault, long at);
+typedef long (*shim_setter)(int fault, long at);
+
+#endif
