@@ -52,6 +52,7 @@ int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t status, graft_error *erro
     GR_TRY(gr_calls_spread(comm, GR_CALL_AGREE, 0, mine, sizeof *mine, error));
     if (mine->code < 0) {
         mine->message[sizeof mine->message - 1] = '\0';
+        if (mine->message[0] == '\0') snprintf(mine->message, sizeof mine->message, "a rank failed without a reason");
         rc = gr_fail_native(error, mine->code, mine->native_code, "%s", mine->message);
         error->rank = mine->rank;
     }

@@ -34,7 +34,7 @@ TARGETS = {
 }
 # OpenMP's threads and the libraries behind modules live as long as the process; leaks of ours are counted by the
 # allocator of each target.
-ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_abort=1",
+ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_abort=1:quarantine_size_mb=32",
                "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1", "OMP_WAIT_POLICY": "passive",
                "GRAFT_THREADS": "1"}
 

@@ -49,34 +49,43 @@ static void fill_small(struct supply *s, graft_dtype type, double *data, int64_t
     }
 }
 
-/* Mostly what is right, and sometimes any number. */
+static int is_hostile; /* one input of four has some wrong numbers, the others none */
+
+/* What is right, or sometimes any number. */
 static int64_t any_number(struct supply *s, int64_t usual)
 {
     const uint8_t how = supply_byte(s);
 
-    return how < 250 ? usual : how < 253 ? (int8_t)supply_byte(s) : supply_i64(s);
+    return how < 250 || !is_hostile ? usual : how < 253 ? (int8_t)supply_byte(s) : supply_i64(s);
 }
 
 static void any_csr(struct supply *s, struct product *p)
 {
     const uint8_t types = supply_byte(s);
     const int     wide = types & 1, doubles = types & 2;
-    int64_t       at = 0;
+    int64_t       at = 0, place[ENTRIES] = { 0 }; /* of an entry in its row */
+    uint8_t       first = 0;
 
     p->csr = (graft_csr)GRAFT_INIT(graft_csr);
     p->csr.n_rows = 1 + supply_byte(s) % MOST;
     p->csr.n_cols = 1 + supply_byte(s) % MOST;
     for (int64_t row = 0; row < p->csr.n_rows; row++) {
+        const int64_t begin = at;
+
         p->row_ptr[row] = any_number(s, at);
-        if (at < ENTRIES - 4) at += supply_byte(s) % 5;
+        if (at < ENTRIES - 4) at += supply_byte(s) % (p->csr.n_cols < 4 ? p->csr.n_cols + 1 : 5);
+        for (int64_t e = begin; e < at; e++) place[e] = e - begin;
     }
     p->row_ptr[p->csr.n_rows] = p->n_entries = at;
     p->columns = malloc((size_t)at * (wide ? 8 : 4) + 1);
     p->values = malloc((size_t)at * 8 + 1);
     files_check(p->columns != NULL && p->values != NULL, "malloc");
     for (int64_t e = 0; e < at; e++) {
-        const int64_t column = any_number(s, supply_byte(s) % p->csr.n_cols);
+        int64_t column;
 
+        /* GraphBLAS takes no column twice in a row, so most matrices have none. */
+        if (place[e] == 0 || types & 16) first = supply_byte(s);
+        column = any_number(s, (first + place[e]) % p->csr.n_cols);
         if (wide) ((int64_t *)p->columns)[e] = column;
         else ((int32_t *)p->columns)[e] = (int32_t)column;
     }
@@ -84,7 +93,7 @@ static void any_csr(struct supply *s, struct product *p)
     p->csr.index_type = (graft_dtype)any_number(s, wide ? GRAFT_I64 : GRAFT_I32);
     if ((p->csr.index_type == GRAFT_I64) != wide) p->csr.index_type = wide ? GRAFT_I64 : 99; /* the array is short */
     p->csr.value_type = types & 4 ? 0 : doubles ? GRAFT_F64 : GRAFT_F32;
-    p->csr.row_ptr = types & 8 && supply_byte(s) == 0 ? NULL : p->row_ptr;
+    p->csr.row_ptr = is_hostile && types & 8 && supply_byte(s) == 0 ? NULL : p->row_ptr;
     p->csr.col_idx = p->columns;
     p->csr.values = types & 4 ? NULL : p->values;
 }
@@ -93,13 +102,13 @@ static void any_mask(struct supply *s, struct product *p)
 {
     p->mask = (graft_mask)GRAFT_INIT(graft_mask);
     p->mask.kind = (int32_t)any_number(s, 1 + supply_byte(s) % 3);
-    p->mask.flags = supply_byte(s) % 5;
+    p->mask.flags = (uint32_t)any_number(s, supply_byte(s) % 4);
     p->mask.stride = STRIDE;
     supply_bytes(s, p->present, sizeof p->present);
     supply_bytes(s, p->allowed, sizeof p->allowed);
     for (size_t i = 0; i < sizeof p->allowed; i++) p->allowed[i] &= 1;
     p->mask.present = p->mask.kind == GRAFT_MASK_BYTES && supply_byte(s) % 4 == 0 ? NULL : p->present;
-    p->mask.values = supply_byte(s) & 1 ? p->allowed : NULL;
+    p->mask.values = supply_byte(s) & 1 && (is_hostile || p->mask.kind == GRAFT_MASK_BYTES) ? p->allowed : NULL;
 }
 
 static int32_t run_product(const struct product *p, graft_matrix *matrix, struct supply s, const char *kernel,
@@ -111,7 +120,7 @@ static int32_t run_product(const struct product *p, graft_matrix *matrix, struct
 
     c.data = (void *)(uintptr_t)data;
     args.semiring = (int32_t)any_number(&s, 1 + supply_byte(&s) % 6);
-    args.flags = supply_byte(&s) % 5;
+    args.flags = (uint32_t)any_number(&s, supply_byte(&s) % 4);
     args.threads = 1;
     args.a = matrix;
     args.b = &p->b;
@@ -158,6 +167,7 @@ static const char *product_fault(const uint8_t *bytes, size_t count)
     int32_t               rc;
 
     memset(&p, 0, sizeof p);
+    is_hostile = supply_byte(&s) % 4 == 3;
     any_csr(&s, &p);
     type = p.csr.value_type != 0 ? p.csr.value_type : supply_byte(&s) & 1 ? GRAFT_F64 : GRAFT_F32;
     p.b = p.c = (graft_dense)GRAFT_INIT(graft_dense);
