@@ -62,7 +62,8 @@ GRAFT_EXTERN_C_BEGIN
     X(ERR_FORKED, -10, "the process was forked after the context was opened")                                          \
     X(ERR_MODULE, -11, "a module, or the library behind it, failed")                                                   \
     X(ERR_PEER, -12, "a rank failed, or did not answer in time")                                                       \
-    X(ERR_CANCELLED, -13, "the host asked to cancel the call")
+    X(ERR_CANCELLED, -13, "the host asked to cancel the call")                                                         \
+    X(ERR_NONFINITE, -14, "a loss, gradient or weight is not finite")
 
 #define GRAFT_STATUS_ENUM(name, value, text) GRAFT_##name = (value),
 enum { GRAFT_STATUS_MAP(GRAFT_STATUS_ENUM) GRAFT_STATUS_END = 1 };

@@ -25,6 +25,14 @@ GRAFT_EXTERN_C_BEGIN
  *     sgc    Y_0 = P,  Y_k = S Y_{k-1},  S = D^-1/2 A D^-1/2;  Y_K are the logits     Wu et al. 2019, eq. 8, for L = 1
  *     appnp  Y_k = (1 - t) S Y_{k-1} + t P, with t = `teleport`                       Gasteiger et al. 2019, eqs. 3, 4
  *
+ * With label_rate r > 0 labels of training vertices are also input (label propagation: Shi et al. 2021, UniMP). H_0 is
+ * X + L E: X are the features (with dropout), E [classes x features] is the weight "label_embedding" of the first
+ * layer, and row v of L has a 1 for each class of v if v is drawn, else 0. In a step each training vertex is drawn with
+ * probability r, from seed, epoch and vertex; the loss is the mean over the others, and 0 if there are none.
+ * Evaluations and predictions use the labels of all training vertices, so only validation and test accuracy are
+ * meaningful. With reuse_input a pass aggregates L only, A (X + L E) = A X + (A L) E. mlp learns nothing from labels,
+ * because it sees no neighbours.
+ *
  * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) concatenated, each of 1/K of the output width; in the last layer
  * each has the full output width, and the output is their mean. P_k is the softmax over each row of A of the scores of
  * its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without

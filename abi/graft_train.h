@@ -23,13 +23,17 @@ GRAFT_EXTERN_C_BEGIN
  *
  *     schedule      constant: lr; cosine: lr/2 (1 + cos(pi e / epochs)) (Loshchilov and Hutter 2017, eq. 5); step:
  *                   lr schedule_factor^floor(e / schedule_every)
+ *     on_nonfinite  a loss, gradient, weight or moment, or the loss of training or validation vertices in an
+ *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and weights and moments are those of the
+ *                   last epoch whose losses were finite. restore: the learning rate is halved for good, and epochs are
+ *                   repeated from there until this one is completed, or up to 128 times
  *
  * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
  * halo.staleness, halo.rounding or halo.nonfinite has changed, other messages replace those in use; the epoch is
  * synchronous, and adaptive bits are assigned anew. If a rank has no memory for both, epoch() returns ERR_NOMEM on all
  * ranks, and nothing has changed: the host can set the options back and go on.
  *
- * The others are read by create():
+ * The others are read by create(); those of the model, with label_rate, are in graft_model.h:
  *
  *     order         the trainer keeps copies of graph, features and labels in this order (see matrix_order); the host's
  *                   numbering does not change
@@ -42,14 +46,6 @@ GRAFT_EXTERN_C_BEGIN
  *                   products; or they are made dense, the same up to rounding. With "auto" they stay sparse if that is
  *                   less work (a multiply-add of a sparse product counts as eight of a dense one), or if dense ones
  *                   exceed memory.limit. explain() says which
- *     label_rate    r > 0: labels of training vertices are also input (label propagation: Shi et al. 2021, UniMP). H_0
- *                   is X + L E: X are the features (with dropout), E [classes x features] is the weight
- *                   "label_embedding" of the first layer, and row v of L has a 1 for each class of v if v is drawn,
- *                   else 0. In a step each training vertex is drawn with probability r, from seed, epoch and vertex;
- *                   the loss is the mean over the others, and 0 if there are none. Evaluations and predictions use the
- *                   labels of all training vertices, so only validation and test accuracy are meaningful. With
- *                   reuse_input a pass aggregates L only, A (X + L E) = A X + (A L) E. mlp learns nothing from labels,
- *                   because it sees no neighbours
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
  * weights, bit for bit: gradients and losses are summed in the order of ranks. Results equal those of one process up to
@@ -153,11 +149,12 @@ typedef struct graft_train {
 
     /** Train for one epoch (one step on all training vertices) and, if due, evaluate and store the best weights.
      * \param[out] epoch  The result.
-     * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); the codes of graft_mxm.run(). After a
-     *         failure the weights may be between two epochs: only destroy() and state_set() are useful. Over ranks,
-     *         before any work, ERR_ARG if ranks differ in epochs, state or the options that it reads, and ERR_NOMEM if
-     *         these have changed and need memory that is not there; and ERR_PEER for all later failures, after which
-     *         only destroy() is useful.
+     * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); ERR_NONFINITE (option on_nonfinite:
+     *         the trainer goes on from the last good epoch); the codes of graft_mxm.run(). After another failure the
+     *         weights may be between two epochs: only destroy() and state_set() are useful. Over ranks, before any
+     *         work, ERR_ARG if ranks differ in epochs, state or the options that it reads, and ERR_NOMEM if these have
+     *         changed and need memory that is not there; and ERR_PEER for all later failures but ERR_NONFINITE, after
+     *         which only destroy() is useful.
      * [one-caller] [starts-openmp]. Collective, over ranks. Numerics: the same bits for any number of threads.
      * Memory: what kernels prepare at their first run. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);

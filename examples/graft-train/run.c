@@ -198,6 +198,17 @@ static void save_interrupted(struct run *run)
     fprintf(stderr, "\n");
 }
 
+/** After a loss or weights that are not finite the trainer has the state of the last good epoch. */
+static void save_last_good(struct run *run)
+{
+    const char *save = run->arguments->save;
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (run->ranks.rank > 0 || save == NULL || run->epochs == 0) return;
+    if (checkpoint_write(&run->library, run->trainer, save, &error) < 0) problem_print(&error);
+    else fprintf(stderr, "graft-train: the last good state is saved in '%s/" CHECKPOINT_FILE "'\n", save);
+}
+
 /** Train until all epochs are completed, or one is interrupted. \return Also ERR_CANCELLED: not one is completed. */
 static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
 {
@@ -207,6 +218,7 @@ static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
     progress_begin(&run->progress, run_is_regression(run));
     rc = train_epochs(run, total, error);
     progress_end(&run->progress);
+    if (rc == GRAFT_ERR_NONFINITE) save_last_good(run);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
     TRY(run_settle(run, error));
     if (run->epochs >= total) run->signal = 0;

@@ -13,7 +13,7 @@ static const struct {
     [GR_USE_FEATURES] = { "features", "copies of the features: reordered, sparse, with dropout" },
     [GR_USE_GRAPH] = { "graph", "copies of the graph and the labels: symmetric, reordered, transposed" },
     [GR_USE_WEIGHTS] = { "weights", "weights and their gradients" },
-    [GR_USE_OPTIMISER] = { "optimiser", "moments, and the best weights so far" },
+    [GR_USE_OPTIMISER] = { "optimiser", "moments, the best weights so far, and all of the epoch before" },
     [GR_USE_ACTIVATIONS] = { "activations", "results of the forward pass that the backward pass needs" },
     [GR_USE_MASKS] = { "masks", "bits of the elements that ReLU and dropout keep" },
     [GR_USE_GRADIENTS] = { "gradients", "work space of the backward pass; the spans of a profile" },

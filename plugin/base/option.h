@@ -85,7 +85,7 @@ struct gr_train_options {
     enum gr_schedule  schedule;
     enum gr_optimizer optimizer;
     enum gr_loss      loss;
-    int32_t           decays_first_only;
+    int32_t           decays_first_only, restores;
 };
 
 struct gr_data_options {

@@ -110,6 +110,8 @@ const struct gr_option_row gr_option_table[] = {
       "L2 penalty on the weight matrices, added to gradients" },
     { "weight_decay_layers", CHOICE(train.decays_first_only), "all|first", "all", TRAINING, SAME, EXPERT,
       "weight_decay!=0", "layers that the penalty applies to" },
+    { "on_nonfinite", CHOICE(train.restores), "stop|restore", "stop", TRAINING, SAME, USUAL | LIVE, "epochs!=0",
+      "when loss or weights are not finite: end with an error, or go back and halve the learning rate" },
     { "loss", CHOICE(train.loss), "auto|softmax|sigmoid|mse|mae|huber", "auto", TRAINING, SAME, USUAL | PREDICTS, "",
       "auto: mse of float targets, sigmoid if vertices have several classes at once, else softmax" },
     { "huber_delta", NUMBER(train.huber_delta), "(0..", "1", TRAINING, SAME, EXPERT, "loss=huber",

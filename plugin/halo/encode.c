@@ -10,6 +10,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* Of so many rows the error of one is measured when it is sampled. */
 enum { SAMPLE = 64 };
@@ -190,8 +191,10 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
         while (row >= side->rows.start[q + 1]) q++;
         number = number_of(m, GR_SEND, q, row);
         if (gr_codec_encode_row(&codec, number, raw_row(m, GR_SEND, row), work, record) != GR_CODEC_DONE) {
+            if (!m->is_detached || m->format.refuses) {
 #pragma omp atomic write
-            side->has_raw[q] = 1;
+                side->has_raw[q] = 1;
+            }
             if (m->format.measuring != GR_STATISTICS_NO) m->row_error[2 * row] = -1;
             trace_row(m, NULL, row, record);
             continue;
@@ -259,12 +262,18 @@ static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         const struct gr_codec codec = row_codec(m, GR_RECEIVE, row);
+        void *const           to = raw_row(m, GR_RECEIVE, row);
+        enum gr_codec_result  result;
 
         while (row >= side->rows.start[q + 1]) q++;
         if (side->has_raw[q]) continue;
-        if (gr_codec_decode_row(&codec, number_of(m, GR_RECEIVE, q, row), encoded_row(m, GR_RECEIVE, row),
-                                raw_row(m, GR_RECEIVE, row), work) == GR_CODEC_DONE)
+        result =
+            gr_codec_decode_row(&codec, number_of(m, GR_RECEIVE, q, row), encoded_row(m, GR_RECEIVE, row), to, work);
+        if (result == GR_CODEC_DONE) continue;
+        if (result == GR_CODEC_UNENCODED && m->is_detached) {
+            memset(to, 0xff, (size_t)raw_row_bytes(m)); /* NaN */
             continue;
+        }
 #pragma omp atomic write
         job->wrong = row;
     }

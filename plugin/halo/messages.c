@@ -48,7 +48,6 @@ int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int
 
     *m = (struct gr_messages){ .context = context, .comm = comm, .channel = gr_comm_channel(comm) };
     m->format = gr_row_format_of(context);
-    m->format.refuses |= is_detached;
     m->is_detached = is_detached;
     m->codec.isa = gr_processor_isa();
     for (int s = 0; s < GR_SIDES; s++) GR_TRY(side_init(context, n_ranks, &m->side[s], error));
@@ -351,7 +350,7 @@ static int32_t check_raw(const struct gr_messages *m, graft_error *error)
             return gr_fail(
                 error, GRAFT_ERR_FORMAT,
                 "a row for rank %d has an element that is not finite, or a range that is no float, and does "
-                "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse, or halo.staleness is 1)",
+                "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse)",
                 q, m->codec.bits, (long long)m->head.epoch, m->head.layer,
                 m->head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;

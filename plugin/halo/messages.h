@@ -99,7 +99,7 @@ struct gr_messages {
 /** Not collective, but all ranks call it in the same order, also when one of them has failed before: it takes the next
  *  channel of the comm even if it fails. gr_messages_fini() is due always.
  * \param[in] is_detached  The exchange may last longer than its rows: they are copied into buffers at 32 bits too, and
- *                         a row that fits no code is an error, as there is no place for it raw.
+ *                         a row that fits no code is received as NaN, as there is no place for it raw.
  * \return OK; ERR_NOMEM. */
 int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached,
                          struct gr_messages *messages, graft_error *error);

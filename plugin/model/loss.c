@@ -161,7 +161,8 @@ static void measure_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, graft_error *error)
+int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
+                        graft_error *error)
 {
     const struct gr_targets *t = &run->targets;
     struct pass              pass = { run, logits, NULL };
@@ -171,12 +172,13 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
     int32_t rc = GRAFT_OK;
 
     gr_metrics_clear(metrics);
-    if (gr_is_regression(gr_run_config(run))) return gr_regression_measure(run, logits, metrics, error);
+    if (gr_is_regression(gr_run_config(run))) return gr_regression_measure(run, logits, metrics, is_finite, error);
     gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
         for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += run->partial[c * 3 * COUNTS + i];
     }
     GR_TRY(gr_strategy_sum(run->strategy, counts[0], 3 * COUNTS, error));
+    *is_finite = isfinite(counts[0][LOSS]) && isfinite(counts[1][LOSS]);
     for (int s = 0; s < 3; s++) {
         *accuracy[s] = counts[s][OF_ALL] > 0 ? counts[s][RIGHT] / counts[s][OF_ALL] : (double)NAN;
         *loss[s] = counts[s][VERTICES] > 0 ? counts[s][LOSS] / counts[s][VERTICES] : (double)NAN;

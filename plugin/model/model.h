@@ -52,6 +52,7 @@ struct gr_parameter {
     int64_t             rows, cols;
     int64_t             inputs; /* rows of this matrix, or of the one that this vector follows */
     float              *value, *gradient, *best, *m, *v;
+    float              *previous[3]; /* value, m and v before the last step */
 };
 
 /** The weights of one layer; NULL where its kind has none. */
@@ -161,6 +162,8 @@ int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_er
 double gr_learning_rate(const struct gr_live_config *config, int64_t epoch);
 
 /** Change all weights by their gradients. \param[in] step  1 for the first. */
-void gr_optimizer_step(struct gr_model *model, int64_t step);
+void gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rate);
+/** Go back to the weights and moments before the last step. Once after each step. */
+void gr_optimizer_undo(struct gr_model *model);
 
 #endif

@@ -6,24 +6,31 @@
 
 #include <math.h>
 
+/* Steps write the new weights and moments beside the present ones, in p->previous. */
+enum { VALUE, M, V, SWAPPED };
+
 static void adam_step(struct gr_parameter *p, float rate, float decay, double step)
 {
+    float *const value = p->previous[VALUE], *const m = p->previous[M], *const v = p->previous[V];
     const float unbias_m = (float)(1 / (1 - pow(0.9, step))), unbias_v = (float)(1 / (1 - pow(0.999, step)));
 
     for (int64_t i = 0; i < p->rows * p->cols; i++) {
         const float g = p->gradient[i] + decay * p->value[i];
 
-        p->m[i] = 0.9f * p->m[i] + 0.1f * g;
-        p->v[i] = 0.999f * p->v[i] + 0.001f * g * g;
-        p->value[i] -= rate * (p->m[i] * unbias_m) / (sqrtf(p->v[i] * unbias_v) + 1e-8f);
+        m[i] = 0.9f * p->m[i] + 0.1f * g;
+        v[i] = 0.999f * p->v[i] + 0.001f * g * g;
+        value[i] = p->value[i] - rate * (m[i] * unbias_m) / (sqrtf(v[i] * unbias_v) + 1e-8f);
     }
 }
 
 static void sgd_step(struct gr_parameter *p, float rate, float decay, float momentum)
 {
+    float *const value = p->previous[VALUE], *const m = p->previous[M], *const v = p->previous[V];
+
     for (int64_t i = 0; i < p->rows * p->cols; i++) {
-        p->m[i] = momentum * p->m[i] + (p->gradient[i] + decay * p->value[i]);
-        p->value[i] -= rate * p->m[i];
+        m[i] = momentum * p->m[i] + (p->gradient[i] + decay * p->value[i]);
+        v[i] = p->v[i];
+        value[i] = p->value[i] - rate * m[i];
     }
 }
 
@@ -38,10 +45,30 @@ double gr_learning_rate(const struct gr_live_config *config, int64_t epoch)
     }
 }
 
-void gr_optimizer_step(struct gr_model *model, int64_t step)
+static void swap_previous(struct gr_model *model)
+{
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        struct gr_parameter *p = &model->parameters[i];
+        float **const        present[SWAPPED] = { &p->value, &p->m, &p->v };
+
+        for (int k = 0; k < SWAPPED; k++) {
+            float *const other = p->previous[k];
+
+            p->previous[k] = *present[k];
+            *present[k] = other;
+        }
+    }
+}
+
+void gr_optimizer_undo(struct gr_model *model)
+{
+    swap_previous(model);
+}
+
+void gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rate)
 {
     const struct gr_live_config *config = &model->config.live;
-    const float                  rate = (float)gr_learning_rate(config, step - 1);
+    const float                  rate = (float)learning_rate;
 
     GR_ASSERT(step >= 1);
     for (int32_t i = 0; i < model->n_parameters; i++) {
@@ -51,4 +78,5 @@ void gr_optimizer_step(struct gr_model *model, int64_t step)
         if (model->config.adam) adam_step(p, rate, decay, (double)step);
         else sgd_step(p, rate, decay, (float)config->momentum);
     }
+    swap_previous(model);
 }

@@ -133,7 +133,7 @@ int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graf
     for (int32_t i = 0; i < model->n_parameters; i++)
         count += (double)model->parameters[i].rows * (double)model->parameters[i].cols;
     gr_budget_plan(budget, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
-    gr_budget_plan(budget, GR_USE_OPTIMISER, 3 * sizeof(float) * count);
+    gr_budget_plan(budget, GR_USE_OPTIMISER, 6 * sizeof(float) * count);
 done:
     return rc;
 }
@@ -162,6 +162,8 @@ int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_er
         struct gr_parameter *p = &model->parameters[i];
 
         p->gradient = i == 0 ? model->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
+        for (int k = 0; k < 3; k++)
+            GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->previous[k], p->rows * p->cols, error));
         set_first_value(&model->config, p, i);
     }
 done:

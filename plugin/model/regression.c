@@ -162,7 +162,8 @@ static void write_metrics(const struct sums *sums, const double *mean, const dou
 }
 
 /* Totals and means lie behind the sums of the chunks. */
-int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, graft_error *error)
+int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
+                              graft_error *error)
 {
     const struct gr_targets *t = &run->targets;
     const int64_t            columns = t->n_classes;
@@ -180,6 +181,7 @@ int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_me
     }
     pass.mean = mean;
     GR_TRY(sum_pass(run, &pass, total, error));
+    *is_finite = isfinite(sums.loss[0]) && isfinite(sums.loss[1]);
     write_metrics(&sums, mean, known, metrics);
 done:
     return rc;

@@ -282,11 +282,13 @@ int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strateg
  *  ranks, the part that this rank has in the mean. */
 double  gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient);
 /** Loss and accuracy, or RMSE and R^2, of all splits, for all targets. What is not measured becomes NaN. */
-int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, graft_error *error);
+int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
+                        graft_error *error);
 void    gr_metrics_clear(graft_metrics *metrics);
 /** The loss of the known float targets of vertex v, summed, and factor times its gradient by the outputs x. */
 double  gr_regression_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient);
-int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, graft_error *error);
+int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
+                              graft_error *error);
 /** Sums that gr_regression_measure() makes for each split, in each chunk of rows and in all. */
 int64_t gr_regression_sums(int64_t columns);
 int64_t gr_argmax(const float *row, int64_t n);

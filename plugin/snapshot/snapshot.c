@@ -301,6 +301,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
         memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));
     }
     trainer->state_is_set = 1;
+    trainer->has_previous = trainer->is_measured = 0;
     warn_of_epochs(m, trainer);
 done:
     return rc;

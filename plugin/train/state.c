@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_PROGRESS = 4 };
+enum { N_PROGRESS = 5 };
 
 static void progress_item(const struct gr_progress *p, int32_t index, graft_state_item *item)
 {
     static const char *const names[N_PROGRESS] = { "progress.epoch", "progress.best_epoch", "progress.best_accuracy",
-                                                   "progress.best_loss" };
-    const void *const        data[N_PROGRESS] = { &p->epoch, &p->best_epoch, &p->best_accuracy, &p->best_loss };
+                                                   "progress.best_loss", "progress.rate_factor" };
+    const void *const        data[N_PROGRESS] = { &p->epoch, &p->best_epoch, &p->best_accuracy, &p->best_loss,
+                                                  &p->rate_factor };
 
     item->dtype = index < 2 ? GRAFT_I64 : GRAFT_F64;
     item->name = names[index];
@@ -74,10 +75,12 @@ static int same_form(const graft_state_item *a, const graft_state_item *b)
            (a->n_dims < 2 || a->shape[1] == b->shape[1]);
 }
 
-/* Whether a number can be what the state of this name is: an accuracy, or -1 before there is one; a mean loss. */
+/* Whether a number can be what the state of this name is: an accuracy, or -1 before there is one; a factor of the
+ * learning rate; a mean loss. */
 static int number_can_be(const char *name, double number)
 {
     if (strcmp(name, "progress.best_accuracy") == 0) return number == -1 || (number >= 0 && number <= 1);
+    if (strcmp(name, "progress.rate_factor") == 0) return number > 0 && number <= 1;
     return number >= 0 && isfinite(number);
 }
 
@@ -154,6 +157,7 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     /* The arrays of the state are the trainer's own; only hosts see them as constant. */
     memcpy((void *)(uintptr_t)ours.data, item->data, (uint64_t)gr_state_bytes(&ours));
     t->state_is_set = 1;
+    t->has_previous = t->is_measured = 0;
 done:
     return rc;
 }

@@ -1,8 +1,9 @@
 /* A trainer: a setup (setup/) and the state of its training; what the files of this folder share.
  *
- * trainer.c    create, epoch, evaluate, predict      explain.c          a trainer in a few lines
- * state.c      the state as named arrays             explain_traffic.c  over ranks: what is sent, in tables
- * report.c     memory and spans as tables            ranks_agree.c      over ranks: the same state on all
+ * trainer.c    create, evaluate, predict, update     explain.c          a trainer in a few lines
+ * epoch.c      one epoch                             explain_traffic.c  over ranks: what is sent, in tables
+ * state.c      the state as named arrays             ranks_agree.c      over ranks: the same state on all
+ * report.c     memory and spans as tables
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_TRAIN_H
 #define GR_TRAIN_TRAIN_H
@@ -12,6 +13,7 @@
 struct gr_progress {
     int64_t epoch, best_epoch;
     double  best_accuracy, best_loss;
+    double  rate_factor; /* of the learning rate: halved by on_nonfinite=restore */
 };
 
 struct graft_trainer {
@@ -19,7 +21,9 @@ struct graft_trainer {
     struct gr_setup    setup;
     struct gr_progress progress;
     int                state_is_set; /* over ranks: since all had the same */
-    char              *options;      /* as they were at create(): gr_options_copy() */
+    int   has_previous; /* the weights and moments before the last step, whose loss was finite, are there */
+    int   is_measured;  /* the losses of the present weights are finite */
+    char *options;      /* as they were at create(): gr_options_copy() */
 };
 
 /** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES. */
@@ -45,6 +49,10 @@ int     gr_progress_has_best(const struct gr_progress *progress);
  *  before an epoch (`trains`), the same options that it reads. `rc`: what this rank found
  *  before, on which they agree. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
+/** A forward pass without dropout; and the metrics of its outputs. *is_finite: whether the losses of training and
+ *  validation vertices are. */
+int32_t gr_trainer_forward(graft_trainer *trainer, graft_error *error);
+int32_t gr_trainer_measure(graft_trainer *trainer, graft_metrics *metrics, int *is_finite, graft_error *error);
 /** Bytes of the rows of labels that a rank, or with -1 all, receives in a step. */
 int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);
 /** Tables of what a step makes each rank receive, layer by layer, and of what the last step sent. */

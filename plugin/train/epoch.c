@@ -1,0 +1,257 @@
+/* One epoch: a step, and an evaluation if it is due. A loss, gradient or weight that is not finite undoes it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/finite.h"
+#include "train/train.h"
+
+#include <stdio.h>
+
+/* How often epochs are repeated with half the learning rate: from the largest float to 1. */
+enum { HALVINGS_MOST = 128 };
+
+/* By the accuracy; of float targets, which have none, by the loss. */
+static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
+{
+    if (isnan(now->validation_accuracy) && so_far->best_epoch == 0) return 1;
+    if (!isnan(now->validation_accuracy) && now->validation_accuracy != so_far->best_accuracy)
+        return now->validation_accuracy > so_far->best_accuracy;
+    return now->validation_loss < so_far->best_loss;
+}
+
+/* Keep the weights if they are the best so far. Without a validation split there is no best. */
+static int keep_best(graft_trainer *t, const graft_metrics *metrics)
+{
+    GR_ASSERT(t->progress.epoch > 0);
+    if (isnan(gr_is_regression(gr_run_config(&t->setup.run)) ? metrics->validation_loss : metrics->validation_accuracy))
+        return 0;
+    if (!is_better(&t->progress, metrics)) return 0;
+    t->progress.best_epoch = t->progress.epoch;
+    if (!isnan(metrics->validation_accuracy)) t->progress.best_accuracy = metrics->validation_accuracy;
+    t->progress.best_loss = metrics->validation_loss;
+    for (int32_t i = 0; i < t->setup.model.n_parameters; i++) {
+        const struct gr_parameter *p = &t->setup.model.parameters[i];
+        memcpy(p->best, p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->best);
+    }
+    return 1;
+}
+
+static int evaluation_is_due(const graft_trainer *t)
+{
+    if (t->progress.epoch == t->setup.model.config.live.epochs) return 1;
+    return t->setup.model.config.live.eval_every > 0 && t->progress.epoch % t->setup.model.config.live.eval_every == 0;
+}
+
+/* What is not finite. Sums over ranks have the same bits on all of them, so all ranks find the same. */
+struct finding {
+    char what[120];     /* empty: nothing */
+    int  is_after_step; /* it is in the weights that the step made, or in their loss */
+};
+
+static void find_in_gradients(const graft_trainer *t, double loss, struct finding *found)
+{
+    const struct gr_model *model = &t->setup.model;
+
+    if (!isfinite(loss)) snprintf(found->what, sizeof found->what, "the loss is %g", loss);
+    if (!isfinite(loss) || gr_all_finite(model->gradients, model->n_weights)) return;
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        const struct gr_parameter *p = &model->parameters[i];
+
+        if (gr_all_finite(p->gradient, p->rows * p->cols)) continue;
+        snprintf(found->what, sizeof found->what, "the gradient of %s is not finite", p->name[0]);
+        return;
+    }
+}
+
+static void find_in_weights(const graft_trainer *t, struct finding *found)
+{
+    for (int32_t i = 0; i < t->setup.model.n_parameters; i++) {
+        const struct gr_parameter *p = &t->setup.model.parameters[i];
+        const float *const         arrays[] = { p->value, p->m, p->v };
+
+        for (int k = 0; k < 3 && found->what[0] == '\0'; k++) {
+            if (gr_all_finite(arrays[k], p->rows * p->cols)) continue;
+            snprintf(found->what, sizeof found->what, "%s of %s is not finite after the step",
+                     k == 0 ? "a weight" : "a moment", p->name[0]);
+        }
+    }
+    found->is_after_step = found->what[0] != '\0';
+}
+static void find_in_losses(int is_finite, struct finding *found)
+{
+    if (is_finite) return;
+    snprintf(found->what, sizeof found->what,
+             "the loss of the training or validation vertices is not finite after "
+             "the step");
+    found->is_after_step = 1;
+}
+
+static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
+{
+    struct gr_run *run = &t->setup.run;
+    int32_t        rc = GRAFT_OK;
+    double         begin;
+
+    GR_ASSERT(t->progress.epoch < t->setup.model.config.live.epochs);
+    run->epoch = t->progress.epoch;
+    gr_strategy_begin_step(run->strategy, run->epoch);
+    GR_TRY(gr_run_step(run, t->setup.step_of, &epoch->loss, error));
+    begin = gr_profile_begin(&run->profile);
+    GR_TRY(gr_strategy_end_step(run->strategy, run->epoch, &epoch->loss, error));
+    GR_TRY(gr_strategy_sum_gradients(run->strategy, t->setup.model.gradients, t->setup.model.n_weights, error));
+    if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
+    begin = gr_profile_begin(&run->profile);
+    find_in_gradients(t, epoch->loss, found);
+    if (found->what[0] != '\0') return GRAFT_OK;
+    epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch) * t->progress.rate_factor;
+    t->progress.epoch++;
+    gr_optimizer_step(&t->setup.model, t->progress.epoch, epoch->learning_rate);
+    t->has_previous = 1;
+    t->is_measured = 0;
+    find_in_weights(t, found);
+    gr_profile_end_alone(&run->profile, "optimizer", begin);
+done:
+    return rc;
+}
+
+/* A step and, if it is due, an evaluation. */
+static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *metrics, struct finding *found,
+                         graft_error *error)
+{
+    const double begin = gr_seconds();
+    int          is_finite = 1;
+    int32_t      rc = GRAFT_OK;
+
+    *found = (struct finding){ 0 };
+    epoch->best = 0;
+    GR_TRY(train_step(t, epoch, found, error));
+    epoch->seconds_step = gr_seconds() - begin;
+    epoch->drift = t->setup.partition.drift;
+    epoch->synchronous = t->setup.partition.was_synchronous;
+    epoch->evaluated = evaluation_is_due(t);
+    if (found->what[0] != '\0' || !epoch->evaluated) return GRAFT_OK;
+    GR_TRY(gr_trainer_forward(t, error));
+    GR_TRY(gr_trainer_measure(t, metrics, &is_finite, error));
+    t->is_measured = is_finite;
+    find_in_losses(is_finite, found);
+    if (is_finite) epoch->best = keep_best(t, metrics);
+done:
+    return rc;
+}
+
+/* Go back to weights whose loss is known to be finite. After a step these are the ones before it; else those before the
+ * last step, unless the present ones were measured and may stay. Returns whether there are such weights. */
+static int go_back(graft_trainer *t, const struct finding *found, int restores)
+{
+    gr_strategy_forget(t->setup.run.strategy);
+    if (!found->is_after_step && t->is_measured && !restores) return 1;
+    if (!t->has_previous) return 0;
+    gr_optimizer_undo(&t->setup.model);
+    t->has_previous = t->is_measured = 0;
+    t->progress.epoch--;
+    return 1;
+}
+
+/* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the one that failed. */
+static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoch, int *halvings, graft_error *error)
+{
+    const struct gr_setup *s = &t->setup;
+    const int              restores = s->context->options.train.restores;
+    const double           rate = gr_learning_rate(&s->model.config.live, epoch - 1) * t->progress.rate_factor;
+
+    if (!go_back(t, found, restores))
+        return gr_fail(error, GRAFT_ERR_NONFINITE,
+                       "epoch %lld: %s, and there are no earlier weights to go back to; features, float targets, "
+                       "edge values or weights may be too large: scale them (normalize_features=yes divides rows of "
+                       "features by their sums)",
+                       (long long)epoch, found->what);
+    if (!restores)
+        return gr_fail(error, GRAFT_ERR_NONFINITE,
+                       "epoch %lld: %s; the weights are those of epoch %lld. Try a smaller lr than %g, or "
+                       "on_nonfinite=restore, which goes back and halves it",
+                       (long long)epoch, found->what, (long long)t->progress.epoch, rate);
+    if (++*halvings > HALVINGS_MOST)
+        return gr_fail(error, GRAFT_ERR_NONFINITE,
+                       "epoch %lld: %s, also after %d halvings of the learning rate, to %g; the weights are those of "
+                       "epoch %lld",
+                       (long long)epoch, found->what, HALVINGS_MOST, rate, (long long)t->progress.epoch);
+    t->progress.rate_factor /= 2;
+    return GRAFT_OK;
+}
+
+/* Over ranks only rank 0 warns. */
+static void warn_of_halvings(const graft_trainer *t, const struct finding *first, int halvings)
+{
+    const struct gr_setup *s = &t->setup;
+
+    if (halvings == 0 || (s->over != NULL && s->over->comm->rank != 0)) return;
+    gr_log(s->context, GRAFT_LOG_WARNING,
+           "%s in epoch %lld, so earlier weights were restored and the learning rate was halved %d times, to %g",
+           first->what, (long long)t->progress.epoch, halvings,
+           gr_learning_rate(&s->model.config.live, t->progress.epoch - 1) * t->progress.rate_factor);
+}
+
+static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
+{
+    epoch->train_accuracy = metrics->train_accuracy;
+    epoch->validation_accuracy = metrics->validation_accuracy;
+    epoch->test_accuracy = metrics->test_accuracy;
+    epoch->validation_loss = metrics->validation_loss;
+    epoch->train_rmse = metrics->train_rmse;
+    epoch->validation_rmse = metrics->validation_rmse;
+    epoch->test_rmse = metrics->test_rmse;
+    epoch->train_r2 = metrics->train_r2;
+    epoch->validation_r2 = metrics->validation_r2;
+    epoch->test_r2 = metrics->test_r2;
+}
+
+/* What must hold before an epoch begins, on all ranks. */
+static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
+{
+    const struct gr_live_config *live = &t->setup.model.config.live;
+
+    rc = gr_ranks_compare_state(t, 1, rc, error);
+    if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
+    if (rc < 0) return rc;
+    gr_setup_report_options(&t->setup);
+    t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
+    if (t->setup.run.targets.n_train == 0)
+        return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
+    if (t->progress.epoch >= live->epochs)
+        return gr_fail(error, GRAFT_ERR_STATE, "%lld epochs are completed, and option 'epochs' is %lld",
+                       (long long)t->progress.epoch, (long long)live->epochs);
+    return GRAFT_OK;
+}
+
+int32_t gr_trainer_epoch(graft_trainer *t, int32_t rc, graft_epoch *epoch, graft_error *error)
+{
+    graft_metrics  metrics = { .size = sizeof metrics };
+    struct finding found, first = { 0 };
+    const double   begin = gr_seconds();
+    int64_t        target;
+    int            halvings = 0;
+
+    rc = begin_epoch(t, rc, error);
+    if (rc < 0) return rc;
+    target = t->progress.epoch + 1;
+    gr_metrics_clear(&metrics);
+    gr_setup_set_threads(&t->setup);
+    GR_TRY(gr_spans_reset(&t->setup, error));
+    while (t->progress.epoch < target) {
+        const int64_t next = t->progress.epoch + 1;
+
+        rc = gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error);
+        if (rc < 0) return rc; /* as on all ranks */
+        GR_TRY(try_epoch(t, epoch, &metrics, &found, error));
+        if (found.what[0] != '\0' && halvings == 0) first = found;
+        if (found.what[0] != '\0') rc = treat(t, &found, next, &halvings, error);
+        if (rc < 0) return rc; /* as on all ranks */
+    }
+    warn_of_halvings(t, &first, halvings);
+    copy_metrics(epoch, &metrics);
+    epoch->epoch = t->progress.epoch;
+    epoch->epochs = t->setup.model.config.live.epochs;
+    epoch->done = t->progress.epoch >= t->setup.model.config.live.epochs;
+    epoch->seconds = gr_seconds() - begin;
+done:
+    return gr_ranks_fail(&t->setup, rc, error);
+}

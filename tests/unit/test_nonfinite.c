@@ -1,0 +1,254 @@
+/* Training that diverges: a loss, gradient or weight that is not finite is an error of its epoch, the same on all
+ * ranks. The trainer keeps the last good state, from which training goes on with another learning rate; with
+ * on_nonfinite=restore the library does so.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "graft_model.h"
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EPOCHS = 12 };
+
+struct job {
+    const struct sample_dataset *set;
+    const char                  *settings; /* that make it diverge */
+    const char                  *sentence; /* a part of the error; of cases that start well */
+    int                          serial;
+    char                         said[HOSTS_MOST][448];
+};
+
+static int32_t blame(struct host *host, const char *words)
+{
+    snprintf(host->error.message, sizeof host->error.message, "rank %d: %.400s", host->rank, words);
+    return GRAFT_STATUS_END;
+}
+
+static int32_t open_trainer(struct host *host, struct host_trainer *t)
+{
+    const struct job *job = host->all->arg;
+
+    memset(t, 0, sizeof *t);
+    if (!job->serial) return host_trainer_create(host, &job->set->dataset, SLICES_EVEN, t);
+    return host->train->create(host->api->context, &job->set->dataset, &t->trainer, &host->error);
+}
+
+static void close_trainer(struct host *host, struct host_trainer *t)
+{
+    const struct job *job = host->all->arg;
+
+    if (job->serial) host->train->destroy(t->trainer);
+    else host_trainer_destroy(host, t);
+}
+
+static int64_t completed_epochs(struct host *host, graft_trainer *trainer)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; host->train->state_item(trainer, i, &item, NULL) == GRAFT_OK; i++)
+        if (strcmp(item.name, "progress.epoch") == 0) return *(const int64_t *)item.data;
+    return -1;
+}
+
+static const char *state_fault(struct host *host, graft_trainer *trainer)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; host->train->state_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
+        int64_t count = 1;
+
+        for (int32_t d = 0; d < item.n_dims; d++) count *= item.shape[d];
+        for (int64_t k = 0; k < count && item.dtype != GRAFT_I64; k++)
+            if (!isfinite(sample_at(item.data, item.dtype, k))) return item.name;
+    }
+    return NULL;
+}
+
+/* Epochs until one fails: it must, before all are done. */
+static int32_t train_until_error(struct host *host, graft_trainer *trainer, graft_error *error)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    int32_t     rc = GRAFT_OK;
+
+    while (rc == GRAFT_OK && !epoch.done) {
+        rc = host->train->epoch(trainer, &epoch, error);
+        if (rc == GRAFT_OK && !isfinite(epoch.loss)) return blame(host, "the loss of a good epoch is not finite");
+    }
+    if (rc == GRAFT_ERR_NONFINITE) return GRAFT_OK;
+    return blame(host, rc < 0 ? error->message : "nothing is wrong with any epoch");
+}
+
+/* What the trainer has must be what `epochs` epochs give, and a file of it must serve a new trainer. */
+static int32_t check_good_state(struct host *host, graft_trainer *trainer, struct host_trainer *other)
+{
+    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    const int64_t       epochs = completed_epochs(host, trainer);
+    const char         *fault = state_fault(host, trainer);
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_model        *state = NULL;
+    int32_t             rc = GRAFT_OK;
+
+    if (fault != NULL) return blame(host, fault);
+    for (int64_t i = 0; i < epochs && rc == GRAFT_OK; i++)
+        rc = host->train->epoch(other->trainer, &epoch, &host->error);
+    if (rc == GRAFT_OK && !host_same_state(host->train, trainer, other->trainer))
+        rc = blame(host, "the state is not that of the last good epoch");
+    if (rc == GRAFT_OK) rc = models->create(trainer, GRAFT_MODEL_STATE, &state, &host->error);
+    if (rc == GRAFT_OK) rc = models->apply(state, other->trainer, &host->error);
+    models->destroy(state);
+    return rc;
+}
+
+/* The error, twice; the state; and with a smaller rate all epochs. */
+static int32_t stop(struct host *host)
+{
+    struct job         *job = host->all->arg;
+    graft_error         error = GRAFT_INIT(graft_error), again = GRAFT_INIT(graft_error);
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    struct host_trainer t, other;
+    int32_t             rc;
+
+    host_set_all(host->api, job->settings);
+    rc = open_trainer(host, &t);
+    if (rc == GRAFT_OK) rc = open_trainer(host, &other);
+    if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &error);
+    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = blame(host, error.message);
+    if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
+    if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &again);
+    if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
+    snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
+    host_set(host->api, "lr=0.01");
+    while (rc == GRAFT_OK && !epoch.done) rc = host->train->epoch(t.trainer, &epoch, &host->error);
+    if (rc == GRAFT_OK && (epoch.epoch != EPOCHS || !isfinite(epoch.loss))) rc = blame(host, "it cannot go on");
+    close_trainer(host, &other);
+    close_trainer(host, &t);
+    return rc;
+}
+
+/* All epochs in turn, with a rate that falls by halves, and warnings of rank 0; resumed in the middle, the same bits. */
+static int32_t restore(struct host *host)
+{
+    struct job         *job = host->all->arg;
+    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch), resumed = GRAFT_INIT(graft_epoch);
+    graft_model        *state = NULL;
+    struct host_trainer t, other;
+    int32_t             rc;
+
+    host_set_all(host->api, job->settings);
+    host_set(host->api, "on_nonfinite=restore");
+    rc = open_trainer(host, &t);
+    if (rc == GRAFT_OK) rc = open_trainer(host, &other);
+    for (int64_t i = 1; i <= EPOCHS && rc == GRAFT_OK; i++) {
+        if (i == EPOCHS) rc = models->create(t.trainer, GRAFT_MODEL_STATE, &state, &host->error);
+        if (rc == GRAFT_OK) rc = host->train->epoch(t.trainer, &epoch, &host->error);
+        if (rc == GRAFT_OK && (epoch.epoch != i || !isfinite(epoch.loss))) rc = blame(host, "an epoch is wrong");
+    }
+    if (rc == GRAFT_OK && (state_fault(host, t.trainer) != NULL || !epoch.done)) rc = blame(host, "the state is bad");
+    if (rc == GRAFT_OK && !(epoch.learning_rate > 0 && epoch.learning_rate < 1e25)) rc = blame(host, "the rate");
+    if (rc == GRAFT_OK && (strstr(host->warnings, "the learning rate was halved") != NULL) != (host->rank == 0))
+        rc = blame(host, "the warning");
+    if (rc == GRAFT_OK) rc = models->apply(state, other.trainer, &host->error);
+    if (rc == GRAFT_OK) rc = host->train->epoch(other.trainer, &resumed, &host->error);
+    /* A resumed epoch is synchronous. */
+    if (rc == GRAFT_OK && strstr(job->settings, "staleness") == NULL &&
+        !host_same_state(host->train, t.trainer, other.trainer))
+        rc = blame(host, "it is not resumed with the same bits");
+    snprintf(job->said[host->rank], sizeof job->said[0], "%.17g", epoch.learning_rate);
+    models->destroy(state);
+    close_trainer(host, &other);
+    close_trainer(host, &t);
+    return rc;
+}
+
+/* Nothing has led there but the data: the first weights stay, with both settings. */
+static int32_t hopeless(struct host *host)
+{
+    struct job         *job = host->all->arg;
+    graft_error         error = GRAFT_INIT(graft_error);
+    struct host_trainer t, other;
+    int32_t             rc;
+
+    host_set_all(host->api, job->settings);
+    rc = open_trainer(host, &t);
+    if (rc == GRAFT_OK) rc = open_trainer(host, &other);
+    if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &error);
+    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = blame(host, error.message);
+    if (rc == GRAFT_OK && strstr(error.message, "epoch 1: ") == NULL) rc = blame(host, error.message);
+    if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
+    snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
+    close_trainer(host, &other);
+    close_trainer(host, &t);
+    return rc;
+}
+
+static void diverge(int32_t n_ranks, int32_t (*body)(struct host *host), const struct sample_dataset *set,
+                    const char *settings, const char *sentence, const char *what)
+{
+    static const char *const common[] = { "layers=2", "hidden=8", "epochs=12", "dropout=0.2", "threads=1", NULL };
+    static struct hosts      hosts;
+    static struct job        job;
+    const char              *fault = NULL;
+
+    job = (struct job){ .set = set, .settings = settings, .sentence = sentence, .serial = n_ranks == 0 };
+    hosts_run(&hosts, job.serial ? 1 : n_ranks, common, body, &job);
+    fault = hosts_fault(&hosts);
+    for (int32_t i = 1; i < n_ranks && fault == NULL; i++)
+        if (strcmp(job.said[i], job.said[0]) != 0) fault = "ranks say different things";
+    if (!ok(fault == NULL, "%d ranks, %s: %s", n_ranks, what, settings)) diag("%s", fault);
+}
+
+static void scale_features(struct sample_dataset *set, float factor)
+{
+    float *x = (float *)set->features.data;
+
+    for (int64_t i = 0; i < set->features.n_rows * set->features.stride; i++) x[i] *= factor;
+}
+
+int main(void)
+{
+    static const char *const diverging[][2] = {
+        { "lr=1e30 eval_every=0", "the loss is" },
+        { "lr=1e30", "the loss of the training or validation vertices is not finite after the step" },
+        { "lr=1e38 optimizer=sgd momentum=0.9 model=gin norm=none", " is not finite after the step" },
+        { "lr=1e25 model=gcn", "Try a smaller lr" },
+    };
+    static const char *const gat = "lr=1e25 model=gat heads=2 norm=none";
+    static const char *const over_ranks[] = { "lr=1e25 halo.codec=q4 norm=none",
+                                              "lr=1e25 halo.codec=q4 halo.staleness=1 norm=none" };
+    static const char *const adaptive = "lr=1e25 halo.codec=adaptive halo.staleness=1 norm=none eval_every=3";
+    struct sample            sample = { 4 };
+    struct sample_dataset    set, large, floats;
+
+    alarm(100);
+    sample_dataset_init(&set, &sample, 60, 5, 3, 0, 0);
+    sample_dataset_init(&large, &sample, 60, 5, 3, 0, 0);
+    scale_features(&large, 1e38f);
+    sample_dataset_init(&floats, &sample, 60, 5, 3, 0, 0);
+    sample_dataset_regress(&floats, &sample);
+    scale_features(&floats, 1e25f);
+    for (int32_t ranks = 0; ranks < 4; ranks += ranks == 1 ? 2 : 1) {
+        for (size_t i = 0; i < sizeof diverging / sizeof *diverging; i++) {
+            diverge(ranks, stop, &set, diverging[i][0], diverging[i][1], "stop");
+            diverge(ranks, restore, &set, diverging[i][0], NULL, "restore");
+        }
+        diverge(ranks, stop, &set, gat, "Try a smaller lr", "stop");
+        diverge(ranks, hopeless, &large, "norm=none", "the loss is", "large features");
+        diverge(ranks, hopeless, &large, "norm=none on_nonfinite=restore", "no earlier weights", "large features");
+        diverge(ranks, hopeless, &floats, "norm=none", "the gradient of layers.0", "large features and float targets");
+    }
+    for (size_t i = 0; i < sizeof over_ranks / sizeof *over_ranks; i++) {
+        diverge(3, stop, &set, over_ranks[i], "Try a smaller lr", "stop");
+        diverge(3, restore, &set, over_ranks[i], NULL, "restore");
+    }
+    diverge(3, stop, &set, adaptive, "Try a smaller lr", "stop");
+    sample_dataset_fini(&set);
+    sample_dataset_fini(&large);
+    sample_dataset_fini(&floats);
+    return done();
+}
