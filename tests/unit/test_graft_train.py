@@ -465,6 +465,24 @@ def test_terminal():
         ok(drawn and all(word in drawn[-1] for word in shown), f"{name}: with the numbers", drawn[-1:])
 
 
+def test_nonfinite():
+    """A loss that is not finite ends the run with 1; what was good is saved, and can be resumed."""
+    folder = f"{base}/diverged"
+    result = run(data, *MODEL, "--set", "lr=1e30", "eval_every=0", "epochs=9", "--save", folder)
+    ok(result.returncode == 1 and "the loss is" in result.stderr and "Try a smaller lr" in result.stderr and
+       f"the last good state is saved in '{folder}/checkpoint.safetensors'" in result.stderr,
+       "training that diverges ends with 1 and says what to try", result.returncode, result.stderr)
+    result = run(data, *MODEL, "--set", "lr=0.01", "epochs=3", "--resume", folder)
+    ok(result.returncode == 0, "what it saved can be resumed", result.stderr)
+    result = run(data, *MODEL, "--set", "lr=1e30", "epochs=9", "on_nonfinite=restore", "--json", f"{base}/back.json")
+    ok(result.returncode == 0 and "the learning rate was halved" in result.stderr,
+       "with on_nonfinite=restore it goes on", result.stderr)
+    with open(f"{base}/back.json") as file:
+        history = json.load(file)["history"]
+    ok([entry["epoch"] for entry in history] == list(range(1, 10)) and
+       all(math.isfinite(entry["loss"]) for entry in history), "and reports every epoch once, with its loss", history)
+
+
 def test_interrupt():
     folder = f"{base}/stopped"
     child = subprocess.Popen([program, data, *MODEL, "--set", "epochs=100000000", "--save", folder, "--json",
@@ -555,6 +573,7 @@ if test_resume():
     test_prediction_only()
     test_unwritable()
 test_wrong_labels()
+test_nonfinite()
 test_terminal()
 test_interrupt()
 long = long_dataset()

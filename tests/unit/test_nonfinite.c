@@ -23,13 +23,13 @@ struct job {
     char                         said[HOSTS_MOST][448];
 };
 
-static int32_t blame(struct host *host, const char *words)
+static int32_t nonfinite_blame(struct host *host, const char *words)
 {
     snprintf(host->error.message, sizeof host->error.message, "rank %d: %.400s", host->rank, words);
     return GRAFT_STATUS_END;
 }
 
-static int32_t open_trainer(struct host *host, struct host_trainer *t)
+static int32_t open_diverging(struct host *host, struct host_trainer *t)
 {
     const struct job *job = host->all->arg;
 
@@ -38,7 +38,7 @@ static int32_t open_trainer(struct host *host, struct host_trainer *t)
     return host->train->create(host->api->context, &job->set->dataset, &t->trainer, &host->error);
 }
 
-static void close_trainer(struct host *host, struct host_trainer *t)
+static void close_diverging(struct host *host, struct host_trainer *t)
 {
     const struct job *job = host->all->arg;
 
@@ -77,10 +77,11 @@ static int32_t train_until_error(struct host *host, graft_trainer *trainer, graf
 
     while (rc == GRAFT_OK && !epoch.done) {
         rc = host->train->epoch(trainer, &epoch, error);
-        if (rc == GRAFT_OK && !isfinite(epoch.loss)) return blame(host, "the loss of a good epoch is not finite");
+        if (rc == GRAFT_OK && !isfinite(epoch.loss))
+            return nonfinite_blame(host, "the loss of a good epoch is not finite");
     }
     if (rc == GRAFT_ERR_NONFINITE) return GRAFT_OK;
-    return blame(host, rc < 0 ? error->message : "nothing is wrong with any epoch");
+    return nonfinite_blame(host, rc < 0 ? error->message : "nothing is wrong with any epoch");
 }
 
 /* What the trainer has must be what `epochs` epochs give, and a file of it must serve a new trainer. */
@@ -93,11 +94,11 @@ static int32_t check_good_state(struct host *host, graft_trainer *trainer, struc
     graft_model        *state = NULL;
     int32_t             rc = GRAFT_OK;
 
-    if (fault != NULL) return blame(host, fault);
+    if (fault != NULL) return nonfinite_blame(host, fault);
     for (int64_t i = 0; i < epochs && rc == GRAFT_OK; i++)
         rc = host->train->epoch(other->trainer, &epoch, &host->error);
     if (rc == GRAFT_OK && !host_same_state(host->train, trainer, other->trainer))
-        rc = blame(host, "the state is not that of the last good epoch");
+        rc = nonfinite_blame(host, "the state is not that of the last good epoch");
     if (rc == GRAFT_OK) rc = models->create(trainer, GRAFT_MODEL_STATE, &state, &host->error);
     if (rc == GRAFT_OK) rc = models->apply(state, other->trainer, &host->error);
     models->destroy(state);
@@ -105,7 +106,7 @@ static int32_t check_good_state(struct host *host, graft_trainer *trainer, struc
 }
 
 /* The error, twice; the state; and with a smaller rate all epochs. */
-static int32_t stop(struct host *host)
+static int32_t stop_epochs(struct host *host)
 {
     struct job         *job = host->all->arg;
     graft_error         error = GRAFT_INIT(graft_error), again = GRAFT_INIT(graft_error);
@@ -114,24 +115,25 @@ static int32_t stop(struct host *host)
     int32_t             rc;
 
     host_set_all(host->api, job->settings);
-    rc = open_trainer(host, &t);
-    if (rc == GRAFT_OK) rc = open_trainer(host, &other);
+    rc = open_diverging(host, &t);
+    if (rc == GRAFT_OK) rc = open_diverging(host, &other);
     if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &error);
-    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = blame(host, error.message);
+    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = nonfinite_blame(host, error.message);
     if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
     if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &again);
     if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
     snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
     host_set(host->api, "lr=0.01");
     while (rc == GRAFT_OK && !epoch.done) rc = host->train->epoch(t.trainer, &epoch, &host->error);
-    if (rc == GRAFT_OK && (epoch.epoch != EPOCHS || !isfinite(epoch.loss))) rc = blame(host, "it cannot go on");
-    close_trainer(host, &other);
-    close_trainer(host, &t);
+    if (rc == GRAFT_OK && (epoch.epoch != EPOCHS || !isfinite(epoch.loss)))
+        rc = nonfinite_blame(host, "it cannot go on");
+    close_diverging(host, &other);
+    close_diverging(host, &t);
     return rc;
 }
 
-/* All epochs in turn, with a rate that falls by halves, and warnings of rank 0; resumed in the middle, the same bits. */
-static int32_t restore(struct host *host)
+/* All epochs in turn, with a rate that falls by halves, and a warning of rank 0. A resumed run has the same bits. */
+static int32_t restore_epochs(struct host *host)
 {
     struct job         *job = host->all->arg;
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -142,27 +144,30 @@ static int32_t restore(struct host *host)
 
     host_set_all(host->api, job->settings);
     host_set(host->api, "on_nonfinite=restore");
-    rc = open_trainer(host, &t);
-    if (rc == GRAFT_OK) rc = open_trainer(host, &other);
+    rc = open_diverging(host, &t);
+    if (rc == GRAFT_OK) rc = open_diverging(host, &other);
     for (int64_t i = 1; i <= EPOCHS && rc == GRAFT_OK; i++) {
         if (i == EPOCHS) rc = models->create(t.trainer, GRAFT_MODEL_STATE, &state, &host->error);
         if (rc == GRAFT_OK) rc = host->train->epoch(t.trainer, &epoch, &host->error);
-        if (rc == GRAFT_OK && (epoch.epoch != i || !isfinite(epoch.loss))) rc = blame(host, "an epoch is wrong");
+        if (rc == GRAFT_OK && (epoch.epoch != i || !isfinite(epoch.loss)))
+            rc = nonfinite_blame(host, "an epoch is wrong");
     }
-    if (rc == GRAFT_OK && (state_fault(host, t.trainer) != NULL || !epoch.done)) rc = blame(host, "the state is bad");
-    if (rc == GRAFT_OK && !(epoch.learning_rate > 0 && epoch.learning_rate < 1e25)) rc = blame(host, "the rate");
+    if (rc == GRAFT_OK && (state_fault(host, t.trainer) != NULL || !epoch.done))
+        rc = nonfinite_blame(host, "the state is bad");
+    if (rc == GRAFT_OK && !(epoch.learning_rate > 0 && epoch.learning_rate < 1e25))
+        rc = nonfinite_blame(host, "the rate");
     if (rc == GRAFT_OK && (strstr(host->warnings, "the learning rate was halved") != NULL) != (host->rank == 0))
-        rc = blame(host, "the warning");
+        rc = nonfinite_blame(host, "the warning");
     if (rc == GRAFT_OK) rc = models->apply(state, other.trainer, &host->error);
     if (rc == GRAFT_OK) rc = host->train->epoch(other.trainer, &resumed, &host->error);
     /* A resumed epoch is synchronous. */
     if (rc == GRAFT_OK && strstr(job->settings, "staleness") == NULL &&
         !host_same_state(host->train, t.trainer, other.trainer))
-        rc = blame(host, "it is not resumed with the same bits");
+        rc = nonfinite_blame(host, "it is not resumed with the same bits");
     snprintf(job->said[host->rank], sizeof job->said[0], "%.17g", epoch.learning_rate);
     models->destroy(state);
-    close_trainer(host, &other);
-    close_trainer(host, &t);
+    close_diverging(host, &other);
+    close_diverging(host, &t);
     return rc;
 }
 
@@ -175,15 +180,15 @@ static int32_t hopeless(struct host *host)
     int32_t             rc;
 
     host_set_all(host->api, job->settings);
-    rc = open_trainer(host, &t);
-    if (rc == GRAFT_OK) rc = open_trainer(host, &other);
+    rc = open_diverging(host, &t);
+    if (rc == GRAFT_OK) rc = open_diverging(host, &other);
     if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &error);
-    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = blame(host, error.message);
-    if (rc == GRAFT_OK && strstr(error.message, "epoch 1: ") == NULL) rc = blame(host, error.message);
+    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = nonfinite_blame(host, error.message);
+    if (rc == GRAFT_OK && strstr(error.message, "epoch 1: ") == NULL) rc = nonfinite_blame(host, error.message);
     if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
     snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
-    close_trainer(host, &other);
-    close_trainer(host, &t);
+    close_diverging(host, &other);
+    close_diverging(host, &t);
     return rc;
 }
 
@@ -234,19 +239,19 @@ int main(void)
     scale_features(&floats, 1e25f);
     for (int32_t ranks = 0; ranks < 4; ranks += ranks == 1 ? 2 : 1) {
         for (size_t i = 0; i < sizeof diverging / sizeof *diverging; i++) {
-            diverge(ranks, stop, &set, diverging[i][0], diverging[i][1], "stop");
-            diverge(ranks, restore, &set, diverging[i][0], NULL, "restore");
+            diverge(ranks, stop_epochs, &set, diverging[i][0], diverging[i][1], "stop");
+            diverge(ranks, restore_epochs, &set, diverging[i][0], NULL, "restore");
         }
-        diverge(ranks, stop, &set, gat, "Try a smaller lr", "stop");
+        diverge(ranks, stop_epochs, &set, gat, "Try a smaller lr", "stop");
         diverge(ranks, hopeless, &large, "norm=none", "the loss is", "large features");
         diverge(ranks, hopeless, &large, "norm=none on_nonfinite=restore", "no earlier weights", "large features");
         diverge(ranks, hopeless, &floats, "norm=none", "the gradient of layers.0", "large features and float targets");
     }
     for (size_t i = 0; i < sizeof over_ranks / sizeof *over_ranks; i++) {
-        diverge(3, stop, &set, over_ranks[i], "Try a smaller lr", "stop");
-        diverge(3, restore, &set, over_ranks[i], NULL, "restore");
+        diverge(3, stop_epochs, &set, over_ranks[i], "Try a smaller lr", "stop");
+        diverge(3, restore_epochs, &set, over_ranks[i], NULL, "restore");
     }
-    diverge(3, stop, &set, adaptive, "Try a smaller lr", "stop");
+    diverge(3, stop_epochs, &set, adaptive, "Try a smaller lr", "stop");
     sample_dataset_fini(&set);
     sample_dataset_fini(&large);
     sample_dataset_fini(&floats);
