@@ -72,6 +72,8 @@ static int32_t train_account_train(struct host *host, struct job *job, graft_tra
         counting_begin(&step->counts);
         rc = host->train->epoch(trainer, &epoch, &host->error);
         counting_begin(NULL);
+        /* Rows that are not finite have been sent before a loss that is not finite is found. */
+        if (rc == GRAFT_ERR_NONFINITE) rc = GRAFT_OK;
         /* Messages of an evaluation do not count for the step. */
         if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
         if (rc == GRAFT_OK) rc = train_account_ask(host, trainer, step);
@@ -271,12 +273,13 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
     return NULL;
 }
 
-/* Rows with a NaN were sent raw, from some rank to another. */
+/* Rows with a NaN were sent raw, from some rank to another, in some step. */
 static const char *check_raw(const struct job *job, int32_t n_ranks)
 {
     for (int32_t p = 0; p < n_ranks; p++)
-        for (int i = 0; i < ITEMS * n_ranks; i++)
-            if (job->step[p][EPOCHS - 1].pair[i / n_ranks][i % n_ranks].rows_unquantized > 0) return NULL;
+        for (int i = 0; i < ITEMS * n_ranks * EPOCHS; i++)
+            if (job->step[p][i % EPOCHS].pair[i / EPOCHS / n_ranks][i / EPOCHS % n_ranks].rows_unquantized > 0)
+                return NULL;
     return "all rows fit the code";
 }
 
