@@ -25,10 +25,10 @@ static void kernel_digits(char digits[KERNEL_DIGITS + 1])
 {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
+    digits[KERNEL_DIGITS] = '\0';
     if (file < 0 || read(file, digits, KERNEL_DIGITS) != KERNEL_DIGITS ||
         strspn(digits, "0123456789abcdef") < KERNEL_DIGITS)
         memcpy(digits, no_kernel, KERNEL_DIGITS);
-    digits[KERNEL_DIGITS] = '\0';
     if (file >= 0) close(file);
 }
 

@@ -63,6 +63,9 @@ SANITIZED = {
     "tests/unit/test_regression": [],
     "tests/unit/test_update": [],
     "tests/unit/test_update_edges": [],
+    "tests/unit/test_nonfinite": [],
+    "tests/mpi/test_mpi_openmpi": ["header"],
+    "tests/mpi/test_mpi_mpich": ["header"],
 }
 THREADED = {
     "tests/unit/test_threads": [],
@@ -99,10 +102,11 @@ def archer():
 
 def lanes():
     suppressions = os.path.join(HERE, "threads.supp")
-    # What the libraries behind the modules keep for the life of the process is theirs; leaks of our own are counted by
-    # the hosts of the other tests.
     sanitize = Lane(SANITIZED, "address,undefined", [], {
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"})
+        "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "LSAN_OPTIONS": f"suppressions={os.path.join(HERE, 'leaks.supp')}:print_suppressions=0",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
     # The thread sanitizer needs its addresses free, which a system with much randomization does not grant.
     threads = Lane(THREADED, "thread", ["clang-19"], {
         "TSAN_OPTIONS": f"halt_on_error=1:ignore_noninstrumented_modules=1:suppressions={suppressions}", **archer()},
@@ -146,8 +150,13 @@ def faults(lane, folder, program):
     environment = {**os.environ, **lane.environment, "OMP_WAIT_POLICY": "passive", "GRAFT_TEST_FEWER": "10",
                    "GRAFT_LIBRARY": os.path.join(folder, "libgraft.so")}
     arguments = [os.path.join(folder, word) if word.startswith("tests/") else word for word in lane.programs[program]]
+    launcher = []
+    if program.startswith("tests/mpi/"):
+        launcher = [shutil.which("mpiexec." + program.rsplit("_", 1)[1]), "-n", "2"]
+        # Without frame pointers in the MPI only the slow unwinder finds whose allocation it was.
+        environment["ASAN_OPTIONS"] += ":fast_unwind_on_malloc=0"
     try:
-        done = run([*lane.prefix, os.path.join(folder, program), *arguments], env=environment, timeout=900)
+        done = run([*lane.prefix, *launcher, os.path.join(folder, program), *arguments], env=environment, timeout=900)
     except subprocess.TimeoutExpired:
         return ["it ran for more than 900 seconds"]
     lines = done.stdout.splitlines()
