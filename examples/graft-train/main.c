@@ -9,9 +9,15 @@
 #include "report.h"
 #include "run.h"
 
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { STACK_KB = 256 };
 
 /** The log of the library goes to standard error, above the progress bar if there is one. */
 static void print_log(void *self, graft_log_level level, const char *message)
@@ -215,7 +221,30 @@ static int work(struct run *run, const graft_error *read)
                                         : train(run, &error);
 }
 
-int main(int argc, char **argv)
+/** No file may get the number of a standard file that is closed, and a file that becomes too large is an error and no
+ *  signal. */
+static void prepare_process(void)
+{
+    int fd;
+
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static int has_stack(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_KB * 1024) return 1;
+    fprintf(stderr, "graft-train: the stack may have %d kB, expected %d or more (ulimit -s)\n",
+            (int)(limit.rlim_cur / 1024), STACK_KB);
+    return 0;
+}
+
+/** Not in main(), whose own frame would need the stack before it is checked. */
+static __attribute__((noinline)) int run_host(int argc, char **argv)
 {
     struct arguments arguments;
     struct run       run = { .arguments = &arguments, .began = progress_clock() };
@@ -239,4 +268,10 @@ int main(int argc, char **argv)
     library_fini(&run.library);
     arguments_fini(&arguments);
     return code;
+}
+
+int main(int argc, char **argv)
+{
+    prepare_process();
+    return has_stack() ? run_host(argc, argv) : EXIT_PROBLEM;
 }

@@ -122,22 +122,28 @@ static void copy_tables(struct gr_module_tables *ours, const graft_module_table 
     }
 }
 
-/* OpenBLAS maps 128 MB for each thread while it is loaded, and again when our threads call it. Where the process may
- * not map as much, it tries for ever. */
-static int32_t check_address_space(const struct gr_module *module, graft_error *error)
+/* The address space that a module needs for its library. OpenBLAS maps 128 MB for each thread while it is loaded, and
+ * again when our threads call it; where the process may not map as much, it tries for ever. oneDNN crashes if it finds
+ * no memory for the code that it makes. */
+static int64_t address_space_of(const struct gr_module *module)
 {
     const int64_t mb = 1 << 20, threads = omp_get_max_threads(), processors = omp_get_num_procs();
-    const int64_t need = 64 * mb + 2 * 128 * mb * (threads < processors ? threads : processors);
-    int64_t       left;
+    const int64_t used = threads < processors ? threads : processors;
 
-    if (strcmp(module->kind, "dense") != 0 || strcmp(module->name, "cblas") != 0) return GRAFT_OK;
-    left = gr_address_space_left();
+    if (strcmp(module->kind, "dense") != 0) return 0;
+    if (strcmp(module->name, "cblas") == 0) return (64 + 2 * 128 * used) * mb;
+    return strcmp(module->name, "onednn") == 0 ? (128 + 16 * used) * mb : 0;
+}
+
+static int32_t check_address_space(const struct gr_module *module, graft_error *error)
+{
+    const int64_t mb = 1 << 20, need = address_space_of(module), left = need > 0 ? gr_address_space_left() : 0;
+
     if (left >= need) return GRAFT_OK;
-    return gr_fail(
-        error, GRAFT_ERR_UNSUPPORTED,
-        "the process may map %lld MB more (ulimit -v, -d), and a BLAS may need %lld with %lld threads: raise "
-        "the limit, set OMP_NUM_THREADS lower, or take another dense.module",
-        (long long)(left / mb), (long long)(need / mb), (long long)threads);
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                   "the process may map %lld MB more (ulimit -v, -d), and %s may need %lld with its threads: raise the "
+                   "limit, set OMP_NUM_THREADS lower, or take another dense.module",
+                   (long long)(left / mb), module->name, (long long)(need / mb));
 }
 
 /* Load a module file and copy its tables. The file is never unloaded, because its threads may outlive the context. */

@@ -50,6 +50,15 @@ static int lock_own(int fd)
     return fstat(fd, &status) == 0 && status.st_nlink > 0;
 }
 
+/* A host may have closed its standard files, and still print: not into this one. */
+static int above_standard(int fd)
+{
+    const int moved = fd < 0 || fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    if (moved != fd) close(fd);
+    return moved;
+}
+
 int gr_temporary_create(struct gr_temporary *temporary, const char *place)
 {
     char kernel[KERNEL_DIGITS + 1];
@@ -59,7 +68,7 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place)
         snprintf(temporary->suffix, sizeof temporary->suffix, ".%s-%08x.tmp", kernel, random_number());
         temporary->fd = -1;
         if (snprintf(temporary->path, PATH_MAX, "%s%s", place, temporary->suffix) >= PATH_MAX) return ENAMETOOLONG;
-        temporary->fd = open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        temporary->fd = above_standard(open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (temporary->fd < 0 && errno != EEXIST) return errno;
         if (temporary->fd < 0) continue;
         if (lock_own(temporary->fd)) return 0;
