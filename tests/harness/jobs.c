@@ -51,6 +51,15 @@ static const void *table(const struct job_run *run, const char *id)
     return graft_interface(run->host.api, id, 0);
 }
 
+/* Set an option to a text on this rank, and agree on whether all could. */
+static int32_t set_text(struct job_run *run, const char *key, const char *value)
+{
+    const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
+    const int32_t           rc = run->host.api->set(run->host.api->context, key, value, &run->host.error);
+
+    return t->agree(run->group, rc, &run->host.error);
+}
+
 /* Collective calls of the host. One of them fails on the last rank, which all must learn. */
 static int32_t job_of_calls(struct job_run *run)
 {
@@ -140,7 +149,7 @@ static int32_t job_of_owners(struct job_run *run)
 
     file_of_run(run, "owners", path);
     if (run->host.rank == 0) unlink(path);
-    TRY(run->host.api->set(run->host.api->context, "partition.file", path, &run->host.error));
+    TRY(set_text(run, "partition.file", path));
     TRY(job_of_graph(run));
     rc = job_of_graph(run);
 done:
@@ -151,7 +160,7 @@ static int32_t job_of_partitioner(struct job_run *run)
 {
     int32_t rc;
 
-    TRY(run->host.api->set(run->host.api->context, "partition.program", run->in->partitioner, &run->host.error));
+    TRY(set_text(run, "partition.program", run->in->partitioner));
     rc = job_of_graph(run);
 done:
     return rc;
@@ -359,6 +368,12 @@ int job_is_possible(const struct job *job, const struct job_input *in)
     return job->play != job_of_partitioner || in->partitioner != NULL;
 }
 
+void job_configure(const struct job *job, struct job_run *run)
+{
+    host_set_all(run->host.api, "layers=2 hidden=6 epochs=9 threads=1 dropout=0");
+    host_set_all(run->host.api, job->settings);
+}
+
 int32_t job_play(const struct job *job, struct job_run *run)
 {
     const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
@@ -370,8 +385,6 @@ int32_t job_play(const struct job *job, struct job_run *run)
     h->error = GRAFT_INIT(graft_error);
     h->graphs = table(run, GRAFT_GRAPH_ID);
     h->train = table(run, GRAFT_TRAIN_ID);
-    host_set_all(h->api, "layers=2 hidden=6 epochs=9 threads=1 dropout=0");
-    host_set_all(h->api, job->settings);
     rc = t->join(h->api->context, &h->transport, &run->group, &h->error);
     if (rc == GRAFT_OK) rc = job->play(run);
     if (run->others_failed != NULL && run->others_failed(run->arg, rc) && rc == GRAFT_OK)

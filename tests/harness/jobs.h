@@ -46,7 +46,10 @@ extern const int        n_jobs;
 /** Whether the job can be played here. */
 int job_is_possible(const struct job *job, const struct job_input *in);
 
-/** Set the options, play, and free all that was made. Returns the status, whose words are in run->host.error. */
+/** Set the options of a job, before it is played. */
+void job_configure(const struct job *job, struct job_run *run);
+
+/** Play, and free all that was made. Returns the status, whose words are in run->host.error. */
 int32_t job_play(const struct job *job, struct job_run *run);
 
 #endif

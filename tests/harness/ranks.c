@@ -62,10 +62,20 @@ static void must_succeed(int32_t rc, const graft_error *error)
     exit(2);
 }
 
+graft_host ranks_host(struct ranks *ranks)
+{
+    graft_host host = GRAFT_INIT(graft_host);
+
+    host.self = ranks;
+    host.allocate = rank_allocate;
+    host.deallocate = rank_deallocate;
+    return host;
+}
+
 void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*body)(struct rank *rank), void *arg)
 {
     graft_transport transports[RANKS_MOST];
-    graft_host      host = GRAFT_INIT(graft_host);
+    graft_host      host = ranks_host(ranks);
     graft_error     error = GRAFT_INIT(graft_error);
 
     memset(ranks, 0, sizeof *ranks);
@@ -75,9 +85,7 @@ void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*
     ranks->arg = arg;
     ranks->fail_rank = -1;
     atomic_store(&ranks->fail_at, -1);
-    host.self = ranks;
     host.allocate = allocate_message;
-    host.deallocate = rank_deallocate;
     must_succeed(gr_rank_threads_create(&host, n_ranks, transports, &error), &error);
     host.allocate = rank_allocate;
     for (int32_t i = 0; i < n_ranks; i++) {

@@ -44,6 +44,9 @@ struct ranks {
 /** Give every rank a context and a transport; nothing runs yet. */
 void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*body)(struct rank *rank), void *arg);
 
+/** The host of all ranks, whose memory is counted and can run out. */
+graft_host ranks_host(struct ranks *ranks);
+
 /** Run the bodies, each on a thread, and wait for them. */
 void ranks_run(struct ranks *ranks);
 

@@ -81,6 +81,7 @@ static void attempt_job(struct attempt *a)
     if (mine.rc < 0) exit(2);
     h->rank = rank;
     h->n_ranks = n_ranks;
+    job_configure(a->job, &run);
     shim(rank == a->bad_rank ? a->fault : SHIM_NONE, a->at);
     PMPI_Barrier(MPI_COMM_WORLD);
     a->began = MPI_Wtime();
