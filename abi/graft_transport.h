@@ -85,7 +85,8 @@ typedef struct graft_transports {
 
     /** Create transports between threads of this process: fills transports[0 .. n_ranks - 1], one for each thread, each
      *  to be used in a context of its own. Memory comes from the host of this context, whose allocator must be usable
-     *  until the last close(), which frees shared memory; the context may be closed before.
+     *  until the last close(), which frees shared memory; the context may be closed before. Where it has no memory
+     *  for a message, the ranks stop with ERR_PEER, whose words say so.
      *  \param[in,out] transports  Structs with their sizes set, all the same. Unchanged on failure.
      *  \return OK; ERR_ARG (null; n_ranks below 1 or above 4096; different sizes); ERR_NOMEM.
      *  [one-caller] Not collective. Memory: 1.2 kB for each rank, and for each message of up to 1024 bytes that waits
