@@ -277,7 +277,7 @@ static int32_t job_of_training(struct job_run *run)
     job_digest(run, &metrics.validation_loss, sizeof metrics.validation_loss);
     TRY(h->train->update(t.trainer, GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_LABELS, &t.slice.dataset, &h->error));
     TRY(job_epoch(run, t.trainer));
-    TRY(h->api->set(h->api->context, "halo.codec", "q4", &h->error));
+    TRY(set_text(run, "halo.codec", "q4"));
     TRY(job_epoch(run, t.trainer));
     TRY(h->train->predict(t.trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &h->error));
     digest_logits(run, logits, &t.slice);
