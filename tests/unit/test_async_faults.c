@@ -81,6 +81,9 @@ static int32_t async_faults_pass(struct rank *r, const struct way *way, const gr
     for (int64_t i = 0; i < n * WIDTH && way->is_exact; i++)
         if (out[i] != want[back][vertex[i / WIDTH] * WIDTH + i % WIDTH])
             rank_blame(r, "row %lld is wrong", (long long)i);
+    /* Vertex 1 gathers from all vertices. */
+    for (int64_t i = 0; i < n && way->no_number && r->rank == 0 && !back; i++)
+        if (vertex[i] == 1 && !isnan(out[i * WIDTH])) rank_blame(r, "a NaN was lost on the way from rank 1");
 done:
     lying = NULL;
     return rc;
@@ -178,12 +181,16 @@ static void test_falsehoods(void)
     static const char *const two[] = { "halo.codec", "q2", NULL };
     static const char *const eight[] = { "halo.staleness", "1", "halo.codec", "q8", NULL };
     static const char *const whole[] = { "halo.staleness", "1", NULL };
-    const struct falsehood   falsehoods[] = {
+    static const char *const refuses[] = {
+        "halo.staleness", "1", "halo.codec", "q8", "halo.nonfinite", "refuse", NULL
+    };
+    const struct falsehood falsehoods[] = {
         { "a frame of other bits", OTHER_BITS, { two, 0, 0, 0 }, { "from rank 1 has bits 4", "expected 2" } },
         { "an infinite scale", NO_SCALE, { two, 0, 0, 0 }, { "message from rank 1", "a scale that no row has" } },
         { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 has bits 4", "expected 2" } },
         { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
-        { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
+        { "no number, refused", TRUE, { refuses, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
+        { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { NULL, NULL } },
         { "no number, as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
     };
     static struct ranks ranks;
