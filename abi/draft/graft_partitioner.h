@@ -16,7 +16,7 @@
  * program writes one sentence to standard error and exits with one of the codes below.
  *
  * The program leads a process group, which the kernel kills when the host ends or cancels the call: with the processes
- * that it has started and that stay in the group. Descriptor 3 is there for this, and means nothing else; the program
+ * that it has started and that stay in the group. Descriptor 3 serves this purpose alone; the program
  * and its processes should leave it open. No other file of the host is open.
  *
  * The id of a draft may get another revision with every release, and then the magic numbers below, which end in the

@@ -16,8 +16,8 @@ static double          limit;
 static int             exit_code;
 static char            text[256];
 
-/** What is waited for between two looks, and the most that counts for it: a process that is suspended for an hour has
- *  not waited for an hour. */
+/** The time between two looks at the clock, and the most that counts for it: the time in which a process is suspended
+ *  does not count. */
 static const long STEP_NANOSECONDS = 100000000;
 
 static void *watch(void *unused)

@@ -5,7 +5,7 @@
 
 /** End this process with `code` unless deadline_end() is called within so many seconds. Time in which the whole process
  *  is suspended does not count. Where no thread can be started there is no deadline.
- *  \param[in] line  What is printed first. */
+ *  \param[in] line  Printed to standard error before the process ends. */
 void deadline_begin(double seconds, int code, const char *line);
 void deadline_end(void);
 

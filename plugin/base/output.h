@@ -15,7 +15,7 @@ struct gr_output {
 };
 
 /** Begin a file of so many bytes, and remove what killed processes have left of theirs. Where `path` is a symbolic link
- *  to a file, that file will be replaced; a link that leads nowhere is replaced itself. Several writers of one path do
+ *  to a file, that file will be replaced; a dangling link is replaced. Several writers of one path do
  *  not disturb each other: the last one that ends has its file there. \return OK; ERR_IO (also if there
  *  is a folder, device or pipe at `path`). */
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error);

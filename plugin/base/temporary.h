@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-/** What is behind the name of the file: ".KKKKKKKK-RRRRRRRR.tmp", in hexadecimal digits. The first number stands for
+/** The suffix of a temporary file is ".KKKKKKKK-RRRRRRRR.tmp", in hexadecimal digits. The first number stands for
  *  the running kernel, the second one is random. */
 enum { GR_TEMPORARY_SUFFIX = 1 + 8 + 1 + 8 + 4 + 1 };
 

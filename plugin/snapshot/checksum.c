@@ -58,7 +58,7 @@ uint32_t gr_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, 
     return sum;
 }
 
-/* The header has a checksum of itself. */
+/* Compare the checksum of the header with the one that the header states. */
 static int32_t check_header_sum(const struct gr_tensors *header, const char *shown, const char *expected,
                                 graft_error *error)
 {

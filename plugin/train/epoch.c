@@ -41,10 +41,10 @@ static int evaluation_is_due(const graft_trainer *t)
     return t->setup.model.config.live.eval_every > 0 && t->progress.epoch % t->setup.model.config.live.eval_every == 0;
 }
 
-/* What is not finite. Sums over ranks have the same bits on all of them, so all ranks find the same. */
+/* The first value that is not finite. Sums over ranks have the same bits on all ranks, so all find the same value. */
 struct finding {
     char what[120];     /* empty: nothing */
-    int  is_after_step; /* it is in the weights that the step made, or in their loss */
+    int  is_after_step; /* it is in the weights after the step, or in their loss */
 };
 
 static void find_in_gradients(const graft_trainer *t, double loss, struct finding *found)
@@ -204,7 +204,7 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
     epoch->test_r2 = metrics->test_r2;
 }
 
-/* What must hold before an epoch begins, on all ranks. */
+/* Check that an epoch can begin, on all ranks. */
 static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
 {
     const struct gr_live_config *live = &t->setup.model.config.live;

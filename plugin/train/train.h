@@ -1,7 +1,7 @@
 /* A trainer: a setup (setup/) and the state of its training; what the files of this folder share.
  *
  * trainer.c    create, evaluate, predict, update     explain.c          a trainer in a few lines
- * epoch.c      one epoch                             explain_traffic.c  over ranks: what is sent, in tables
+ * epoch.c      one epoch                             explain_traffic.c  over ranks: tables of the messages
  * state.c      the state as named arrays             ranks_agree.c      over ranks: the same state on all
  * report.c     memory and spans as tables
  * SPDX-License-Identifier: Apache-2.0 */
@@ -21,9 +21,9 @@ struct graft_trainer {
     struct gr_setup    setup;
     struct gr_progress progress;
     int                state_is_set; /* over ranks: since all had the same */
-    int   has_previous; /* the weights and moments before the last step, whose loss was finite, are there */
-    int   is_measured;  /* the losses of the present weights are finite */
-    char *options;      /* as they were at create(): gr_options_copy() */
+    int                has_previous; /* the weights and moments before the last step, whose loss was finite, are kept */
+    int                is_measured;  /* the losses of the present weights are finite */
+    char              *options;      /* as they were at create(): gr_options_copy() */
 };
 
 /** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES. */

@@ -123,4 +123,19 @@ __attribute__((unused)) static void write_sample(const struct data_folder *folde
     write_npy(folder, "features_csr_shape.npy", "<i8", "(2,)", shape, sizeof shape);
 }
 
+/** The files that a folder of a data set may have. */
+__attribute__((unused)) static const char *const data_set_files[] = {
+    "graph.mtx",
+    "edges.npy",
+    "features.npy",
+    "features_csr_indptr.npy",
+    "features_csr_indices.npy",
+    "features_csr_data.npy",
+    "labels.npy",
+    "split.npy",
+    "features_csr_shape.npy",
+    "targets.npy",
+};
+enum { DATA_SET_FILES = sizeof data_set_files / sizeof *data_set_files };
+
 #endif

@@ -4,19 +4,9 @@
 #include "data_fault.h"
 #include "target.h"
 
-/* Each of these is the input in one folder, beside good files. */
-static const char *const parts[] = {
-    "edges.npy",
-    "features.npy",
-    "features_csr_indptr.npy",
-    "features_csr_indices.npy",
-    "features_csr_data.npy",
-    "labels.npy",
-    "split.npy",
-    "features_csr_shape.npy",
-    "targets.npy",
-};
-enum { PARTS = sizeof parts / sizeof *parts };
+/* Each .npy file of a data set is the input in one folder, beside good files. The first name is graph.mtx. */
+enum { PARTS = DATA_SET_FILES - 1 };
+static const char *const *const parts = data_set_files + 1;
 
 static struct data_folder input, folders[PARTS];
 

@@ -6,19 +6,7 @@
 #include "data_fault.h"
 #include "target.h"
 
-static const char *const names[] = {
-    "graph.mtx",
-    "edges.npy",
-    "features.npy",
-    "features_csr_indptr.npy",
-    "features_csr_indices.npy",
-    "features_csr_data.npy",
-    "labels.npy",
-    "split.npy",
-    "features_csr_shape.npy",
-    "targets.npy",
-};
-enum { NAMES = sizeof names / sizeof *names, NO_FILE = 65535 };
+enum { NO_FILE = 65535 };
 
 static struct data_folder set;
 
@@ -43,7 +31,7 @@ const char *target_fault(const uint8_t *bytes, size_t count)
     folder_clear(&set);
     write_sample(&set, sparse & 1);
     while (s.at < s.end) {
-        const char *name = names[supply_byte(&s) % NAMES];
+        const char *name = data_set_files[supply_byte(&s) % DATA_SET_FILES];
         const int   low = supply_byte(&s), length = low + 256 * supply_byte(&s);
         size_t      some = (size_t)(s.end - s.at);
 

@@ -126,7 +126,7 @@ static void deliver_frame(struct others *o, struct graft_request *r, uint8_t how
     if (payload != NULL) {
         if (how & 2) memcpy(payload->data, o->payload, payload->bytes < PAYLOAD ? payload->bytes : PAYLOAD);
         else supply_bytes(o->s, payload->data, payload->bytes);
-        payload->is_receive = 2; /* it is there */
+        payload->is_receive = 2; /* it has arrived */
     }
     gr_frame_seal(&frame, payload != NULL ? payload->data : NULL);
     if (how & 4) ((uint8_t *)&frame)[supply_byte(o->s) % sizeof frame] ^= supply_byte(o->s);

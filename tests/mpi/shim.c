@@ -2,8 +2,8 @@
  *
  *     mpiexec -n 2 env LD_PRELOAD=build/tests/mpi/shim_mpich.so GRAFT_SHIM=longer:1:200 PROGRAM
  *
- * makes the 201st message that rank 1 sends 16 bytes longer. shim.h has all faults. What is sent instead of a message
- * is never freed, because its request may outlive everything here.
+ * makes the 201st message that rank 1 sends 16 bytes longer. shim.h lists all faults. The buffer of a changed message
+ * is never freed, because its request may be pending until the process ends.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mpi/shim.h"
 

@@ -105,24 +105,34 @@ static int32_t check_good_state(struct host *host, graft_trainer *trainer, struc
     return rc;
 }
 
-/* The error, twice; the state; and with a smaller rate all epochs. */
+/* Train until the error of the job. The state is that of the last good epoch, for which `other` is trained too. */
+static int32_t diverge_once(struct host *host, struct host_trainer *t, struct host_trainer *other)
+{
+    struct job *job = host->all->arg;
+    graft_error error = GRAFT_INIT(graft_error);
+    int32_t     rc;
+
+    memset(other, 0, sizeof *other);
+    host_set_all(host->api, job->settings);
+    rc = open_diverging(host, t);
+    if (rc == GRAFT_OK) rc = open_diverging(host, other);
+    if (rc == GRAFT_OK) rc = train_until_error(host, t->trainer, &error);
+    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = nonfinite_blame(host, error.message);
+    if (rc == GRAFT_OK) rc = check_good_state(host, t->trainer, other);
+    snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
+    return rc;
+}
+
+/* The error comes again with the same learning rate; with a smaller one all epochs are completed. */
 static int32_t stop_epochs(struct host *host)
 {
-    struct job         *job = host->all->arg;
-    graft_error         error = GRAFT_INIT(graft_error), again = GRAFT_INIT(graft_error);
+    graft_error         again = GRAFT_INIT(graft_error);
     graft_epoch         epoch = GRAFT_INIT(graft_epoch);
     struct host_trainer t, other;
-    int32_t             rc;
+    int32_t             rc = diverge_once(host, &t, &other);
 
-    host_set_all(host->api, job->settings);
-    rc = open_diverging(host, &t);
-    if (rc == GRAFT_OK) rc = open_diverging(host, &other);
-    if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &error);
-    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = nonfinite_blame(host, error.message);
-    if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
     if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &again);
     if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
-    snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
     host_set(host->api, "lr=0.01");
     while (rc == GRAFT_OK && !epoch.done) rc = host->train->epoch(t.trainer, &epoch, &host->error);
     if (rc == GRAFT_OK && (epoch.epoch != EPOCHS || !isfinite(epoch.loss)))
@@ -171,22 +181,15 @@ static int32_t restore_epochs(struct host *host)
     return rc;
 }
 
-/* Nothing has led there but the data: the first weights stay, with both settings. */
+/* The data are too large: the first epoch fails, and the first weights stay, also with on_nonfinite=restore. */
 static int32_t hopeless(struct host *host)
 {
     struct job         *job = host->all->arg;
-    graft_error         error = GRAFT_INIT(graft_error);
     struct host_trainer t, other;
-    int32_t             rc;
+    int32_t             rc = diverge_once(host, &t, &other);
 
-    host_set_all(host->api, job->settings);
-    rc = open_diverging(host, &t);
-    if (rc == GRAFT_OK) rc = open_diverging(host, &other);
-    if (rc == GRAFT_OK) rc = train_until_error(host, t.trainer, &error);
-    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = nonfinite_blame(host, error.message);
-    if (rc == GRAFT_OK && strstr(error.message, "epoch 1: ") == NULL) rc = nonfinite_blame(host, error.message);
-    if (rc == GRAFT_OK) rc = check_good_state(host, t.trainer, &other);
-    snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
+    if (rc == GRAFT_OK && strstr(job->said[host->rank], "epoch 1: ") == NULL)
+        rc = nonfinite_blame(host, job->said[host->rank]);
     close_diverging(host, &other);
     close_diverging(host, &t);
     return rc;
