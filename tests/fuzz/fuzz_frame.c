@@ -62,10 +62,13 @@ static const char *frame_fault(struct supply *s)
 
 enum { PENDING = 256, RANKS = 4, PAYLOAD = 1024 };
 
+enum request_state { FREE, SENT, AWAITED, ARRIVED };
+
 struct graft_request {
-    int      is_used, is_receive, peer, tag;
-    void    *data;
-    uint64_t bytes;
+    enum request_state state;
+    int                peer, tag;
+    void              *data;
+    uint64_t           bytes;
 };
 
 struct others {
@@ -78,7 +81,7 @@ struct others {
 static int32_t begin_request(struct others *o, struct graft_request request, graft_request **made, graft_error *error)
 {
     for (int i = 0; i < PENDING; i++) {
-        if (o->request[i].is_used) continue;
+        if (o->request[i].state != FREE) continue;
         o->request[i] = request;
         *made = &o->request[i];
         return GRAFT_OK;
@@ -95,13 +98,13 @@ static int32_t others_send(void *self, int32_t to, int32_t tag, const void *data
 
     if (bytes == sizeof o->last && tag != GR_TAG_CONTROL) memcpy(&o->last, data, sizeof o->last);
     else memcpy(o->payload, data, bytes < PAYLOAD ? bytes : PAYLOAD);
-    return begin_request(o, (struct graft_request){ 1, 0, to, tag, NULL, bytes }, request, error);
+    return begin_request(o, (struct graft_request){ SENT, to, tag, NULL, bytes }, request, error);
 }
 
 static int32_t others_receive(void *self, int32_t from, int32_t tag, void *data, uint64_t bytes,
                               graft_request **request, graft_error *error)
 {
-    return begin_request(self, (struct graft_request){ 1, 1, from, tag, data, bytes }, request, error);
+    return begin_request(self, (struct graft_request){ AWAITED, from, tag, data, bytes }, request, error);
 }
 
 /* The payload that follows a frame: the next receive from this rank. */
@@ -110,7 +113,7 @@ static struct graft_request *payload_of(struct others *o, const struct graft_req
     for (int i = 0; i < PENDING; i++) {
         struct graft_request *r = &o->request[i];
 
-        if (r != frame && r->is_used && r->is_receive == 1 && r->peer == frame->peer && r->tag == frame->tag) return r;
+        if (r != frame && r->state == AWAITED && r->peer == frame->peer && r->tag == frame->tag) return r;
     }
     return NULL;
 }
@@ -126,7 +129,7 @@ static void deliver_frame(struct others *o, struct graft_request *r, uint8_t how
     if (payload != NULL) {
         if (how & 2) memcpy(payload->data, o->payload, payload->bytes < PAYLOAD ? payload->bytes : PAYLOAD);
         else supply_bytes(o->s, payload->data, payload->bytes);
-        payload->is_receive = 2; /* it has arrived */
+        payload->state = ARRIVED;
     }
     gr_frame_seal(&frame, payload != NULL ? payload->data : NULL);
     if (how & 4) ((uint8_t *)&frame)[supply_byte(o->s) % sizeof frame] ^= supply_byte(o->s);
@@ -136,7 +139,7 @@ static void deliver_frame(struct others *o, struct graft_request *r, uint8_t how
 static int32_t others_test(void *self, graft_request *r, int32_t *done, graft_error *error)
 {
     struct others *o = self;
-    const int      arrives = r->is_receive == 1;
+    const int      arrives = r->state == AWAITED;
     const uint8_t  how = arrives ? supply_byte(o->s) : 0;
 
     if (how == 255 || (arrives && o->s->at >= o->s->end)) {
@@ -147,7 +150,7 @@ static int32_t others_test(void *self, graft_request *r, int32_t *done, graft_er
     if (how == 254 || (arrives && r->tag == GR_TAG_CONTROL && how % 8 != 0)) return GRAFT_OK; /* notices are rare */
     if (arrives && r->bytes == sizeof o->last && (how & 1)) deliver_frame(o, r, how);
     else if (arrives) supply_bytes(o->s, r->data, r->bytes);
-    r->is_used = 0;
+    r->state = FREE;
     *done = 1;
     return GRAFT_OK;
 }
@@ -155,7 +158,7 @@ static int32_t others_test(void *self, graft_request *r, int32_t *done, graft_er
 static int32_t others_cancel(void *self, graft_request *r)
 {
     (void)self;
-    r->is_used = 0;
+    r->state = FREE;
     return 1;
 }
 
@@ -209,7 +212,7 @@ static const char *group_fault(struct supply *s, int32_t n)
     gr_comm_destroy(comm);
     if (rc < 0 && error.message[0] == '\0') return "a failure without a sentence";
     for (int i = 0; i < PENDING; i++)
-        if (o.request[i].is_used) return "a request is left";
+        if (o.request[i].state != FREE) return "a request is left";
     return context.comms != NULL ? "a comm is left" : NULL;
 }
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests once more in another build of the tree: lane.py LANE SOURCE-ROOT BUILD-ROOT MESON [PROGRAM...]. Prints TAP, one
-line per program; with PROGRAMs only those of the lane. Both lanes have assertions.
+line per program; with PROGRAMs only those of the lane, with "all" every program of the unit tests, which takes an hour.
+Both lanes have assertions.
 
   sanitize   gcc with the address and undefined-behaviour sanitizers: numbers, files, arguments, ranks
   threads    clang with the thread sanitizer and small limits, without foreign libraries: ranks that are threads, and
              teams of OpenMP, which it knows by Archer"""
 import concurrent.futures
 import glob
+import json
 import os
 import re
 import shutil
@@ -89,6 +91,7 @@ class Lane:
     def __init__(self, programs, sanitizers, compiler, environment, options=(), prefix=()):
         self.programs, self.sanitizers, self.compiler = programs, sanitizers, compiler
         self.environment, self.options, self.prefix = environment, list(options), list(prefix)
+        self.is_whole = False
 
     def lacks(self):
         return [word for word in self.compiler if shutil.which(word) is None]
@@ -119,6 +122,10 @@ def run(command, **options):
                           check=False, **options)
 
 
+def introspect(meson, what, folder):
+    return json.loads(run([*meson, "introspect", f"--{what}", folder]).stdout)
+
+
 def build(lane, source, folder, meson):
     """None, or what went wrong."""
     environment = dict(os.environ)
@@ -131,34 +138,45 @@ def build(lane, source, folder, meson):
                     f"-Db_sanitize={lane.sanitizers}", *OPTIONS, *lane.options], env=environment)
         if done.returncode != 0:
             return done.stdout
-    targets = {target for program, arguments in lane.programs.items() for target in [program, *arguments]
-               if target.startswith("tests/")}
-    targets = ["graft", *sorted(os.path.splitext(target)[0] for target in targets)]
-    # With foreign libraries, programs load their modules too.
-    done = run([*meson, "compile", "-C", folder, "--jobs", "2", *(targets if lane.options else [])], env=environment)
+    targets = {os.path.splitext(target)[0] for program, arguments in lane.programs.items()
+               for target in [program, *arguments] if target.startswith("tests/")}
+    # Programs load the library and its modules.
+    targets |= {target["name"] for target in introspect(meson, "targets", folder)
+                if target["installed"] and target["type"].startswith("shared")}
+    done = run([*meson, "compile", "-C", folder, "--jobs", "2", *([] if lane.is_whole else sorted(targets))],
+               env=environment)
     return done.stdout if done.returncode != 0 else None
 
 
-def test(lane, folder, program):
+def commands(lane, folder, meson):
+    """What is run: programs with their arguments, by their places in the build."""
+    if not lane.is_whole:
+        return [[program, *arguments] for program, arguments in lane.programs.items()]
+    tests = [[os.path.relpath(word, folder) if word.startswith(folder) else word for word in test["cmd"]]
+             for test in introspect(meson, "tests", folder)]
+    return [words for words in tests if words[0].startswith("tests/unit/")]
+
+
+def test(lane, folder, command):
     """How many seconds a program took, and what is wrong with it, as lines; none if all is right."""
     began = time.monotonic()
-    wrong = faults(lane, folder, program)
+    wrong = faults(lane, folder, *command)
     return time.monotonic() - began, wrong
 
 
-def faults(lane, folder, program):
+def faults(lane, folder, program, *arguments):
     environment = {**os.environ, **lane.environment, "OMP_WAIT_POLICY": "passive", "GRAFT_TEST_FEWER": "10",
                    "GRAFT_LIBRARY": os.path.join(folder, "libgraft.so")}
-    arguments = [os.path.join(folder, word) if word.startswith("tests/") else word for word in lane.programs[program]]
+    arguments = [os.path.join(folder, word) if word.startswith("tests/") else word for word in arguments]
     launcher = []
     if program.startswith("tests/mpi/"):
         launcher = [shutil.which("mpiexec." + program.rsplit("_", 1)[1]), "-n", "2"]
         # Without frame pointers in the MPI only the slow unwinder finds whose allocation it was.
         environment["ASAN_OPTIONS"] += ":fast_unwind_on_malloc=0"
     try:
-        done = run([*lane.prefix, *launcher, os.path.join(folder, program), *arguments], env=environment, timeout=900)
+        done = run([*lane.prefix, *launcher, os.path.join(folder, program), *arguments], env=environment, timeout=1800)
     except subprocess.TimeoutExpired:
-        return ["it ran for more than 900 seconds"]
+        return ["it ran for more than 1800 seconds"]
     lines = done.stdout.splitlines()
     wrong = [line for line in lines if line.startswith("not ok") or "runtime error:" in line]
     for number, line in enumerate(lines):
@@ -173,18 +191,20 @@ def faults(lane, folder, program):
 def main():
     name, source, build_root, *meson = sys.argv[1:5]
     lane = lanes()[name]
-    if sys.argv[5:]:
+    lane.is_whole = sys.argv[5:] == ["all"]
+    if sys.argv[5:] and not lane.is_whole:
         lane.programs = {path: words for path, words in lane.programs.items() if os.path.basename(path) in sys.argv[5:]}
     if lane.lacks():
         tap.skip(f"the build of lane '{name}'", f"{', '.join(lane.lacks())} is not installed")
         return tap.done()
-    folder = os.path.join(build_root, name)
+    folder = os.path.join(os.path.abspath(build_root), name)
     fault = build(lane, source, folder, meson)
-    tap.ok(not fault, f"the build of lane '{name}'", *(fault.splitlines()[-40:] if fault else []))
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda program: (0, ["not built"]) if fault else test(lane, folder, program), lane.programs)
-        for program, (seconds, wrong) in zip(lane.programs, found):
-            tap.ok(not wrong, f"{os.path.basename(program)}, {seconds:.0f} s", *wrong[:40])
+    if not tap.ok(not fault, f"the build of lane '{name}'", *(fault.splitlines()[-40:] if fault else [])):
+        return tap.done()
+    chosen = commands(lane, folder, meson)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:  # some wait
+        for command, (seconds, wrong) in zip(chosen, pool.map(lambda command: test(lane, folder, command), chosen)):
+            tap.ok(not wrong, f"{' '.join(map(os.path.basename, command))}, {seconds:.0f} s", *wrong[:40])
     return tap.done()
 
 

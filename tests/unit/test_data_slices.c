@@ -346,7 +346,7 @@ int main(void)
     if (!host_begin()) return done();
     folder_create(&folder);
     folder_create(&other);
-    alarm(100); /* A rank that hangs is ended. */
+    alarm(600); /* A rank that hangs is ended. */
     check_disagreement();
     check_deceit();
     check_copies();
