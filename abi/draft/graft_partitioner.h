@@ -15,9 +15,9 @@
  * graph as undirected. Each column of weights should be balanced over the parts. Parts may be empty. On failure the
  * program writes one sentence to standard error and exits with one of the codes below.
  *
- * The program leads a process group, which the kernel kills when the host ends or cancels the call: with the processes
- * that it has started and that stay in the group. Descriptor 3 serves this purpose alone; the program
- * and its processes should leave it open. No other file of the host is open.
+ * The program leads a process group. The kernel kills the program and all processes of this group when the host ends,
+ * or when the call ends or is cancelled. Descriptor 3 serves this alone: the program and its processes should leave it
+ * open. No other file of the host is open.
  *
  * The id of a draft may get another revision with every release, and then the magic numbers below, which end in the
  * revision, get it too. */

@@ -6,15 +6,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <metis.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(idx_t) == 4, "METIS with 32-bit indices, as in Debian");
 
-enum { SEED = 1 };
+enum { SEED = 1, GUARD_FILE = 3 };
 
 void metis_die(int code, const char *format, ...)
 {
@@ -34,6 +37,16 @@ void *metis_new(int64_t count, size_t bytes)
     if (memory == NULL)
         metis_die(GRAFT_PARTITIONER_NO_MEMORY, "out of memory for %" PRId64 " numbers of %zu bytes", count, bytes);
     return memory;
+}
+
+/* End with the host, also where processes that it has forked keep the guard open. A host that has ended before this
+ * call has closed the guard. */
+static void end_with_host(void)
+{
+    struct pollfd guard = { .fd = GUARD_FILE };
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (poll(&guard, 1, 0) > 0 && (guard.revents & POLLHUP)) _exit(GRAFT_PARTITIONER_NO_IO);
 }
 
 /* Discard what METIS prints, so that it does not mix with the owners. Returns the descriptor for owners. */
@@ -97,6 +110,7 @@ int main(int argc, char **argv)
     int                      output;
 
     if (argc > 1) return describe(argv[1]);
+    end_with_host();
     output = take_standard_output();
     metis_read(&input);
     head.n_vertices = input.head.n_vertices;

@@ -36,14 +36,14 @@ typedef struct graft_mpi_request {
     uint64_t                   n_done;  /* chunks */
     char                      *in;      /* of a receive */
     struct graft_mpi_request  *behind;  /* of a receive that waits: the next one in its list */
-    void                      *scratch; /* [found] for a chunk that is too long */
+    void                      *scratch; /* [found] where a chunk that is too long is received; else NULL */
     int                        peer;
     int                        tag;
     int                        is_send;
-    int                        waits;    /* it is in a list: a receive with chunks that have not begun, or */
-    int                        is_wrong; /* one whose last chunk has another length: */
-    int                        found;
-    uint64_t                   total; /* bytes of the message up to the end of this chunk */
+    int                        waits;    /* it is in a list: a receive of which not all chunks have begun */
+    int                        is_wrong; /* the last chunk that has begun has another length than expected */
+    int                        found;    /* the length of that chunk */
+    uint64_t                   total;    /* bytes of the message up to the end of that chunk */
     MPI_Request                chunk[1];
 } graft_mpi_request;
 
@@ -159,9 +159,10 @@ GRAFT_MPI_INLINE void graft_mpi_remove(graft_mpi *m, graft_mpi_request *r)
     r->waits = 0;
 }
 
-/* Cancel all chunks; return whether MPI no longer accesses their memory. Those that it receives have arrived, at least
- * their beginning; those that it sends cannot be cancelled. Each try may yield the processor, so on a busy machine many
- * take seconds: once one message is left, as to a rank that does not answer, the others get one try each. */
+/* Test all chunks that MPI has; return whether it no longer accesses their memory. A receive is given to MPI only when
+ * its message has begun to arrive, and a send cannot be cancelled, so nothing is cancelled here. Each try may yield the
+ * processor, so on a busy machine many take seconds: once one message is left, as to a rank that does not answer, the
+ * others get one try each. */
 GRAFT_MPI_INLINE int graft_mpi_withdraw(const graft_mpi *m, graft_mpi_request *r)
 {
     const int tries = m->is_spoiled ? 1 : 100;
@@ -336,7 +337,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int3
     return GRAFT_OK;
 }
 
-/* Cancel all requests, and free the communicator if that is safe. */
+/* Test what is in flight, and free the communicator if nothing is. */
 GRAFT_MPI_INLINE void graft_mpi_leave(graft_mpi *m)
 {
     for (graft_mpi_request *r = m->live; r != NULL; r = r->next)

@@ -9,38 +9,64 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t  change = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t  change;
 static pthread_t       thread;
 static int             is_running, is_over;
 static double          limit;
 static int             exit_code;
 static char            text[256];
 
-/** The time between two looks at the clock, and the most that counts for it: the time in which a process is suspended
- *  does not count. */
-static const long STEP_NANOSECONDS = 100000000;
+/** The time between two looks at the clock. A look that is later than SUSPENDED seconds follows a time in which the
+ *  whole process was suspended, which does not count. */
+static const double STEP = 0.1, SUSPENDED = 2;
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void wait_until(double end)
+{
+    const struct timespec until = { (time_t)end, (long)(1e9 * (end - (double)(time_t)end)) };
+
+    pthread_cond_timedwait(&change, &lock, &until);
+}
 
 static void *watch(void *unused)
 {
-    double waited = 0;
+    double waited = 0, last = now();
 
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!is_over) {
-        struct timespec until;
+        double passed;
 
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += STEP_NANOSECONDS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&change, &lock, &until);
-        waited += 1e-9 * (double)STEP_NANOSECONDS;
+        wait_until(last + STEP);
+        passed = now() - last;
+        last += passed;
+        waited += passed < SUSPENDED ? passed : STEP;
         if (is_over || waited < limit) continue;
         fputs(text, stderr);
         _exit(exit_code);
     }
     pthread_mutex_unlock(&lock);
     return NULL;
+}
+
+static int start_watch(void)
+{
+    pthread_condattr_t attributes;
+
+    if (pthread_condattr_init(&attributes) != 0) return 0;
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&change, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&thread, NULL, watch, NULL) == 0) return 1;
+    pthread_cond_destroy(&change);
+    return 0;
 }
 
 void deadline_begin(double seconds, int code, const char *line)
@@ -54,7 +80,7 @@ void deadline_begin(double seconds, int code, const char *line)
     /* Signals are for the thread that works. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    is_running = pthread_create(&thread, NULL, watch, NULL) == 0;
+    is_running = start_watch();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -66,5 +92,6 @@ void deadline_end(void)
     pthread_cond_signal(&change);
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
+    pthread_cond_destroy(&change);
     is_running = 0;
 }

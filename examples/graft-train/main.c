@@ -111,17 +111,18 @@ static int flush_output(int code)
 static int32_t compare_arguments(struct run *run, graft_error *error)
 {
     const struct arguments *a = run->arguments;
-    const struct ranks_word words[] = { { "--list-options", a->list_options ? a->list_all ? "all" : "" : NULL },
-                                        { "DATASET", a->dataset },
-                                        { "--resume", a->resume },
-                                        { "--predict-with", a->model },
-                                        { "--predict", a->predict },
-                                        { "--save", a->save },
-                                        { "--json", a->json },
-                                        { "--profile", a->profile },
-                                        { "--explain", a->explain ? "" : NULL } };
+    const struct ranks_word words[RANKS_WORDS] = { { "--list-options",
+                                                     a->list_options ? a->list_all ? "all" : "" : NULL },
+                                                   { "DATASET", a->dataset },
+                                                   { "--resume", a->resume },
+                                                   { "--predict-with", a->model },
+                                                   { "--predict", a->predict },
+                                                   { "--save", a->save },
+                                                   { "--json", a->json },
+                                                   { "--profile", a->profile },
+                                                   { "--explain", a->explain ? "" : NULL } };
 
-    return ranks_compare(&run->ranks, words, sizeof words / sizeof *words, error);
+    return ranks_compare(&run->ranks, words, error);
 }
 
 /** Set options, which have the deadline of ranks, and join the ranks. Then agree on the errors that single ranks met

@@ -177,45 +177,55 @@ static int64_t number_of_text(const char *text)
 
 enum { SHOWN = 160 }; /* bytes of a word in a message, with its end */
 
+/** Of a long word its end, where paths differ. */
 static void show_word(char shown[SHOWN], const char *text)
 {
+    const size_t most = SHOWN - sizeof "'...'", length = text != NULL ? strlen(text) : 0;
+
     memset(shown, 0, SHOWN);
     if (text == NULL) snprintf(shown, SHOWN, "not given");
-    else if (*text == '\0') snprintf(shown, SHOWN, "given");
-    else snprintf(shown, SHOWN, "'%.*s'", SHOWN - 3, text);
+    else if (length == 0) snprintf(shown, SHOWN, "given");
+    else snprintf(shown, SHOWN, "'%s%s'", length > most ? "..." : "", text + (length > most ? length - most : 0));
 }
+
+/** A word on one rank: its number, which tells words apart that look the same, and how it is shown. */
+struct rank_word {
+    int64_t number;
+    char    shown[SHOWN];
+};
 
 /** Name the word that differs, and two ranks. All ranks make the same sentence. */
 static int32_t report_word(struct ranks *ranks, const struct ranks_word *word, graft_error *error)
 {
-    char    mine[SHOWN], *all = calloc((size_t)ranks->n_ranks, SHOWN);
-    int32_t rc = all != NULL ? GRAFT_OK : problem_memory(error, "the command line");
-    int     q = 1;
+    struct rank_word  mine = { .number = number_of_text(word->text) };
+    struct rank_word *all = calloc((size_t)ranks->n_ranks, sizeof *all);
+    int32_t           rc = all != NULL ? GRAFT_OK : problem_memory(error, "the command line");
+    int               q = 1;
 
     TRY(ranks_agree(ranks, rc, error));
-    show_word(mine, word->text);
-    for (int i = 0; i < ranks->n_ranks; i++) ranks->bytes[i] = SHOWN;
-    TRY(ranks->transports->gather(ranks->group, -1, ranks->bytes, mine, all, error));
-    while (q < ranks->n_ranks - 1 && memcmp(all, all + (ptrdiff_t)q * SHOWN, SHOWN) == 0) q++;
+    show_word(mine.shown, word->text);
+    for (int i = 0; i < ranks->n_ranks; i++) ranks->bytes[i] = sizeof mine;
+    TRY(ranks->transports->gather(ranks->group, -1, ranks->bytes, &mine, all, error));
+    while (q < ranks->n_ranks - 1 && all[q].number == all[0].number) q++;
     rc = problem(error, GRAFT_ERR_OPTION, "%s is %s on rank 0 and %s on rank %d; expected the same on all ranks",
-                 word->name, all, all + (ptrdiff_t)q * SHOWN, q);
+                 word->name, all[0].shown, all[q].shown, q);
 done:
     free(all);
     return rc;
 }
 
-int32_t ranks_compare(struct ranks *ranks, const struct ranks_word *words, int count, graft_error *error)
+int32_t ranks_compare(struct ranks *ranks, const struct ranks_word words[RANKS_WORDS], graft_error *error)
 {
     int64_t ends[2 * RANKS_WORDS] = { 0 };
     int32_t rc = GRAFT_OK;
 
     if (ranks->n_ranks == 1) return GRAFT_OK;
-    for (int i = 0; i < count && i < RANKS_WORDS; i++) {
+    for (int i = 0; i < RANKS_WORDS; i++) {
         ends[2 * i] = number_of_text(words[i].text);
         ends[2 * i + 1] = -ends[2 * i];
     }
     TRY(ranks->transports->maximum(ranks->group, 2 * RANKS_WORDS, ends, error));
-    for (int i = 0; i < count && i < RANKS_WORDS; i++)
+    for (int i = 0; i < RANKS_WORDS; i++)
         if (ends[2 * i] != -ends[2 * i + 1]) return report_word(ranks, &words[i], error);
 done:
     return rc;

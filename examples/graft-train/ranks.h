@@ -63,10 +63,11 @@ struct ranks_word {
     const char *name, *text;
 };
 
-/** Compare `count` words of the command line over ranks; more than RANKS_WORDS are not. \return OK; ERR_OPTION on all
- *  ranks, with the first word that differs. */
-enum { RANKS_WORDS = 16 };
-int32_t ranks_compare(struct ranks *ranks, const struct ranks_word *words, int count, graft_error *error);
+enum { RANKS_WORDS = 9 };
+
+/** Compare words of the command line over ranks. \return OK; ERR_OPTION on all ranks, with the first word that
+ *  differs. */
+int32_t ranks_compare(struct ranks *ranks, const struct ranks_word words[RANKS_WORDS], graft_error *error);
 
 /** Replace *value by the maximum over ranks. */
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);

@@ -131,7 +131,7 @@ static int copy_contents(int from, int to)
 static int copy_file(const char *path, const char *copy)
 {
     const int   from = open(path, O_RDONLY | O_CLOEXEC);
-    const int   to = from >= 0 ? open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    const int   to = from >= 0 ? gr_above_standard(open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) : -1;
     struct stat status;
     int failed = to < 0 || fstat(from, &status) != 0 || check_limit(status.st_size) != 0 || copy_contents(from, to) != 0
                      ? errno

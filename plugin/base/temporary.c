@@ -16,19 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KERNEL_DIGITS = 8, TRIES = 100, DAY = 24 * 60 * 60 };
+enum { BOOT_DIGITS = 8, TRIES = 100, DAY = 24 * 60 * 60 };
 
-static const char no_kernel[] = "00000000";
+static const char no_boot_id[] = "00000000";
 
-/* A number of this machine since it was started. A lock that can be taken is certain only among its processes. */
-static void kernel_digits(char digits[KERNEL_DIGITS + 1])
+/* The first digits of the boot id, which a machine draws when it starts. A lock that can be taken is certain only among its processes. */
+static void boot_digits(char digits[BOOT_DIGITS + 1])
 {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-    digits[KERNEL_DIGITS] = '\0';
-    if (file < 0 || read(file, digits, KERNEL_DIGITS) != KERNEL_DIGITS ||
-        strspn(digits, "0123456789abcdef") < KERNEL_DIGITS)
-        memcpy(digits, no_kernel, KERNEL_DIGITS);
+    digits[BOOT_DIGITS] = '\0';
+    if (file < 0 || read(file, digits, BOOT_DIGITS) != BOOT_DIGITS || strspn(digits, "0123456789abcdef") < BOOT_DIGITS)
+        memcpy(digits, no_boot_id, BOOT_DIGITS);
     if (file >= 0) close(file);
 }
 
@@ -50,8 +49,7 @@ static int lock_own(int fd)
     return fstat(fd, &status) == 0 && status.st_nlink > 0;
 }
 
-/* A host may have closed its standard files, and still print: not into this one. */
-static int above_standard(int fd)
+int gr_above_standard(int fd)
 {
     const int moved = fd < 0 || fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
@@ -61,14 +59,14 @@ static int above_standard(int fd)
 
 int gr_temporary_create(struct gr_temporary *temporary, const char *place)
 {
-    char kernel[KERNEL_DIGITS + 1];
+    char boot[BOOT_DIGITS + 1];
 
-    kernel_digits(kernel);
+    boot_digits(boot);
     for (int i = 0; i < TRIES; i++) {
-        snprintf(temporary->suffix, sizeof temporary->suffix, ".%s-%08x.tmp", kernel, random_number());
+        snprintf(temporary->suffix, sizeof temporary->suffix, ".%s-%08x.tmp", boot, random_number());
         temporary->fd = -1;
         if (snprintf(temporary->path, PATH_MAX, "%s%s", place, temporary->suffix) >= PATH_MAX) return ENAMETOOLONG;
-        temporary->fd = above_standard(open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        temporary->fd = gr_above_standard(open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (temporary->fd < 0 && errno != EEXIST) return errno;
         if (temporary->fd < 0) continue;
         if (lock_own(temporary->fd)) return 0;
@@ -93,12 +91,12 @@ static const char *suffix_of(const char *file, const char *base)
                : NULL;
 }
 
-static int is_of_this_kernel(const char *suffix)
+static int is_of_this_boot(const char *suffix)
 {
-    char kernel[KERNEL_DIGITS + 1];
+    char boot[BOOT_DIGITS + 1];
 
-    kernel_digits(kernel);
-    return strcmp(kernel, no_kernel) != 0 && strncmp(suffix + 1, kernel, KERNEL_DIGITS) == 0;
+    boot_digits(boot);
+    return strcmp(boot, no_boot_id) != 0 && strncmp(suffix + 1, boot, BOOT_DIGITS) == 0;
 }
 
 static int is_old(const struct stat *status)
@@ -117,7 +115,7 @@ static void remove_unlocked(int folder, const char *file, const char *suffix)
         const int is_locked = flock(fd, LOCK_EX | LOCK_NB) != 0; /* or the file system has no locks */
         const int is_in_use = is_locked && errno == EWOULDBLOCK;
 
-        if ((!is_locked && is_of_this_kernel(suffix)) || (!is_in_use && is_old(&status))) unlinkat(folder, file, 0);
+        if ((!is_locked && is_of_this_boot(suffix)) || (!is_in_use && is_old(&status))) unlinkat(folder, file, 0);
     }
     close(fd);
 }
@@ -130,7 +128,7 @@ static void remove_orphan(int folder, const char *file, const char *suffix, cons
     if (snprintf(first, sizeof first, "%s%s", place, suffix) >= (int)sizeof first) return;
     if (access(first, F_OK) == 0 || errno != ENOENT) return;
     if (fstatat(folder, file, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
-    if (is_of_this_kernel(suffix) || is_old(&status)) unlinkat(folder, file, 0);
+    if (is_of_this_boot(suffix) || is_old(&status)) unlinkat(folder, file, 0);
 }
 
 static void sweep(const char *name, const char *place)

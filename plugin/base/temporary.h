@@ -6,8 +6,8 @@
 
 #include <limits.h>
 
-/** The suffix of a temporary file is ".KKKKKKKK-RRRRRRRR.tmp", in hexadecimal digits. The first number stands for
- *  the running kernel, the second one is random. */
+/** The suffix of a temporary file is ".BBBBBBBB-RRRRRRRR.tmp", in hexadecimal digits. The first number is
+ *  from the boot id of the machine, the second one is random. */
 enum { GR_TEMPORARY_SUFFIX = 1 + 8 + 1 + 8 + 4 + 1 };
 
 struct gr_temporary {
@@ -19,7 +19,11 @@ struct gr_temporary {
 /** Create a file whose name is that of `place` with a suffix. \return 0, or an errno; then it is not open. */
 int gr_temporary_create(struct gr_temporary *temporary, const char *place);
 
-/** Remove the temporary files of `place` whose writers have ended: those of this kernel that are not locked, and others
+/** A descriptor above those of the standard files, which a host may have closed while it still prints. \return fd, or
+ *  its copy, fd being closed; -1 and errno, also for fd -1 */
+int gr_above_standard(int fd);
+
+/** Remove the temporary files of `place` whose writers have ended: those of this machine since its start that are not locked, and others
  *  after a day, because locks may not reach from one machine to another. */
 void gr_temporary_sweep(const char *place);
 

@@ -347,12 +347,11 @@ static int32_t check_raw(const struct gr_messages *m, graft_error *error)
 {
     for (int32_t q = 0; q < m->comm->n_ranks && m->format.refuses; q++)
         if (m->side[GR_SEND].has_raw[q])
-            return gr_fail(
-                error, GRAFT_ERR_FORMAT,
-                "a row for rank %d has an element that is not finite, or a range that is no float, and does "
-                "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse)",
-                q, m->codec.bits, (long long)m->head.epoch, m->head.layer,
-                m->head.direction == GR_FORWARD ? "forward" : "backward");
+            return gr_fail(error, GRAFT_ERR_FORMAT,
+                           "a row for rank %d has an element that is not finite, or a range that is no float, and does "
+                           "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse)",
+                           q, m->codec.bits, (long long)m->head.epoch, m->head.layer,
+                           m->head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;
 }
 

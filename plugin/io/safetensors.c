@@ -55,12 +55,12 @@ int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t 
 struct scan {
     char       *text, *at, *end; /* `end` is one behind the last byte, and can be written to */
     const char *shown;
-    const char *loose; /* the first byte that is not in the compact form, or NULL */
+    const char *not_canonical; /* the first byte that is not as canonical JSON has it, or NULL */
 };
 
-static void note_loose(struct scan *s, const char *at)
+static void note_not_canonical(struct scan *s, const char *at)
 {
-    if (s->loose == NULL) s->loose = at;
+    if (s->not_canonical == NULL) s->not_canonical = at;
 }
 
 /* The text has something else at this place than it should. */
@@ -82,7 +82,7 @@ static void skip_space(struct scan *s)
     const char *const begin = s->at;
 
     while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r')) s->at++;
-    if (s->at > begin) note_loose(s, begin);
+    if (s->at > begin) note_not_canonical(s, begin);
 }
 
 /* Whether this mark is next; then it is skipped. */
@@ -154,7 +154,7 @@ static int32_t take_code(struct scan *s)
 }
 
 /* Whether \uXXXX is the shortest form of this control character, in small letters. */
-static int is_compact_code(const char *digits, int32_t code)
+static int is_canonical_escape(const char *digits, int32_t code)
 {
     for (int i = 0; i < 4; i++)
         if (digits[i] >= 'A' && digits[i] <= 'F') return 0;
@@ -173,10 +173,10 @@ static char *take_escape(struct scan *s, char *to)
     if (*s->at == 'u') {
         s->at++;
         code = take_code(s);
-        if (code >= 0 && !is_compact_code(begin + 1, code)) note_loose(s, begin);
+        if (code >= 0 && !is_canonical_escape(begin + 1, code)) note_not_canonical(s, begin);
         return code < 0 ? NULL : put_code(to, code);
     }
-    if (*s->at == '/') note_loose(s, begin);
+    if (*s->at == '/') note_not_canonical(s, begin);
     found = *s->at != '\0' ? strchr(letters, *s->at) : NULL;
     if (found == NULL) return NULL;
     *to++ = means[found - letters];
@@ -403,13 +403,13 @@ static int32_t count_braces(const struct gr_tensors *f)
 /* In the compact form it is padded to a multiple of 8 bytes, with spaces, and with no more of them than needed. */
 static void take_padding(struct scan *s)
 {
-    const char *const begin = s->at, *loose = s->loose;
+    const char *const begin = s->at, *not_canonical = s->not_canonical;
 
     skip_space(s);
-    s->loose = loose;
+    s->not_canonical = not_canonical;
     for (const char *at = begin; at < s->at; at++)
-        if (*at != ' ' || at - begin == 7) note_loose(s, at);
-    if ((s->end - s->text) % 8 != 0) note_loose(s, begin);
+        if (*at != ' ' || at - begin == 7) note_not_canonical(s, at);
+    if ((s->end - s->text) % 8 != 0) note_not_canonical(s, begin);
 }
 
 static int32_t scan_header(struct gr_tensors *f, const char *shown, graft_error *error)
@@ -428,7 +428,7 @@ static int32_t scan_header(struct gr_tensors *f, const char *shown, graft_error 
     }
     take_padding(&s);
     if (s.at < s.end) rc = scan_fail(&s, s.at, "nothing behind the header but spaces", error);
-    f->loose = s.loose != NULL ? GR_TENSOR_PREFIX + (s.loose - s.text) : 0;
+    f->not_canonical = s.not_canonical != NULL ? GR_TENSOR_PREFIX + (s.not_canonical - s.text) : 0;
 done:
     return rc;
 }

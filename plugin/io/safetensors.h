@@ -35,7 +35,7 @@ struct gr_tensors {
     int32_t                n_tensors;
     struct gr_tensor_pair *pairs; /* of the metadata */
     int32_t                n_pairs;
-    int64_t                loose; /* byte of the file where the header first departs from the compact form, or 0 */
+    int64_t not_canonical; /* byte of the file where the header first departs from canonical JSON, or 0 */
 };
 
 /** The length of the header of a file that begins with `prefix` and has `file_bytes`. `shown` is the name of the file

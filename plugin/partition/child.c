@@ -6,9 +6,9 @@
  * only its output is checked.
  *
  * The program has none of the host's files, which may be pipes to a launcher that waits for their end. It leads a
- * process group, with the processes that it starts. A pipe, the guard, ends them all: the host alone has its writing
- * end, and the kernel sends SIGKILL to the group when this is closed, which also happens when the host is killed. Its
- * reading end is open in the program alone.
+ * process group, with the processes that it starts. A pipe, the guard, ends them all: the kernel sends SIGKILL to the
+ * group when its writing end is closed, which also happens when the host is killed. Processes that the host forks
+ * without exec keep this end open; then the group lives until they end. Its reading end is open in the program alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/child.h"
 

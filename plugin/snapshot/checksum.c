@@ -71,11 +71,11 @@ static int32_t check_header_sum(const struct gr_tensors *header, const char *sho
                        "metadata is '%.16s'; a program that writes another header removes the keys '%s' and '%s'",
                        shown, GR_TENSOR_PREFIX, (long long)(GR_TENSOR_PREFIX + header->header_bytes), found,
                        GR_CHECKSUM_OF_HEADER, expected, GR_CHECKSUM_OF_TENSORS, GR_CHECKSUM_OF_HEADER);
-    if (header->loose == 0) return GRAFT_OK;
+    if (header->not_canonical == 0) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "'%s' is damaged at byte %lld of the header: the header of a file with checksums is compact JSON, "
                    "padded with spaces to a multiple of 8 bytes",
-                   shown, (long long)header->loose);
+                   shown, (long long)header->not_canonical);
 }
 
 int32_t gr_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error)

@@ -1,7 +1,9 @@
 /* Models outside of a trainer: copied out of one and into one, in files, and predicting.
  *
- * snapshot.c  from a trainer or a description to a model, and into a trainer
- * save.c, load.c  files, with the checksums of checksum.c         predict.c  a setup with the model
+ * snapshot.c      from a trainer or a description to a model, and into a trainer
+ * save.c, load.c  files
+ * checksum.c      their checksums
+ * predict.c       a setup with the model
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SNAPSHOT_SNAPSHOT_H
 #define GR_SNAPSHOT_SNAPSHOT_H
