@@ -20,7 +20,8 @@ enum { BOOT_DIGITS = 8, TRIES = 100, DAY = 24 * 60 * 60 };
 
 static const char no_boot_id[] = "00000000";
 
-/* The first digits of the boot id, which a machine draws when it starts. A lock that can be taken is certain only among its processes. */
+/* The first digits of the boot id, which a machine draws when it starts. A lock that can be taken is certain only among
+ * processes of one machine. */
 static void boot_digits(char digits[BOOT_DIGITS + 1])
 {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

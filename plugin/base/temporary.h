@@ -23,8 +23,8 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place);
  *  its copy, fd being closed; -1 and errno, also for fd -1 */
 int gr_above_standard(int fd);
 
-/** Remove the temporary files of `place` whose writers have ended: those of this machine since its start that are not locked, and others
- *  after a day, because locks may not reach from one machine to another. */
+/** Remove the temporary files of `place` whose writers have ended: those of this machine since its start that are not
+ *  locked, and others after a day, because locks may not reach from one machine to another. */
 void gr_temporary_sweep(const char *place);
 
 /** Remove names that are `name` with a suffix, where `place` with the same suffix is gone: a writer of `place` makes

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests once more in another build of the tree: lane.py LANE SOURCE-ROOT BUILD-ROOT MESON [PROGRAM...]. Prints TAP, one
-line per program; with PROGRAMs only those of the lane, with "all" every program of the unit tests, which takes an hour.
+line per program. PROGRAMs are of the lane or of the unit tests, and "all" is every one of these, which takes an hour.
 Both lanes have assertions.
 
   sanitize   gcc with the address and undefined-behaviour sanitizers: numbers, files, arguments, ranks
@@ -148,13 +148,17 @@ def build(lane, source, folder, meson):
     return done.stdout if done.returncode != 0 else None
 
 
-def commands(lane, folder, meson):
+def commands(lane, folder, meson, names):
     """What is run: programs with their arguments, by their places in the build."""
+    listed = [[program, *arguments] for program, arguments in lane.programs.items()]
     if not lane.is_whole:
-        return [[program, *arguments] for program, arguments in lane.programs.items()]
-    tests = [[os.path.relpath(word, folder) if word.startswith(folder) else word for word in test["cmd"]]
-             for test in introspect(meson, "tests", folder)]
-    return [words for words in tests if words[0].startswith("tests/unit/")]
+        return listed
+    known = {os.path.basename(words[0]) for words in listed}
+    for test in introspect(meson, "tests", folder):
+        words = [os.path.relpath(word, folder) if word.startswith(folder) else word for word in test["cmd"]]
+        if words[0].startswith("tests/unit/") and os.path.basename(words[0]) not in known:
+            listed.append(words)
+    return [words for words in listed if names == ["all"] or os.path.basename(words[0]) in names]
 
 
 def test(lane, folder, command):
@@ -191,9 +195,8 @@ def faults(lane, folder, program, *arguments):
 def main():
     name, source, build_root, *meson = sys.argv[1:5]
     lane = lanes()[name]
-    lane.is_whole = sys.argv[5:] == ["all"]
-    if sys.argv[5:] and not lane.is_whole:
-        lane.programs = {path: words for path, words in lane.programs.items() if os.path.basename(path) in sys.argv[5:]}
+    names = sys.argv[5:]
+    lane.is_whole = bool(names)
     if lane.lacks():
         tap.skip(f"the build of lane '{name}'", f"{', '.join(lane.lacks())} is not installed")
         return tap.done()
@@ -201,7 +204,7 @@ def main():
     fault = build(lane, source, folder, meson)
     if not tap.ok(not fault, f"the build of lane '{name}'", *(fault.splitlines()[-40:] if fault else [])):
         return tap.done()
-    chosen = commands(lane, folder, meson)
+    chosen = commands(lane, folder, meson, names)
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:  # some wait
         for command, (seconds, wrong) in zip(chosen, pool.map(lambda command: test(lane, folder, command), chosen)):
             tap.ok(not wrong, f"{' '.join(map(os.path.basename, command))}, {seconds:.0f} s", *wrong[:40])
