@@ -184,6 +184,16 @@ done:
     return rc;
 }
 
+/** The epochs that the trainer has completed; 0 if it does not say. */
+static int64_t completed_epochs(const struct run *run)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++)
+        if (strcmp(item.name, "progress.epoch") == 0) return *(const int64_t *)item.data;
+    return 0;
+}
+
 /** Save what there is at once, before anything that takes time. If that fails, the outputs are tried again at the end,
  *  and say so. */
 static void save_interrupted(struct run *run)
@@ -220,6 +230,7 @@ static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
     progress_end(&run->progress);
     if (rc == GRAFT_ERR_NONFINITE) save_last_good(run);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
+    run->epochs = completed_epochs(run);
     TRY(run_settle(run, error));
     if (run->epochs >= total) run->signal = 0;
     if (run->signal == 0) return rc;
