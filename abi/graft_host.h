@@ -142,7 +142,8 @@ typedef struct graft_api {
      *  ranks agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in
      *  epoch(). After a cancelled create() nothing is left. A cancelled epoch() leaves weights, optimiser and epoch as
      *  they were, and the next one gives the bits that it would have given. A request that comes too late ends the next
-     *  call that hears it. NULL is legal. [any-thread] Not collective. Since 1. */
+     *  call that hears it; so does one that comes while epoch() repeats epochs (option on_nonfinite=restore), for these
+     *  are completed first. NULL is legal. [any-thread] Not collective. Since 1. */
     void (*cancel)(graft_context *context);
 } graft_api;
 

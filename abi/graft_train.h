@@ -26,7 +26,8 @@ GRAFT_EXTERN_C_BEGIN
  *     on_nonfinite  a loss, gradient, weight or moment, or the loss of training or validation vertices in an
  *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and weights and moments are
  *                   those of the last epoch whose losses were finite. restore: the learning rate is halved for good,
- *                   and epochs are repeated from there until this one is completed, or up to 128 times
+ *                   and epochs are repeated from there until this one is completed, or up to 128 times. graft_epoch is
+ *                   about this one alone; best weights stay the best, also of an epoch that was undone
  *
  * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
  * halo.staleness, halo.rounding or halo.nonfinite has changed, other messages replace those in use; the epoch is

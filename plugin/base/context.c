@@ -51,7 +51,7 @@ static const void *extension_none(void *self, const char *id)
 
 int32_t gr_check_cancel(const graft_context *context, graft_error *error)
 {
-    if (!atomic_load_explicit(&context->cancel, memory_order_relaxed)) return GRAFT_OK;
+    if (context->defers_cancel || !atomic_load_explicit(&context->cancel, memory_order_relaxed)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_CANCELLED, "the host asked to cancel the call");
 }
 

@@ -21,11 +21,12 @@ struct graft_context {
     uint64_t          verified;       /* how many products were verified: the key of the next sample */
     char              last_run[1024]; /* the kernel that ran last, for explain() */
     _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
+    int32_t           defers_cancel;  /* 1: the call that runs can no longer leave things as they were */
     _Atomic int32_t   threads_found;  /* as many were started together; 0: none were asked for */
     _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
 };
 
-/** \return OK; ERR_CANCELLED (the host has asked to cancel the call). */
+/** \return OK; ERR_CANCELLED (the host has asked to cancel the call, and it does not defer that). */
 int32_t gr_check_cancel(const graft_context *context, graft_error *error);
 
 /** Create a context with defaults for what the host left out, and options from the environment. \return OK; ERR_ARG;

@@ -47,11 +47,17 @@ struct finding {
     int  is_after_step; /* it is in the weights after the step, or in their loss */
 };
 
+static const char *not_finite_in_words(double value)
+{
+    if (isnan(value)) return "NaN";
+    return value > 0 ? "infinite" : "-infinite";
+}
+
 static void find_in_gradients(const graft_trainer *t, double loss, struct finding *found)
 {
     const struct gr_model *model = &t->setup.model;
 
-    if (!isfinite(loss)) snprintf(found->what, sizeof found->what, "the loss is %g", loss);
+    if (!isfinite(loss)) snprintf(found->what, sizeof found->what, "the loss is %s", not_finite_in_words(loss));
     if (!isfinite(loss) || gr_all_finite(model->gradients, model->n_weights)) return;
     for (int32_t i = 0; i < model->n_parameters; i++) {
         const struct gr_parameter *p = &model->parameters[i];
@@ -76,12 +82,12 @@ static void find_in_weights(const graft_trainer *t, struct finding *found)
     }
     found->is_after_step = found->what[0] != '\0';
 }
+
 static void find_in_losses(int is_finite, struct finding *found)
 {
     if (is_finite) return;
-    snprintf(found->what, sizeof found->what,
-             "the loss of the training or validation vertices is not finite after "
-             "the step");
+    snprintf(found->what, sizeof found->what, "%s",
+             "the loss of the training or validation vertices is not finite after the step");
     found->is_after_step = 1;
 }
 
@@ -123,6 +129,7 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
 
     *found = (struct finding){ 0 };
     epoch->best = 0;
+    gr_metrics_clear(metrics);
     GR_TRY(train_step(t, epoch, found, error));
     epoch->seconds_step = gr_seconds() - begin;
     epoch->drift = t->setup.partition.drift;
@@ -151,7 +158,9 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     return 1;
 }
 
-/* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the one that failed. */
+/* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the one that failed. From
+ * then on the state before the call, and what messages depend on over ranks, cannot be had back: the call must complete
+ * its epoch, and requests to cancel wait for the next one. */
 static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoch, int *halvings, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
@@ -175,6 +184,7 @@ static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoc
                        "epoch %lld",
                        (long long)epoch, found->what, HALVINGS_MOST, rate, (long long)t->progress.epoch);
     t->progress.rate_factor /= 2;
+    s->context->defers_cancel = 1;
     return GRAFT_OK;
 }
 
@@ -222,36 +232,42 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_trainer_epoch(graft_trainer *t, int32_t rc, graft_epoch *epoch, graft_error *error)
+/* Try until epoch `target` is completed. Failures are those of all ranks. */
+static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics  metrics = { .size = sizeof metrics };
     struct finding found, first = { 0 };
-    const double   begin = gr_seconds();
-    int64_t        target;
     int            halvings = 0;
+    int32_t        rc = GRAFT_OK;
 
-    rc = begin_epoch(t, rc, error);
-    if (rc < 0) return rc;
-    target = t->progress.epoch + 1;
-    gr_metrics_clear(&metrics);
-    gr_setup_set_threads(&t->setup);
-    GR_TRY(gr_spans_reset(&t->setup, error));
     while (t->progress.epoch < target) {
         const int64_t next = t->progress.epoch + 1;
 
-        rc = gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error);
-        if (rc < 0) return rc; /* as on all ranks */
-        GR_TRY(try_epoch(t, epoch, &metrics, &found, error));
+        GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
+        GR_TRY(gr_ranks_fail(&t->setup, try_epoch(t, epoch, &metrics, &found, error), error));
         if (found.what[0] != '\0' && halvings == 0) first = found;
-        if (found.what[0] != '\0') rc = treat(t, &found, next, &halvings, error);
-        if (rc < 0) return rc; /* as on all ranks */
+        if (found.what[0] != '\0') GR_TRY(treat(t, &found, next, &halvings, error));
     }
     warn_of_halvings(t, &first, halvings);
     copy_metrics(epoch, &metrics);
+done:
+    t->setup.context->defers_cancel = 0;
+    return rc;
+}
+
+int32_t gr_trainer_epoch(graft_trainer *t, int32_t rc, graft_epoch *epoch, graft_error *error)
+{
+    const double begin = gr_seconds();
+
+    rc = begin_epoch(t, rc, error);
+    if (rc < 0) return rc;
+    gr_setup_set_threads(&t->setup);
+    rc = gr_ranks_fail(&t->setup, gr_spans_reset(&t->setup, error), error);
+    if (rc == GRAFT_OK) rc = complete_epoch(t, t->progress.epoch + 1, epoch, error);
+    if (rc < 0) return rc;
     epoch->epoch = t->progress.epoch;
     epoch->epochs = t->setup.model.config.live.epochs;
     epoch->done = t->progress.epoch >= t->setup.model.config.live.epochs;
     epoch->seconds = gr_seconds() - begin;
-done:
-    return gr_ranks_fail(&t->setup, rc, error);
+    return GRAFT_OK;
 }

@@ -42,7 +42,7 @@ int64_t gr_state_bytes(const graft_state_item *item);
 /** The item of the trainer that has this name and shape. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
 int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
                               graft_error *error);
-/** Whether there are best weights. One that lies ahead came in by state_set(), and its weights may not have. */
+/** Whether there are best weights. Their epoch is ahead of the completed ones if it was undone (on_nonfinite). */
 int     gr_progress_has_best(const struct gr_progress *progress);
 
 /** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and,

@@ -39,7 +39,7 @@ void gr_trainer_destroy(graft_trainer *t)
 
 int gr_progress_has_best(const struct gr_progress *progress)
 {
-    return progress->best_epoch > 0 && progress->best_epoch <= progress->epoch;
+    return progress->best_epoch > 0;
 }
 
 static void swap_best(graft_trainer *t)
