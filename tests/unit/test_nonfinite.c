@@ -248,7 +248,7 @@ static int32_t call_epochs(struct host *host, graft_trainer *trainer, int64_t fi
 }
 
 /* Make one state the other's. */
-static int32_t copy_state(struct host *host, graft_trainer *from, graft_trainer *to)
+static int32_t give_state(struct host *host, graft_trainer *from, graft_trainer *to)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
     graft_model        *state = NULL;
@@ -282,7 +282,7 @@ static int32_t request_once(struct host *host, graft_trainer *trainer, graft_tra
 {
     struct job *job = host->all->arg;
     graft_epoch epoch = GRAFT_INIT(graft_epoch);
-    int32_t     rc = copy_state(host, trainer, copy);
+    int32_t     rc = give_state(host, trainer, copy);
 
     if (rc == GRAFT_OK) rc = epoch_with_request(host, trainer, share, sends, seconds);
     if (rc == GRAFT_ERR_CANCELLED && share > 0.5 && host->n_ranks > 1)
@@ -290,7 +290,7 @@ static int32_t request_once(struct host *host, graft_trainer *trainer, graft_tra
     if (rc != GRAFT_ERR_CANCELLED) {
         if (rc == GRAFT_OK && share == 0 && host->n_ranks > 1)
             return nonfinite_blame(host, "no layer has heard the request");
-        if (rc == GRAFT_OK) rc = copy_state(host, trainer, copy);
+        if (rc == GRAFT_OK) rc = give_state(host, trainer, copy);
         if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
     }
     if (rc != GRAFT_ERR_CANCELLED) return nonfinite_blame(host, rc < 0 ? host->error.message : "the request is lost");
@@ -414,7 +414,7 @@ static int32_t check_best(struct host *host, graft_trainer *trainer, double loss
 }
 
 /* Save the trainer, and load the file into another one. */
-static int32_t save_and_load(struct host *host, graft_trainer *from, graft_trainer *to)
+static int32_t save_to_other(struct host *host, graft_trainer *from, graft_trainer *to)
 {
     const struct job   *job = host->all->arg;
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -447,7 +447,7 @@ static int32_t keep_best_ahead(struct host *host)
         rc = nonfinite_blame(host, "the third epoch does not diverge");
     if (rc == GRAFT_OK) rc = check_best(host, t.trainer, loss);
     if (rc == GRAFT_OK) rc = open_diverging(host, &other);
-    if (rc == GRAFT_OK) rc = save_and_load(host, t.trainer, other.trainer);
+    if (rc == GRAFT_OK) rc = save_to_other(host, t.trainer, other.trainer);
     if (rc == GRAFT_OK) rc = check_best(host, other.trainer, loss);
     close_diverging(host, &other);
     close_diverging(host, &t);
