@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 
-#include "base/assert.h"
 #include "base/memory.h"
-#include "base/probe.h"
+#include "base/pool.h"
 
 #include <omp.h>
 #include <stdarg.h>
@@ -133,40 +132,28 @@ void gr_log_end(graft_context *context)
 }
 
 /* The process that first started a team of threads. The threads of a team do not exist in a forked child, and waiting
- * for them would hang. OpenMP cannot be asked, so this is the one variable that outlives a context. */
+ * for them would hang. OpenMP cannot be asked, so this variable outlives a context. */
 static _Atomic pid_t gr_team_owner;
 
-/* If the system cannot start the threads, OpenMP ends the process: so we try first, once for each number. */
-static int32_t threads_to_be_had(const graft_context *context, int32_t asked)
+int gr_threads(const graft_context *context, int32_t asked)
 {
+    const int32_t  most = 4 * omp_get_num_procs();
     graft_context *own = (graft_context *)(uintptr_t)context; /* what was found changes nothing else in it */
-    const int32_t  most = atomic_load(&own->threads_most);
-    int32_t        found;
+    int32_t        found, limit = atomic_load(&own->threads_most);
+    pid_t          nobody = 0;
 
-    if (most > 0 && asked > most) asked = most;
-    if (asked <= 1 || asked <= atomic_load(&own->threads_found)) return asked;
-    found = 1 + gr_probe_threads(asked - 1);
-    atomic_store(&own->threads_found, found);
+    if (asked <= 0) asked = (int32_t)context->options.resource.threads;
+    if (asked <= 0) asked = omp_get_max_threads();
+    if (limit == 0 || limit > most) limit = most;
+    if (asked > limit) asked = limit;
+    /* In a parallel region of the host, OpenMP would start threads for each loop, and end them after it. */
+    if (asked <= 1 || omp_get_level() > 0) return 1;
+    if (!atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) && nobody != context->owner) return 1;
+    found = gr_pool_of(asked);
     if (found == asked) return asked;
     atomic_store(&own->threads_most, found);
     gr_log(context, GRAFT_LOG_WARNING,
            "the system starts %d of %d threads (ulimit -u or -v, or pids.max of a container), so no more are used",
            found, asked);
     return found;
-}
-
-int gr_threads(const graft_context *context, int32_t asked)
-{
-    const int32_t most = 4 * omp_get_num_procs();
-    pid_t         nobody = 0;
-
-    if (asked <= 0) asked = (int32_t)context->options.resource.threads;
-    if (asked <= 0) asked = omp_get_max_threads();
-    if (asked > most) asked = most;
-    if (asked > 1 && !atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) &&
-        nobody != context->owner) {
-        return 1;
-    }
-    GR_ASSERT(asked > 0);
-    return threads_to_be_had(context, asked);
 }

@@ -22,7 +22,6 @@ struct graft_context {
     char              last_run[1024]; /* the kernel that ran last, for explain() */
     _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
     int32_t           defers_cancel;  /* 1: the call that runs can no longer leave things as they were */
-    _Atomic int32_t   threads_found;  /* as many were started together; 0: none were asked for */
     _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
 };
 
@@ -41,7 +40,8 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
 void gr_log_end(graft_context *context);
 
 /** The number of threads of a call: `asked` if positive, else option "threads", else OpenMP's default; at most four for
- *  each processor, as many as the system starts, and 1 in a forked child of a process that used more. */
+ *  each processor, as many as the system starts, and 1 in a parallel region of the host or in a forked child of a
+ *  process that used more. They are started, for the calling thread. */
 int gr_threads(const graft_context *context, int32_t asked);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/pool.h"
 
 #include <omp.h>
 #include <stdint.h>
@@ -44,12 +45,11 @@ static inline void gr_team_poll(struct gr_team team)
     if (team.poll != NULL && omp_get_thread_num() == 0) team.poll(team.poll_arg);
 }
 
-/** How many of `threads` so many operations on elements justify: a team costs some microseconds. */
+/** One thread, or `threads` if so many operations on elements justify a team, which costs some microseconds. A team of
+ *  another size would cost more, because OpenMP ends threads for it and starts them again. */
 static inline int gr_threads_worth(int threads, int64_t operations)
 {
-    const int64_t worth = 1 + operations / GR_OPERATIONS_OF_THREAD;
-
-    return threads < worth ? threads : (int)worth;
+    return threads > 1 && operations >= GR_OPERATIONS_OF_THREAD ? gr_pool_of(threads) : 1;
 }
 
 #endif

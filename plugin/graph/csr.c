@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "base/team.h"
 
 #include <math.h>
 #include <string.h>
@@ -128,6 +129,7 @@ int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t fir
 {
     int64_t column = INT64_MAX, value = INT64_MAX; /* the first row with a wrong column, with a wrong value */
 
+    threads = gr_threads_worth(threads, gr_csr_entries(csr));
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : column, value) if (threads > 1)
     for (int64_t row = 0; row < csr->n_rows; row++) {
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {

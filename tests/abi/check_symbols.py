@@ -36,7 +36,8 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
 # In a parallel region this sets the number for that region alone; test_manners sees to it that the host's stays.
 # The process whose team of threads a child by fork() has not got: OpenMP cannot be asked for that.
 # And the list of the handles that the host has, so that one which was destroyed is told without reading its memory.
-KEPT = {"gr_team_owner", "gr_handles"}
+# And the key of the last team of each thread, with a lock for those who start one: OpenMP cannot be asked for that.
+KEPT = {"gr_team_owner", "gr_handles", "gr_pool"}
 # graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
 # ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
 # Threads are started for a moment, to see how many can be: OpenMP ends the process if it cannot start one.

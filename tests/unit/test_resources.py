@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ladders of resources: graft-train and a host with little address space, few descriptors, threads, bytes in a file,
-little stack, without standard files, and in folders where nothing can be written: test_resources.py HOST FEW-THREADS
-GRAFT-TRAIN. Each rung ends well, or with a sentence, within 10 seconds, and not by a signal. Prints TAP."""
+little stack, without standard files, and in folders where nothing can be written: test_resources.py HOST TEAM-HOST
+FEW-THREADS GRAFT-TRAIN. Each rung ends well, or with a sentence, within 10 seconds, and not by a signal. Prints TAP."""
 import os
 import resource
 import shutil
@@ -10,14 +10,15 @@ import subprocess
 import sys
 import time
 
-host, few_threads = (os.path.abspath(path) for path in sys.argv[1:3])
-del sys.argv[1:3]
+host, team_host, few_threads = (os.path.abspath(path) for path in sys.argv[1:4])
+del sys.argv[1:4]
 from train_host import MODEL, base, data, program, read_safetensors
 from tap import done, ok, skip
 
 SECONDS = 10
 MB, KB = 1 << 20, 1 << 10
 OTHER_USER = 54321
+RANKS = 3  # of team_host
 out = f"{base}/out"
 library = os.environ["GRAFT_LIBRARY"]
 
@@ -100,6 +101,39 @@ def test_threads():
         skip("processes of a user", "this needs root, and files that all may read")
 
 
+def teams_of(mode, room):
+    """The sizes of the teams of team_host where so many more threads than one can start, or what it prints if it does
+    not end well."""
+    env = dict(os.environ, LD_PRELOAD=few_threads, GRAFT_TEST_THREADS=str(room), GRAFT_LIBRARY=library)
+    run = subprocess.run([team_host, mode], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         timeout=SECONDS, check=False)
+    lines = run.stdout.splitlines()
+    if run.returncode != 0 or lines[-1:] != ["alive"]:
+        return f"it ends with {run.returncode}: {run.stdout[-300:]}"
+    return [int(word) for line in lines[:-1] for word in line.split()[1:]]
+
+
+def test_teams():
+    def two_contexts(room):
+        return [min(4, 1 + room)] * 2
+
+    def two_threads(room):
+        first = min(4, 1 + room)
+        left = room - (first - 1)  # the second thread is one of them
+        return [first] if left == 0 else [first, min(4, left)]
+
+    for mode, expected, rooms in (("again", two_contexts, range(5)), ("second", two_threads, range(8))):
+        faults = [(room, teams_of(mode, room), expected(room)) for room in rooms]
+        faults = [f"{room} more threads: {found}, expected {right}" for room, found, right in faults if found != right]
+        ok(not faults, f"team_host {mode}: every thread that can start is used, {len(rooms)} rungs", *faults)
+    rooms = range(RANKS, RANKS + 10)
+    for mode in ("ranks", "together"):
+        found = [(room, teams_of(mode, room)) for room in rooms]
+        faults = [f"{room} more threads: {teams}" for room, teams in found  # the first thread only waits for the ranks
+                  if isinstance(teams, str) or sum(teams) != room]
+        ok(not faults, f"team_host {mode}: every thread that can start is used once, {len(rooms)} rungs", *faults)
+
+
 def may_be_other():
     """Whether another user can run the programs: only root can try."""
     if os.geteuid() != 0:
@@ -166,6 +200,7 @@ def test_stack():
 
 test_address_space()
 test_threads()
+test_teams()
 test_files()
 test_read_only()
 test_closed()

@@ -1,0 +1,105 @@
+/* OpenMP ends the process if it cannot start a thread. So this file tries to start threads first, then the team.
+ *
+ * libgomp has a pool for each thread that calls it, as large as the last team: a smaller team ends the threads that it
+ * does not need, a larger one starts more, and a team of one changes nothing. So the last size is remembered for each
+ * calling thread. libomp has one pool for all and ends no thread: with it a team may be smaller than it had to be.
+ * A team that the host, or another library, starts in the same thread is not seen here.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/pool.h"
+
+#include "base/assert.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PROBED_MOST = 512, YIELDS_MOST = 10000 };
+
+struct probed {
+    pthread_mutex_t *gate;
+    pthread_t        thread;
+    pid_t            id;
+};
+
+/* Between a probe and the start of the team no other call may take the threads. A forked child has no lock to wait for:
+ * there gr_threads() returns 1 if its parent ever had a team. The key is that of the last team of each thread, 0 for
+ * none; the library has no other storage of threads. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t  once;
+    pthread_key_t   key;
+    int             has_key;
+} gr_pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+
+static void make_pool_key(void)
+{
+    gr_pool.has_key = pthread_key_create(&gr_pool.key, NULL) == 0;
+}
+
+static int last_team(void)
+{
+    const int size = (int)(intptr_t)pthread_getspecific(gr_pool.key);
+
+    return size > 0 ? size : 1;
+}
+
+static void *wait_for_gate(void *arg)
+{
+    struct probed *probed = arg;
+
+    probed->id = (pid_t)syscall(SYS_gettid);
+    pthread_mutex_lock(probed->gate);
+    pthread_mutex_unlock(probed->gate);
+    return NULL;
+}
+
+/* Start so many threads beside those that run, all at the same time, and end them; return how many there were. A thread
+ * that was joined counts against the limits of the system until its number is free, or has another owner. */
+static int probe_threads(int wanted)
+{
+    struct probed   probed[PROBED_MOST];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    const int       most = wanted < PROBED_MOST ? wanted : PROBED_MOST;
+    int             count = 0;
+
+    pthread_mutex_lock(&gate);
+    for (; count < most; count++) {
+        probed[count].gate = &gate;
+        if (pthread_create(&probed[count].thread, NULL, wait_for_gate, &probed[count]) != 0) break;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < count; i++) pthread_join(probed[i].thread, NULL);
+    for (int i = 0, yields = 0; i < count; i++)
+        while (getpgid(probed[i].id) >= 0 && yields++ < YIELDS_MOST) sched_yield();
+    return count == most ? wanted : count;
+}
+
+/* A team that cannot be remembered is not started. */
+static int start_team(int threads)
+{
+    int started = 0;
+
+    if (pthread_setspecific(gr_pool.key, (void *)(intptr_t)threads) != 0) return 1;
+#pragma omp parallel num_threads(threads) reduction(+ : started)
+    started++;
+    GR_ASSERT(started <= threads);
+    return threads;
+}
+
+int gr_pool_of(int wanted)
+{
+    int size, found = wanted;
+
+    GR_ASSERT(wanted > 0 && omp_get_level() == 0);
+    if (wanted == 1 || pthread_once(&gr_pool.once, make_pool_key) != 0 || !gr_pool.has_key) return 1;
+    size = last_team();
+    if (wanted == size) return wanted;
+    pthread_mutex_lock(&gr_pool.lock);
+    if (wanted > size) found = size + probe_threads(wanted - size);
+    if (found != size) found = start_team(found);
+    pthread_mutex_unlock(&gr_pool.lock);
+    return found;
+}
