@@ -149,7 +149,7 @@ int gr_threads(const graft_context *context, int32_t asked)
     /* In a parallel region of the host, OpenMP would start threads for each loop, and end them after it. */
     if (asked <= 1 || omp_get_level() > 0) return 1;
     if (!atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) && nobody != context->owner) return 1;
-    found = gr_pool_of(asked);
+    found = gr_pool_reach(asked);
     if (found == asked) return asked;
     atomic_store(&own->threads_most, found);
     gr_log(context, GRAFT_LOG_WARNING,

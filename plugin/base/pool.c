@@ -77,29 +77,42 @@ static int probe_threads(int wanted)
     return count == most ? wanted : count;
 }
 
+static int remember(int threads)
+{
+    return pthread_setspecific(gr_pool.key, (void *)(intptr_t)threads) == 0;
+}
+
 /* A team that cannot be remembered is not started. */
 static int start_team(int threads)
 {
     int started = 0;
 
-    if (pthread_setspecific(gr_pool.key, (void *)(intptr_t)threads) != 0) return 1;
+    if (!remember(threads)) return 1;
 #pragma omp parallel num_threads(threads) reduction(+ : started)
     started++;
     GR_ASSERT(started <= threads);
     return threads;
 }
 
-int gr_pool_of(int wanted)
+int gr_pool_reach(int wanted)
 {
-    int size, found = wanted;
+    int size, found;
 
     GR_ASSERT(wanted > 0 && omp_get_level() == 0);
     if (wanted == 1 || pthread_once(&gr_pool.once, make_pool_key) != 0 || !gr_pool.has_key) return 1;
     size = last_team();
-    if (wanted == size) return wanted;
+    if (wanted <= size) return wanted;
     pthread_mutex_lock(&gr_pool.lock);
-    if (wanted > size) found = size + probe_threads(wanted - size);
-    if (found != size) found = start_team(found);
+    found = size + probe_threads(wanted - size);
+    if (found > size) found = start_team(found);
     pthread_mutex_unlock(&gr_pool.lock);
+    return found;
+}
+
+int gr_pool_team(int wanted)
+{
+    const int found = gr_pool_reach(wanted);
+
+    if (found > 1 && found < last_team() && !remember(found)) return 1;
     return found;
 }

@@ -3,8 +3,11 @@
 #ifndef GR_BASE_POOL_H
 #define GR_BASE_POOL_H
 
-/** Have OpenMP keep `wanted` threads, or as many as the system starts. A loop of the calling thread may use as many, or
- *  only the calling one. Not in a parallel region. \return how many there are, at least 1 */
-int gr_pool_of(int wanted);
+/** Have OpenMP keep `wanted` threads or more, or as many as the system starts. Not in a parallel region.
+ *  \return `wanted`, or how many there are, at least 1 */
+int gr_pool_reach(int wanted);
+
+/** The same just before a loop, which runs in as many threads as returned, or in one: OpenMP ends the others. */
+int gr_pool_team(int wanted);
 
 #endif

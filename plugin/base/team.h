@@ -49,7 +49,7 @@ static inline void gr_team_poll(struct gr_team team)
  *  another size would cost more, because OpenMP ends threads for it and starts them again. */
 static inline int gr_threads_worth(int threads, int64_t operations)
 {
-    return threads > 1 && operations >= GR_OPERATIONS_OF_THREAD ? gr_pool_of(threads) : 1;
+    return threads > 1 && operations >= GR_OPERATIONS_OF_THREAD ? gr_pool_team(threads) : 1;
 }
 
 #endif
