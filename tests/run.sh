@@ -51,5 +51,5 @@ rm -f "$log"
 say "Testing ..."
 rc=0
 # shellcheck disable=SC2086 # one name a word
-"$meson" test -C "$graft_build" --no-rebuild --print-errorlogs --num-processes 3 $chosen || rc=$?
+"$meson" test -C "$graft_build" --no-rebuild --print-errorlogs --num-processes 2 $chosen || rc=$?
 python3 "$graft_root/tests/count.py" "$log" "$rc"

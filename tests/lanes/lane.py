@@ -27,9 +27,9 @@ SMALL_AND_ALONE = ["-Dsmall_limits=true", "-Dgraphblas=disabled", "-Dcblas=disab
 
 # Target, and the arguments it is run with.
 SANITIZED = {
-    "tests/unit/test_mxm": [],
-    "tests/unit/test_epilogue": ["tests/unit/graft_kernel_wrong.so"],
     "tests/unit/test_gradient": ["sage"],  # test_blocks has the other kinds
+    "tests/unit/test_mxm": ["simd", "graphblas", "reference"],
+    "tests/unit/test_epilogue": ["tests/unit/graft_kernel_wrong.so"],
     "tests/unit/test_blocks": [],
     "tests/unit/test_edge": [],
     "tests/unit/test_codec": [],
@@ -77,7 +77,7 @@ THREADED = {
     "tests/unit/test_part": [],
     "tests/unit/test_aggregate": [],
     "tests/unit/test_async": [],
-    "tests/unit/test_mxm": [],
+    "tests/unit/test_mxm": ["simd", "reference"],
     "tests/unit/test_gradient": ["gcn"],
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],

@@ -1,6 +1,7 @@
 /* graft.train/1 against the oracle: gradients of every weight of every model, losses,
  * predictions and what is measured. Arguments: the models, one to a word; none means all.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/effort.h"
 #include "harness/tap.h"
 #include "oracle/training.h"
 
@@ -105,7 +106,7 @@ static void check_gradient(const struct training_case *what)
 static void test_gradients(enum oracle_kind kind, int64_t heads)
 {
     for (int32_t layers = 1; layers <= 3; layers++) {
-        for (int which = 0; which < 32; which++) {
+        for (int which = 0; which < 32; which += case_step()) {
             const struct training_case what = { .kind = kind,
                                                 .layers = layers,
                                                 .heads = heads,
@@ -157,7 +158,7 @@ static void test_orders(enum oracle_kind kind)
 {
     static const char *const orders[] = { "degree", "rcm", "community" };
 
-    for (int which = 0; which < 12; which++) {
+    for (int which = 0; which < 12; which += case_step()) {
         const struct training_case what = { .kind = kind,
                                             .layers = 2,
                                             .norm = 1,
@@ -178,7 +179,7 @@ static void test_orders(enum oracle_kind kind)
  *  results. Two layers of 23 vertices need all features; those of more vertices, few of which are trained, do not. */
 static void test_sparse_input(enum oracle_kind kind)
 {
-    for (int which = 0; which < 24; which++) {
+    for (int which = 0; which < 24; which += case_step()) {
         const struct training_case what = { .kind = kind,
                                             .layers = 1 + which / 2 % 2,
                                             .n = which / 2 % 2 ? 60 : 0,
@@ -202,7 +203,7 @@ static void test_sparse_input(enum oracle_kind kind)
 /** Labels as input, with all that changes how the first layer works. */
 static void test_labels(enum oracle_kind kind)
 {
-    for (int which = 0; which < 24; which++) {
+    for (int which = 0; which < 24; which += case_step()) {
         const struct training_case what = { .kind = kind,
                                             .layers = 1 + which % 3,
                                             .heads = 1 + (kind == ORACLE_GAT && which % 2),
@@ -234,7 +235,7 @@ static void test_regression(enum oracle_kind kind)
 {
     static const char *const losses[] = { NULL, "mse", "mae", "huber" };
 
-    for (int which = 0; which < 24; which++) {
+    for (int which = 0; which < 24; which += case_step()) {
         const struct training_case what = { .kind = kind,
                                             .layers = 1 + which % 3,
                                             .n = which / 4 % 3 == 2 ? 60 : 0,

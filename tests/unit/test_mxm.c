@@ -351,13 +351,21 @@ static void test_fall(int winner)
     judge_product_close(&product);
 }
 
-static void test_mxm_kernels(int large)
+/* Those that are named after `first`, or all. */
+static int is_listed(const char *kernel, int argc, char **argv, int first)
+{
+    for (int i = first; i < argc; i++)
+        if (strcmp(argv[i], kernel) == 0) return 1;
+    return argc <= first;
+}
+
+static void test_mxm_kernels(int large, int argc, char **argv)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
     int                references = 0;
 
     for (int32_t i = 0; judge.api->module_info(judge.context, i, &entry, NULL) == GRAFT_OK; i++) {
-        if (strcmp(entry.kind, "kernel") != 0) continue;
+        if (strcmp(entry.kind, "kernel") != 0 || !is_listed(entry.name, argc, argv, 1 + large)) continue;
         if (!kernel_is_usable(i, &entry)) {
             skip(1, "kernel %s cannot be used: %s", entry.name, entry.detail);
             continue;
@@ -384,7 +392,7 @@ int main(int argc, char **argv)
     judge.context = judge.api->context;
     judge.mxm = judge.api->get_interface(judge.context, GRAFT_MXM_ID);
     if (!ok(judge.mxm != NULL && judge.mxm->size >= sizeof *judge.mxm, "it has " GRAFT_MXM_ID)) return done();
-    test_mxm_kernels(argc > 1 && strcmp(argv[1], "large") == 0);
+    test_mxm_kernels(argc > 1 && strcmp(argv[1], "large") == 0, argc, argv);
     choose_kernel("reference");
     test_transpose(41, 29, GRAFT_I32, 1);
     test_transpose(29, 41, GRAFT_I64, 0);
