@@ -100,6 +100,21 @@ typedef struct graft_model_info {
  * hard link, or is copied where the file system has none. Where PATH is a symbolic link, the file that it leads to is
  * replaced. A process that is killed may leave a file that begins so and ends in .tmp; the next save removes it. */
 
+/** What predict_vertices() reads and gives. Arrays that are NULL are not given. */
+typedef struct graft_prediction {
+    uint32_t             size;
+    int32_t              weights;       /**< GRAFT_WEIGHTS_LAST or BEST, as in predict() */
+    const graft_dataset *dataset;       /**< as in predict(); read during the call */
+    const int64_t       *vertices;      /**< [n] numbers of the whole graph, in any order; they may repeat. Over ranks
+                                             those of the rank's slice. NULL: all of them, in their order */
+    int64_t              n;             /**< rows of the outputs; with vertices NULL the vertices of the data set, over
+                                             ranks of the slice. A list may be empty, but is not NULL then */
+    int32_t             *labels;        /**< [n] the class of the largest logit */
+    const graft_dense   *logits;        /**< [n x n_classes] F32, the outputs of the model */
+    const graft_dense   *probabilities; /**< [n x n_classes] F32: softmax of the logits x, exp(x_c) / sum exp(x); with
+                                             loss sigmoid that of each class, 1 / (1 + exp(-x_c)) */
+} graft_prediction;
+
 typedef struct graft_models {
     uint32_t size;
     uint32_t reserved;
@@ -154,12 +169,14 @@ typedef struct graft_models {
      *  order, halo, ...) are those of the context.
      *
      * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST, of a model with a state; of weights alone there is one set
-     * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(); n_classes is not read.
-     *                      Labels, targets and split are read if the model has label_rate > 0, and are required then.
+     * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(). Classes are those of the
+     *                      model: n_classes may be 0, and is only read where targets are. Labels, targets and split
+     *                      are read if the model has label_rate > 0, and are required then.
      * \param[out] labels   [n] the class of the largest logit, or NULL, as it must be with loss mse, mae or huber
      * \param[out] logits   [n x n_classes] F32, or NULL
      * \return OK; ERR_ARG (null, unknown weights, shapes; another number of features: the message has both; ranks with
-     *         different models); the codes of graft_train.create() and predict().
+     *         different models); ERR_FORMAT (a label that the model does not know); the codes of graft_train.create()
+     *         and predict().
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given. Memory: during the call what
      * a trainer takes for an evaluation, without optimiser, gradients and transposes. Since 1. */
     int32_t (*predict)(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
@@ -167,6 +184,23 @@ typedef struct graft_models {
 
     /** Free the model. NULL is legal. [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_model *model);
+
+    /** Predict all vertices of a data set, or those of a list, also with probabilities; predict() is a part of it.
+     *
+     * Cost: the data set is checked and the graph made as for all vertices. In one process the layers then compute the
+     * receptive field of the list alone, and memory is for this, if option row_masks is yes, features are dense, and
+     * the model is not gat and has no label_rate. Otherwise, and over ranks, they compute all vertices, and the rows of
+     * the list are picked.
+     *
+     * \param[in] prediction  Over ranks each rank has its own list and outputs; classes, logits and probabilities may
+     *                        be NULL on some ranks.
+     * \return as predict(); ERR_ARG (null, n below 0 or not that of all vertices; a vertex that is not in the data set,
+     *         or over ranks in the slice: the message has its place in the list and the range; labels or probabilities
+     *         with loss mse, mae or huber). A prediction that is null or has no size, a dataset in it that is null or
+     *         has no size, and an `over` that is no graph, are errors of this rank alone, for which the others wait.
+     * [one-caller] [starts-openmp]. Collective over the ranks of prediction->dataset->over, if given. Memory during the
+     * call: as predict(), and 8 bytes for each vertex of the data set. Since 1. */
+    int32_t (*predict_vertices)(graft_model *model, const graft_prediction *prediction, graft_error *error);
 } graft_models;
 
 GRAFT_EXTERN_C_END

@@ -84,16 +84,51 @@ static int32_t model_item(graft_model *model, int32_t index, graft_state_item *i
     return gr_call_end(&call, rc);
 }
 
+/* *dense, which may be NULL, becomes our copy. */
+static int32_t read_output(graft_dense *ours, const graft_dense **dense, const char *name, graft_error *error)
+{
+    const graft_dense *theirs = *dense;
+
+    *dense = theirs != NULL ? ours : NULL;
+    return theirs != NULL ? gr_struct_read(ours, sizeof *ours, theirs, name, error) : GRAFT_OK;
+}
+
+/* Ranks agree on what was `found` wrong, and is here, over the comm that the data set may have. */
+static int32_t predict_with(graft_model *model, int32_t found, graft_prediction *p, graft_error *error)
+{
+    graft_dense logits, probabilities;
+
+    if (found == GRAFT_OK) found = read_output(&logits, &p->logits, "logits", error);
+    if (found == GRAFT_OK) found = read_output(&probabilities, &p->probabilities, "probabilities", error);
+    return gr_snapshot_predict(model, found, p, error);
+}
+
 static int32_t model_predict(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
                              const graft_dense *logits, graft_error *error)
 {
-    struct gr_call call;
-    graft_dense    ours;
-    int32_t        rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict", error);
+    struct gr_call   call;
+    graft_prediction ours = { .size = sizeof ours,
+                              .weights = weights,
+                              .dataset = dataset,
+                              .n = GR_ALL_VERTICES,
+                              .labels = labels,
+                              .logits = logits };
+    int32_t          rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict", error);
 
+    if (rc == GRAFT_OK) rc = predict_with(model, GRAFT_OK, &ours, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t model_predict_vertices(graft_model *model, const graft_prediction *prediction, graft_error *error)
+{
+    struct gr_call   call;
+    graft_prediction ours;
+    int32_t          rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict_vertices", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, prediction, "prediction", &call.error);
     GR_TRY(rc);
-    if (logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
-    rc = gr_snapshot_predict(model, rc, weights, dataset, labels, logits != NULL ? &ours : NULL, &call.error);
+    if (ours.n < 0) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "n is %lld, expected 0 or more", (long long)ours.n);
+    rc = predict_with(model, rc, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -119,4 +154,5 @@ const graft_models gr_interface_model = {
     .item = model_item,
     .predict = model_predict,
     .destroy = model_destroy,
+    .predict_vertices = model_predict_vertices,
 };

@@ -140,8 +140,10 @@ static int32_t check_dataset_shapes(const struct gr_setup *s, graft_error *error
     if (d->n_vertices < 1 || d->n_features < 1 || d->n_classes < 1) {
         return gr_fail(error, GRAFT_ERR_ARG,
                        "there are %lld vertices, %lld features and %lld classes; a model needs one of "
-                       "each at least",
-                       (long long)d->n_vertices, (long long)d->n_features, (long long)d->n_classes);
+                       "each at least%s",
+                       (long long)d->n_vertices, (long long)d->n_features, (long long)d->n_classes,
+                       d->n_classes < 1 ? ". Without labels n_classes must be set; a saved model predicts without it"
+                                        : "");
     }
     if ((d->features == NULL) == (d->sparse_features == NULL)) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s given; give dense features or sparse ones",

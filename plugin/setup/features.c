@@ -91,6 +91,12 @@ done:
     return rc;
 }
 
+/* Rows of dense features that are read. */
+static int64_t rows_read(const struct gr_setup *s)
+{
+    return s->given != NULL && gr_masks_rows(s) ? s->reach[0] : s->n;
+}
+
 /* Allocate dense features. */
 static int32_t new_dense(struct gr_setup *s, float **x, graft_error *error)
 {
@@ -99,7 +105,7 @@ static int32_t new_dense(struct gr_setup *s, float **x, graft_error *error)
     if (s->n > 0 && width > INT64_MAX / s->n) {
         return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)s->n, (long long)width);
     }
-    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, *x, s->n * width, error);
+    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, *x, rows_read(s) * width, error);
 }
 
 static void fill_dense(const struct gr_setup *s, const graft_csr *sparse, float *x)
@@ -227,7 +233,8 @@ void gr_setup_features_refresh(struct gr_setup *s)
     const int64_t width = s->model.config.width[0], stride = s->features.stride;
     const float  *given = s->features.data;
     float *const  x = (float *)(uintptr_t)s->run.input.x;
-    const int     threads = gr_threads_worth(s->run.threads, s->n * width);
+    const int64_t rows = rows_read(s);
+    const int     threads = gr_threads_worth(s->run.threads, rows * width);
 
     if (!are_copied(s)) {
         s->run.input.x = given;
@@ -235,7 +242,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
         return;
     }
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t row = 0; row < s->n; row++) {
+    for (int64_t row = 0; row < rows; row++) {
         prefetch_row(s, row);
         memcpy(x + row * width, given + gr_vertex(s->row, row) * stride, (uint64_t)width * sizeof *x);
         if (s->model.config.normalize_features) normalize_row(x + row * width, width);

@@ -175,6 +175,7 @@ static int32_t mask_layer(struct gr_setup *s, int32_t l, graft_error *error)
     part.n_rows = s->reach[l + 1];
     part.n_cols = s->reach[l];
     GR_TRY(gr_matrix_create(s->context, &part, &s->masked_a[l], error));
+    if (s->given != NULL) goto done; /* No gradient goes back along the edges. */
     GR_TRY(transpose_copy(&s->budget, &part, &turned, error));
     rc = keep_copy(s, &turned, &s->masked_transpose[l], error);
 done:
@@ -218,7 +219,7 @@ int32_t gr_setup_graph_mask(struct gr_setup *s, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     if (s->over != NULL) GR_TRY(gr_ranks_graph_mask(s, error));
-    for (int32_t l = gr_first_masked(s); l < s->model.config.n_layers && s->a_transpose != NULL; l++) {
+    for (int32_t l = gr_first_masked(s); l < s->model.config.n_layers && s->over == NULL && s->a != NULL; l++) {
         if (l >= s->model.config.gathers_from && s->reach[l + 1] < s->n) GR_TRY(mask_layer(s, l, error));
     }
     gr_setup_blocks(s);

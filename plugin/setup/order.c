@@ -23,17 +23,25 @@ done:
     return rc;
 }
 
-/* hop[v]: over how many edges v is gathered from by a vertex that is trained; n_layers + 1 if over more than n_layers.
- * reach is counted. */
+/* Level 0: the vertices that are trained, or those of the list that is predicted. */
+static void find_first_level(const struct gr_setup *s, struct gr_search *search)
+{
+    const struct gr_outputs *list = s->given != NULL ? s->given->outputs : NULL;
+
+    for (int64_t v = 0; v < s->n; v++) search->hop[v] = s->model.config.n_layers + 1;
+    for (int64_t i = 0; list != NULL && i < list->n; i++) gr_search_add(search, list->vertices[i], 0);
+    for (int64_t v = 0; list == NULL && v < s->n; v++)
+        if (gr_is_trained(&s->run.targets, v)) gr_search_add(search, v, 0);
+}
+
+/* hop[v]: over how many edges v is gathered from by a vertex of level 0; n_layers + 1 if over more than n_layers. reach
+ * is counted. */
 static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_search *search, graft_error *error)
 {
     const int32_t n_layers = s->model.config.n_layers;
     int32_t       rc = GRAFT_OK;
 
-    for (int64_t v = 0; v < s->n; v++) {
-        search->hop[v] = n_layers + 1;
-        if (gr_is_trained(&s->run.targets, v)) gr_search_add(search, v, 0);
-    }
+    find_first_level(s, search);
     s->reach[n_layers] = search->end = search->found;
     for (int32_t h = 1; h <= n_layers; h++) {
         const int gathers = graph != NULL && n_layers - h >= s->model.config.gathers_from;
@@ -64,10 +72,20 @@ done:
     return rc;
 }
 
+/* Whether only the receptive field of a list is worth an order of its own. Labels as input are of vertices that come
+ * first in training; sparse features have parts for a step and for all rows alone. */
+static int predicts_few(const struct gr_setup *s)
+{
+    const struct gr_outputs *outputs = s->given->outputs;
+
+    return outputs->vertices != NULL && outputs->n > 0 && s->over == NULL && s->data.features != NULL &&
+           !gr_propagates(&s->run);
+}
+
 int gr_masks_rows(const struct gr_setup *s)
 {
-    return s->given == NULL && s->model.config.row_masks && !s->model.config.kind->attends &&
-           s->run.targets.n_train > 0;
+    if (!s->model.config.row_masks || s->model.config.kind->attends) return 0;
+    return s->given != NULL ? predicts_few(s) : s->run.targets.n_train > 0;
 }
 
 int32_t gr_first_masked(const struct gr_setup *s)

@@ -65,11 +65,19 @@ static int64_t gradient_rows(const struct gr_setup *s)
     return gr_masks_rows(s) ? s->run.targets.n_train : s->n;
 }
 
+/* Of `all` rows, those of the input of layer l that are made: a prediction of a list makes no others. Before these are
+ * known, one is certain. */
+static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
+{
+    if (s->given == NULL || !gr_masks_rows(s)) return all;
+    return s->reach[l] > 0 ? s->reach[l] : 1;
+}
+
 struct gr_capacity gr_capacity_of(const struct gr_setup *s)
 {
     GR_ASSERT(s->n_seen >= s->n);
-    return (struct gr_capacity){ .rows = s->n,
-                                 .seen = s->n_seen,
+    return (struct gr_capacity){ .rows = rows_made(s, 1, s->n),
+                                 .seen = rows_made(s, 0, s->n_seen),
                                  .predicts = s->given != NULL,
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
                                  .gradient_rows = gradient_rows(s),

@@ -235,11 +235,10 @@ static void prediction_fini(const struct gr_setup *s, struct prediction *p)
     gr_free(s->context, p->rows);
 }
 
-int32_t gr_ranks_give(struct gr_setup *s, const float *logits, int32_t *labels, const graft_dense *out,
-                      graft_error *error)
+int32_t gr_ranks_give(struct gr_setup *s, const float *logits, const struct gr_outputs *o, graft_error *error)
 {
-    const int64_t     classes = s->data.n_classes;
-    int               wants_labels = labels != NULL, wants_logits = out != NULL;
+    const int64_t     classes = s->data.n_classes, first = s->over->first[s->over->comm->rank];
+    int               wants_labels = o->labels != NULL, wants_logits = o->logits != NULL || o->probabilities != NULL;
     struct prediction p = { 0 };
     int32_t           rc = GRAFT_OK;
 
@@ -250,10 +249,11 @@ int32_t gr_ranks_give(struct gr_setup *s, const float *logits, int32_t *labels, 
     fill_prediction(s, logits, &p);
     if (wants_labels) GR_TRY(give(s, p.mine, 4, p.slice, error));
     if (wants_logits) GR_TRY(give(s, p.logits != NULL ? p.logits : logits, classes * 4, p.rows, error));
-    for (int64_t i = 0; i < s->over->n_slice; i++) {
-        if (labels != NULL) labels[i] = p.slice[i];
-        if (out != NULL)
-            memcpy((float *)out->data + i * out->stride, p.rows + i * classes, (uint64_t)classes * sizeof *p.rows);
+    for (int64_t i = 0; i < gr_setup_output_rows(s, o); i++) {
+        const int64_t row = o->vertices != NULL ? o->vertices[i] - first : i;
+
+        if (o->labels != NULL) o->labels[i] = p.slice[row];
+        if (wants_logits) gr_setup_put_row(s, o, i, p.rows + row * classes);
     }
 done:
     prediction_fini(s, &p);

@@ -1,4 +1,4 @@
-/* A setup from the host's arrays to a run, and from the logits of the run back to the host.
+/* A setup from the host's arrays to a run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "setup/setup.h"
 
@@ -42,6 +42,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
+    if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* It is for all rows. */
     if (s->model.config.loss != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
         gr_loan_take(&s->loans, s->context, &(struct gr_loan){ .name = "targets" });
@@ -153,39 +154,4 @@ void gr_setup_fini(struct gr_setup *s)
 void gr_setup_set_threads(struct gr_setup *s)
 {
     s->run.threads = s->run.profile.team = gr_threads(s->context, 0);
-}
-
-int32_t gr_setup_check_logits(const struct gr_setup *s, const graft_dense *logits, graft_error *error)
-{
-    const int64_t rows = s->over != NULL ? s->over->n_slice : s->n, classes = s->data.n_classes;
-    int32_t       rc;
-
-    if (logits == NULL) return GRAFT_OK;
-    rc = gr_dense_check(logits, "logits", error);
-    if (rc < 0 || (logits->dtype == GRAFT_F32 && logits->n_rows == rows && logits->n_cols == classes)) return rc;
-    return gr_fail(error, GRAFT_ERR_ARG, "logits are %lld x %lld of dtype %d; expected %lld x %lld of GRAFT_F32 (1)",
-                   (long long)logits->n_rows, (long long)logits->n_cols, logits->dtype, (long long)rows,
-                   (long long)classes);
-}
-
-int32_t gr_setup_check_labels(const struct gr_setup *s, const int32_t *labels, graft_error *error)
-{
-    if (labels == NULL || !gr_is_regression(&s->model.config)) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_ARG, "labels are given, but with loss %s there are no classes; expected NULL",
-                   gr_loss_name(s->model.config.loss));
-}
-
-int32_t gr_setup_give(struct gr_setup *s, int32_t *labels, const graft_dense *logits, graft_error *error)
-{
-    const int64_t classes = s->data.n_classes;
-
-    if (s->over != NULL) return gr_ranks_give(s, gr_run_logits(&s->run), labels, logits, error);
-    for (int64_t i = 0; i < s->n; i++) {
-        const float  *row = gr_run_logits(&s->run) + i * classes;
-        const int64_t v = gr_vertex(s->row, i);
-
-        if (labels != NULL) labels[v] = (int32_t)gr_argmax(row, classes);
-        if (logits != NULL) memcpy((float *)logits->data + v * logits->stride, row, (uint64_t)classes * sizeof *row);
-    }
-    return GRAFT_OK;
 }

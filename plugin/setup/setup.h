@@ -1,7 +1,7 @@
 /* A setup: a model brought together with a data set, ready to run. The trainer has one, and so has a prediction with a
  * saved model; what the files of this folder share.
  *
- * setup.c      from the host's arrays to a run, and from its logits back
+ * setup.c      from the host's arrays to a run       outputs.c        from its logits back
  * dataset.c    the host's arrays, checked            update.c         the same when they change
  * graph.c      the graph as the model needs it       update_edges.c   values of its edges that change
  * order.c      the vertices in another order, and receptive fields
@@ -22,11 +22,20 @@ struct gr_search {
     int64_t  found;      /* the end of the next one */
 };
 
+/** What a prediction gives, for all vertices of the host or for a list. Arrays may be NULL. */
+struct gr_outputs {
+    const int64_t *vertices; /* [n] of the whole graph, which the host has here; they may repeat. NULL: all of them */
+    int64_t        n;        /* read with a list alone */
+    int32_t       *labels;
+    const graft_dense *logits, *probabilities;
+};
+
 /** A model that exists, to predict with. Without one, the options of the context make a model, to train. */
 struct gr_given_model {
-    struct gr_options      options; /* of the context, but those of the model are its own */
-    const struct gr_model *model;
-    int                    best; /* its best weights, not the last ones */
+    struct gr_options        options; /* of the context, but those of the model are its own */
+    const struct gr_model   *model;
+    int                      best; /* its best weights, not the last ones */
+    const struct gr_outputs *outputs;
 };
 
 struct gr_setup {
@@ -53,7 +62,8 @@ struct gr_setup {
     const int64_t *row;    /* [n] row of the host's arrays that vertex v has; NULL: v */
 
     /* Receptive fields: a step needs the first reach[l] rows of the input of layer l, and of the logits the first
-     * reach[n_layers]. Labelled training vertices come first, then what these gather from, and so on. */
+     * reach[n_layers]. Labelled training vertices, or those to predict, come first, then what these gather from, and so
+     * on. */
     int64_t reach[GR_LAYERS_MAX + 1];
     int64_t reach_of_all[GR_LAYERS_MAX + 1]; /* the same, over all ranks */
 
@@ -75,12 +85,20 @@ void    gr_setup_fini(struct gr_setup *setup);
 /** Use as many threads as the host grants now. */
 void    gr_setup_set_threads(struct gr_setup *setup);
 
-/** Whether the logits of predict() have the shape that they should have. */
-int32_t gr_setup_check_logits(const struct gr_setup *setup, const graft_dense *logits, graft_error *error);
-/** Whether predict() can give labels: not where the model learns float targets. */
-int32_t gr_setup_check_labels(const struct gr_setup *setup, const int32_t *labels, graft_error *error);
-/** The logits of the last forward pass, and their classes, to the host. Outputs may be NULL. Collective. */
-int32_t gr_setup_give(struct gr_setup *setup, int32_t *labels, const graft_dense *logits, graft_error *error);
+/** Rows of the host's arrays. */
+static inline int64_t gr_rows_of_host(const struct gr_setup *setup)
+{
+    return setup->over != NULL ? setup->over->n_slice : setup->n;
+}
+
+/** Rows of the outputs. */
+int64_t gr_setup_output_rows(const struct gr_setup *setup, const struct gr_outputs *outputs);
+/** Whether outputs have the right shapes, and the model gives them: no classes where it learns float targets. */
+int32_t gr_setup_check_outputs(const struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
+/** From the logits of the last forward pass to the outputs. Collective. */
+int32_t gr_setup_give(struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
+/** Row `at` of the outputs but labels, from the logits of its vertex. */
+void gr_setup_put_row(const struct gr_setup *setup, const struct gr_outputs *outputs, int64_t at, const float *logits);
 
 /** With check=full, whether no array of the data set has changed but those of `what` (GRAFT_UPDATE_...). Collective. */
 int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
@@ -92,7 +110,7 @@ void gr_setup_report_options(struct gr_setup *setup);
 
 /** The groups of options (a bit for each) that a setup reads from the context. */
 uint32_t gr_setup_groups(const struct gr_setup *setup);
-/** Whether a step may compute fewer rows than there are. */
+/** Whether a step, or a prediction, may compute fewer rows than there are. */
 int      gr_masks_rows(const struct gr_setup *setup);
 /** The first layer whose graph may have fewer rows in a step: what is aggregated once is aggregated for all rows. */
 int32_t  gr_first_masked(const struct gr_setup *setup);
@@ -229,8 +247,8 @@ void    gr_setup_graph_fini(struct gr_setup *setup);
 int32_t gr_ranks_reserve(struct gr_setup *setup, graft_error *error);
 /** Space for the spans of a step on as many threads as the run has, if option 'profile' asks for them. */
 int32_t gr_spans_init(struct gr_setup *setup, graft_error *error);
-/** Logits of the owned vertices, and their classes, to the slices of all ranks. Outputs may be NULL. Collective. */
-int32_t gr_ranks_give(struct gr_setup *setup, const float *logits, int32_t *labels, const graft_dense *out,
+/** From the logits of the owned vertices to the outputs on all ranks. Collective. */
+int32_t gr_ranks_give(struct gr_setup *setup, const float *logits, const struct gr_outputs *outputs,
                       graft_error *error);
 
 #endif

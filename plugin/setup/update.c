@@ -63,11 +63,6 @@ static void set_array(const struct gr_setup *s, struct gr_targets *targets, int 
     }
 }
 
-static int64_t rows_of_host(const struct gr_setup *s)
-{
-    return s->over != NULL ? s->over->n_slice : s->n;
-}
-
 /* Whether arrays of the trainer are copies of those of the host. */
 static int has_copies(const struct gr_setup *s)
 {
@@ -79,14 +74,14 @@ static int32_t update_check_sparse(const struct gr_setup *s, struct update *u, g
     const graft_csr *x = &u->sparse;
     int32_t          rc = GRAFT_OK;
 
-    if (u->data.sparse_features == NULL && rows_of_host(s) == 0) return GRAFT_OK;
+    if (u->data.sparse_features == NULL && gr_rows_of_host(s) == 0) return GRAFT_OK;
     if (u->data.sparse_features == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "sparse features are to be replaced, and are null");
     GR_TRY(gr_struct_read(&u->sparse, sizeof u->sparse, u->data.sparse_features, "dataset.sparse_features", error));
-    if (x->n_rows != rows_of_host(s) || x->n_cols != s->data.n_features)
+    if (x->n_rows != gr_rows_of_host(s) || x->n_cols != s->data.n_features)
         return gr_fail(
             error, GRAFT_ERR_ARG, "sparse features are %lld x %lld; the trainer was created with %lld x %lld",
-            (long long)x->n_rows, (long long)x->n_cols, (long long)rows_of_host(s), (long long)s->data.n_features);
+            (long long)x->n_rows, (long long)x->n_cols, (long long)gr_rows_of_host(s), (long long)s->data.n_features);
     u->lent_sparse = u->sparse;
     GR_TRY(gr_csr_widen(s->context, &u->sparse, "sparse_features", &u->row_ptr, error));
     rc = gr_csr_check(x, "sparse_features", 0, s->run.threads, error);
@@ -101,12 +96,12 @@ static int32_t check_features(const struct gr_setup *s, struct update *u, graft_
 
     if (s->data.sparse_features != NULL) return update_check_sparse(s, u, error);
     u->features.stride = s->data.n_features;
-    if (data->features == NULL && rows_of_host(s) == 0) return GRAFT_OK;
+    if (data->features == NULL && gr_rows_of_host(s) == 0) return GRAFT_OK;
     if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
     GR_TRY(gr_struct_read(&u->features, sizeof u->features, data->features, "dataset.features", error));
-    if (u->features.n_rows != rows_of_host(s) || u->features.n_cols != s->data.n_features)
+    if (u->features.n_rows != gr_rows_of_host(s) || u->features.n_cols != s->data.n_features)
         return gr_fail(error, GRAFT_ERR_ARG, "features are %lld x %lld; the trainer was created with %lld x %lld",
-                       (long long)u->features.n_rows, (long long)u->features.n_cols, (long long)rows_of_host(s),
+                       (long long)u->features.n_rows, (long long)u->features.n_cols, (long long)gr_rows_of_host(s),
                        (long long)s->data.n_features);
     rc = gr_features_check(&u->features, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads,
                            error);
@@ -124,7 +119,7 @@ static int32_t update_float_targets(const struct gr_setup *s, struct update *u, 
     if (u->data.float_targets == NULL) return GRAFT_OK;
     GR_TRY(gr_struct_read(&u->float_targets, sizeof u->float_targets, u->data.float_targets, "dataset.float_targets",
                           error));
-    rc = gr_float_targets_check(&u->float_targets, rows_of_host(s), s->data.n_classes, error);
+    rc = gr_float_targets_check(&u->float_targets, gr_rows_of_host(s), s->data.n_classes, error);
 done:
     return rc;
 }
@@ -134,7 +129,7 @@ static int32_t check_arrays(const struct gr_setup *s, struct update *u, graft_er
     int32_t rc = GRAFT_OK;
 
     GR_TRY(update_float_targets(s, u, error));
-    u->given = (struct gr_targets){ .n = rows_of_host(s), .n_classes = s->run.targets.n_classes };
+    u->given = (struct gr_targets){ .n = gr_rows_of_host(s), .n_classes = s->run.targets.n_classes };
     for (int i = 0; i < ARRAYS; i++) {
         const struct array array = array_at(s, u, i);
 

@@ -44,9 +44,10 @@ int32_t gr_snapshot_apply(graft_model *model, graft_trainer *trainer, graft_erro
 void    gr_snapshot_info(const graft_model *model, graft_model_info *info);
 int32_t gr_snapshot_metadata(const graft_model *model, int32_t index, const char **key, const char **value,
                              graft_error *error);
-/** `found`: what was wrong with `logits` on this rank; the ranks agree on it. */
-int32_t gr_snapshot_predict(graft_model *model, int32_t found, int32_t weights, const graft_dataset *dataset,
-                            int32_t *labels, const graft_dense *logits, graft_error *error);
+/** In graft_prediction.n: as many as the data set has, whatever their number. */
+enum { GR_ALL_VERTICES = -1 };
+/** `found`: what was wrong with the arguments on this rank; the ranks agree on it. */
+int32_t gr_snapshot_predict(graft_model *model, int32_t found, const graft_prediction *prediction, graft_error *error);
 void    gr_snapshot_destroy(graft_model *model);
 
 /** Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no

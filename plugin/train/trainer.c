@@ -112,15 +112,16 @@ done:
 int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_t *labels, const graft_dense *logits,
                            graft_error *error)
 {
-    if (rc == GRAFT_OK) rc = gr_setup_check_logits(&t->setup, logits, error);
-    if (rc == GRAFT_OK) rc = gr_setup_check_labels(&t->setup, labels, error);
+    const struct gr_outputs outputs = { .labels = labels, .logits = logits };
+
+    if (rc == GRAFT_OK) rc = gr_setup_check_outputs(&t->setup, &outputs, error);
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     rc = gr_ranks_fail(&t->setup, infer(t, weights, error), error);
-    return rc < 0 ? rc : gr_setup_give(&t->setup, labels, logits, error);
+    return rc < 0 ? rc : gr_setup_give(&t->setup, &outputs, error);
 }
 
 int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)

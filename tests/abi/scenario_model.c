@@ -11,6 +11,9 @@ int32_t scenario_use_model(struct subject *s, graft_trainer *trainer, const graf
     graft_state_item item = GRAFT_INIT(graft_state_item);
     const char      *key, *value;
     char             path[64];
+    const int64_t    vertices[] = { 1, 0 };
+    int32_t          labels[2];
+    graft_prediction list = { .size = sizeof list, .dataset = data, .vertices = vertices, .n = 2, .labels = labels };
     int32_t          rc = s->model->create(trainer, GRAFT_MODEL_STATE, &model, error);
 
     snprintf(path, sizeof path, "/tmp/graft-scenario-%d", (int)getpid());
@@ -21,6 +24,7 @@ int32_t scenario_use_model(struct subject *s, graft_trainer *trainer, const graf
     if (rc == GRAFT_OK) rc = s->model->load(s->context, NULL, path, &loaded, error);
     if (rc == GRAFT_OK) rc = s->model->apply(loaded, trainer, error);
     if (rc == GRAFT_OK) rc = s->model->predict(loaded, GRAFT_WEIGHTS_BEST, data, NULL, NULL, error);
+    if (rc == GRAFT_OK) rc = s->model->predict_vertices(loaded, &list, error);
     s->model->destroy(loaded);
     s->model->destroy(model);
     unlink(path);

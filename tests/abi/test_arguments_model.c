@@ -121,12 +121,101 @@ static const char *model_calls(const void *arg)
     return end_of_group();
 }
 
+static const char *list_calls(const void *arg)
+{
+    graft_trainer   *trainer = trainer_of(&set.dataset);
+    graft_model     *model = NULL;
+    graft_dataset    data = set.dataset;
+    float            rows[N * CLASSES];
+    int32_t          labels[N];
+    int64_t          vertices[] = { 2, 0, 2 };
+    graft_dense      likely = { sizeof likely, GRAFT_F32, 3, CLASSES, CLASSES, rows };
+    graft_prediction list = GRAFT_INIT(graft_prediction);
+
+    (void)arg;
+    REFUSED(GRAFT_OK, s.model->create(trainer, GRAFT_MODEL_LAST, &model, &error));
+    s.train->destroy(trainer);
+    list.vertices = vertices;
+    list.n = 3;
+    list.labels = labels;
+    list.probabilities = &likely;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    data.n_classes = 0;
+    data.labels = NULL;
+    data.split = NULL;
+    list.dataset = &data;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(NULL, &list, &error));
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, NULL, &error));
+    REFUSED(GRAFT_OK, s.model->predict_vertices(model, &list, &error));
+    list.logits = &likely;
+    list.probabilities = NULL;
+    REFUSED(GRAFT_OK, s.model->predict_vertices(model, &list, &error));
+    list.weights = 2;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    list.weights = GRAFT_WEIGHTS_BEST;
+    vertices[1] = N;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    vertices[1] = -1;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    vertices[1] = 1;
+    list.n = -1;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    list.n = 2;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error)); /* logits have 3 rows */
+    list.n = 0;
+    list.logits = NULL;
+    REFUSED(GRAFT_OK, s.model->predict_vertices(model, &list, &error));
+    list.vertices = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    list.n = N;
+    REFUSED(GRAFT_OK, s.model->predict_vertices(model, &list, &error));
+    list.probabilities = &likely;
+    likely.size = 0;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
+    s.model->destroy(model);
+    return end_of_group();
+}
+
+/* A model that reads labels. */
+static const char *label_calls(const void *arg)
+{
+    graft_trainer *trainer;
+    graft_model   *model = NULL;
+    graft_dataset  data = set.dataset;
+    int32_t        labels[N];
+    uint8_t        targets[N * CLASSES] = { 0 };
+
+    (void)arg;
+    REFUSED(GRAFT_OK, s.api.set(s.context, "label_rate", "0.5", &error));
+    trainer = trainer_of(&set.dataset);
+    REFUSED(GRAFT_OK, s.model->create(trainer, GRAFT_MODEL_LAST, &model, &error));
+    s.train->destroy(trainer);
+    memcpy(labels, set.dataset.labels, sizeof labels);
+    data.labels = labels;
+    data.n_classes = 0;
+    REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error));
+    data.targets = targets; /* which softmax does not read beside labels */
+    data.n_classes = 1;
+    REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error));
+    labels[1] = CLASSES;
+    REFUSED(GRAFT_ERR_FORMAT, s.model->predict(model, 0, &data, NULL, NULL, &error));
+    if (strstr(error.message, "vertex 1 has label") == NULL || strstr(error.message, "does not know") == NULL)
+        watch_blame("not which label: %s", error.message);
+    data.labels = NULL;
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* targets of one class */
+    s.model->destroy(model);
+    REFUSED(GRAFT_OK, s.api.set(s.context, "label_rate", "0", &error));
+    return end_of_group();
+}
+
 int main(void)
 {
     static const struct group groups[] = {
         { "create of a model", model_create_calls, NULL },
         { "files of models", file_calls, NULL },
         { "a model", model_calls, NULL },
+        { "a list of vertices", list_calls, NULL },
+        { "labels as input", label_calls, NULL },
     };
 
     return run_groups(groups, NUMBER(groups));

@@ -217,6 +217,11 @@ static int32_t read_halo_info(void *output)
     return halos->info(halo, output, &error);
 }
 
+static int32_t predict_by(const void *input)
+{
+    return models->predict_vertices(model, input, &error);
+}
+
 static int32_t read_model_info(void *output)
 {
     return models->info(model, output, &error);
@@ -325,15 +330,17 @@ static void test_rank_structs(void)
 
 static void test_reports(void)
 {
-    const graft_dataset data = { .size = sizeof data,
-                                 .n_vertices = N,
-                                 .n_features = WIDTH,
-                                 .n_classes = CLASSES,
-                                 .features = &x,
-                                 .labels = labels,
-                                 .split = split,
-                                 .over = graph };
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    const graft_dataset    data = { .size = sizeof data,
+                                    .n_vertices = N,
+                                    .n_features = WIDTH,
+                                    .n_classes = CLASSES,
+                                    .features = &x,
+                                    .labels = labels,
+                                    .split = split,
+                                    .over = graph };
+    const int64_t          first = 0;
+    const graft_prediction list = { .size = sizeof list, .dataset = &data, .vertices = &first, .n = 1 };
+    graft_epoch            epoch = GRAFT_INIT(graft_epoch);
 
     api->set(api->context, "profile", "yes", &error);
     if (!ok(train->create(api->context, &data, &trainer, &error) == GRAFT_OK &&
@@ -349,6 +356,7 @@ static void test_reports(void)
     try_output("graft_traffic_pair", sizeof(graft_traffic_pair), read_traffic_pair);
     if (!ok(models->create(trainer, GRAFT_MODEL_LAST, &model, &error) == GRAFT_OK, "a model of it")) return;
     try_output("graft_model_info", sizeof(graft_model_info), read_model_info);
+    try_input("graft_prediction", &list, sizeof list, offsetof(graft_prediction, probabilities), GRAFT_OK, predict_by);
     models->destroy(model);
 }
 

@@ -83,6 +83,16 @@ static int32_t model_predict(graft_model *model, int32_t weights, const graft_da
     return rc;
 }
 
+static int32_t model_predict_vertices(graft_model *model, const graft_prediction *prediction, graft_error *error)
+{
+    int32_t *labels = prediction != NULL ? prediction->labels : NULL;
+    int32_t  before = labels != NULL ? *labels : 0, rc;
+
+    WATCHED("graft.model/1 predict_vertices", error, models->predict_vertices(model, prediction, error),
+            watch_same(labels, &before, sizeof before), MAY_KEEP);
+    return rc;
+}
+
 static void model_destroy(graft_model *model)
 {
     WATCHED_VOID("graft.model/1 destroy", models->destroy(model));
@@ -99,6 +109,7 @@ static const graft_models watched_models = {
     .item = model_item,
     .predict = model_predict,
     .destroy = model_destroy,
+    .predict_vertices = model_predict_vertices,
 };
 
 void watch_models(struct subject *subject, const graft_api *api)

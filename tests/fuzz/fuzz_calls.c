@@ -333,6 +333,18 @@ static int32_t sequence_predict(struct supply *s, struct misuse *m, int of)
     if (how % 8 == 1) logits.n_rows = odd_number(s);
     if (how % 8 == 2) logits.dtype = GRAFT_I32;
     if (how % 8 == 3) logits.stride = -1;
+    if (how & 128 && how & 64) {
+        const int64_t          vertices[] = { odd_number(s), 1, 0 };
+        const graft_prediction list = { .size = sizeof list,
+                                        .weights = how & 3,
+                                        .dataset = &data,
+                                        .vertices = how & 32 ? vertices + 1 : vertices,
+                                        .n = how & 32 ? 2 : odd_number(s) % 4,
+                                        .labels = labels,
+                                        .probabilities = how & 16 ? NULL : &logits };
+
+        return m->models->predict_vertices(pick(s, MODEL, of), resized(s, &list, sizeof list), &m->error);
+    }
     if (how & 128)
         return m->models->predict(pick(s, MODEL, of), how & 3, resized(s, &data, sizeof data), labels,
                                   how & 16 ? NULL : &logits, &m->error);

@@ -307,6 +307,7 @@ static int32_t job_of_model(struct job_run *run)
     graft_model        *model = NULL;
     float               logits[N * CLASSES];
     graft_dense         out;
+    graft_prediction    list;
     char                path[512];
     int32_t             rc;
 
@@ -316,7 +317,9 @@ static int32_t job_of_model(struct job_run *run)
     TRY(job_epoch(run, t.trainer));
     TRY(save_model(run, models, t.trainer, path));
     TRY(models->load(h->api->context, &h->transport, path, &model, &h->error));
-    TRY(models->predict(model, GRAFT_WEIGHTS_LAST, &t.slice.dataset, NULL, &out, &h->error));
+    list =
+        (graft_prediction){ .size = sizeof list, .dataset = &t.slice.dataset, .n = out.n_rows, .probabilities = &out };
+    TRY(models->predict_vertices(model, &list, &h->error));
     digest_logits(run, logits, &t.slice);
     TRY(models->apply(model, t.trainer, &h->error));
     TRY(job_epoch(run, t.trainer));

@@ -1,0 +1,99 @@
+/* The outputs of a prediction: the arrays of the host that receive them, checked, and from logits to these.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "kernel/kernel.h"
+#include "setup/setup.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t gr_setup_output_rows(const struct gr_setup *s, const struct gr_outputs *o)
+{
+    return o->vertices != NULL ? o->n : gr_rows_of_host(s);
+}
+
+static int32_t check_output(const struct gr_setup *s, const struct gr_outputs *o, const graft_dense *out,
+                            const char *name, graft_error *error)
+{
+    const int64_t rows = gr_setup_output_rows(s, o), classes = s->data.n_classes;
+    int32_t       rc;
+
+    if (out == NULL) return GRAFT_OK;
+    rc = gr_dense_check(out, name, error);
+    if (rc < 0 || (out->dtype == GRAFT_F32 && out->n_rows == rows && out->n_cols == classes)) return rc;
+    return gr_fail(error, GRAFT_ERR_ARG, "%s are %lld x %lld of dtype %d; expected %lld x %lld of GRAFT_F32 (1)", name,
+                   (long long)out->n_rows, (long long)out->n_cols, out->dtype, (long long)rows, (long long)classes);
+}
+
+int32_t gr_setup_check_outputs(const struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(check_output(s, o, o->logits, "logits", error));
+    GR_TRY(check_output(s, o, o->probabilities, "probabilities", error));
+    if (gr_is_regression(&s->model.config) && (o->labels != NULL || o->probabilities != NULL))
+        return gr_fail(error, GRAFT_ERR_ARG, "%s are given, but with loss %s there are no classes; expected NULL",
+                       o->labels != NULL ? "labels" : "probabilities", gr_loss_name(s->model.config.loss));
+done:
+    return rc;
+}
+
+/* Of one class among all, or of each class alone. */
+static void put_probabilities(const struct gr_setup *s, const float *x, float *out)
+{
+    const int64_t classes = s->data.n_classes;
+    const float   highest = x[gr_argmax(x, classes)];
+    float         sum = 0;
+
+    if (s->model.config.loss == GR_LOSS_SIGMOID) {
+        for (int64_t j = 0; j < classes; j++) out[j] = 1 / (1 + expf(-x[j]));
+        return;
+    }
+    for (int64_t j = 0; j < classes; j++) sum += out[j] = expf(x[j] - highest);
+    for (int64_t j = 0; j < classes; j++) out[j] /= sum;
+}
+
+void gr_setup_put_row(const struct gr_setup *s, const struct gr_outputs *o, int64_t at, const float *logits)
+{
+    if (o->logits != NULL)
+        memcpy((float *)o->logits->data + at * o->logits->stride, logits, (uint64_t)s->data.n_classes * sizeof *logits);
+    if (o->probabilities != NULL)
+        put_probabilities(s, logits, (float *)o->probabilities->data + at * o->probabilities->stride);
+}
+
+static void put_all(const struct gr_setup *s, const struct gr_outputs *o, int64_t at, const float *logits)
+{
+    if (o->labels != NULL) o->labels[at] = (int32_t)gr_argmax(logits, s->data.n_classes);
+    gr_setup_put_row(s, o, at, logits);
+}
+
+/* Of a list: place[v] is the row of the logits that vertex v has, where the setup has an order of its own. */
+static int32_t give_list(const struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
+{
+    const float  *logits = gr_run_logits(&s->run);
+    const int64_t rows = s->reach[s->model.config.n_layers];
+    int64_t      *place = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    if (s->row != NULL) GR_TRY(GR_NEW(s->context, place, s->n, error));
+    for (int64_t i = 0; i < rows && s->row != NULL; i++) place[s->row[i]] = i;
+    for (int64_t i = 0; i < o->n; i++) {
+        const int64_t row = gr_vertex(place, o->vertices[i]);
+
+        GR_ASSERT(row < rows);
+        put_all(s, o, i, logits + row * s->data.n_classes);
+    }
+done:
+    gr_free(s->context, place);
+    return rc;
+}
+
+int32_t gr_setup_give(struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
+{
+    const float *logits = gr_run_logits(&s->run);
+
+    if (s->over != NULL) return gr_ranks_give(s, logits, o, error);
+    if (o->vertices != NULL) return give_list(s, o, error);
+    for (int64_t i = 0; i < s->n; i++) put_all(s, o, gr_vertex(s->row, i), logits + i * s->data.n_classes);
+    return GRAFT_OK;
+}
