@@ -20,7 +20,9 @@ enum {
     KEY_VERBOSE = 'v',
     KEY_JSON = 256,
     KEY_PREDICT,
-    KEY_PREDICT_WITH,
+    KEY_MODEL,
+    KEY_VERTICES,
+    KEY_PROBABILITIES,
     KEY_PROFILE,
     KEY_SAVE,
     KEY_RESUME,
@@ -34,8 +36,14 @@ static const struct argp_option OPTIONS[] = {
     { "json", KEY_JSON, "FILE", 0, "Write results, options and history as JSON", 0 },
     { "predict", KEY_PREDICT, "FILE.npy", 0,
       "Write the predicted class of every vertex, or float outputs (best weights)", 0 },
-    { "predict-with", KEY_PREDICT_WITH, "FILE", 0,
-      "Do not train: write what this saved model predicts (--predict); DIR/checkpoint.safetensors is one", 0 },
+    { "model", KEY_MODEL, "FILE", 0,
+      "Do not train: write what this saved model predicts (--predict, --probabilities); DIR/checkpoint.safetensors is "
+      "one",
+      0 },
+    { "vertices", KEY_VERTICES, "FILE.npy", 0,
+      "With --model: predict only the vertices of this list, int64 or int32 [m], in its order", 0 },
+    { "probabilities", KEY_PROBABILITIES, "FILE.npy", 0,
+      "With --model: write the probability of each class, float32 [n, classes]", 0 },
     { "profile", KEY_PROFILE, "FILE", 0, "Write the time of each phase as a Chrome trace, and print a summary", 0 },
     { "save", KEY_SAVE, "DIR", 0,
       "Write DIR/checkpoint.safetensors at the end, when interrupted, or the last good state if training diverges", 0 },
@@ -85,6 +93,19 @@ static void take_positional(struct parse *parse, const char *text, struct argp_s
     arguments->dataset = text;
 }
 
+/** Arguments that go with a saved model, and those that do not. */
+static void check_model(const struct arguments *a, struct argp_state *state)
+{
+    if (a->model == NULL && (a->vertices != NULL || a->probabilities != NULL))
+        argp_failure(state, EXIT_USAGE, 0, "%s needs --model FILE",
+                     a->vertices != NULL ? "--vertices" : "--probabilities");
+    if (a->model == NULL) return;
+    if ((a->predict == NULL && a->probabilities == NULL) || a->resume != NULL || arguments_report(a))
+        argp_failure(state, EXIT_USAGE, 0,
+                     "--model FILE needs --predict or --probabilities, and writes nothing else: no --resume, --save, "
+                     "--json or --profile");
+}
+
 static error_t parse_one(int key, char *text, struct argp_state *state)
 {
     struct parse     *parse = state->input;
@@ -100,7 +121,9 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     case KEY_KERNEL: arguments->kernel = text; return 0;
     case KEY_JSON: arguments->json = text; return 0;
     case KEY_PREDICT: arguments->predict = text; return 0;
-    case KEY_PREDICT_WITH: arguments->model = text; return 0;
+    case KEY_MODEL: arguments->model = text; return 0;
+    case KEY_VERTICES: arguments->vertices = text; return 0;
+    case KEY_PROBABILITIES: arguments->probabilities = text; return 0;
     case KEY_PROFILE: arguments->profile = text; return 0;
     case KEY_SAVE: arguments->save = text; return 0;
     case KEY_RESUME: arguments->resume = text; return 0;
@@ -117,12 +140,7 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
             argp_failure(state, EXIT_USAGE, 0,
                          "a DATASET is expected, a folder of .npy files or a .mtx file; see --help");
         }
-        if (arguments->model != NULL &&
-            (arguments->predict == NULL || arguments->resume != NULL || arguments->save != NULL ||
-             arguments->json != NULL || arguments->profile != NULL))
-            argp_failure(state, EXIT_USAGE, 0,
-                         "--predict-with FILE needs --predict, and writes nothing else: no --resume, --save, --json or "
-                         "--profile");
+        check_model(arguments, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -135,6 +153,11 @@ static void print_version(FILE *stream, struct argp_state *state)
     (void)state;
     library_version(text, sizeof text);
     fprintf(stream, "graft-train, contract %u; %s\n", GRAFT_ABI_VERSION, text);
+}
+
+int arguments_report(const struct arguments *a)
+{
+    return a->save != NULL || a->json != NULL || a->profile != NULL;
 }
 
 /** Whether argp answers by itself, without a run. */

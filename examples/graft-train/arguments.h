@@ -15,6 +15,8 @@ struct arguments {
     const char  *profile;
     const char  *predict;
     const char  *model; /* a file, to predict with */
+    const char  *vertices;
+    const char  *probabilities;
     const char  *save;
     const char  *resume;
     int          list_options, list_all;
@@ -26,5 +28,8 @@ struct arguments {
  *  others would wait for a rank that exits before it has joined them. */
 int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft_error *error);
 void    arguments_fini(struct arguments *arguments);
+
+/** Whether outputs are asked for that only training has. */
+int arguments_report(const struct arguments *arguments);
 
 #endif

@@ -90,7 +90,7 @@ int32_t library_init(struct library *library, const graft_host *host, graft_erro
     library->mxm = table;
     TRY(require(library, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy), &table, error));
     library->graphs = table;
-    TRY(require(library, GRAFT_MODEL_ID, GRAFT_HAS(graft_models, destroy), &table, error));
+    TRY(require(library, GRAFT_MODEL_ID, GRAFT_HAS(graft_models, predict_vertices), &table, error));
     library->models = table;
 done:
     if (rc < 0) library_fini(library);

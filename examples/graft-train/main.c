@@ -4,8 +4,8 @@
 #include "arguments.h"
 #include "checkpoint.h"
 #include "interrupt.h"
-#include "npy_write.h"
 #include "output_file.h"
+#include "predict.h"
 #include "report.h"
 #include "run.h"
 
@@ -37,39 +37,10 @@ static int32_t check_outputs(const struct arguments *arguments, graft_error *err
 
     if (arguments->json != NULL) TRY(output_check(arguments->json, error));
     if (arguments->predict != NULL) TRY(output_check(arguments->predict, error));
+    if (arguments->probabilities != NULL) TRY(output_check(arguments->probabilities, error));
     if (arguments->profile != NULL) TRY(output_check(arguments->profile, error));
     if (arguments->save != NULL) TRY(checkpoint_prepare(arguments->save, error));
 done:
-    return rc;
-}
-
-/** Predict with the saved model if there is one, else with the trainer: classes, or outputs where there are none. */
-static int32_t predict(struct run *run, int32_t *labels, const graft_dense *outputs, graft_error *error)
-{
-    if (run->model != NULL)
-        return run->library.models->predict(run->model, GRAFT_WEIGHTS_BEST, run->dataset, labels, outputs, error);
-    return run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, labels, outputs, error);
-}
-
-/** Collect the predictions of all slices on rank 0, and write them. */
-static int32_t write_predictions(struct run *run, const char *path, graft_error *error)
-{
-    const int64_t n = run->dataset->n_vertices, n_slice = run->dataset->n_slice;
-    const int     many = run->ranks.n_ranks > 1, first = run->ranks.rank == 0;
-    const int64_t columns = run_outputs(run), width = columns > 0 ? columns : 1;
-    const size_t  row = (size_t)width * 4; /* int32 labels or float32 outputs */
-    void *const mine = calloc((size_t)n_slice + 1, row), *const all = many && first ? calloc((size_t)n, row) : mine;
-    graft_dense out = GRAFT_INIT(graft_dense);
-    int32_t     rc = mine != NULL && all != NULL ? GRAFT_OK : problem_memory(error, "the predictions");
-
-    TRY(ranks_agree(&run->ranks, rc, error));
-    out = (graft_dense){ sizeof out, GRAFT_F32, many ? n_slice : n, columns, columns, mine };
-    TRY(predict(run, columns > 0 ? NULL : mine, columns > 0 ? &out : NULL, error));
-    if (many) TRY(ranks_collect(&run->ranks, &run->library, mine, row, all, error));
-    if (first) rc = npy_write(path, all, n, columns, error);
-done:
-    if (all != mine) free(all);
-    free(mine);
     return rc;
 }
 
@@ -89,7 +60,7 @@ static int write_outputs(struct run *run)
     graft_error error = GRAFT_INIT(graft_error);
     int         code = EXIT_FINE;
 
-    if (predict != NULL) run->predicted = is_written(write_predictions(run, predict, &error), &error, &code);
+    if (predict != NULL) run->predicted = is_written(predict_write(run, &error), &error, &code);
     if (run->ranks.rank > 0) return code;
     if (save != NULL && !run->saved) {
         run->saved = is_written(checkpoint_write(&run->library, run->trainer, save, &error), &error, &code);
@@ -115,8 +86,10 @@ static int32_t compare_arguments(struct run *run, graft_error *error)
                                                      a->list_options ? a->list_all ? "all" : "" : NULL },
                                                    { "DATASET", a->dataset },
                                                    { "--resume", a->resume },
-                                                   { "--predict-with", a->model },
+                                                   { "--model", a->model },
                                                    { "--predict", a->predict },
+                                                   { "--vertices", a->vertices },
+                                                   { "--probabilities", a->probabilities },
                                                    { "--save", a->save },
                                                    { "--json", a->json },
                                                    { "--profile", a->profile },
@@ -149,8 +122,8 @@ static int32_t prepare(struct run *run, graft_error *error)
     if (run->ranks.rank == 0) rc = check_outputs(run->arguments, error);
     TRY(ranks_agree(&run->ranks, rc, error));
     TRY(run_init(run, error));
-    if (run->model != NULL) return write_predictions(run, run->arguments->predict, error);
-    rc = run_train(run, error);
+    if (run->model != NULL) rc = ranks_agree(&run->ranks, predict_write(run, error), error);
+    else rc = run_train(run, error);
 done:
     return rc;
 }
@@ -176,7 +149,10 @@ static int print_agreed(struct run *run, const graft_error *error)
 /** All that is left to do where a saved model predicts. Over ranks rank 0 has written. */
 static int print_predictions(const struct run *run)
 {
-    if (run->ranks.rank == 0) printf("predictions     %s\n", run->arguments->predict);
+    const struct arguments *a = run->arguments;
+
+    if (run->ranks.rank == 0 && a->predict != NULL) printf("predictions     %s\n", a->predict);
+    if (run->ranks.rank == 0 && a->probabilities != NULL) printf("probabilities   %s\n", a->probabilities);
     return EXIT_FINE;
 }
 

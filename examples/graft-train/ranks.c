@@ -243,8 +243,12 @@ done:
     return rc;
 }
 
-int32_t ranks_collect(struct ranks *ranks, const struct library *library, const void *mine, uint64_t row_bytes,
-                      void *all, graft_error *error)
+int32_t ranks_share(struct ranks *ranks, int64_t bytes, void *data, graft_error *error)
+{
+    return ranks->n_ranks == 1 ? GRAFT_OK : ranks->transports->broadcast(ranks->group, 0, bytes, data, error);
+}
+
+int32_t ranks_slices(const struct ranks *ranks, const struct library *library, int64_t *rows, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -252,11 +256,17 @@ int32_t ranks_collect(struct ranks *ranks, const struct library *library, const 
         graft_graph_info info = GRAFT_INIT(graft_graph_info);
 
         TRY(library->graphs->info(ranks->graph, q, &info, error));
-        ranks->bytes[q] = info.n_slice * (int64_t)row_bytes;
+        rows[q] = info.n_slice;
     }
-    rc = ranks->transports->gather(ranks->group, 0, ranks->bytes, mine, all, error);
 done:
     return rc;
+}
+
+int32_t ranks_collect(struct ranks *ranks, const int64_t *rows, const void *mine, uint64_t row_bytes, void *all,
+                      graft_error *error)
+{
+    for (int q = 0; q < ranks->n_ranks; q++) ranks->bytes[q] = rows[q] * (int64_t)row_bytes;
+    return ranks->transports->gather(ranks->group, 0, ranks->bytes, mine, all, error);
 }
 
 /** Append the pairs of this rank and item `index` to `mine`, which has capacity for them. */

@@ -63,7 +63,7 @@ struct ranks_word {
     const char *name, *text;
 };
 
-enum { RANKS_WORDS = 9 };
+enum { RANKS_WORDS = 11 };
 
 /** Compare words of the command line over ranks. \return OK; ERR_OPTION on all ranks, with the first word that
  *  differs. */
@@ -72,9 +72,16 @@ int32_t ranks_compare(struct ranks *ranks, const struct ranks_word words[RANKS_W
 /** Replace *value by the maximum over ranks. */
 int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error);
 
-/** Gather the rows of all slices, of so many bytes, into `all` [n_vertices] on rank 0; `all` is NULL on other ranks. */
-int32_t ranks_collect(struct ranks *ranks, const struct library *library, const void *mine, uint64_t row_bytes,
-                      void *all, graft_error *error);
+/** Give the bytes that rank 0 has in `data` to all; for one rank nothing. */
+int32_t ranks_share(struct ranks *ranks, int64_t bytes, void *data, graft_error *error);
+
+/** The number of vertices in the slice of each rank. */
+int32_t ranks_slices(const struct ranks *ranks, const struct library *library, int64_t *rows, graft_error *error);
+
+/** Gather rows[q] rows of so many bytes from each rank q into `all` on rank 0, in the order of ranks; `all` is NULL on
+ *  other ranks. */
+int32_t ranks_collect(struct ranks *ranks, const int64_t *rows, const void *mine, uint64_t row_bytes, void *all,
+                      graft_error *error);
 
 /** Gather the reports that each rank has of its own messages on rank 0. */
 int32_t ranks_gather_reports(struct ranks *ranks, const struct library *library, graft_trainer *trainer,

@@ -36,26 +36,30 @@ int run_is_regression(const struct run *run)
     return run->dataset->float_targets != NULL;
 }
 
-int64_t run_outputs(const struct run *run)
-{
-    const struct library *library = &run->library;
-    graft_model_info      info = GRAFT_INIT(graft_model_info);
-    const char           *key, *loss;
-
-    if (run->model == NULL) return run_is_regression(run) ? run->dataset->n_classes : 0;
-    if (library->models->info(run->model, &info, NULL) < 0) return 0;
-    for (int32_t i = 0; library->models->metadata(run->model, i, &key, &loss, NULL) == GRAFT_OK; i++) {
-        if (strcmp(key, "model.loss") != 0) continue;
-        return strcmp(loss, "softmax") == 0 || strcmp(loss, "sigmoid") == 0 ? 0 : info.n_classes;
-    }
-    return 0;
-}
-
 /** Whether the data set can be trained on. If not, the weights must come from a checkpoint. */
 static int is_trainable(const struct run *run)
 {
     return run->dataset->split != NULL &&
            (run->dataset->labels != NULL || run->dataset->targets != NULL || run_is_regression(run));
+}
+
+/** Whether there is no training, but a model of a file that predicts. */
+static int only_predicts(const struct run *run)
+{
+    return run->arguments->model != NULL || !is_trainable(run);
+}
+
+/** Whether there is something to do with the data set. */
+static int32_t check_purpose(const struct run *run, graft_error *error)
+{
+    const struct arguments *a = run->arguments;
+
+    if (a->model != NULL || is_trainable(run)) return GRAFT_OK;
+    if (a->resume != NULL && a->predict != NULL && !arguments_report(a)) return GRAFT_OK;
+    return problem(error, GRAFT_ERR_STATE,
+                   "'%s' has no labels or targets, or no split: nothing to train on, only to predict: --predict with "
+                   "--model or --resume, without --save, --json and --profile",
+                   a->dataset);
 }
 
 /** Open the data set: all of it, or over ranks the slice of this rank. */
@@ -69,12 +73,7 @@ static int32_t open_data(struct run *run, graft_error *error)
     if (many) TRY(library->data->open_slice(library->api->context, &run->ranks.transport, path, &run->data, error));
     else TRY(library->data->open(library->api->context, path, &run->data, error));
     run->dataset = library->data->view(run->data);
-    if (!is_trainable(run) && run->arguments->resume == NULL && run->arguments->model == NULL)
-        rc = problem(error, GRAFT_ERR_STATE,
-                     "'%s' has no labels or targets, or no split: nothing to train on, only to predict (--resume, "
-                     "--predict-with)",
-                     path);
-    TRY(ranks_agree(&run->ranks, rc, error));
+    TRY(ranks_agree(&run->ranks, check_purpose(run, error), error));
     if (!many) return rc;
     TRY(ranks_distribute(&run->ranks, library, run->dataset, error));
     run->dataset = &run->ranks.dataset;
@@ -82,16 +81,19 @@ done:
     return rc;
 }
 
-/** What a prediction needs, in place of a trainer. */
+/** What a prediction needs, in place of a trainer: the model of --model, or else that of the checkpoint. */
 static int32_t open_model(struct run *run, graft_error *error)
 {
     const struct library *library = &run->library;
-    const char           *path = run->arguments->model;
-    int32_t               rc;
+    const char           *given = run->arguments->model;
+    char                 *saved = given == NULL ? checkpoint_path(run->arguments->resume) : NULL;
+    int32_t rc = given != NULL || saved != NULL ? GRAFT_OK : problem_memory(error, "the name of the checkpoint");
 
-    TRY(open_data(run, error));
-    rc = library->models->load(library->api->context, transport_of(run), path, &run->model, error);
+    TRY(ranks_agree(&run->ranks, rc, error));
+    rc = library->models->load(library->api->context, transport_of(run), given != NULL ? given : saved, &run->model,
+                               error);
 done:
+    free(saved);
     return rc;
 }
 
@@ -110,8 +112,8 @@ int32_t run_init(struct run *run, graft_error *error)
                                  .train_r2 = NAN,
                                  .validation_r2 = NAN,
                                  .test_r2 = NAN };
-    if (run->arguments->model != NULL) return open_model(run, error);
     TRY(open_data(run, error));
+    if (only_predicts(run)) return open_model(run, error);
     TRY(library->train->create(library->api->context, run->dataset, &run->trainer, error));
     if (run->arguments->resume != NULL) rc = resume(run, error);
     rc = ranks_agree(&run->ranks, rc, error);
@@ -128,7 +130,7 @@ static int32_t announce(struct run *run, int64_t total, graft_error *error)
     if (rc < 0) return rc;
     printf("%s%s", run->explained, length > 0 && run->explained[length - 1] != '\n' ? "\n" : "");
     if (run->arguments->explain) memory_print(run);
-    if (run->arguments->resume != NULL && is_trainable(run)) {
+    if (run->arguments->resume != NULL) {
         printf("resumed from '%s' after epoch %" PRId64 " of %" PRId64 "%s\n", run->arguments->resume, run->epochs,
                total, run->epochs >= total ? ": nothing left to train" : "");
     }
@@ -249,13 +251,8 @@ int32_t run_train(struct run *run, graft_error *error)
     TRY(library_option(&run->library, "epochs", &option, error));
     total = strtoll(option.value, NULL, 10);
     TRY(announce(run, total, error));
-    if (is_trainable(run)) {
-        TRY(train_or_stop(run, total, error));
-        TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
-    } else {
-        TRY(run_settle(run, error));
-        if (run->signal != 0) return GRAFT_ERR_CANCELLED;
-    }
+    TRY(train_or_stop(run, total, error));
+    TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     TRY(ranks_gather_reports(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;
 done:

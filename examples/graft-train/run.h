@@ -45,9 +45,6 @@ int32_t run_settle(struct run *run, graft_error *error);
 /** Whether the data set has float targets, and no classes. */
 int run_is_regression(const struct run *run);
 
-/** Columns of float outputs that a prediction has; 0 if it has classes. */
-int64_t run_outputs(const struct run *run);
-
 /** Edges of the graph, on all ranks. */
 int64_t run_edges(const struct run *run);
 

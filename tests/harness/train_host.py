@@ -26,6 +26,19 @@ def write_npy(path, descr, code, shape, values):
         file.write(struct.pack(f"<{len(values)}{code}", *values))
 
 
+def read_npy(path):
+    """(descr, shape, values) of a file with int32 or float32."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    end = 10 + struct.unpack("<H", data[8:10])[0]
+    assert end % 64 == 0 and data[end - 1:end] == b"\n"
+    head = eval(data[10:end], {"__builtins__": {}})
+    assert not head["fortran_order"]
+    code = head["descr"][1].replace("f4", "f")
+    return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}{code}", data[end:])
+
+
 def make_dataset(folder, with_split=True):
     """Three communities; the features of a vertex say little, those of its neighbours together say a lot."""
     rng = random.Random(5)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """graft-train under a launcher: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. What N ranks come to is what one
 process comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
+import array
 import glob
 import json
 import os
@@ -85,6 +86,30 @@ def test_training(partition):
                     f"{out}/more.json")
     history = json.loads(read(f"{out}/more.json"))["history"] if result.returncode == 0 else []
     ok([entry["epoch"] for entry in history] == [13, 14], f"{partition}: ranks go on from a checkpoint", result.stderr)
+
+
+def test_list():
+    """The ranks predict a list with a saved model: rows in its order, as one process writes them."""
+    model = ["--model", f"{base}/given/one/checkpoint.safetensors", "--vertices", f"{base}/list.npy"]
+    write_npy(f"{base}/list.npy", "<i8", "q", (40,), [v * 71 % N for v in range(40)])
+    for name, start in (("one", run), ("many", launch)):
+        result = start(data, *model, "--predict", f"{base}/list.{name}", "--probabilities", f"{base}/likely.{name}")
+        if not ok(result.returncode == 0, f"a list, {name}", result.stdout, result.stderr):
+            return
+    ours, theirs = ([array.array("f", read(f"{base}/likely.{name}", "rb")[128:]) for name in ("one", "many")])
+    ok(read(f"{base}/list.one", "rb") == read(f"{base}/list.many", "rb") and len(ours) == len(theirs) == 40 * N_CLASSES
+       and max(abs(a - b) for a, b in zip(ours, theirs)) < 1e-4, "a list over ranks is that of one process")
+    write_npy(f"{base}/list.npy", "<i8", "q", (2,), [0, N])
+    refused("a vertex that there is not", launch(data, *model, "--predict", f"{base}/never.npy"), 1,
+            f"element 1 is vertex {N}")
+    write_npy(f"{base}/list.npy", "<f4", "f", (2,), [0, 1])
+    refused("a list of floats", launch(data, *model, "--predict", f"{base}/never.npy"), 1, "type '<f4'")
+    os.mkdir(f"{base}/unlabelled")
+    for name in ("edges.npy", "features.npy"):
+        os.symlink(f"{data}/{name}", f"{base}/unlabelled/{name}")
+    result = launch(f"{base}/unlabelled", "--resume", f"{base}/given/one", "--predict", f"{base}/unlabelled.npy")
+    ok(result.returncode == 0 and os.path.getsize(f"{base}/unlabelled.npy") == 128 + 4 * N,
+       "a graph without labels is predicted", result.stderr)
 
 
 def make_directed(folder):
@@ -290,6 +315,7 @@ def test_errors():
 test_training("given")
 test_training("hash")
 test_metis()
+test_list()
 test_prepared()
 test_profile()
 test_few_bits()

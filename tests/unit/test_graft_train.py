@@ -16,22 +16,10 @@ import termios
 import time
 
 from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,
-                        labels, make_dataset, n_edges, program, read_safetensors, refused, run, split,
+                        labels, n_edges, program, read_npy, read_safetensors, refused, run, split,
                         write_npy)
 from model_file import pack, seal, unpack, unseal
 from tap import done, ok, skip
-
-
-def read_npy(path):
-    """(descr, shape, values) of a file with int32."""
-    with open(path, "rb") as file:
-        data = file.read()
-    assert data[:8] == b"\x93NUMPY\x01\x00"
-    end = 10 + struct.unpack("<H", data[8:10])[0]
-    assert end % 64 == 0 and data[end - 1:end] == b"\n"
-    head = eval(data[10:end], {"__builtins__": {}})
-    assert not head["fortran_order"]
-    return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}i", data[end:])
 
 
 def test_training():
@@ -120,6 +108,13 @@ def test_regression():
     of_test = [i for i in range(2 * N) if split[i // 2] == 3 and not math.isnan(known[i])]
     rmse = math.sqrt(sum((predicted[i] - known[i]) ** 2 for i in of_test) / len(of_test))
     ok(abs(rmse - report["test_rmse"]) < 1e-5, "they have the RMSE that is reported", rmse)
+    run(folder, "--set", "layers=1", "epochs=1", "--save", out)
+    model = ["--model", f"{out}/checkpoint.safetensors"]
+    refused("a regression has no probabilities", run(folder, *model, "--probabilities", f"{out}/l.npy"), 1,
+            "float targets", "probabilities")
+    write_npy(f"{out}/list.npy", "<i4", "i", (2,), [5, 0])
+    result = run(folder, *model, "--vertices", f"{out}/list.npy", "--predict", f"{out}/l.npy")
+    ok(result.returncode == 0 and read_npy(f"{out}/l.npy")[1] == (2, 2), "but outputs for a list", result.stderr)
 
 
 def test_rare_evaluation():
@@ -314,15 +309,6 @@ def test_bad_checkpoints():
     refused("one without metadata is refused", result, 1, "have no 'format'")
 
 
-def test_prediction_only():
-    unsplit = f"{base}/unsplit"
-    make_dataset(unsplit, with_split=False)
-    refused("without a split there is nothing to train on", run(unsplit, *MODEL), 1, unsplit, "split")
-    result = run(unsplit, *MODEL, "--resume", f"{base}/straight", "--predict", f"{base}/u.npy")
-    ok(result.returncode == 0, "a checkpoint can be used without a split", result.stderr)
-    ok(result.returncode == 0 and read_npy(f"{base}/u.npy") == read_npy(f"{base}/s.npy"), "and predicts the same")
-
-
 def rewrite_backwards(path, other):
     """The same model with its tensors in the opposite order, as another program may write them."""
     metadata, tensors = read_safetensors(path)
@@ -337,11 +323,11 @@ def rewrite_backwards(path, other):
 def test_saved_model():
     """DIR/checkpoint.safetensors is a model for any host, and for PyTorch."""
     saved = f"{base}/straight/checkpoint.safetensors"
-    result = run(data, "--predict-with", saved, "--predict", f"{base}/m.npy")
+    result = run(data, "--model", saved, "--predict", f"{base}/m.npy")
     ok(result.returncode == 0 and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
        "a saved model predicts without training, whatever the options", result.stderr)
     rewrite_backwards(saved, f"{base}/backwards.safetensors")
-    result = run(data, "--predict-with", f"{base}/backwards.safetensors", "--predict", f"{base}/m.npy")
+    result = run(data, "--model", f"{base}/backwards.safetensors", "--predict", f"{base}/m.npy")
     ok(result.returncode == 0 and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
        "also with its tensors in another order", result.stderr)
     result = run(data, "--set", "epochs=1", "--save", f"{base}/straight2", *MODEL)
@@ -356,9 +342,9 @@ def test_saved_model():
     with open(saved, "rb") as file:
         header, content = unpack(file.read())
     ok(seal(json.loads(json.dumps(header)), content) == header, "its checksums are those of graft_model.h", header)
-    refused("a model alone writes nothing", run(data, "--predict-with", saved), 2, "--predict")
+    refused("a model alone writes nothing", run(data, "--model", saved), 2, "--predict")
     refused("a model and training exclude each other",
-            run(data, "--predict-with", saved, "--predict", f"{base}/x.npy", "--save", base), 2, "--save")
+            run(data, "--model", saved, "--predict", f"{base}/x.npy", "--save", base), 2, "--save")
     read_by_package(saved)
 
 
@@ -376,7 +362,7 @@ def read_by_package(saved):
             file.get_tensor(name).tobytes() == tensors[name][2] for name in tensors)
         save_file({name: file.get_tensor(name) for name in file.keys()}, again, file.metadata())
     ok(same, "the Python package safetensors reads the file", metadata)
-    result = run(data, "--predict-with", again, "--predict", f"{base}/m.npy")
+    result = run(data, "--model", again, "--predict", f"{base}/m.npy")
     ok(result.returncode == 0 and result.stderr == "" and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
        "and what it writes is loaded, with the checksums", result.stderr)
 
@@ -570,7 +556,6 @@ test_list_options()
 if test_resume():
     test_bad_checkpoints()
     test_saved_model()
-    test_prediction_only()
     test_unwritable()
 test_wrong_labels()
 test_nonfinite()
