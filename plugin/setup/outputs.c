@@ -93,6 +93,7 @@ int32_t gr_setup_give(struct gr_setup *s, const struct gr_outputs *o, graft_erro
     const float *logits = gr_run_logits(&s->run);
 
     if (s->over != NULL) return gr_ranks_give(s, logits, o, error);
+    GR_ASSERT(s->given == NULL || !gr_masks_rows(s) || !s->run.input.is_constant);
     if (o->vertices != NULL) return give_list(s, o, error);
     for (int64_t i = 0; i < s->n; i++) put_all(s, o, gr_vertex(s->row, i), logits + i * s->data.n_classes);
     return GRAFT_OK;

@@ -62,6 +62,7 @@ SANITIZED = {
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],
     "tests/unit/test_model": [],
+    "tests/unit/test_predict_list": [],
     "tests/unit/test_regression": [],
     "tests/unit/test_update": [],
     "tests/unit/test_update_edges": [],
