@@ -236,6 +236,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
 static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics  metrics = { .size = sizeof metrics };
+    const double   factor = t->progress.rate_factor;
     struct finding found, first = { 0 };
     int            halvings = 0;
     int32_t        rc = GRAFT_OK;
@@ -251,6 +252,7 @@ static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epo
     warn_of_halvings(t, &first, halvings);
     copy_metrics(epoch, &metrics);
 done:
+    if (rc < 0) t->progress.rate_factor = factor; /* after so many halvings a smaller lr would have no effect */
     t->setup.context->defers_cancel = 0;
     return rc;
 }
