@@ -21,8 +21,8 @@ struct gr_row_format gr_row_format_of(const graft_context *context)
     return f;
 }
 
-/* Signs and a Hadamard transform of few elements are no random rotation: elements that are small beside the largest one
- * are lost each time, and not by chance. */
+/* Random signs and Hadamard transforms of few elements are no uniformly random rotation, so decoded rows are biased: by
+ * up to 8 % of the norm with 16 elements, 29 % with 8. */
 int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
 {
     if (bits == f->bits[direction] && f->code[direction] != 0) return f->code[direction];

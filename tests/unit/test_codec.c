@@ -301,7 +301,7 @@ static void test_codec_error(void)
     }
 }
 
-/* Rotated rows of all lengths have an error as large as that of long rows, or smaller. */
+/* Rotated rows of all lengths have about the error of long rows. */
 static void test_rotation(void)
 {
     struct sample sample = { 10 };
@@ -315,12 +315,12 @@ static void test_rotation(void)
         encode_rows(&t, &codes[ROTATED], 1, 2);
         decode_rows(&t);
         if (t.rc != GRAFT_OK) words = "it failed";
-        else if (t.lost.nmse / (double)t.n > 0.62) words = "too much is lost";
+        else if (t.lost.nmse / (double)t.n > (width < 32 ? 0.7 : 0.6)) words = "too much is lost";
         if (words != NULL) diag("width %lld: %.3g", (long long)width, t.lost.nmse / (double)t.n);
         trip_fini(&t);
     }
-    ok(words == NULL, "rotated rows of 1 to 300 elements lose at most 0.62%s%s", words != NULL ? ": " : "",
-       words != NULL ? words : "");
+    ok(words == NULL, "rotated rows of 1 to 31 elements lose at most 0.7, of 32 to 300 at most 0.6%s%s",
+       words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
 static void test_constant(void)
