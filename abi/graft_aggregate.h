@@ -173,9 +173,10 @@ typedef struct graft_aggregate {
     void (*destroy)(graft_plan *plan);
 
     /** Choose the number of bits of each row anew, 2, 4 or 8, where option "halo.codec" is adaptive, from the ranges of
-     *  rows in the last pass of each layer and direction; before the first call all have 8. Rows are weighted by the
-     *  squares of the factors in the first pass of the layer and direction. Passes that begin later use the new bits;
-     *  rows in flight (option "halo.staleness") keep theirs. Before the first pass the call does nothing.
+     *  rows, their squares summed over all passes of each layer and direction since the last call that chose bits (as
+     *  AdaQP traces them); before the first call all have 8. Rows are weighted by the squares of the factors in the
+     *  first pass of the layer and direction. Passes that begin later use the new bits; rows in flight (option
+     *  "halo.staleness") keep theirs. Before the first pass the call does nothing.
      *
      *  Option "halo.budget" is the objective: with bytes:N the least expected error within N bytes, counting all
      *  exchanges of the last epoch; with error:X the fewest bytes such that no layer and direction has an expected

@@ -5,7 +5,8 @@
  * their squares is the weight of the row. The rows from one rank to another are divided into groups. Rank 0 receives
  * the number of rows of each group, and its variance: the quantization error with a step as wide as the range of each
  * row (adaptive/assign.h). The error in a layer and direction counts relative to sum of weight |x|^2 of its rows there,
- * because gradients are smaller than features by orders of magnitude, and matter as much.
+ * because gradients are smaller than features by orders of magnitude, and matter as much. Both are sums over all
+ * exchanges since widths were last assigned, as AdaQP traces them; so one unusual pass does not decide.
  *
  * Widths are the same for any number of threads. Those that balance error and time depend on measured times
  * (adaptive/network.h), and differ from run to run; those within a limit do not.
@@ -18,9 +19,9 @@
 #include "adaptive/assign.h"
 #include "halo/layers.h"
 
-/** Assign widths to the exchanges to come, from the last exchanges of these layers. Layers without any exchange keep
- *  their widths, as messages in flight do; layers that are NULL or not adaptive are skipped. Collective, for the same
- *  layers on all ranks.
+/** Assign widths to the exchanges to come, from all exchanges of these layers since the last call that assigned some.
+ *  Layers without any exchange keep their widths, as messages in flight do; layers that are NULL or not adaptive are
+ *  skipped. Collective, for the same layers on all ranks.
  * \param[in] of       Has the budget.
  * \param[in] layers   [n_layers] or NULL: all of `of`.
  * \param[in] besides  Bytes of other rows in an epoch, which count towards the limit of bytes.
@@ -44,7 +45,7 @@ int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer 
 void gr_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
                       const uint8_t *number);
 
-/** The sum of weight |x|^2 of the rows sent. */
+/** The sum of weight |x|^2 of the rows sent, over the traced exchanges. */
 double gr_groups_signal(const struct gr_halo_layer *layer);
 
 #endif

@@ -15,12 +15,10 @@ static double bounded(double x)
     return x >= 0 && x < 1e200 ? x : 1e200;
 }
 
-/* The weighted square of an error as large as the range of a row, for one element. */
+/* The weighted squares of errors as large as the range of a row, in all its elements and traced exchanges. */
 static double row_variance(const struct gr_halo_layer *layer, int64_t row)
 {
-    const double range = (double)layer->bits.widths.range[row];
-
-    return bounded((double)layer->bits.weight[GR_SEND][row] * range * range);
+    return bounded((double)layer->bits.weight[GR_SEND][row] * layer->bits.widths.spread[row]);
 }
 
 double gr_groups_signal(const struct gr_halo_layer *layer)
@@ -28,7 +26,7 @@ double gr_groups_signal(const struct gr_halo_layer *layer)
     double sum = 0;
 
     for (int64_t row = 0; row < layer->rows[GR_SEND]; row++)
-        sum += bounded((double)layer->bits.weight[GR_SEND][row] * (double)layer->bits.widths.squares[row]);
+        sum += bounded((double)layer->bits.weight[GR_SEND][row] * layer->bits.widths.squares[row]);
     return sum;
 }
 
@@ -76,7 +74,7 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
         GR_ASSERT(part < parts && part <= UINT8_MAX);
         number[row] = (uint8_t)part;
         groups[part].rows++;
-        groups[part].variance += row_variance(layer, row) * (double)layer->bits.width;
+        groups[part].variance += row_variance(layer, row);
     }
 done:
     return rc;

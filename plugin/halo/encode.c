@@ -165,14 +165,16 @@ static double squares_of(const struct gr_messages *m, int64_t row)
     }
 }
 
-/* Note what adaptive widths depend on. Without a codec: the row fits no code. */
+/* Note what adaptive widths depend on, of a row that fits a code. */
 static void trace_row(const struct gr_messages *m, const struct gr_codec *codec, int64_t row, const uint8_t *record)
 {
     const struct gr_row_widths *widths = m->widths;
+    double                      range;
 
     if (widths == NULL) return;
-    widths->range[row] = codec != NULL ? gr_codec_range(codec, record) : 0;
-    widths->squares[row] = codec != NULL ? (float)fmin(squares_of(m, row), (double)FLT_MAX) : 0;
+    range = (double)gr_codec_range(codec, record);
+    widths->spread[row] += (double)codec->width * range * range;
+    widths->squares[row] += fmin(squares_of(m, row), (double)FLT_MAX);
 }
 
 void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end)
@@ -196,7 +198,6 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
                 side->has_raw[q] = 1;
             }
             if (m->format.measuring != GR_STATISTICS_NO) m->row_error[2 * row] = -1;
-            trace_row(m, NULL, row, record);
             continue;
         }
         if (m->format.measuring != GR_STATISTICS_NO) measure_error(m, &codec, row, number, record, work);

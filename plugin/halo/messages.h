@@ -32,8 +32,8 @@ struct gr_rank_rows {
 struct gr_row_widths {
     uint8_t *bits[GR_SIDES]; /* [rows] */
     int64_t *at[GR_SIDES];   /* [rows + 1] */
-    float   *range;          /* [rows sent] written: the largest element less the smallest, roughly; 0: fits no code */
-    float   *squares;        /* [rows sent] written: the sum of the squares of its elements */
+    double  *spread;  /* [rows sent] added to: width times the square of (largest element less smallest), about */
+    double  *squares; /* [rows sent] added to: the sum of the squares of its elements */
 };
 
 /** What all ranks of an exchange agree on. `semiring` and `flags` say what is computed from the rows; 0 where that is

@@ -17,7 +17,7 @@ int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SID
     int32_t rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
-    GR_TRY(GR_NEW(context, b->widths.range, rows[GR_SEND], error));
+    GR_TRY(GR_NEW(context, b->widths.spread, rows[GR_SEND], error));
     GR_TRY(GR_NEW(context, b->widths.squares, rows[GR_SEND], error));
     for (int side = 0; side < GR_SIDES; side++) {
         GR_TRY(GR_NEW(context, b->widths.bits[side], rows[side], error));
@@ -30,9 +30,14 @@ done:
     return rc;
 }
 
+static void clear_trace(struct gr_row_bits *b, int64_t rows_sent)
+{
+    for (int64_t row = 0; row < rows_sent; row++) b->widths.spread[row] = b->widths.squares[row] = 0;
+}
+
 void gr_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
 {
-    for (int64_t row = 0; row < rows[GR_SEND]; row++) b->widths.range[row] = b->widths.squares[row] = 0;
+    clear_trace(b, rows[GR_SEND]);
     for (int side = 0; side < GR_SIDES; side++) {
         for (int64_t row = 0; row < rows[side]; row++) {
             b->widths.bits[side][row] = FIRST_BITS;
@@ -53,7 +58,7 @@ void gr_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
         gr_free(context, b->next[side]);
         gr_free(context, b->weight[side]);
     }
-    gr_free(context, b->widths.range);
+    gr_free(context, b->widths.spread);
     gr_free(context, b->widths.squares);
     gr_free(context, b->flow);
     *b = (struct gr_row_bits){ 0 };
@@ -63,7 +68,7 @@ int64_t gr_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SID
 {
     const struct gr_row_widths *w = &b->widths;
     const uint64_t of_any = sizeof *w->bits[0] + sizeof *w->at[0] + sizeof *b->next[0] + sizeof *b->weight[0];
-    const uint64_t of_sent = sizeof *w->range + sizeof *w->squares;
+    const uint64_t of_sent = sizeof *w->spread + sizeof *w->squares;
 
     return (rows[GR_SEND] + rows[GR_RECEIVE]) * (int64_t)of_any + rows[GR_SEND] * (int64_t)of_sent +
            GR_SIDES * (int64_t)sizeof *w->at[0] + n_ranks * (int64_t)sizeof *b->flow;
@@ -80,6 +85,7 @@ void gr_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int6
     if (b->has_next || b->width != width) gr_row_widths_lay_out(&b->widths, rows, width);
     b->has_next = 0;
     b->width = width;
+    if (!b->is_counting) clear_trace(b, rows[GR_SEND]);
     if (!b->is_counting || b->counted_epoch != epoch) b->exchanges = 0;
     b->is_counting = 1;
     b->counted_epoch = epoch;

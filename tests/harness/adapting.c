@@ -28,6 +28,9 @@ void adapting_fini(struct adapting_job *job)
                 free(job->seen[p][l].bits[side]);
                 free(job->seen[p][l].weight[side]);
                 free(job->seen[p][l].rows[side]);
+                free(job->seen[p][l].traced[side]);
+                free(job->seen[p][l].summed[side]);
+                free(job->seen[p][l].decided[side]);
             }
             free(job->seen[p][l].probed);
             free(job->seen[p][l].vertex);
@@ -167,6 +170,56 @@ static void *copy(const void *from, size_t bytes)
     return memcpy(malloc(bytes + 1), from != NULL ? from : "", from != NULL ? bytes : 0);
 }
 
+static const float *sent_rows(const struct owned *o, int lane)
+{
+    return o->plan->rows[lane % 2 ? GR_RECEIVE : GR_SEND].buffer;
+}
+
+/* Add the rows of a pass of a lane to the sums. */
+static void sum_rows(struct rank *r, struct owned *o, int lane)
+{
+    struct seen                *s = &o->job->seen[r->rank][lane];
+    const struct gr_halo_layer *l = lane_of(o, lane);
+    const float                *rows = sent_rows(o, lane);
+
+    for (int i = 0; i < 2; i++)
+        if (s->summed[i] == NULL) s->summed[i] = calloc((size_t)l->rows[0] + 1, sizeof **s->summed);
+    for (int64_t row = 0; row < l->rows[0]; row++) {
+        const float *x = rows + row * WIDTH;
+        double       low = (double)x[0], high = (double)x[0];
+
+        for (int j = 0; j < WIDTH; j++) {
+            low = fmin(low, (double)x[j]);
+            high = fmax(high, (double)x[j]);
+            s->summed[1][row] += (double)x[j] * (double)x[j];
+        }
+        s->summed[0][row] += WIDTH * (high - low) * (high - low);
+    }
+}
+
+/* The sums of this decision; those of the next one begin at 0. */
+static void keep_sums(struct rank *r, struct owned *o)
+{
+    for (int lane = 0; lane < LANES; lane++) {
+        struct seen *s = &o->job->seen[r->rank][lane];
+
+        for (int i = 0; i < 2; i++) {
+            free(s->decided[i]);
+            s->decided[i] = s->summed[i];
+            s->summed[i] = NULL;
+        }
+    }
+}
+
+/* Every third row is eight times as large, in each epoch other ones. */
+static void change_rows(struct owned *o, int64_t epoch)
+{
+    for (int64_t i = 0; i < o->n * WIDTH; i++) {
+        if ((i / WIDTH + epoch) % 3 == 0) o->x[i] *= 8;
+        if (epoch > 0 && (i / WIDTH + epoch - 1) % 3 == 0) o->x[i] /= 8;
+    }
+}
+
 /* After a pass of a lane. */
 static void note(struct rank *r, struct owned *o, int lane)
 {
@@ -184,6 +237,10 @@ static void note(struct rank *r, struct owned *o, int lane)
             s->rows[side] =
                 copy(o->plan->rows[(lane + side) % 2 ? GR_RECEIVE : GR_SEND].buffer, rows * WIDTH * sizeof(float));
     }
+    if (o->job->traces) {
+        s->traced[0] = copy(l->bits.widths.spread, (size_t)l->rows[0] * sizeof(double));
+        s->traced[1] = copy(l->bits.widths.squares, (size_t)l->rows[0] * sizeof(double));
+    }
     if (o->job->halo && lane == 0) {
         s->vertex = calloc((size_t)l->rows[0] + 1, sizeof *s->vertex);
         for (int64_t i = 0; i < l->rows[0]; i++)
@@ -199,9 +256,11 @@ static int32_t epoch_of(struct rank *r, struct owned *o, int64_t epoch, int note
 {
     int32_t rc = GRAFT_OK;
 
+    if (o->job->traces) change_rows(o, epoch);
     for (int lane = 0; lane < LANES; lane++) {
         TRY(o->job->halo ? pass_halo(r, o, lane, epoch)
                          : pass_plan(r, o, lane, epoch, 0, lane == 0 ? o->out : o->exact));
+        if (o->job->traces) sum_rows(r, o, lane);
         if (notes) note(r, o, lane);
     }
 done:
@@ -299,8 +358,9 @@ static int32_t adapting_body(struct rank *r)
     TRY(owned_init(r, &o));
     TRY(make(r, &o));
     for (int i = 0; i < job->adapts; i++) {
-        TRY(epoch_of(r, &o, epoch++, 0));
+        for (int k = 0; k == 0 || k < job->passes; k++) TRY(epoch_of(r, &o, epoch++, 0));
         TRY(job->starves ? starve(r, &o) : decide(r, &o));
+        keep_sums(r, &o);
     }
     TRY(epoch_of(r, &o, epoch++, 0));
     TRY(gr_comm_barrier(o.graph->comm, &r->error));

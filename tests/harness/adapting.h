@@ -19,7 +19,10 @@ struct seen {
     int64_t                *vertex; /* [sent rows] of a halo, forward */
     struct gr_row_bits_flow flow[RANKS_MOST];
     double                  expected_error;
-    graft_plan_info         info; /* of the plan */
+    graft_plan_info         info;      /* of the plan */
+    double                 *traced[2]; /* [sent rows] widths.spread and widths.squares, as the library has them */
+    double *summed[2];  /* [sent rows] the same, computed from the rows of passes since the last decision */
+    double *decided[2]; /* [sent rows] what the sums were at the last decision */
 };
 
 /* Passes, an assignment of widths, and passes again. */
@@ -27,6 +30,8 @@ struct adapting_job {
     struct spread     spread;
     int64_t           n;
     int               adapts;      /* times */
+    int               passes;      /* before each time; 0: one */
+    int               traces;      /* rows change from epoch to epoch, and are summed */
     int               flat_epochs; /* the first epochs, in which all elements are 1 */
     int               halo;        /* rows of a halo and not a plan */
     int               probes;

@@ -129,6 +129,57 @@ static void test_adapt_error(const char *limit, const char *rounding)
     adapting_fini(&job);
 }
 
+/* The expected error of a lane, from the sums at the last decision and the bits that it chose. */
+static double error_of_sums(const struct adapting_job *job, int32_t n_ranks, int lane)
+{
+    double lost = 0, said = 0;
+
+    for (int32_t p = 0; p < n_ranks; p++) {
+        const struct seen *s = &job->seen[p][lane];
+
+        for (int64_t row = 0; row < s->start[0][n_ranks]; row++) {
+            const double weight = (double)s->weight[0][row], levels = pow(2, s->bits[0][row]) - 1;
+
+            lost += weight * s->decided[0][row] / (lane % 2 ? 6 : 12) / (levels * levels);
+            said += weight * s->decided[1][row];
+        }
+    }
+    return lost / said;
+}
+
+/* What widths depend on is summed over all passes since the last decision. Records make ranges a little larger. */
+static void test_trace(const char *cover, int adapts)
+{
+    static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.02", NULL };
+    static struct adapting_job job;
+    double                     least = INFINITY, most = 0, off = 0, squares = 0;
+    const char                *words;
+    int32_t                    rc;
+
+    adapt_job_init(&job, cover, settings);
+    job.adapts = adapts;
+    job.passes = 4;
+    job.traces = 1;
+    words = adapting_run(&job, 3, &rc);
+    for (int lane = 0; lane < LANES && words == NULL; lane++) {
+        for (int32_t p = 0; p < 3; p++) {
+            const struct seen *s = &job.seen[p][lane];
+
+            for (int64_t row = 0; row < s->start[0][3]; row++) {
+                least = fmin(least, s->traced[0][row] / s->summed[0][row]);
+                most = fmax(most, s->traced[0][row] / s->summed[0][row]);
+                squares = fmax(squares, fabs(s->traced[1][row] / s->summed[1][row] - 1));
+            }
+        }
+        off = fmax(off, fabs(job.seen[0][lane].expected_error / error_of_sums(&job, 3, lane) - 1));
+    }
+    ok(words == NULL && least > 0.999 && most < 1.1 && squares < 1e-5 && off < 0.05,
+       "%s, decision %d: ranges of all passes are %.4f to %.4f of their sums, squares %.1g off, the expected error "
+       "%.1g%s%s",
+       cover, adapts, least, most, squares, off, words != NULL ? ": " : "", words != NULL ? words : "");
+    adapting_fini(&job);
+}
+
 /* The same bits for any number of threads. */
 static void test_adapt_threads(void)
 {
@@ -512,6 +563,8 @@ int main(void)
     test_adapt_error("0.02", "auto");
     test_adapt_error("0.001", "auto");
     test_adapt_error("0.02", "stochastic");
+    test_trace("hybrid", 1);
+    test_trace("post", 2);
     test_adapt_threads();
     test_adapt_balance("0.5");
     test_adapt_balance("0.99");
