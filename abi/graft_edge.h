@@ -50,9 +50,10 @@ typedef struct graft_edge {
      * \param[in]     index  Each in 0 .. n-1.
      * \param[in,out] out    [n x width]; must overlap neither x nor index.
      * \return as gather_rows().
-     * [one-caller] [starts-openmp]. Not collective. Memory: none. There is no sorting and there are no atomics: each
-     * thread reads the whole index and owns at least 16 columns of out, so the work is balanced for any index; with
-     * more threads, those of the same columns own equal ranges of rows. Source: SuperGCN 2.1 (index_add). Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Memory: where out is larger than 1 MB and the index long, 8 (n + 1)
+     * + count * (4, or 8 from 2^31 on) during the call, to sort the index, so that each row of out is read and written
+     * once; without that memory the result is the same, and slower. For an index that is used more than once see
+     * index_matrix(). Source: SuperGCN 2.1 (index_add). Since 1. */
     int32_t (*index_add)(graft_context *context, const graft_dense *x, const graft_index *index, const graft_dense *out,
                          int32_t threads, graft_error *error);
 
@@ -106,6 +107,19 @@ typedef struct graft_edge {
      * Since 1. */
     int32_t (*mxm)(graft_context *context, graft_matrix *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
                    const graft_dense *out, int32_t threads, graft_error *error);
+
+    /** Sort an index once for many additions: create the matrix A [n x count] without values, whose row r has an entry
+     *  in column i for each i with index[i] = r, in the order of i. Then graft_mxm.run() with this matrix, B = x, C =
+     *  out, GRAFT_PLUS_SECOND and GRAFT_MXM_ACCUMULATE does what index_add() does, except that the rows of x are summed
+     *  before they are added to out. A mean, a maximum, masks and an epilogue are those of run().
+     *
+     * \param[in]  index   Each in 0 .. n-1. Not used after the call.
+     * \param[out] matrix  For graft_mxm.matrix_destroy(); unchanged on failure.
+     * \return OK; ERR_ARG (null, a negative n, types, an index out of range); ERR_NOMEM.
+     * [one-caller] [starts-openmp]. Not collective. Memory: 8 (n + 1) + count * (4, or 8 from 2^31 on), which
+     * graft_mxm.matrix_bytes() counts. Source: SuperGCN 2.1 (index_add, sorted and clustered). Since 1. */
+    int32_t (*index_matrix)(graft_context *context, const graft_index *index, int64_t n, graft_matrix **matrix,
+                            graft_error *error);
 } graft_edge;
 
 GRAFT_EXTERN_C_END

@@ -6,6 +6,9 @@
 /** Each includes those before it. */
 enum gr_isa { GR_ISA_GENERIC, GR_ISA_AVX2, GR_ISA_AVX512, GR_ISAS };
 
+/** Bytes of a cache line. */
+enum { GR_CACHE_LINE = 64 };
+
 /** The last one that the processor has and whose registers the system saves. */
 enum gr_isa gr_processor_isa(void);
 

@@ -57,6 +57,19 @@ static int32_t check_range(const graft_index *index, const char *name, int64_t n
                    (long long)gr_edge_number(index, bad), name, (long long)n_rows);
 }
 
+static int32_t check_index_array(const graft_index *index, graft_error *error)
+{
+    if (index->index_type != GRAFT_I32 && index->index_type != GRAFT_I64) {
+        return gr_fail(error, GRAFT_ERR_ARG, "index_type is %d, expected GRAFT_I32 (3) or GRAFT_I64 (4)",
+                       index->index_type);
+    }
+    if (index->count < 0 || index->count > INT64_MAX / 8) {
+        return gr_fail(error, GRAFT_ERR_ARG, "index: count is %lld, expected 0 to 2^60", (long long)index->count);
+    }
+    if (index->data == NULL && index->count > 0) return gr_fail(error, GRAFT_ERR_ARG, "index: data is null");
+    return GRAFT_OK;
+}
+
 static int32_t check_index(const graft_index *index, const graft_dense *out, graft_error *error)
 {
     /* The bytes of the index, as gr_dense_overlap() takes them. */
@@ -67,15 +80,9 @@ static int32_t check_index(const graft_index *index, const graft_dense *out, gra
                                 .stride = 1,
                                 .data = (void *)(uintptr_t)index->data };
 
-    if (index->index_type != GRAFT_I32 && index->index_type != GRAFT_I64) {
-        return gr_fail(error, GRAFT_ERR_ARG, "index_type is %d, expected GRAFT_I32 (3) or GRAFT_I64 (4)",
-                       index->index_type);
-    }
-    if (index->count < 0 || index->count > INT64_MAX / 8) {
-        return gr_fail(error, GRAFT_ERR_ARG, "index: count is %lld, expected 0 to 2^60", (long long)index->count);
-    }
-    if (index->data == NULL && index->count > 0) return gr_fail(error, GRAFT_ERR_ARG, "index: data is null");
-    return check_apart(out, "out", &bytes, "index", error);
+    const int32_t rc = check_index_array(index, error);
+
+    return rc < 0 ? rc : check_apart(out, "out", &bytes, "index", error);
 }
 
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
@@ -104,6 +111,15 @@ int32_t gr_edge_check_index_add(const graft_dense *x, const graft_index *index, 
     rc = check_range(index, "out", out->n_rows, threads, error);
 done:
     return rc;
+}
+
+int32_t gr_edge_check_index(const graft_index *index, int64_t n, int threads, graft_error *error)
+{
+    int32_t rc;
+
+    if (n < 0 || n >= INT64_MAX / 8) return gr_fail(error, GRAFT_ERR_ARG, "n is %lld rows", (long long)n);
+    rc = check_index_array(index, error);
+    return rc < 0 ? rc : check_range(index, "the matrix", n, threads, error);
 }
 
 /* Check that `heads`, the number of columns of the matrix `name`, divides the width. */

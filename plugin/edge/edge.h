@@ -38,10 +38,16 @@ static inline int64_t gr_edge_number(const graft_index *index, int64_t i)
     return index->index_type == GRAFT_I32 ? ((const int32_t *)index->data)[i] : ((const int64_t *)index->data)[i];
 }
 
+/** Sort an index of n rows: a matrix [n x count] without values, with an entry (index[i], i) for each i. The entries of
+ *  a row are in the order of i. \return OK; ERR_NOMEM. [starts-openmp] */
+int32_t gr_edge_sort_index(const graft_context *context, const graft_index *index, int64_t n, int threads,
+                           struct gr_csr *sorted, graft_error *error);
+
 /* The operators, for checked operands. map NULL: not transposed. `some` restricts the operator to some rows of a (of
  * its transpose, with a map); other rows of `out` are not written. NULL: all rows. [starts-openmp] */
 void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
-void gr_edge_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads);
+void gr_edge_index_add(const graft_context *context, const graft_dense *x, const graft_index *index,
+                       const graft_dense *out, int threads);
 void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
                    const struct gr_edge_some *some, struct gr_team team);
 void gr_edge_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, const struct gr_edge_some *some,
@@ -52,6 +58,7 @@ void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_
                  const graft_dense *out, const struct gr_edge_some *some, struct gr_team team);
 
 /* Checks of the operands; graft_edge.h lists what is refused. \return OK; ERR_ARG */
+int32_t gr_edge_check_index(const graft_index *index, int64_t n, int threads, graft_error *error);
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
                                   graft_error *error);
 int32_t gr_edge_check_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,

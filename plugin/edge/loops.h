@@ -1,101 +1,140 @@
-/* The loops of the edge operators over one row. Included once for each REAL, which gives the type and the names.
- * Columns are the innermost loop, which is vectorised. Sums over entries are in the order of the entries.
+/* The loops of the edge operators over rows. Included once for each REAL. Sums over entries are in the order of the
+ * entries, and sums over columns in the same order for every instruction set, so that all give the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 
-static REAL *NAME(row_of)(const graft_dense *dense, int64_t row)
+#define VECTOR_BYTES WIDE_BYTES
+#define NAME(noun) JOIN(EDGE(wide_), noun)
+#include "edge/sums.h"
+#undef VECTOR_BYTES
+#undef NAME
+
+#if WIDE_BYTES > 32
+#define VECTOR_BYTES 32
+#define NAME(noun) JOIN(EDGE(half_), noun)
+#include "edge/sums.h"
+#undef VECTOR_BYTES
+#undef NAME
+#endif
+
+#define VECTOR_BYTES 16
+#define NAME(noun) JOIN(EDGE(narrow_), noun)
+#include "edge/sums.h"
+#undef VECTOR_BYTES
+#undef NAME
+
+#define VECTOR_BYTES ((int)sizeof(REAL))
+#define NAME(noun) JOIN(EDGE(single_), noun)
+#include "edge/sums.h"
+#undef VECTOR_BYTES
+#undef NAME
+
+static const REAL *EDGE(row_of)(const graft_dense *dense, int64_t row)
 {
-    return (REAL *)dense->data + row * dense->stride;
+    return (const REAL *)dense->data + row * dense->stride;
 }
 
-static void NAME(gather_row)(const graft_dense *x, const graft_index *index, const graft_dense *out, int64_t i)
+/* Whether registers of so many lanes suit: the columns fill one, and none has columns of two heads. */
+static int EDGE(suits)(const struct gr_edge_sums *s, int lanes)
 {
-    memcpy(NAME(row_of)(out, i), NAME(row_of)(x, gr_edge_number(index, i)), (size_t)x->n_cols * sizeof(REAL));
+    const int64_t heads = s->weight != NULL ? s->weight->n_cols : 1, width = s->out->n_cols;
+
+    return width >= lanes && (heads == 1 || width / heads % lanes == 0);
 }
 
-static void NAME(add_rows)(const graft_dense *x, const graft_index *index, const graft_dense *out,
-                           struct add_range part)
+static void EDGE(sums)(const struct gr_edge_sums *s, int64_t row, int64_t row_end)
 {
-    for (int64_t i = 0; i < index->count; i++) {
-        const int64_t to = gr_edge_number(index, i);
-        const REAL   *from = NAME(row_of)(x, i);
-        REAL         *sum;
+    const int64_t head_width = s->weight != NULL ? s->out->n_cols / s->weight->n_cols : s->out->n_cols;
 
-        if (to < part.row || to >= part.row_end) continue;
-        sum = NAME(row_of)(out, to);
-#pragma omp simd
-        for (int64_t c = part.column; c < part.column_end; c++) sum[c] += from[c];
+#define WITH(size)                                                                                                     \
+    if (EDGE(suits)(s, EDGE(size##_LANES))) {                                                                          \
+        if (s->weight != NULL) EDGE(size##_rows)(s, row, row_end, head_width, 1);                                      \
+        else EDGE(size##_rows)(s, row, row_end, head_width, 0);                                                        \
+        return;                                                                                                        \
     }
+    WITH(wide)
+#if WIDE_BYTES > 32
+    WITH(half)
+#endif
+    WITH(narrow)
+    WITH(single)
+#undef WITH
 }
 
-static void NAME(entry_dots)(const struct edge_operands *o, int64_t row, int64_t e)
+typedef REAL EDGE(eight) __attribute__((vector_size(8 * sizeof(REAL))));
+
+/* Eight sums, of the columns 0, 8, 16 .. and so on, then their sum. */
+static REAL EDGE(dot)(const REAL *x, const REAL *y, int64_t width)
+{
+    EDGE(eight) sum = { 0 };
+    REAL    tail = 0;
+    int64_t c = 0;
+
+    for (; c + 8 <= width; c += 8) {
+        EDGE(eight) a, b;
+
+        memcpy(&a, x + c, sizeof a);
+        memcpy(&b, y + c, sizeof b);
+        sum += a * b;
+    }
+    for (; c < width; c++) tail += x[c] * y[c];
+    return (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]))) + tail;
+}
+
+static void EDGE(dots)(const struct gr_edge_operands *o, int64_t row, int64_t begin, int64_t end)
 {
     const int64_t heads = o->out->n_cols, width = o->x->n_cols / heads;
-    const REAL   *x, *y;
-    REAL         *out = NAME(row_of)(o->out, e);
+    const REAL   *x = EDGE(row_of)(o->x, row);
 
-    memset(out, 0, (size_t)heads * sizeof *out);
-    if (width == 0) return;
-    x = NAME(row_of)(o->x, row);
-    y = NAME(row_of)(o->y, gr_csr_column(o->csr, e));
-    for (int64_t h = 0; h < heads; h++) {
-        REAL sum = 0;
+    for (int64_t e = begin; e < end; e++) {
+        const REAL *y = EDGE(row_of)(o->y, gr_csr_column(o->csr, e));
+        REAL       *out = (REAL *)o->out->data + e * o->out->stride;
 
-#pragma omp simd reduction(+ : sum)
-        for (int64_t c = h * width; c < (h + 1) * width; c++) sum += x[c] * y[c];
-        out[h] = sum;
+        for (int64_t h = 0; h < heads; h++) out[h] = EDGE(dot)(x + h * width, y + h * width, width);
     }
 }
 
-static void NAME(softmax)(const struct edge_operands *o, int64_t row, int64_t h)
+/* One head, whatever the stride. */
+static void EDGE(softmax_head)(const struct gr_edge_operands *o, int64_t row, int64_t h)
 {
     const int64_t begin = o->csr->row_ptr[row], end = o->csr->row_ptr[row + 1];
-    REAL          highest = begin < end ? NAME(row_of)(o->x, begin)[h] : 0;
+    REAL         *out = (REAL *)o->out->data + h;
+    REAL          highest = begin < end ? EDGE(row_of)(o->x, begin)[h] : 0;
     double        sum = 0; /* in double, because the small terms of a hub would vanish in float */
 
     for (int64_t e = begin; e < end; e++) {
-        const REAL s = NAME(row_of)(o->x, e)[h];
+        const REAL s = EDGE(row_of)(o->x, e)[h];
         if (s > highest) highest = s;
     }
     for (int64_t e = begin; e < end; e++) {
-        const REAL p = NAME(exponential)(NAME(row_of)(o->x, e)[h] - highest);
-        NAME(row_of)(o->out, e)[h] = p;
+        const REAL p = EDGE(exponential)(EDGE(row_of)(o->x, e)[h] - highest);
+
+        out[e * o->out->stride] = p;
         sum += (double)p;
     }
-    for (int64_t e = begin; e < end; e++) NAME(row_of)(o->out, e)[h] /= (REAL)sum;
+    for (int64_t e = begin; e < end; e++) out[e * o->out->stride] /= (REAL)sum;
 }
 
-static void NAME(softmax_backward)(const struct edge_operands *o, int64_t row, int64_t h)
+static void EDGE(softmax_backward_head)(const struct gr_edge_operands *o, int64_t row, int64_t h)
 {
     const int64_t begin = o->csr->row_ptr[row], end = o->csr->row_ptr[row + 1];
+    REAL         *out = (REAL *)o->out->data + h;
     double        sum = 0;
 
-    for (int64_t e = begin; e < end; e++) sum += (double)NAME(row_of)(o->x, e)[h] * (double)NAME(row_of)(o->y, e)[h];
+    for (int64_t e = begin; e < end; e++) sum += (double)EDGE(row_of)(o->x, e)[h] * (double)EDGE(row_of)(o->y, e)[h];
     for (int64_t e = begin; e < end; e++) {
-        const REAL p = NAME(row_of)(o->x, e)[h], dp = NAME(row_of)(o->y, e)[h];
-        NAME(row_of)(o->out, e)[h] = p * (dp - (REAL)sum);
+        const REAL p = EDGE(row_of)(o->x, e)[h], dp = EDGE(row_of)(o->y, e)[h];
+        out[e * o->out->stride] = p * (dp - (REAL)sum);
     }
 }
 
-static void NAME(mxm_row)(const struct edge_operands *o, int64_t row)
+static void EDGE(softmax)(const struct gr_edge_operands *o, int64_t row, int64_t row_end)
 {
-    const int64_t heads = o->x->n_cols, width = o->out->n_cols / heads;
-    REAL         *out = NAME(row_of)(o->out, row);
+    for (; row < row_end; row++)
+        for (int64_t h = 0; h < o->out->n_cols; h++) EDGE(softmax_head)(o, row, h);
+}
 
-    memset(out, 0, (size_t)o->out->n_cols * sizeof *out);
-    for (int64_t at = o->csr->row_ptr[row]; at < o->csr->row_ptr[row + 1]; at++) {
-        const REAL *w = NAME(row_of)(o->x, o->entry != NULL ? o->entry[at] : at);
-        const REAL *y = o->y != NULL ? NAME(row_of)(o->y, gr_csr_column(o->csr, at)) : NULL;
-
-        if (y == NULL) {
-#pragma omp simd
-            for (int64_t h = 0; h < heads; h++) out[h] += w[h];
-            continue;
-        }
-        for (int64_t h = 0; h < heads; h++) {
-            const REAL weight = w[h];
-
-#pragma omp simd
-            for (int64_t c = h * width; c < (h + 1) * width; c++) out[c] += weight * y[c];
-        }
-    }
+static void EDGE(softmax_backward)(const struct gr_edge_operands *o, int64_t row, int64_t row_end)
+{
+    for (; row < row_end; row++)
+        for (int64_t h = 0; h < o->out->n_cols; h++) EDGE(softmax_backward_head)(o, row, h);
 }

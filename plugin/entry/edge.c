@@ -67,7 +67,7 @@ static int32_t edge_index_add(graft_context *context, const graft_dense *x, cons
     GR_TRY(read_operands(&o, &call.error));
     threads = gr_threads(context, threads);
     GR_TRY(gr_edge_check_index_add(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
-    gr_edge_index_add(&o.dense[0], &ours, &o.dense[1], threads);
+    gr_edge_index_add(context, &o.dense[0], &ours, &o.dense[1], threads);
 done:
     return gr_call_end(&call, rc);
 }
@@ -135,6 +135,24 @@ done:
     return gr_call_end(&call, rc);
 }
 
+static int32_t edge_index_matrix(graft_context *context, const graft_index *index, int64_t n, graft_matrix **matrix,
+                                 graft_error *error)
+{
+    struct gr_call call;
+    struct gr_csr  csr = { 0 };
+    graft_index    ours;
+    int32_t        rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " index_matrix", error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
+    if (matrix == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null"));
+    GR_TRY(gr_edge_check_index(&ours, n, gr_threads(context, 0), &call.error));
+    rc = gr_edge_sort_index(context, &ours, n, gr_threads(context, 0), &csr, &call.error);
+    rc = gr_take_csr(context, &csr, rc, matrix, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
 const graft_edge gr_interface_edge = {
     .size = sizeof(graft_edge),
     .gather_rows = edge_gather_rows,
@@ -143,4 +161,5 @@ const graft_edge gr_interface_edge = {
     .softmax = edge_softmax,
     .softmax_backward = edge_softmax_backward,
     .mxm = edge_mxm,
+    .index_matrix = edge_index_matrix,
 };

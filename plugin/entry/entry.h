@@ -12,6 +12,7 @@
 #include "graft_mxm.h"
 #include "graft_train.h"
 #include "graft_transport.h"
+#include "graph/csr.h"
 
 /** Copies of what graft_mxm_args and graft_aggregate_args have in common. */
 struct gr_mask_copy {
@@ -23,6 +24,9 @@ struct gr_mask_copy {
 /** Read both, which may be NULL, and point them to the copies. \return as gr_struct_read() */
 int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
                      graft_error *error);
+
+/** Make a matrix object that owns the arrays of csr. If rc or this is a failure, free them. \return rc; ERR_NOMEM */
+int32_t gr_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix, graft_error *error);
 
 extern const graft_mxm            gr_interface_mxm;
 extern const graft_edge           gr_interface_edge;

@@ -33,9 +33,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* Make a matrix that owns the arrays of csr; on failure free them. */
-static int32_t take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
-                        graft_error *error)
+int32_t gr_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix, graft_error *error)
 {
     if (rc == GRAFT_OK) rc = gr_matrix_create(context, &csr->view, matrix, error);
     if (rc < 0) {
@@ -58,7 +56,7 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
     if (rc == GRAFT_OK && transpose == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "transpose is null");
     if (rc == GRAFT_OK) {
         rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
-        rc = take_csr(context, &csr, rc, transpose, &call.error);
+        rc = gr_take_csr(context, &csr, rc, transpose, &call.error);
     }
     return gr_call_end(&call, rc);
 }
@@ -154,7 +152,7 @@ static int32_t mxm_matrix_permute(graft_context *context, const graft_matrix *ma
     if (rc == GRAFT_OK) rc = check_order(context, matrix, order, permuted, &call.error);
     if (rc == GRAFT_OK) {
         rc = gr_order_apply(context, &matrix->csr, order, &csr, &call.error);
-        rc = take_csr(context, &csr, rc, permuted, &call.error);
+        rc = gr_take_csr(context, &csr, rc, permuted, &call.error);
     }
     return gr_call_end(&call, rc);
 }

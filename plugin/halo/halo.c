@@ -236,7 +236,7 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_erro
     if (r->pass.direction == GR_BACKWARD) {
         const struct packing p = packing_of(r, rows, 0, r->links.send_start[r->messages.comm->n_ranks]);
 
-        gr_edge_index_add(&p.packed, &p.index, &r->pass.owned, team.threads);
+        gr_edge_index_add(r->messages.comm->context, &p.packed, &p.index, &r->pass.owned, team.threads);
     } else if (rows != r->pass.halo.data) {
         copy_halo(r, (void *)(uintptr_t)rows, 0, r->halo->count, 0);
     }

@@ -232,6 +232,7 @@ static int32_t use_edges(struct scene *scene, struct subject *s, graft_matrix *m
     const graft_dense    dense_w = { sizeof dense_w, GRAFT_F32, entries, HEADS, HEADS, weights };
     const graft_dense    four = { sizeof four, GRAFT_F32, 4, 2 * HEADS, 2 * HEADS, scores };
     graft_index          index = GRAFT_INIT(graft_index);
+    graft_matrix        *sorted = NULL;
     int32_t              rc;
 
     index.index_type = GRAFT_I32;
@@ -244,7 +245,9 @@ static int32_t use_edges(struct scene *scene, struct subject *s, graft_matrix *m
     TRY(s->edge->softmax_backward(s->context, matrix, &dense_w, &dense_s, &dense_s, 0, error));
     TRY(s->edge->gather_rows(s->context, &dense_x, &index, &four, 0, error));
     TRY(s->edge->index_add(s->context, &four, &index, &dense_x, 0, error));
+    TRY(s->edge->index_matrix(s->context, &index, dense_x.n_rows, &sorted, error));
 done:
+    s->mxm->matrix_destroy(s->context, sorted);
     return rc;
 }
 

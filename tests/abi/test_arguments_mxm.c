@@ -418,7 +418,7 @@ static const char *edge_calls(const void *arg)
 
 static const char *edge_nulls(const void *arg)
 {
-    graft_matrix *matrix = NULL;
+    graft_matrix *matrix = NULL, *made = NULL;
 
     (void)arg;
     if (s.mxm->matrix_create(s.context, &set.graph.csr, 0, &matrix, &error) < 0) return error.message;
@@ -436,6 +436,12 @@ static const char *edge_nulls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.edge->gather_rows(s.context, &e.dense_x, &e.index, &e.dense_x, 0, &error));
     REFUSED(GRAFT_ERR_ARG, s.edge->index_add(NULL, &e.three, &e.index, &e.dense_x, 0, &error));
     REFUSED(GRAFT_OK, s.edge->index_add(s.context, &e.three, &e.index, &e.dense_x, 0, &error));
+    REFUSED(GRAFT_ERR_ARG, s.edge->index_matrix(NULL, &e.index, N, &made, &error));
+    REFUSED(GRAFT_ERR_ARG, s.edge->index_matrix(s.context, NULL, N, &made, &error));
+    REFUSED(GRAFT_ERR_ARG, s.edge->index_matrix(s.context, &e.index, N, NULL, &error));
+    REFUSED(GRAFT_ERR_ARG, s.edge->index_matrix(s.context, &e.index, -1, &made, &error));
+    REFUSED(GRAFT_ERR_ARG, s.edge->index_matrix(s.context, &e.index, INT64_MAX, &made, &error));
+    REFUSED(GRAFT_ERR_ARG, s.edge->index_matrix(s.context, &e.index, 0, &made, &error));
 #define BAD(field, value)                                                                                              \
     (edge_init(), e.field = (value),                                                                                   \
      REFUSED(GRAFT_ERR_ARG, s.edge->gather_rows(s.context, &e.dense_x, &e.index, &e.three, 0, &error)),                \

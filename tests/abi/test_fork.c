@@ -47,6 +47,7 @@ static const char *all_calls(const void *arg)
     FORKED(s.mxm->convert(s.context, NULL, NULL, &error));
     FORKED(s.edge->gather_rows(s.context, NULL, NULL, NULL, 0, &error));
     FORKED(s.edge->index_add(s.context, NULL, NULL, NULL, 0, &error));
+    FORKED(s.edge->index_matrix(s.context, NULL, 0, &new_matrix, &error));
     FORKED(s.edge->sddmm(s.context, matrix, NULL, NULL, NULL, 0, &error));
     FORKED(s.edge->softmax(s.context, matrix, NULL, NULL, 0, &error));
     FORKED(s.edge->softmax_backward(s.context, matrix, NULL, NULL, NULL, 0, &error));

@@ -302,6 +302,17 @@ static int32_t index_add(graft_context *context, const graft_dense *x, const gra
     WATCHED_DENSE("graft.edge/1 index_add", error, edge->index_add(context, x, index, out, threads, error), out, 0);
 }
 
+static int32_t index_matrix(graft_context *context, const graft_index *index, int64_t n, graft_matrix **matrix,
+                            graft_error *error)
+{
+    graft_matrix *const copy = matrix != NULL ? *matrix : NULL;
+    int32_t             rc;
+
+    WATCHED("graft.edge/1 index_matrix", error, edge->index_matrix(context, index, n, matrix, error),
+            watch_same(matrix, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static int32_t sddmm(graft_context *context, graft_matrix *a, const graft_dense *x, const graft_dense *y,
                      const graft_dense *out, int32_t threads, graft_error *error)
 {
@@ -335,6 +346,7 @@ static const graft_edge watched_edge = {
     .softmax = edge_softmax,
     .softmax_backward = softmax_backward,
     .mxm = edge_mxm,
+    .index_matrix = index_matrix,
 };
 
 static int32_t data_open(graft_context *context, const char *path, graft_data **out, graft_error *error)

@@ -438,6 +438,14 @@ static int32_t sequence_edge(struct supply *s, struct misuse *m, int of)
     index.data = how % 8 == 4 ? NULL : indices;
     if (how % 8 == 5) y.n_cols = odd_number(s);
     if (how % 8 == 6) x.n_rows = -1;
+    if (how & 64) {
+        graft_matrix *made = NULL;
+        const int32_t rc = m->edge->index_matrix(pick(s, CONTEXT, of), resized(s, &index, sizeof index),
+                                                 how % 8 == 7 ? odd_number(s) % 100 : N, &made, &m->error);
+
+        add_handle(made, MATRIX, of);
+        return rc;
+    }
     if (how & 128)
         return m->edge->index_add(pick(s, CONTEXT, of), &y, resized(s, &index, sizeof index), &x, 1, &m->error);
     return m->edge->gather_rows(pick(s, CONTEXT, of), &x, resized(s, &index, sizeof index), &y, 1, &m->error);

@@ -6,9 +6,7 @@
 #include "graft_mxm.h"
 
 #include "base/limits.h"
-
-/** Bytes of a cache line. */
-enum { GR_CACHE_LINE = 64 };
+#include "base/processor.h"
 
 /** A product, as the loops receive it. */
 struct gr_simd_job {
