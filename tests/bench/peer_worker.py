@@ -5,6 +5,7 @@ Reads a graph that bench_mxm has exported to FOLDER, says which lines of the tab
 asked on standard input: [what, name, form] as JSON, one request and one answer per line.
 """
 import ctypes
+import functools
 import json
 import os
 import sys
@@ -47,6 +48,17 @@ class Problem:
             x *= np.uint64(0xBF58476D1CE4E5B9)
             flat[begin:begin + x.size] = ((x >> np.uint64(57)).astype(np.float32) - 64) / 64
         return features
+
+    @functools.cached_property
+    def shuffled(self):
+        """The edges in random order: targets, and the features of the sources, a row for each edge."""
+        import numpy as np
+        order = np.random.default_rng(1).permutation(self.nnz)
+        messages = new_array((self.nnz, self.width), np.float32)
+        for begin in range(0, self.nnz, 1 << 16):
+            part = order[begin:begin + (1 << 16)]
+            messages[begin:begin + len(part)] = self.features[self.indices[part]]
+        return np.ascontiguousarray(self.rows[order]), messages
 
     def sample(self):
         import numpy as np
@@ -96,6 +108,20 @@ class Mxm(ctypes.Structure):
                                              POINTER))]
 
 
+class Index(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("index_type", ctypes.c_int32), ("count", ctypes.c_int64),
+                ("data", ctypes.c_void_p)]
+
+
+class Edge(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("gather_rows", POINTER),
+                ("index_add", ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, POINTER, POINTER, ctypes.c_int32,
+                                               POINTER)),
+                ("sddmm", POINTER), ("softmax", POINTER), ("softmax_backward", POINTER), ("mxm", POINTER),
+                ("index_matrix", ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, ctypes.c_int64, POINTER, POINTER))]
+
+
+ACCUMULATE = 1
 F32, I32, PLUS_SECOND, MAX_SECOND = 1, 3, 2, 4
 
 
@@ -113,6 +139,7 @@ class Graft:
         self.need(library.graft_open(1, 1, None, ctypes.byref(api), ctypes.byref(self.error)))
         self.context = api.contents.context
         self.mxm = Mxm.from_address(api.contents.get_interface(self.context, b"graft.mxm/1"))
+        self.edge = Edge.from_address(api.contents.get_interface(self.context, b"graft.edge/1"))
         self.version = "graft " + api.contents.version.decode()
         csr = sized(Csr, index_type=I32, n_rows=problem.n, n_cols=problem.n, row_ptr=problem.indptr.ctypes.data,
                     col_idx=problem.indices.ctypes.data)
@@ -126,7 +153,9 @@ class Graft:
                       ("graft", "mean"): lambda: self.multiply(row_scale=self.scale.ctypes.data),
                       ("graft", "max"): lambda: self.multiply(MAX_SECOND),
                       ("graft", "max_winner"): lambda: self.multiply(
-                          MAX_SECOND, winner=self.winner.ctypes.data, winner_stride=problem.width)}
+                          MAX_SECOND, winner=self.winner.ctypes.data, winner_stride=problem.width),
+                      ("graft index_matrix", "index_add"): self.add_by_matrix,
+                      ("graft index_add", "index_add"): self.index_add}
         self.multiply()
         self.version += f" ({self.kernel()})"
 
@@ -134,14 +163,38 @@ class Graft:
         if code < 0:
             raise RuntimeError(self.error.message.decode())
 
+    @functools.cached_property
+    def index(self):
+        targets = self.problem.shuffled[0]
+        return sized(Index, index_type=I32, count=len(targets), data=targets.ctypes.data)
+
+    @functools.cached_property
+    def sorted(self):
+        matrix = ctypes.c_void_p()
+        self.need(self.edge.index_matrix(self.context, ctypes.addressof(self.index), self.problem.n,
+                                         ctypes.addressof(matrix), ctypes.addressof(self.error)))
+        return matrix
+
+    def add_by_matrix(self):
+        """Sorted once, before the first measurement."""
+        self.result.fill(0)
+        return self.multiply(flags=ACCUMULATE, a=self.sorted.value, b=self.problem.shuffled[1])
+
+    def index_add(self):
+        x, out = self.dense(self.problem.shuffled[1]), self.dense(self.result)
+        self.result.fill(0)
+        self.need(self.edge.index_add(self.context, ctypes.addressof(x), ctypes.addressof(self.index),
+                                      ctypes.addressof(out), self.problem.threads, ctypes.addressof(self.error)))
+        return self.result
+
     def dense(self, array):
-        return sized(Dense, dtype=F32, n_rows=self.problem.n, n_cols=self.problem.width, stride=self.problem.width,
+        return sized(Dense, dtype=F32, n_rows=len(array), n_cols=self.problem.width, stride=self.problem.width,
                      data=array.ctypes.data)
 
-    def multiply(self, semiring=PLUS_SECOND, **more):
-        b, c = self.dense(self.problem.features), self.dense(self.result)
-        args = sized(Args, semiring=semiring, threads=self.problem.threads, a=self.matrix.value, b=ctypes.addressof(b),
-                     c=ctypes.addressof(c), **more)
+    def multiply(self, semiring=PLUS_SECOND, a=None, b=None, **more):
+        b, c = self.dense(self.problem.features if b is None else b), self.dense(self.result)
+        args = sized(Args, semiring=semiring, threads=self.problem.threads, a=a or self.matrix.value,
+                     b=ctypes.addressof(b), c=ctypes.addressof(c), **more)
         self.need(self.mxm.run(self.context, ctypes.addressof(args), ctypes.addressof(self.error)))
         return self.result
 
@@ -182,7 +235,13 @@ class Torch:
             ("torch.sparse.mm reduce", "max"): lambda: torch.sparse.mm(wide, x, "amax"),
             ("torch gather + index_add", "plain"): self.index_add,
             ("torch gather + index_add", "mean"): lambda: self.index_add().div_(self.degree),
+            ("torch index_add_", "index_add"): lambda: torch.zeros_like(x).index_add_(0, *self.shuffled),
         }
+
+    @functools.cached_property
+    def shuffled(self):
+        targets, messages = map(self.torch.from_numpy, self.problem.shuffled)
+        return targets.long(), messages
 
     def index_add(self):
         result = self.torch.zeros_like(self.x)
@@ -229,6 +288,8 @@ class TorchScatter(Torch):
         self.version = "torch_scatter " + torch_scatter.__version__
         self.lines = {("torch_scatter segment_csr", form): lambda reduce=reduce: torch_scatter.segment_csr(
             self.messages(), indptr, reduce=reduce) for form, reduce in (("plain", "sum"), ("mean", "mean"))}
+        self.lines["torch_scatter scatter_add", "index_add"] = lambda: torch_scatter.scatter_add(
+            self.shuffled[1], self.shuffled[0], dim=0, dim_size=self.problem.n)
         self.lines["torch_scatter segment_csr", "max_winner"] = lambda: torch_scatter.segment_max_csr(
             self.messages(), indptr)[0]
 

@@ -32,7 +32,7 @@ SYSTEMS = {
             "pip install dgl==1.1.3 torch 'setuptools<70' packaging, where need be in an environment of its own, "
             "and then --python-dgl with the path of its Python"),
 }
-FORMS = ("plain", "mean", "max", "max_winner")
+FORMS = ("plain", "mean", "max", "max_winner", "index_add")
 
 
 class Failed(Exception):
@@ -100,6 +100,9 @@ def parse_arguments():
                         help="threads of every system (default: all processors)")
     parser.add_argument("--repeat", type=int, default=5, metavar="N",
                         help="measurements of each line, after one to warm up (default: %(default)s)")
+    parser.add_argument("--forms", default=",".join(FORMS[:4]), metavar="LIST",
+                        help="some of " + ", ".join(FORMS) + "; each system holds one array of a row for each edge for "
+                        "index_add (default: %(default)s)")
     parser.add_argument("--systems", default=",".join(SYSTEMS), metavar="LIST", help="default: %(default)s")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR",
                         help="where Graft was built (default: %(default)s)")
@@ -108,8 +111,11 @@ def parse_arguments():
     parser.add_argument("--python-dgl", default=sys.executable, metavar="PATH",
                         help="Python for dgl (default: the one that runs this)")
     options = parser.parse_args()
-    options.systems = options.systems.split(",")
+    options.systems, options.forms = options.systems.split(","), options.forms.split(",")
     options.library = os.environ.get("GRAFT_LIBRARY", os.path.join(options.build, "libgraft.so"))
+    for form in options.forms:
+        if form not in FORMS:
+            parser.error(f"--forms names '{form}', expected some of {', '.join(FORMS)}")
     for system in options.systems:
         if system not in SYSTEMS:
             parser.error(f"--systems names '{system}', expected some of {', '.join(SYSTEMS)}")
@@ -199,7 +205,7 @@ def main():
         heading = export_graph(options, folder)
         n, nnz = (int(x) for x in re.search(r": (\d+) vertices, (\d+) entries", heading).groups())
         workers, missing = start_workers(options, folder)
-        lines = [Line(worker, *line) for worker in workers for line in worker.lines]
+        lines = [Line(worker, *line) for worker in workers for line in worker.lines if line[1] in options.forms]
         try:
             check(lines, folder)
             measure(lines, options.repeat)
