@@ -38,7 +38,9 @@ INLINE int64_t entry_of(const struct gr_edge_sums *s, int64_t e)
 #undef REAL
 #undef EDGE
 
+#include "edge/softmax.h"
+
 const struct gr_edge_loops JOIN(gr_edge_, ISA)[2] = {
-    { f32_sums, f32_dots, f32_softmax, f32_softmax_backward },
+    { f32_sums, f32_dots, floats_softmax, floats_softmax_backward },
     { f64_sums, f64_dots, f64_softmax, f64_softmax_backward },
 };

@@ -1,0 +1,143 @@
+/* softmax() and its gradient of floats, where a row of scores has 1, 2, 4 or 8 heads without gaps: the numbers of eight
+ * lanes in turn belong to the heads in turn. Other shapes take the loops of loops.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+
+enum { HEAD_LANES = 8 };
+
+typedef float    floats8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
+typedef uint32_t words8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
+typedef double   doubles8 __attribute__((vector_size(HEAD_LANES * sizeof(double))));
+
+static int has_head_lanes(const graft_dense *dense, int64_t heads)
+{
+    return HEAD_LANES % heads == 0 && dense->stride == heads;
+}
+
+/* Eight numbers, or what is left of `count` with `rest` behind it. */
+INLINE floats8 load8(const float *from, int64_t count, float rest)
+{
+    float   padded[HEAD_LANES];
+    floats8 v;
+
+    if (count >= HEAD_LANES) {
+        memcpy(&v, from, sizeof v);
+        return v;
+    }
+    for (int k = 0; k < HEAD_LANES; k++) padded[k] = k < count ? from[k] : rest;
+    memcpy(&v, padded, sizeof v);
+    return v;
+}
+
+INLINE void store8(float *to, int64_t count, floats8 v)
+{
+    memcpy(to, &v, (size_t)(count < HEAD_LANES ? count : HEAD_LANES) * sizeof *to);
+}
+
+INLINE floats8 max8(floats8 v, floats8 w)
+{
+    const words8 wins = (words8)(v > w);
+
+    return (floats8)((wins & (words8)v) | (~wins & (words8)w));
+}
+
+/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where a float has no more digits; a NaN stays one. With x = n ln 2 + r
+ * it is 2^n e^r; the polynomial is that of Cephes (Moshier), the sum with 1.5 * 2^23 leaves n in the lowest bits. */
+INLINE floats8 exp8(floats8 x)
+{
+    const float   magic = 12582912;
+    const floats8 shifted = x * 1.44269504f + magic, n = shifted - magic;
+    const floats8 r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    const words8  power = ((words8)shifted + (127u - 0x4B400000u)) << 23;
+    floats8       p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = (p * r * r + r + 1) * (floats8)power;
+    return (floats8)((words8)p & ~(words8)(x < -87.0f));
+}
+
+/* Give every lane the largest number, or the sum, of all lanes of its head. */
+INLINE floats8 max_of_heads(floats8 v, int64_t heads)
+{
+    for (int64_t step = HEAD_LANES / 2; step >= heads; step /= 2) {
+        floats8 other;
+
+        for (int64_t k = 0; k < HEAD_LANES; k++) other[k] = v[k ^ step];
+        v = max8(v, other);
+    }
+    return v;
+}
+
+INLINE floats8 sum_of_heads(doubles8 v, int64_t heads)
+{
+    for (int64_t step = HEAD_LANES / 2; step >= heads; step /= 2) {
+        doubles8 other;
+
+        for (int64_t k = 0; k < HEAD_LANES; k++) other[k] = v[k ^ step];
+        v += other;
+    }
+    return __builtin_convertvector(v, floats8);
+}
+
+static void softmax_lanes(const float *s, float *p, int64_t count, int64_t heads)
+{
+    floats8  high = (floats8){ 0 } - INFINITY, sums;
+    doubles8 sum = { 0 }; /* in double, because the small terms of a hub would vanish in float */
+
+    for (int64_t i = 0; i < count; i += HEAD_LANES) high = max8(load8(s + i, count - i, -INFINITY), high);
+    high = max_of_heads(high, heads);
+    for (int64_t i = 0; i < count; i += HEAD_LANES) {
+        const floats8 e = exp8(load8(s + i, count - i, -INFINITY) - high);
+
+        store8(p + i, count - i, e);
+        sum += __builtin_convertvector(e, doubles8);
+    }
+    sums = sum_of_heads(sum, heads);
+    for (int64_t i = 0; i < count; i += HEAD_LANES) store8(p + i, count - i, load8(p + i, count - i, 0) / sums);
+}
+
+static void softmax_backward_lanes(const float *p, const float *dp, float *ds, int64_t count, int64_t heads)
+{
+    doubles8 sum = { 0 };
+    floats8  sums;
+
+    for (int64_t i = 0; i < count; i += HEAD_LANES)
+        sum += __builtin_convertvector(load8(p + i, count - i, 0), doubles8) *
+               __builtin_convertvector(load8(dp + i, count - i, 0), doubles8);
+    sums = sum_of_heads(sum, heads);
+    for (int64_t i = 0; i < count; i += HEAD_LANES)
+        store8(ds + i, count - i, load8(p + i, count - i, 0) * (load8(dp + i, count - i, 0) - sums));
+}
+
+static void floats_softmax(const struct gr_edge_operands *o, int64_t row, int64_t row_end)
+{
+    const int64_t heads = o->out->n_cols, *row_ptr = o->csr->row_ptr;
+
+    if (heads == 0 || !has_head_lanes(o->x, heads) || !has_head_lanes(o->out, heads)) {
+        f32_softmax(o, row, row_end);
+        return;
+    }
+    for (; row < row_end; row++) {
+        const int64_t begin = row_ptr[row] * heads, count = row_ptr[row + 1] * heads - begin;
+
+        softmax_lanes((const float *)o->x->data + begin, (float *)o->out->data + begin, count, heads);
+    }
+}
+
+static void floats_softmax_backward(const struct gr_edge_operands *o, int64_t row, int64_t row_end)
+{
+    const int64_t heads = o->out->n_cols, *row_ptr = o->csr->row_ptr;
+
+    if (heads == 0 || !has_head_lanes(o->x, heads) || !has_head_lanes(o->y, heads) || !has_head_lanes(o->out, heads)) {
+        f32_softmax_backward(o, row, row_end);
+        return;
+    }
+    for (; row < row_end; row++) {
+        const int64_t begin = row_ptr[row] * heads, count = row_ptr[row + 1] * heads - begin;
+
+        softmax_backward_lanes((const float *)o->x->data + begin, (const float *)o->y->data + begin,
+                               (float *)o->out->data + begin, count, heads);
+    }
+}
