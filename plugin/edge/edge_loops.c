@@ -24,9 +24,10 @@ INLINE int64_t entry_of(const struct gr_edge_sums *s, int64_t e)
     return s->entry != NULL ? s->entry[e] : e;
 }
 
+#include "edge/exponential.h"
+
 #define REAL float
 #define EDGE(noun) JOIN(f32_, noun)
-#define f32_exponential expf
 #include "edge/loops.h"
 #undef REAL
 #undef EDGE

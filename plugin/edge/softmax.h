@@ -2,12 +2,6 @@
  * lanes in turn belong to the heads in turn. Other shapes take the loops of loops.h.
  * SPDX-License-Identifier: Apache-2.0 */
 
-enum { HEAD_LANES = 8 };
-
-typedef float    floats8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
-typedef uint32_t words8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
-typedef double   doubles8 __attribute__((vector_size(HEAD_LANES * sizeof(double))));
-
 static int has_head_lanes(const graft_dense *dense, int64_t heads)
 {
     return HEAD_LANES % heads == 0 && dense->stride == heads;
@@ -38,24 +32,6 @@ INLINE floats8 max8(floats8 v, floats8 w)
     const words8 wins = (words8)(v > w);
 
     return (floats8)((wins & (words8)v) | (~wins & (words8)w));
-}
-
-/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where a float has no more digits; a NaN stays one. With x = n ln 2 + r
- * it is 2^n e^r; the polynomial is that of Cephes (Moshier), the sum with 1.5 * 2^23 leaves n in the lowest bits. */
-INLINE floats8 exp8(floats8 x)
-{
-    const float   magic = 12582912;
-    const floats8 shifted = x * 1.44269504f + magic, n = shifted - magic;
-    const floats8 r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    const words8  power = ((words8)shifted + (127u - 0x4B400000u)) << 23;
-    floats8       p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = (p * r * r + r + 1) * (floats8)power;
-    return (floats8)((words8)p & ~(words8)(x < -87.0f));
 }
 
 /* Give every lane the largest number, or the sum, of all lanes of its head. */
