@@ -77,7 +77,7 @@ static inline words sign_bits(struct signs *signs, uint64_t block, int64_t at)
 {
     const lanes     lane = lane_numbers();
     const uint32_t *word = sign_block(signs, block + (uint64_t)(at / 128));
-    const words     bits = { word[0], word[1], word[2], word[3] };
+    words           bits = { word[0], word[1], word[2], word[3] };
 
     return GR_SHUFFLE(bits, lane & 3) << ((lane >> 2) + (int32_t)(at % 128 / 4));
 }
