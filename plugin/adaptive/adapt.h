@@ -19,9 +19,9 @@
 #include "adaptive/assign.h"
 #include "halo/layers.h"
 
-/** Assign widths to the exchanges to come, from all exchanges of these layers since the last call that assigned some.
- *  Layers without any exchange keep their widths, as messages in flight do; layers that are NULL or not adaptive are
- *  skipped. Collective, for the same layers on all ranks.
+/** Assign a bit width to each row of later exchanges. The decision uses the ranges of all exchanges since the last
+ *  assignment. A layer without an exchange since then keeps its widths, and messages in flight keep theirs. Layers that
+ *  are NULL or not adaptive are skipped. Collective, for the same layers on all ranks.
  * \param[in] of       Has the budget.
  * \param[in] layers   [n_layers] or NULL: all of `of`.
  * \param[in] besides  Bytes of other rows in an epoch, which count towards the limit of bytes.

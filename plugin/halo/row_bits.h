@@ -39,8 +39,8 @@ void    gr_row_bits_fini(const graft_context *context, struct gr_row_bits *bits)
 /** Bytes that it holds. */
 int64_t gr_row_bits_bytes(const struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
 
-/** Begin an exchange of rows of so many elements: newly assigned widths hold from now on, and the first exchange after
- *  an assignment begins new sums of ranges and squares. No other exchange of these rows is in flight. */
+/** Begin an exchange of rows of `width` elements. It uses the widths that were assigned last. The first exchange after
+ *  an assignment sets the sums of ranges and squares to 0. No other exchange of these rows may be in flight. */
 void gr_row_bits_begin(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch);
 
 /** Compute the weights of received rows, unless they are known: the rows are multiplied with the columns of a matrix,
