@@ -18,15 +18,18 @@ static double bounded(double x)
 /* The weighted squares of errors as large as the range of a row, in all its elements and traced exchanges. */
 static double row_variance(const struct gr_halo_layer *layer, int64_t row)
 {
-    return bounded((double)layer->bits.weight[GR_SEND][row] * layer->bits.widths.spread[row]);
+    const struct gr_row_bits *const bits = &layer->bits;
+
+    return bounded((double)bits->weight[GR_SEND][row] * (bits->spread[row] + bits->widths.spread[row]));
 }
 
 double gr_groups_signal(const struct gr_halo_layer *layer)
 {
-    double sum = 0;
+    const struct gr_row_bits *const bits = &layer->bits;
+    double                          sum = 0;
 
     for (int64_t row = 0; row < layer->rows[GR_SEND]; row++)
-        sum += bounded((double)layer->bits.weight[GR_SEND][row] * layer->bits.widths.squares[row]);
+        sum += bounded((double)bits->weight[GR_SEND][row] * (bits->squares[row] + bits->widths.squares[row]));
     return sum;
 }
 

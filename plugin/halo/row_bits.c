@@ -19,6 +19,8 @@ int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SID
     GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
     GR_TRY(GR_NEW(context, b->widths.spread, rows[GR_SEND], error));
     GR_TRY(GR_NEW(context, b->widths.squares, rows[GR_SEND], error));
+    GR_TRY(GR_NEW(context, b->spread, rows[GR_SEND], error));
+    GR_TRY(GR_NEW(context, b->squares, rows[GR_SEND], error));
     for (int side = 0; side < GR_SIDES; side++) {
         GR_TRY(GR_NEW(context, b->widths.bits[side], rows[side], error));
         GR_TRY(GR_NEW(context, b->widths.at[side], rows[side] + 1, error));
@@ -30,14 +32,37 @@ done:
     return rc;
 }
 
-static void clear_trace(struct gr_row_bits *b, int64_t rows_sent)
+static void clear_epoch(struct gr_row_bits *b, int64_t rows_sent)
 {
     for (int64_t row = 0; row < rows_sent; row++) b->widths.spread[row] = b->widths.squares[row] = 0;
 }
 
+static void clear_sums(struct gr_row_bits *b, int64_t rows_sent)
+{
+    clear_epoch(b, rows_sent);
+    for (int64_t row = 0; row < rows_sent; row++) b->spread[row] = b->squares[row] = 0;
+}
+
+/* Move the sums of the last epoch to those of all earlier ones. */
+static void add_epoch(struct gr_row_bits *b, int64_t rows_sent)
+{
+    for (int64_t row = 0; row < rows_sent; row++) {
+        b->spread[row] += b->widths.spread[row];
+        b->squares[row] += b->widths.squares[row];
+    }
+    clear_epoch(b, rows_sent);
+}
+
+void gr_row_bits_undo_epoch(struct gr_row_bits *b, const int64_t rows[GR_SIDES])
+{
+    if (!b->is_counting) return;
+    clear_epoch(b, rows[GR_SEND]);
+    b->counted_epoch = -1;
+}
+
 void gr_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
 {
-    clear_trace(b, rows[GR_SEND]);
+    clear_sums(b, rows[GR_SEND]);
     for (int side = 0; side < GR_SIDES; side++) {
         for (int64_t row = 0; row < rows[side]; row++) {
             b->widths.bits[side][row] = FIRST_BITS;
@@ -60,6 +85,8 @@ void gr_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
     }
     gr_free(context, b->widths.spread);
     gr_free(context, b->widths.squares);
+    gr_free(context, b->spread);
+    gr_free(context, b->squares);
     gr_free(context, b->flow);
     *b = (struct gr_row_bits){ 0 };
 }
@@ -68,7 +95,7 @@ int64_t gr_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SID
 {
     const struct gr_row_widths *w = &b->widths;
     const uint64_t of_any = sizeof *w->bits[0] + sizeof *w->at[0] + sizeof *b->next[0] + sizeof *b->weight[0];
-    const uint64_t of_sent = sizeof *w->spread + sizeof *w->squares;
+    const uint64_t of_sent = sizeof *w->spread + sizeof *w->squares + sizeof *b->spread + sizeof *b->squares;
 
     return (rows[GR_SEND] + rows[GR_RECEIVE]) * (int64_t)of_any + rows[GR_SEND] * (int64_t)of_sent +
            GR_SIDES * (int64_t)sizeof *w->at[0] + n_ranks * (int64_t)sizeof *b->flow;
@@ -85,7 +112,8 @@ void gr_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int6
     if (b->has_next || b->width != width) gr_row_widths_lay_out(&b->widths, rows, width);
     b->has_next = 0;
     b->width = width;
-    if (!b->is_counting) clear_trace(b, rows[GR_SEND]);
+    if (!b->is_counting) clear_sums(b, rows[GR_SEND]);
+    else if (b->counted_epoch != epoch) add_epoch(b, rows[GR_SEND]);
     if (!b->is_counting || b->counted_epoch != epoch) b->exchanges = 0;
     b->is_counting = 1;
     b->counted_epoch = epoch;

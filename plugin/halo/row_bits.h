@@ -15,7 +15,8 @@ struct gr_row_bits_flow {
 };
 
 struct gr_row_bits {
-    struct gr_row_widths     widths;           /* of the exchanges now */
+    struct gr_row_widths     widths;           /* of the exchanges now; its sums are those of one epoch */
+    double                  *spread, *squares; /* [rows sent] the same sums over the earlier epochs */
     int64_t                  width;            /* elements of a row, that widths.at is for; -1: none yet */
     uint8_t                 *next[GR_SIDES];   /* [rows] of exchanges to come, if has_next */
     float                   *weight[GR_SIDES]; /* [rows] sum of the squared factors that a row is multiplied with */
@@ -42,6 +43,9 @@ int64_t gr_row_bits_bytes(const struct gr_row_bits *bits, const int64_t rows[GR_
 /** Begin an exchange of rows of `width` elements. It uses the widths that were assigned last. The first exchange after
  *  an assignment sets the sums of ranges and squares to 0. No other exchange of these rows may be in flight. */
 void gr_row_bits_begin(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch);
+
+/** Take the last epoch out of the sums of ranges and squares, because it will be repeated. */
+void gr_row_bits_undo_epoch(struct gr_row_bits *bits, const int64_t rows[GR_SIDES]);
 
 /** Compute the weights of received rows, unless they are known: the rows are multiplied with the columns of a matrix,
  *  whose values count or are 1, and its rows with those of row_scale [n_rows] of type `dtype`, or NULL. Where the

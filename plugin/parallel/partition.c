@@ -157,13 +157,14 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
     return fresh;
 }
 
-/* After a cancelled step, which will be repeated: keep stale rows and their drift, and do not count its exchanges. */
-static void forget_exchanges(struct gr_partition *p)
+/* The exchanges of the last step will be repeated, so the first ones do not count for adaptive widths. */
+static void undo_exchanges(struct gr_partition *p, int stale)
 {
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
 
-        if (layer != NULL) layer->bits.is_counting = 0;
+        if (layer != NULL && layer->is_adaptive && (stale || !layer->is_stale))
+            gr_row_bits_undo_epoch(&layer->bits, layer->rows);
     }
 }
 
@@ -181,7 +182,7 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
     sums[3] = gr_check_cancel(p->context, error) < 0;
     GR_TRY(gr_comm_sum_f64(p->comm, sums, 4, error));
     if (sums[3] > 0) {
-        forget_exchanges(p);
+        undo_exchanges(p, 0); /* a repeated step uses the stale rows and the drift of this one */
         return gr_comm_agree(p->comm, GRAFT_OK, error);
     }
     *loss = sums[0];
@@ -206,6 +207,7 @@ static void partition_forget(struct gr_strategy *strategy)
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) gr_halo_layers_forget(&p->masked[l].plan->layers);
     gr_halo_layers_forget(&p->halo_rows.layers);
+    undo_exchanges(p, 1);
     p->drift = 0;
 }
 

@@ -240,6 +240,10 @@ static void note(struct rank *r, struct owned *o, int lane)
     if (o->job->traces) {
         s->traced[0] = copy(l->bits.widths.spread, (size_t)l->rows[0] * sizeof(double));
         s->traced[1] = copy(l->bits.widths.squares, (size_t)l->rows[0] * sizeof(double));
+        for (int64_t row = 0; row < l->rows[0]; row++) {
+            s->traced[0][row] += l->bits.spread[row];
+            s->traced[1][row] += l->bits.squares[row];
+        }
     }
     if (o->job->halo && lane == 0) {
         s->vertex = calloc((size_t)l->rows[0] + 1, sizeof *s->vertex);

@@ -20,7 +20,7 @@ struct seen {
     struct gr_row_bits_flow flow[RANKS_MOST];
     double                  expected_error;
     graft_plan_info         info;      /* of the plan */
-    double                 *traced[2]; /* [sent rows] widths.spread and widths.squares, as the library has them */
+    double                 *traced[2]; /* [sent rows] sums of ranges and squares, as the library has them */
     double *summed[2];  /* [sent rows] the same, computed from the rows of passes since the last decision */
     double *decided[2]; /* [sent rows] what the sums were at the last decision */
 };
