@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of edges as text: a source and a destination in each line, and perhaps a weight."""
+import os
+
+import numpy
+
+import text
+from problem import Problem
+from source import Source
+
+EXPECTED = "a file *.txt, *.csv, *.tsv, *.edges or *.el, also with .gz: a source and a destination in each line"
+ENDINGS = (".txt", ".csv", ".tsv", ".edges", ".el")
+SEPARATORS = {"comma": b",", "semicolon": b";", "blank": None}
+
+
+def detect(path):
+    return os.path.isfile(path) and path.removesuffix(".gz").endswith(ENDINGS)
+
+
+def find_separator(path):
+    line = text.first_line(path)
+    return b"," if b"," in line else b";" if b";" in line else None
+
+
+def read(path, options):
+    separator = SEPARATORS[options.separator] if options.separator else find_separator(path)
+    reader = Reader(path, separator, options)
+    return Source("list of edges", reader.edges, options.vertices, weighted=options.weights)
+
+
+class Reader:
+    def __init__(self, path, separator, options):
+        self.path, self.separator, self.options = path, separator, options
+
+    def edges(self, _):
+        options, columns = self.options, 3 if self.options.weights else 2
+        for block in text.blocks(self.path, options.text_bytes, self.separator, options.skip):
+            rows = numpy.flatnonzero(block.counts)
+            short = rows[block.counts[rows] < columns]
+            if len(short):
+                raise Problem(f"{block.line_of(short[0])}: found {block.counts[short[0]]} columns, expected {columns}: "
+                              "source, destination" + (", weight" if columns == 3 else ""))
+            first = (numpy.cumsum(block.counts) - block.counts)[rows]
+            values = self.block_values(block)
+            source, destination = values[first], values[first + 1]
+            weight = values[first + 2] if options.weights else None
+            yield (self.vertices(block, source, first), self.vertices(block, destination, first + 1), weight,
+                   lambda i, side, block=block, first=first: block.place(first[i] + side))
+
+    def block_values(self, block):
+        """Numbers with a fraction may stand behind the two vertices."""
+        first = block.first_line == 1 + self.options.skip
+        return block.values(numpy.int64 if block.counts.max(initial=0) <= 2 else numpy.float64,
+                            " (--skip leaves out lines at the top)" if first else "")
+
+    def vertices(self, block, values, fields):
+        if values.dtype == numpy.float64:
+            wrong = numpy.flatnonzero(~(numpy.abs(values) < 2**53) | (values != numpy.floor(values)))
+            if len(wrong):
+                block.refuse(int(fields[wrong[0]]), "a whole number")
+            values = values.astype(numpy.int64)
+        return values - self.options.first_vertex

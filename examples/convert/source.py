@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of a layout finds, before any of it is read in full."""
+import dataclasses
+import typing
+
+import numpy
+
+from problem import Problem
+
+
+@dataclasses.dataclass
+class Rows:
+    """A row of numbers for each vertex. `blocks(bytes)` yields arrays of two dimensions, a few rows at a time."""
+    name: str
+    columns: int
+    blocks: typing.Callable
+    n_rows: typing.Optional[int] = None
+
+
+@dataclasses.dataclass
+class Source:
+    """`edges(block)` yields (sources, destinations, weights or None, place), where place(i, side) is where the
+    source (0) or destination (1) of edge i was read.
+    `split(members)` fills an array with 1 for training, 2 for validation and 3 for test."""
+    layout: str
+    edges: typing.Callable
+    n_vertices: typing.Optional[int] = None
+    n_edges: typing.Optional[int] = None
+    features: typing.Optional[Rows] = None
+    sparse: typing.Optional[object] = None
+    labels: typing.Optional[Rows] = None
+    split: typing.Optional[typing.Callable] = None
+    weighted: bool = False
+    end_check: typing.Callable = lambda: None
+    left_out: list = dataclasses.field(default_factory=list)
+
+
+def array_rows(array):
+    """The rows of a stored array [n] or [n, columns]."""
+    if len(array.shape) not in (1, 2):
+        raise Problem(f"{array.name} has shape {list(array.shape)}, expected [n] or [n, columns]")
+    width = array.row_items
+
+    def blocks(size):
+        for rows in array.rows(size):
+            yield rows.reshape(-1, width)
+    return Rows(array.name, width, blocks, array.n_rows)
+
+
+def array_edges(array, by_row):
+    """The edges of a stored array [2, edges] or [edges, 2]."""
+    def edges(block):
+        for number, (source, destination) in enumerate(array.pairs(block, by_row)):
+            yield source, destination, None, lambda i, _, first=number * block: f"{array.name}, edge {first + i}"
+    return edges
+
+
+def index_split(name, blocks, number, n):
+    """A part of a split from lists of vertices."""
+    def fill(members):
+        for block in blocks():
+            wrong = numpy.flatnonzero((block < 0) | (block >= n))
+            if len(wrong):
+                raise Problem(f"{name} has vertex {block[wrong[0]]}, expected 0 to {n - 1}")
+            taken = numpy.flatnonzero(members[block])
+            if len(taken):
+                raise Problem(f"{name} has vertex {block[taken[0]]}, which is in the split already")
+            members[block] = number
+    return fill
+
+
+def share_split(train, validation, labelled=None):
+    """By position: the first vertices are for training, then those for validation, the other labelled ones for test."""
+    def fill(members):
+        n = len(members) if labelled is None else labelled
+        first, second = int(n * train), int(n * train) + int(n * validation)
+        members[:first], members[first:second], members[second:n] = 1, 2, 3
+    return fill
+
+
+def random_split(train, validation, seed=0, block=2**20):
+    """At random, the same for the same number of vertices."""
+    def fill(members):
+        draw = numpy.random.Generator(numpy.random.PCG64(seed))
+        for begin in range(0, len(members), block):
+            part = members[begin:begin + block]
+            part[:] = 1 + numpy.searchsorted([train, train + validation], draw.random(len(part)), side="right")
+    return fill

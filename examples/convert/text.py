@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers from text files, plain or compressed with gzip, in blocks of whole lines. A fault has its line and column."""
+import gzip
+import re
+import warnings
+import zlib
+
+import numpy
+
+from problem import Problem, show_size
+
+COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
+EMPTY_FIELD = re.compile(rb"(?:^|,)[ \t]*(?:,|\r?$)", re.MULTILINE)
+WHOLE = re.compile(rb"[+-]?\d+")
+
+
+class Block:
+    """Whole lines of a file: `counts` has the number of fields of each line, comments have none."""
+
+    def __init__(self, path, first_line, original, separator=None):
+        self.path, self.first_line = path, first_line
+        self.separator = separator
+        if separator == b",":
+            self.check_fields(original)
+        data = original.translate(bytes.maketrans(separator, b" ")) if separator else original
+        self.comments = []
+        if b"#" in data or b"%" in data:
+            self.comments = [data.count(b"\n", 0, match.start()) for match in COMMENT.finditer(data)]
+            data = COMMENT.sub(lambda match: b" " * len(match.group()), data)
+        self.data = data
+        begins = self.field_begins()
+        ends = numpy.flatnonzero(numpy.frombuffer(data, numpy.uint8) == 10)
+        lines = numpy.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+        self.counts = numpy.add.reduceat(begins.view(numpy.uint8), lines, dtype=numpy.int64) if len(ends) else lines
+
+    def field_begins(self):
+        blank = numpy.frombuffer(self.data, numpy.uint8) <= 32
+        begins = ~blank
+        begins[1:] &= blank[:-1]
+        return begins
+
+    def check_fields(self, original):
+        for match in EMPTY_FIELD.finditer(original):
+            if b"," in match.group():
+                raise Problem(f"{self.at_byte(original, match.start())}: found an empty field, expected a number")
+
+    def at_byte(self, data, offset):
+        line = data.count(b"\n", 0, offset)
+        return f"'{self.path}', line {self.first_line + line}, column {offset - data.rfind(bytes([10]), 0, offset)}"
+
+    def place(self, field):
+        """Where the field of this number begins, among all fields of the block."""
+        return self.at_byte(self.data, int(numpy.flatnonzero(self.field_begins())[field]))
+
+    def field(self, field):
+        offset = int(numpy.flatnonzero(self.field_begins())[field])
+        return self.data[offset:offset + 100].split(maxsplit=1)[0].decode("utf-8", "replace")
+
+    def refuse(self, field, expected):
+        raise Problem(f"{self.place(field)}: found '{self.field(field)}', expected {expected}")
+
+    def line_of(self, row):
+        """The place of a line without its column."""
+        return f"'{self.path}', line {self.first_line + int(row)}"
+
+    def values(self, dtype, hint=""):
+        """All fields as an array. `hint` is for a fault in the first line."""
+        total = int(self.counts.sum())
+        if total == 0:
+            return numpy.empty(0, dtype)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = numpy.fromstring(self.data, dtype, sep=" ")
+            if len(found) == total:
+                return found
+        except (DeprecationWarning, ValueError):
+            pass
+        whole = numpy.issubdtype(dtype, numpy.integer)
+        for number, field in enumerate(self.data.split()):
+            if not (WHOLE.fullmatch(field) if whole else is_number(field)):
+                self.refuse(number, ("a whole number" if whole else "a number")
+                            + (hint if number < self.counts[0] else ""))
+        raise Problem(f"{self.place(0)}: the numbers from here on cannot be read")
+
+
+def is_number(field):
+    try:
+        float(field)
+        return b"_" not in field
+    except ValueError:
+        return False
+
+
+def open_bytes(path):
+    """The file, decompressed if it begins as gzip does."""
+    file = open(path, "rb")
+    magic = file.read(2)
+    file.seek(0)
+    return gzip.GzipFile(fileobj=file) if magic == b"\x1f\x8b" else file
+
+
+def blocks(path, limit, separator=None, skip=0):
+    """The blocks of a file, of `limit` bytes at most, which holds for a line too. `skip` lines are left out first."""
+    line, rest = 1, b""
+    with open_bytes(path) as file:
+        while True:
+            try:
+                read = file.read(limit // 2)
+            except EOFError:
+                raise Problem(f"'{path}' is cut off: its compressed data end in line "
+                              f"{line + rest.count(bytes([10]))}") from None
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise Problem(f"'{path}' is damaged after line {line}: {error}") from None
+            rest += read
+            if not read and rest and not rest.endswith(b"\n"):
+                rest += b"\n"
+            end = rest.rfind(b"\n") + 1
+            while skip and end:
+                cut = rest.find(b"\n") + 1
+                rest, end, line, skip = rest[cut:], end - cut, line + 1, skip - 1
+            if end:
+                yield Block(path, line, rest[:end], separator)
+                line += rest.count(b"\n", 0, end)
+                rest = rest[end:]
+            elif len(rest) > limit // 2:
+                raise Problem(f"'{path}', line {line} has more than {show_size(limit // 2)}, the most that this "
+                              "--memory allows for a line")
+            if not read:
+                return
+
+
+def first_line(path):
+    """The first line with fields, to see how the fields of a file are separated."""
+    for block in blocks(path, 2**16):
+        for line in block.data.split(b"\n"):
+            if line.strip():
+                return line
+    return b""
+
+
+def whole_numbers(path, limit, columns=1):
+    """The rows of a .csv file of whole numbers, [rows, columns] a block."""
+    for block in blocks(path, limit, b","):
+        yield block, table(block, numpy.int64, columns)
+
+
+def table(block, dtype, columns):
+    """The fields of a block as rows, all of which have as many columns."""
+    wrong = numpy.flatnonzero((block.counts != columns) & (block.counts > 0))
+    values = block.values(dtype)
+    if len(wrong):
+        raise Problem(f"{block.line_of(wrong[0])}: found {block.counts[wrong[0]]} columns, expected {columns}")
+    return values.reshape(-1, columns)
