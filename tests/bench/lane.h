@@ -52,8 +52,8 @@ struct bench_copy;
 struct bench_copy *bench_copy_create(int threads, struct bench_lanes *lanes);
 void               bench_copy_destroy(struct bench_copy *copy);
 
-/** GrB_mxm called without Graft: lanes "plain_accum", "plain" and "mask_bits_50" of kernel BENCH_GRB_NAME. There where
- *  the benchmark was built with GraphBLAS. */
+/** GrB_mxm called without Graft: lanes "plain_accum", "plain", "mask_bits_50" and "mask_apart" of kernel
+ *  BENCH_GRB_NAME. There where the benchmark was built with GraphBLAS. */
 #define BENCH_GRB_NAME "GrB_mxm"
 struct bench_grb;
 struct bench_grb *bench_grb_create(const struct bench_inputs *inputs, struct bench_lanes *lanes);
