@@ -49,7 +49,7 @@ GRAFT_EXTERN_C_BEGIN
  *                   exceed memory.limit. explain() says which
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
- * weights, bit for bit: gradients and losses are summed in the order of ranks. Results equal those of one process up to
+ * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal those of one process up to
  * rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
  * graft_aggregate.h; gat exchanges the raw rows of its halo. create(), epoch(), evaluate(), predict() and update() are
  * collective and return the same status on all ranks; see graft_graphs. Options of the model are the same on all ranks;

@@ -129,11 +129,11 @@ typedef struct graft_transports {
      * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 1. */
     int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
 
-    /** Sum over all ranks, in the order of ranks, so that all have the same bits in every run.
+    /** Sum over all ranks along a fixed binary tree, so that all have the same bits in every run with so many ranks.
      * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
      * \param[in,out] values  [count]
-     * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: twice the values
-     * during the call, of which half is kept. Since 1. */
+     * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: 16 bytes a
+     * value during the call, of which half is kept. Since 1. */
     int32_t (*sum)(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error);
 
     /** The maximum of each element over all ranks. \param[in,out] values  [count]

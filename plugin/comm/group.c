@@ -3,7 +3,6 @@
 #include "comm/group.h"
 
 #include "base/crc.h"
-#include "base/dtype.h"
 #include "base/memory.h"
 #include "comm/collective.h"
 
@@ -82,16 +81,19 @@ int32_t gr_group_agree(graft_group *g, int32_t rc, graft_error *error)
 int32_t gr_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values, int64_t count, graft_error *error)
 {
     const struct group_call call = { .name = "sum", .dtype = dtype, .count = (uint64_t)count };
-    const int64_t           bytes = rc == GRAFT_OK ? count * gr_dtype_bytes(dtype) : 0;
+    const int64_t           bytes = rc == GRAFT_OK ? count * (int64_t)sizeof(double) : 0;
+    const int               widens = dtype == GRAFT_F32; /* floats are summed as doubles */
     void                   *copy = NULL;
 
-    if (rc == GRAFT_OK) rc = copy_of(g, values, bytes, &copy, error);
+    if (rc == GRAFT_OK) rc = copy_of(g, widens ? NULL : values, bytes, &copy, error);
     if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
     GR_TRY(agree_on_call(g, &call, rc, error));
-    if (dtype == GRAFT_F32) rc = gr_comm_sum_f32(g->comm, copy, count, error);
-    else if (dtype == GRAFT_F64) rc = gr_comm_sum_f64(g->comm, copy, count, error);
-    else rc = gr_comm_sum_i64(g->comm, copy, count, error);
-    if (rc == GRAFT_OK) copy_back(values, copy, bytes);
+    for (int64_t i = 0; i < count && widens; i++) ((double *)copy)[i] = (double)((const float *)values)[i];
+    if (dtype == GRAFT_I64) rc = gr_comm_sum_i64(g->comm, copy, count, error);
+    else rc = gr_comm_sum_f64(g->comm, copy, count, error);
+    if (rc < 0) goto done;
+    for (int64_t i = 0; i < count && widens; i++) ((float *)values)[i] = (float)((const double *)copy)[i];
+    if (!widens) copy_back(values, copy, bytes);
 done:
     gr_free(g->context, copy);
     return rc;

@@ -1,107 +1,115 @@
-/* Sums over ranks that do not depend on the order of arrival.
+/* Sums over ranks that do not depend on the order of arrival, by recursive halving and doubling: 2 log2(P) messages of
+ * a rank, and 2 (P-1) / P times the bytes of the elements, where P is a power of 2. Other ranks give their elements to
+ * one of the first 2^k ranks, and get the sums from it. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/calls.h"
 
-/* The first element that rank `p` adds up. */
-static int64_t segment(const struct gr_comm *comm, int64_t count, int32_t p)
-{
-    const int64_t each = count / comm->n_ranks, rest = count % comm->n_ranks;
+/* Elements begin .. end-1. */
+struct part {
+    int64_t begin, end;
+};
 
-    return p * each + (p < rest ? p : rest);
+struct summing {
+    struct gr_comm *comm;
+    char           *values;
+    uint64_t        element; /* bytes */
+    void (*add)(void *sum, const void *other, int64_t n);
+};
+
+static void add_f32(void *sum, const void *other, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ((float *)sum)[i] += ((const float *)other)[i];
 }
 
-/* The place in the scratch of the elements that rank `p` sends for this rank's segment, of `length` elements. */
-static int64_t slot(const struct gr_comm *comm, int32_t p, int64_t length)
+static void add_f64(void *sum, const void *other, int64_t n)
 {
-    return (p < comm->rank ? p : p - 1) * length;
+    for (int64_t i = 0; i < n; i++) ((double *)sum)[i] += ((const double *)other)[i];
 }
 
-static void add_f32(const struct gr_comm *comm, void *mine, int64_t length)
+static void add_i64(void *sum, const void *other, int64_t n)
 {
-    const float *others = comm->calls->scratch;
-    float       *sum = mine;
+    for (int64_t i = 0; i < n; i++) ((uint64_t *)sum)[i] += ((const uint64_t *)other)[i];
+}
 
-    for (int64_t i = 0; i < length; i++) {
-        double total = 0;
+/* Send a part to a peer, and receive one from it, into the values or, to be added to them, into the scratch. */
+static int32_t exchange_parts(const struct summing *s, int32_t peer, struct part out, struct part in, int adds,
+                              graft_error *error)
+{
+    struct gr_calls *c = s->comm->calls;
+    char *const      values = s->values + (uint64_t)in.begin * s->element;
+    int32_t          n_in = 0, n_out = 0, rc;
 
-        for (int32_t p = 0; p < comm->n_ranks; p++)
-            total += (double)(p == comm->rank ? sum[i] : others[slot(comm, p, length) + i]);
-        sum[i] = (float)total;
+    gr_calls_add(c->out, &n_out, peer, s->values + (uint64_t)out.begin * s->element,
+                 (uint64_t)(out.end - out.begin) * s->element);
+    gr_calls_add(c->in, &n_in, peer, adds ? c->scratch : values, (uint64_t)(in.end - in.begin) * s->element);
+    rc = gr_calls_exchange(s->comm, GR_CALL_SUM, n_out, n_in, error);
+    if (rc == GRAFT_OK && adds) s->add(values, c->scratch, in.end - in.begin);
+    return rc;
+}
+
+/* The sums of the first `ranks` ranks, a power of 2 and more than this rank's number. */
+static int32_t sum_halves(const struct summing *s, int64_t count, int32_t ranks, graft_error *error)
+{
+    const int32_t rank = s->comm->rank;
+    struct part   whole[32], mine = { 0, count };
+    int           depth = 0;
+    int32_t       rc = GRAFT_OK;
+
+    for (int32_t step = ranks / 2; step > 0; step /= 2) {
+        const int64_t     middle = mine.begin + (mine.end - mine.begin) / 2;
+        const struct part low = { mine.begin, middle }, high = { middle, mine.end };
+
+        whole[depth++] = mine;
+        mine = rank & step ? high : low;
+        GR_TRY(exchange_parts(s, rank ^ step, rank & step ? low : high, mine, 1, error));
     }
-}
+    for (int32_t step = 1; step < ranks; step *= 2) {
+        const struct part all = whole[--depth];
+        const struct part other =
+            rank & step ? (struct part){ all.begin, mine.begin } : (struct part){ mine.end, all.end };
 
-static void add_f64(const struct gr_comm *comm, void *mine, int64_t length)
-{
-    const double *others = comm->calls->scratch;
-    double       *sum = mine;
-
-    for (int64_t i = 0; i < length; i++) {
-        double total = 0;
-
-        for (int32_t p = 0; p < comm->n_ranks; p++)
-            total += p == comm->rank ? sum[i] : others[slot(comm, p, length) + i];
-        sum[i] = total;
+        GR_TRY(exchange_parts(s, rank ^ step, mine, other, 0, error));
+        mine = all;
     }
+done:
+    return rc;
 }
 
-static void add_i64(const struct gr_comm *comm, void *mine, int64_t length)
+static int32_t sum_elements(const struct summing *s, int64_t count, graft_error *error)
 {
-    const uint64_t *others = comm->calls->scratch;
-    uint64_t       *sum = mine;
-
-    for (int64_t i = 0; i < length; i++)
-        for (int32_t p = 0; p < comm->n_ranks; p++)
-            if (p != comm->rank) sum[i] += others[slot(comm, p, length) + i];
-}
-
-/* Each rank adds up one segment of the elements, and sends the sums to all. */
-static int32_t sum_elements(struct gr_comm *comm, char *values, int64_t count, uint64_t element,
-                            void (*add)(const struct gr_comm *comm, void *mine, int64_t length), graft_error *error)
-{
-    struct gr_calls *c = comm->calls;
-    const int64_t    first = segment(comm, count, comm->rank);
-    const int64_t    length = segment(comm, count, comm->rank + 1) - first;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    const int32_t     rank = s->comm->rank, n_ranks = s->comm->n_ranks;
+    const struct part all = { 0, count }, none = { 0, 0 };
+    int32_t           ranks = 1, rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0);
-    GR_TRY(gr_calls_begin(comm, error));
-    if (comm->n_ranks == 1) goto done;
-    GR_TRY(gr_calls_scratch(comm, (uint64_t)count * element, error));
-    for (int32_t p = 0; p < comm->n_ranks; p++) {
-        const int64_t at = segment(comm, count, p), end = segment(comm, count, p + 1);
-
-        if (p == comm->rank) continue;
-        gr_calls_add(c->out, &n_out, p, values + (uint64_t)at * element, (uint64_t)(end - at) * element);
-        gr_calls_add(c->in, &n_in, p, (char *)c->scratch + (uint64_t)slot(comm, p, length) * element,
-                     (uint64_t)length * element);
+    GR_TRY(gr_calls_begin(s->comm, error));
+    if (n_ranks == 1) goto done;
+    GR_TRY(gr_calls_scratch(s->comm, (uint64_t)count * s->element, error));
+    while (ranks <= n_ranks / 2) ranks *= 2;
+    if (rank >= ranks) {
+        GR_TRY(exchange_parts(s, rank - ranks, all, none, 0, error));
+        rc = exchange_parts(s, rank - ranks, none, all, 0, error);
+        goto done;
     }
-    GR_TRY(gr_calls_exchange(comm, GR_CALL_SUM, n_out, n_in, error));
-    add(comm, values + (uint64_t)first * element, length);
-    n_in = n_out = 0;
-    for (int32_t p = 0; p < comm->n_ranks; p++) {
-        const int64_t at = segment(comm, count, p), end = segment(comm, count, p + 1);
-
-        if (p == comm->rank) continue;
-        gr_calls_add(c->out, &n_out, p, values + (uint64_t)first * element, (uint64_t)length * element);
-        gr_calls_add(c->in, &n_in, p, values + (uint64_t)at * element, (uint64_t)(end - at) * element);
-    }
-    rc = gr_calls_exchange(comm, GR_CALL_SUM, n_out, n_in, error);
+    if (rank + ranks < n_ranks) GR_TRY(exchange_parts(s, rank + ranks, none, all, 1, error));
+    GR_TRY(sum_halves(s, count, ranks, error));
+    if (rank + ranks < n_ranks) rc = exchange_parts(s, rank + ranks, all, none, 0, error);
 done:
     return rc;
 }
 
 int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graft_error *error)
 {
-    return sum_elements(comm, (char *)values, count, sizeof *values, add_f32, error);
+    return sum_elements(&(struct summing){ comm, (char *)values, sizeof *values, add_f32 }, count, error);
 }
 
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error)
 {
-    return sum_elements(comm, (char *)values, count, sizeof *values, add_f64, error);
+    return sum_elements(&(struct summing){ comm, (char *)values, sizeof *values, add_f64 }, count, error);
 }
 
 int32_t gr_comm_sum_i64(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error)
 {
-    return sum_elements(comm, (char *)values, count, sizeof *values, add_i64, error);
+    return sum_elements(&(struct summing){ comm, (char *)values, sizeof *values, add_i64 }, count, error);
 }
