@@ -15,7 +15,7 @@
 
 /* Rows of C in a block, and in a block of a deep product; for deep products the depth of a chunk, the largest number of
  * chunks, and the largest number of elements of all partial products, 16 MB, which the module keeps. */
-enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 16, PARTIAL_MAX = 4 * 1024 * 1024 };
+enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 64, PARTIAL_MAX = 4 * 1024 * 1024 };
 
 /** A whole product on one thread, number `thread` of the team; reentrant. Returns OK, ERR_NOMEM or ERR_MODULE. Ignores
  *  rows_done. */
