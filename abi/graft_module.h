@@ -96,7 +96,7 @@ typedef struct graft_kernel {
 
     /** Compute the product. May return ERR_UNSUPPORTED, with the reason in error, before it has written anything. It
      *  calls args->rows_done for all rows or for none, and then the library does; otherwise the product fails with
-     *  ERR_MODULE. */
+     *  ERR_MODULE. rows_done may overwrite these rows of C, so they are not read or written after it. */
     int32_t (*run)(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error);
 
     uint32_t args_size; /**< sizeof(graft_mxm_args) as compiled into the module; later fields are not used with it */

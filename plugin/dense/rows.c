@@ -15,41 +15,23 @@ static const struct gr_rows_loops *loops_for(enum gr_isa isa)
     return &gr_rows_generic;
 }
 
-struct rows_pass {
-    const struct gr_rows          *rows;
-    const struct gr_rows_gradient *gradient;
-    const struct gr_rows_loops    *loops;
-};
-
-static void forward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
-{
-    const struct rows_pass *p = arg;
-
-    (void)chunk;
-    p->loops->forward(p->rows, begin, end);
-}
-
-static void backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
-{
-    const struct rows_pass *p = arg;
-
-    p->loops->backward(p->rows, p->gradient->g, p->gradient->partial + chunk * GR_PARTIALS * p->rows->width, begin,
-                       end);
-}
-
-void gr_rows_forward(const struct gr_rows *rows)
-{
-    struct rows_pass pass = { rows, NULL, loops_for(rows->isa) };
-
-    GR_ASSERT(rows->h == NULL || rows->n == 0 || rows->bits != NULL);
-    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, &pass);
-}
-
 void gr_rows_forward_part(void *rows, int64_t begin, int64_t end)
 {
     const struct gr_rows *r = rows;
 
     loops_for(r->isa)->forward(r, begin, end);
+}
+
+static void forward_chunk(void *rows, int64_t chunk, int64_t begin, int64_t end)
+{
+    (void)chunk;
+    gr_rows_forward_part(rows, begin, end);
+}
+
+void gr_rows_forward(struct gr_rows *rows)
+{
+    GR_ASSERT(rows->h == NULL || rows->n == 0 || rows->bits != NULL);
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, rows);
 }
 
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
@@ -64,12 +46,54 @@ void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_
     }
 }
 
-void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
+static void backward_chunk(const struct gr_rows_backward *pass, int64_t chunk, int64_t begin, int64_t end)
 {
-    float *const     sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
-    struct rows_pass pass = { rows, gradient, loops_for(rows->isa) };
+    const struct gr_rows *rows = &pass->rows;
 
-    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, backward_chunk, &pass);
+    loops_for(rows->isa)->backward(rows, pass->gradient.g, pass->gradient.partial + chunk * GR_PARTIALS * rows->width,
+                                   begin, end);
+}
+
+void gr_rows_backward_begin(struct gr_rows_backward *pass)
+{
+    const int64_t n = pass->rows.n;
+
+    for (int64_t c = 0; c < gr_chunk_count(n, GR_CHUNK_ROWS); c++) {
+        const int64_t begin = c * GR_CHUNK_ROWS;
+
+        atomic_init(&pass->left[c], n - begin < GR_CHUNK_ROWS ? n - begin : GR_CHUNK_ROWS);
+    }
+}
+
+void gr_rows_backward_part(void *arg, int64_t begin, int64_t end)
+{
+    const struct gr_rows_backward *pass = arg;
+
+    GR_ASSERT(begin <= end && end <= pass->rows.n);
+    for (int64_t row = begin, next; row < end; row = next) {
+        const int64_t chunk = row / GR_CHUNK_ROWS, first = chunk * GR_CHUNK_ROWS;
+        const int64_t last = pass->rows.n - first < GR_CHUNK_ROWS ? pass->rows.n : first + GR_CHUNK_ROWS;
+
+        next = end < last ? end : last;
+        if (atomic_fetch_sub_explicit(&pass->left[chunk], next - row, memory_order_acq_rel) == next - row)
+            backward_chunk(pass, chunk, first, last);
+    }
+}
+
+static void complete_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct gr_rows_backward *pass = arg;
+
+    if (atomic_load_explicit(&pass->left[chunk], memory_order_relaxed) != 0) backward_chunk(pass, chunk, begin, end);
+}
+
+void gr_rows_backward_end(struct gr_rows_backward *pass)
+{
+    const struct gr_rows          *rows = &pass->rows;
+    const struct gr_rows_gradient *gradient = &pass->gradient;
+    float *const                   sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
+
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, complete_chunk, pass);
     for (int which = 0; which < GR_PARTIALS; which++) {
         if (sums[which] == NULL) continue;
         gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,

@@ -7,6 +7,7 @@
 #include "base/processor.h"
 #include "base/team.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,7 @@ struct gr_rows {
     enum gr_isa    isa;
     const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: of v */
 };
-void gr_rows_forward(const struct gr_rows *rows);
+void gr_rows_forward(struct gr_rows *rows);
 /** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */
 void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
 
@@ -37,7 +38,19 @@ struct gr_rows_gradient {
     float  *bias, *gain, *shift;
     double *partial;
 };
-void gr_rows_backward(const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
+
+/** The backward pass while g is being made: each chunk of GR_CHUNK_ROWS rows is done by the thread that completes its
+ *  last row, so that sums have the same bits as in one pass at the end. */
+struct gr_rows_backward {
+    struct gr_rows          rows;
+    struct gr_rows_gradient gradient;
+    _Atomic int64_t        *left; /* [chunks] rows of each that are not complete; not done if it is not 0 */
+};
+void gr_rows_backward_begin(struct gr_rows_backward *pass);
+/** Rows begin .. end-1 of g are complete; any thread, once for each row. `pass` is a struct gr_rows_backward. */
+void gr_rows_backward_part(void *pass, int64_t begin, int64_t end);
+/** All rows are complete: the chunks that are not done, and the sums. */
+void gr_rows_backward_end(struct gr_rows_backward *pass);
 
 /** sum[j] = sum over the chunks c of n rows, in order, of partial[c * stride + j], for j < width. */
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);

@@ -101,6 +101,8 @@ void    gr_guard_end(struct gr_guard *guard);
  *  and check is not full.
  *  compare() repeats these rows after the product and returns ERR_MODULE if one differs. end() accepts NULL. */
 struct gr_verify;
+/** Whether products are compared. Then rows_done must not change the rows. */
+int     gr_mxm_verifies(const graft_context *context);
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error);
 int32_t gr_verify_compare(const struct gr_verify *verify, const char *kernel, graft_error *error);

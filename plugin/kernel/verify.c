@@ -69,11 +69,22 @@ static void save_row(const struct gr_verify *v, int64_t sample)
     }
 }
 
+static int64_t samples_of(const graft_context *context)
+{
+    const int64_t chosen = context->options.kernel.verify;
+
+    return chosen == 0 && context->options.library.check == GR_CHECK_FULL ? FULL_SAMPLES : chosen;
+}
+
+int gr_mxm_verifies(const graft_context *context)
+{
+    return samples_of(context) > 0;
+}
+
 int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
                         graft_error *error)
 {
-    const int         full = context->options.library.check == GR_CHECK_FULL;
-    const int64_t     chosen = context->options.kernel.verify, asked = chosen == 0 && full ? FULL_SAMPLES : chosen;
+    const int64_t     asked = samples_of(context);
     const int64_t     m = args->c->n_rows;
     const int64_t     width = args->c->n_cols;
     struct gr_verify *v = NULL;

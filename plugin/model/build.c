@@ -106,7 +106,7 @@ static void count_common(struct gr_activations *a, int64_t rows)
 /* Elements of the work space of the backward pass. */
 struct work_space {
     int64_t gradient; /* of each of two */
-    int64_t scratch, partial;
+    int64_t scratch, partial, chunks;
 };
 
 static struct work_space work_of(const struct gr_run *run, const struct gr_capacity *capacity)
@@ -128,7 +128,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     }
     if (widest > scratch) scratch = widest;
     return (struct work_space){ capacity->gradient_rows * widest, capacity->seen * scratch,
-                                GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums) };
+                                GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums), chunks };
 }
 
 static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
@@ -155,8 +155,8 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     for (int which = 0; which < GR_ARRAYS; which++)
         bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
-    bytes[GR_USE_GRADIENTS] =
-        (double)(2 * work.gradient + work.scratch) * sizeof(float) + (double)work.partial * sizeof(double);
+    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.scratch) * sizeof(float) +
+                              (double)work.partial * sizeof(double) + 2 * (double)work.chunks * sizeof *run->left[0];
     if (gr_run_config(run)->kind->shared_count != NULL)
         bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
     if (gr_propagates(run)) {
@@ -178,7 +178,10 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(run, budget, which, error));
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++)
         if (run->layers[l].h == NULL) run->layers[l].h = run->layers[l].z;
-    for (int i = 0; i < 2; i++) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->gradient[i], work.gradient, error));
+    for (int i = 0; i < 2; i++) {
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->gradient[i], work.gradient, error));
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->left[i], work.chunks, error));
+    }
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->scratch, work.scratch, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
     rc = gr_labels_init(run, budget, capacity->label_rows, error);

@@ -30,6 +30,7 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
     const int              add = layer->self != NULL;
+    struct gr_epilogue     epilogue = gr_layer_rows_epilogue(rows);
     struct gr_sum          sum;
     int32_t                rc = GRAFT_OK;
 
@@ -39,8 +40,8 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     if (a->aggregate_first) return gr_product_rows(run, gr_layer_gathered(a), layer->neigh, (float)add, rows, error);
     GR_TRY(gr_product(run, x, layer->neigh, 0, block->right, run->scratch, error));
     sum = gr_sum_of(a, GR_FORWARD, block->left, run->scratch, layer->out, add, a->z);
-    GR_TRY(gr_aggregate(run, &sum, error));
-    gr_layer_rows_forward(run, rows);
+    sum.epilogue = &epilogue;
+    rc = gr_aggregate(run, &sum, error);
 done:
     return rc;
 }
@@ -51,24 +52,27 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
-    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, run->scratch, layer->in, 0, dx);
+    struct gr_sum          sum = gr_sum_of(a, GR_BACKWARD, block->right, run->scratch, layer->in, 0, dx);
     int32_t                rc = GRAFT_OK;
 
     GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), g, 0, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->scratch, error));
+    if (layer->self == NULL) sum.epilogue = run->below;
     GR_TRY(gr_aggregate(run, &sum, error));
-    if (layer->self != NULL) rc = gr_product_input_gradient(run, g, block->n_dst, layer->self, 1, NULL, dx, error);
+    if (layer->self != NULL)
+        rc = gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
 done:
     return rc;
 }
 
 /* The part of the vertex itself, where it comes first: all other rows of dx are zero. */
-static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx, graft_error *error)
+static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
+                            struct gr_epilogue *epilogue, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_product_input_gradient(run, g, a->block->n_dst, a->layer->self, 0, NULL, dx, error));
+    GR_TRY(gr_product_input_gradient_with(run, g, a->block->n_dst, a->layer->self, 0, dx, epilogue, error));
     if (a->block->n_dst < a->block->n_src || a->layer->neigh != NULL)
         gr_layer_clear_rest(run, a->block, dx, a->layer->in);
 done:
@@ -85,13 +89,14 @@ static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activatio
     const int              add = layer->self != NULL;
     int32_t                rc = GRAFT_OK;
 
-    if (add && dx != NULL) GR_TRY(own_gradient(run, a, g, dx, error));
+    if (add && dx != NULL) GR_TRY(own_gradient(run, a, g, dx, NULL, error));
     if (block->left != NULL)
         gr_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
     GR_TRY(gr_aggregate(run, &sum, error));
     GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, layer->neigh, error));
     if (dx != NULL)
-        rc = gr_product_input_gradient(run, run->scratch, block->n_src, layer->neigh, (float)add, NULL, dx, error);
+        rc = gr_product_input_gradient_with(run, run->scratch, block->n_src, layer->neigh, (float)add, dx, run->below,
+                                            error);
 done:
     return rc;
 }
@@ -104,7 +109,7 @@ static int32_t conv_backward(struct gr_run *run, struct gr_activations *a, struc
 
     if (layer->self != NULL) GR_TRY(gr_product_weight_gradient(run, own_rows(a, x), g, 0, layer->self, error));
     if (layer->neigh == NULL) {
-        if (dx != NULL) rc = own_gradient(run, a, g, dx, error);
+        if (dx != NULL) rc = own_gradient(run, a, g, dx, run->below, error);
     } else if (a->aggregate_first) {
         rc = backward_gathered(run, a, g, dx, error);
     } else {

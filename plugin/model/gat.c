@@ -442,7 +442,8 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     end_attention(run, a, begin, 2, 4 * (double)gat_edges(a) * (double)a->layer->wide);
     GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, a->layer->neigh, error));
     if (dx != NULL)
-        rc = gr_product_input_gradient(run, run->scratch, a->block->n_src, a->layer->neigh, 0, NULL, dx, error);
+        rc = gr_product_input_gradient_with(run, run->scratch, a->block->n_src, a->layer->neigh, 0, dx, run->below,
+                                            error);
 done:
     return rc;
 }

@@ -33,14 +33,16 @@ static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activ
                              .bits = a->inner_bits };
 }
 
-/* a->inner = (1+eps) X W_1 + A X W_1. */
+/* a->inner = (1+eps) X W_1 + A X W_1, and the pass over its rows. */
 static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x,
-                                   graft_error *error)
+                                   struct gr_rows *rows, graft_error *error)
 {
-    const int64_t       out = a->layer->out;
-    const struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, run->scratch, out, 1, a->inner);
-    int32_t             rc = GRAFT_OK;
+    const int64_t      out = a->layer->out;
+    struct gr_epilogue epilogue = gr_layer_rows_epilogue(rows);
+    struct gr_sum      sum = gr_sum_of(a, GR_FORWARD, NULL, run->scratch, out, 1, a->inner);
+    int32_t            rc = GRAFT_OK;
 
+    sum.epilogue = &epilogue;
     GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->scratch, error));
     gr_layer_scale(run, gr_dense_operand(run->scratch, out, a->block->n_dst), NULL, (float)own_factor(run), a->inner,
                    out);
@@ -58,8 +60,7 @@ static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr
         GR_TRY(gr_layer_gather(run, a, x, own_factor(run), error));
         rc = gr_product_rows(run, gr_layer_gathered(a), a->layer->neigh, 0, &rows, error);
     } else {
-        GR_TRY(forward_transformed(run, a, x, error));
-        gr_layer_rows_forward(run, &rows);
+        GR_TRY(forward_transformed(run, a, x, &rows, error));
     }
 done:
     return rc;
@@ -73,12 +74,13 @@ static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct 
                            error);
 }
 
-/* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows. */
+/* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows, with that epilogue or NULL. */
 static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations *a, const float *g, int64_t width,
-                                float *to, graft_error *error)
+                                float *to, struct gr_epilogue *epilogue, graft_error *error)
 {
-    const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 1, to);
+    struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 1, to);
 
+    sum.epilogue = epilogue;
     gr_layer_scale(run, gr_dense_operand(g, width, a->block->n_dst), NULL, (float)own_factor(run), to, width);
     gr_layer_clear_rest(run, a->block, to, width);
     return gr_aggregate(run, &sum, error);
@@ -91,9 +93,9 @@ static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activation
     struct gr_parameter *const w = a->layer->neigh;
     int32_t                    rc = GRAFT_OK;
 
-    GR_TRY(scatter_gradient(run, a, run->scratch, a->layer->out, g, error));
+    GR_TRY(scatter_gradient(run, a, run->scratch, a->layer->out, g, NULL, error));
     GR_TRY(gr_product_weight_gradient(run, x, g, 0, w, error));
-    if (dx != NULL) rc = gr_product_input_gradient(run, g, a->block->n_src, w, 0, NULL, dx, error);
+    if (dx != NULL) rc = gr_product_input_gradient_with(run, g, a->block->n_src, w, 0, dx, run->below, error);
 done:
     return rc;
 }
@@ -101,22 +103,23 @@ done:
 static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
                             graft_error *error)
 {
-    const struct gr_layer        *layer = a->layer;
-    const int64_t                 n_dst = a->block->n_dst;
-    const struct gr_rows          rows = inner_rows(run, a);
-    const struct gr_rows_gradient inner = { .g = run->scratch,
-                                            .bias = layer->inner_bias->gradient,
-                                            .partial = run->partial };
-    int32_t                       rc = GRAFT_OK;
+    const struct gr_layer  *layer = a->layer;
+    const int64_t           n_dst = a->block->n_dst;
+    struct gr_rows_backward inner = { .rows = inner_rows(run, a), .left = run->left[1] };
+    struct gr_epilogue      epilogue = { .some = gr_rows_backward_part, .arg = &inner };
+    int32_t                 rc = GRAFT_OK;
 
     GR_TRY(gr_product_weight_gradient(run, gr_dense_operand(a->inner, layer->out, n_dst), g, 0, layer->outer, error));
-    GR_TRY(gr_product_input_gradient(run, g, n_dst, layer->outer, 0, NULL, run->scratch, error));
-    gr_layer_rows_backward(run, &rows, &inner);
+    inner.gradient =
+        (struct gr_rows_gradient){ .g = run->scratch, .bias = layer->inner_bias->gradient, .partial = run->partial };
+    gr_rows_backward_begin(&inner);
+    GR_TRY(gr_product_input_gradient_with(run, g, n_dst, layer->outer, 0, run->scratch, &epilogue, error));
+    gr_layer_rows_backward(run, &inner);
     if (!a->aggregate_first) return gin_backward_transformed(run, a, x, g, dx, error);
     GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), run->scratch, 0, layer->neigh, error));
     if (dx == NULL) return rc;
     GR_TRY(gr_product_input_gradient(run, run->scratch, n_dst, layer->neigh, 0, NULL, g, error));
-    rc = scatter_gradient(run, a, g, layer->in, dx, error);
+    rc = scatter_gradient(run, a, g, layer->in, dx, run->below, error);
 done:
     return rc;
 }

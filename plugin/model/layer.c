@@ -57,7 +57,7 @@ static double row_pass_bytes(const struct gr_rows *rows)
     return 4 * (double)rows->n * (double)rows->width * (rows->h != NULL && rows->h != rows->z ? 3 : 2);
 }
 
-void gr_layer_rows_forward(struct gr_run *run, const struct gr_rows *rows)
+void gr_layer_rows_forward(struct gr_run *run, struct gr_rows *rows)
 {
     const double begin = gr_profile_begin(&run->profile);
 
@@ -65,12 +65,22 @@ void gr_layer_rows_forward(struct gr_run *run, const struct gr_rows *rows)
     gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(rows), 0);
 }
 
-void gr_layer_rows_backward(struct gr_run *run, const struct gr_rows *rows, const struct gr_rows_gradient *gradient)
+static void rows_forward_all(struct gr_run *run, void *rows)
+{
+    gr_layer_rows_forward(run, rows);
+}
+
+struct gr_epilogue gr_layer_rows_epilogue(struct gr_rows *rows)
+{
+    return (struct gr_epilogue){ .some = gr_rows_forward_part, .all = rows_forward_all, .arg = rows };
+}
+
+void gr_layer_rows_backward(struct gr_run *run, struct gr_rows_backward *pass)
 {
     const double begin = gr_profile_begin(&run->profile);
 
-    gr_rows_backward(rows, gradient);
-    gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(rows), 0);
+    gr_rows_backward_end(pass);
+    gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(&pass->rows), 0);
 }
 
 void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width)
@@ -176,9 +186,11 @@ struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direct
 int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     const struct gr_strategy_ops *ops = run->strategy->ops;
-    const int32_t                 rc = ops->aggregate_begin(run->strategy, run, sum, error);
+    int32_t                       rc = ops->aggregate_begin(run->strategy, run, sum, error);
 
-    return rc < 0 || ops->aggregate_end == NULL ? rc : ops->aggregate_end(run->strategy, run, sum, error);
+    if (rc >= 0 && ops->aggregate_end != NULL) rc = ops->aggregate_end(run->strategy, run, sum, error);
+    if (rc >= 0) gr_epilogue_end(run, sum->epilogue);
+    return rc;
 }
 
 int32_t gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
@@ -323,33 +335,49 @@ done:
     return rc;
 }
 
+/* Begin the backward pass over the rows of layer l, whose gradient will be in g. Returns whether there is one. */
+static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct gr_rows_backward *pass)
+{
+    const struct gr_layer *layer = run->layers[l].layer;
+
+    *pass = (struct gr_rows_backward){ .rows = rows_after(run, l), .left = run->left[0] };
+    pass->gradient = (struct gr_rows_gradient){ .g = g,
+                                                .bias = layer->bias != NULL ? layer->bias->gradient : NULL,
+                                                .partial = run->partial,
+                                                .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
+                                                .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
+    gr_rows_backward_begin(pass);
+    return layer->bias != NULL || layer->hidden;
+}
+
 int32_t gr_run_backward(struct gr_run *run, graft_error *error)
 {
-    float  *g = run->gradient[0], *dx = run->gradient[1];
-    int32_t rc = GRAFT_OK;
+    const struct gr_config *config = gr_run_config(run);
+    float                  *g = run->gradient[0], *dx = run->gradient[1];
+    struct gr_rows_backward pass;
+    int                     has_pass = begin_rows_backward(run, config->n_layers - 1, g, &pass);
+    int32_t                 rc = GRAFT_OK;
 
     enter_pass(run, GRAFT_PASS_BACKWARD);
-    for (int32_t l = gr_run_config(run)->n_layers - 1; l >= 0; l--) {
-        struct gr_activations        *a = &run->layers[l];
-        const struct gr_layer        *layer = a->layer;
-        const struct gr_rows          rows = rows_after(run, l);
-        const struct gr_rows_gradient gradient = { .g = g,
-                                                   .bias = layer->bias != NULL ? layer->bias->gradient : NULL,
-                                                   .partial = run->partial,
-                                                   .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
-                                                   .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
-        float *const                  to = l > 0 ? dx : NULL;
+    for (int32_t l = config->n_layers - 1; l >= 0; l--) {
+        struct gr_epilogue below = { .some = gr_rows_backward_part, .arg = &pass };
+        float *const       to = l > 0 ? dx : NULL;
 
         enter_layer(run, l);
         GR_TRY(check_step(run, error));
         GR_TRY(layer_recompute(run, l, error));
-        if (layer->bias != NULL || layer->hidden) gr_layer_rows_backward(run, &rows, &gradient);
-        GR_TRY(gr_run_config(run)->kind->backward(run, a, input_of(run, l), g, to, error));
+        if (has_pass) gr_layer_rows_backward(run, &pass);
+        if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
+        below.bits = pass.rows.bits;
+        /* What the layer below recomputes would overwrite arrays of this layer, and its pass needs it. */
+        run->below = l > 0 && has_pass && !config->recompute ? &below : NULL;
+        GR_TRY(config->kind->backward(run, &run->layers[l], input_of(run, l), g, to, error));
         dx = g;
         g = to;
     }
     enter_layer(run, -1);
 done:
+    run->below = NULL;
     return rc;
 }
 

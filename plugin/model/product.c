@@ -1,22 +1,10 @@
 /* The products that layers are made of, each forward, and backward by one operand and the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/dense_view.h"
 #include "base/parallel.h"
 #include "dense/dense.h"
 #include "model/labels.h"
-
-/* The epilogue of a product: for some rows, by the thread that made them; or for all, where the product cannot do it
- * block by block. Zeros: there is none. */
-struct epilogue {
-    void (*some)(void *arg, int64_t begin, int64_t end);
-    void (*all)(struct gr_run *run, void *arg);
-    void *arg;
-};
-
-static void activate_all(struct gr_run *run, void *rows)
-{
-    gr_layer_rows_forward(run, rows);
-}
 
 static void scale_all(struct gr_run *run, void *arg)
 {
@@ -31,16 +19,23 @@ static struct gr_rows_scaling in_place(const float *scale, float *x, int64_t n, 
     return (struct gr_rows_scaling){ .n = n, .width = width, .x_stride = width, .x = x, .scale = scale, .out = x };
 }
 
-static struct epilogue scaling_epilogue(struct gr_rows_scaling *scaling)
+/* NULL without a scale. */
+static struct gr_epilogue *scaling_epilogue(struct gr_epilogue *epilogue, struct gr_rows_scaling *scaling)
 {
-    return scaling->scale != NULL ? (struct epilogue){ gr_rows_scale_part, scale_all, scaling }
-                                  : (struct epilogue){ NULL, NULL, NULL };
+    *epilogue = (struct gr_epilogue){ .some = gr_rows_scale_part, .all = scale_all, .arg = scaling };
+    return scaling->scale != NULL ? epilogue : NULL;
 }
 
-static int32_t gemm(struct gr_run *run, const graft_gemm *shape, const struct epilogue *epilogue, graft_error *error)
+void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue)
+{
+    if (epilogue == NULL || epilogue->is_done || epilogue->all == NULL) return;
+    epilogue->all(run, epilogue->arg);
+    epilogue->is_done = 1;
+}
+
+static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilogue *epilogue, graft_error *error)
 {
     const int    knows = run->dense->table->dense->gemm_size >= sizeof *shape; /* the fields at the tail */
-    const int    some = knows && !gr_dense_verifies(run->context);             /* the epilogue is done by blocks */
     const double begin = gr_profile_begin(&run->profile);
     graft_gemm   g = *shape;
     int32_t      rc;
@@ -52,16 +47,17 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, const struct ep
         g.type = run->dense_type;
         g.times = run->profile.times;
     }
-    if (some) {
+    if (epilogue != NULL && knows && !gr_dense_verifies(run->context)) {
         g.rows_done = epilogue->some;
         g.rows_arg = epilogue->arg;
+        epilogue->is_done = 1;
     }
     rc = gr_dense_run(run->context, run->dense, &g, error);
     gr_strategy_poll(run->strategy);
     gr_profile_end(&run->profile, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
                    2 * (double)g.m * (double)g.n * (double)g.k);
-    if (rc == GRAFT_OK && !some && epilogue->all != NULL) epilogue->all(run, epilogue->arg);
+    if (rc == GRAFT_OK) gr_epilogue_end(run, epilogue);
     return rc;
 }
 
@@ -72,42 +68,57 @@ static const struct gr_sparse_part *sparse_part_of(struct gr_operand x)
     return &x.sparse[x.rows != x.sparse->rows];
 }
 
-int32_t gr_product_sparse(struct gr_run *run, const char *phase, graft_matrix *a, const float *scale,
-                          struct gr_operand x, int64_t width, int add, float *out, graft_error *error)
+static void sparse_rows_done(void *epilogue, int32_t thread, int64_t begin, int64_t end)
 {
-    const graft_dense from = { .size = sizeof from,
-                               .dtype = GRAFT_F32,
-                               .n_rows = x.rows,
-                               .n_cols = width,
-                               .stride = x.stride,
-                               .data = (void *)(uintptr_t)x.data };
-    const graft_dense to = {
-        .size = sizeof to, .dtype = GRAFT_F32, .n_rows = a->csr.n_rows, .n_cols = width, .stride = width, .data = out
-    };
-    const graft_mxm_args args = { .size = sizeof args,
-                                  .semiring = GRAFT_PLUS_TIMES,
-                                  .flags = add ? GRAFT_MXM_ACCUMULATE : 0,
-                                  .threads = run->threads,
-                                  .a = a,
-                                  .b = &from,
-                                  .c = &to,
-                                  .row_scale = scale,
-                                  .times = run->profile.times };
-    const double         entries = (double)a->csr.row_ptr[a->csr.n_rows], begin = gr_profile_begin(&run->profile);
-    const int            operations = a->csr.values != NULL ? 2 : 1; /* with each column of an entry */
-    const int32_t        rc = gr_mxm_run(run->context, &args, error);
+    const struct gr_epilogue *e = epilogue;
 
-    GR_ASSERT(a->csr.n_cols == x.rows && x.stride >= width);
+    (void)thread;
+    e->some(e->arg, begin, end);
+}
+
+int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p, graft_error *error)
+{
+    const graft_csr  *csr = &p->a->csr;
+    const graft_dense from = gr_dense_view(p->x.data, GRAFT_F32, p->x.rows, p->width, p->x.stride);
+    const graft_dense to = gr_dense_view(p->out, GRAFT_F32, csr->n_rows, p->width, p->width);
+    graft_mxm_args    args = { .size = sizeof args,
+                               .semiring = GRAFT_PLUS_TIMES,
+                               .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
+                               .threads = run->threads,
+                               .a = p->a,
+                               .b = &from,
+                               .c = &to,
+                               .row_scale = p->scale,
+                               .times = run->profile.times };
+    graft_mask        mask = { .size = sizeof mask, .kind = GRAFT_MASK_BITS };
+    const double      entries = (double)csr->row_ptr[csr->n_rows], begin = gr_profile_begin(&run->profile);
+    const int         operations = csr->values != NULL ? 2 : 1; /* with each column of an entry */
+    int32_t           rc;
+
+    GR_ASSERT(csr->n_cols == p->x.rows && p->x.stride >= p->width);
+    if (p->epilogue != NULL && p->epilogue->bits != NULL) {
+        mask.present = p->epilogue->bits;
+        mask.stride = (p->width + 7) / 8;
+        args.mask = &mask;
+        args.flags |= GRAFT_MXM_REPLACE;
+    }
+    if (p->epilogue != NULL && !gr_mxm_verifies(run->context)) {
+        args.rows_done = sparse_rows_done;
+        args.rows_arg = p->epilogue;
+        p->epilogue->is_done = 1;
+    }
+    rc = gr_mxm_run(run->context, &args, error);
     /* A row of x, a column and perhaps a value for each entry, and the result. */
-    gr_profile_end(&run->profile, phase, begin,
-                   4 * (entries * (double)width + entries * operations + (double)to.n_rows * (double)width),
-                   operations * entries * (double)width);
+    gr_profile_end(&run->profile, p->phase, begin,
+                   4 * (entries * (double)p->width + entries * operations + (double)to.n_rows * (double)p->width),
+                   operations * entries * (double)p->width);
+    if (rc == GRAFT_OK) gr_epilogue_end(run, p->epilogue);
     return rc;
 }
 
 /* out = x w + beta out, and the epilogue. */
 static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
-                       const struct epilogue *epilogue, graft_error *error)
+                       struct gr_epilogue *epilogue, graft_error *error)
 {
     const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
     int32_t                 rc = GRAFT_OK;
@@ -130,8 +141,15 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
                                    .ldc = w->cols },
                     epilogue, error);
     }
-    rc = gr_product_sparse(run, "update", sparse_part_of(x)->x, NULL, weights, w->cols, beta != 0, out, error);
-    if (rc == GRAFT_OK && epilogue->all != NULL) epilogue->all(run, epilogue->arg);
+    rc = gr_product_sparse(run,
+                           &(struct gr_sparse_product){ .phase = "update",
+                                                        .a = sparse_part_of(x)->x,
+                                                        .x = weights,
+                                                        .width = w->cols,
+                                                        .add = beta != 0,
+                                                        .out = out,
+                                                        .epilogue = epilogue },
+                           error);
 done:
     return rc;
 }
@@ -140,15 +158,17 @@ int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_para
                    const float *scale, float *out, graft_error *error)
 {
     struct gr_rows_scaling scaling = in_place(scale, out, x.rows, w->cols);
-    const struct epilogue  epilogue = scaling_epilogue(&scaling);
+    struct gr_epilogue     epilogue;
 
-    return product(run, x, w, beta, out, &epilogue, error);
+    return product(run, x, w, beta, out, scaling_epilogue(&epilogue, &scaling), error);
 }
 
 int32_t gr_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
                         struct gr_rows *rows, graft_error *error)
 {
-    return product(run, x, w, beta, rows->z, &(struct epilogue){ gr_rows_forward_part, activate_all, rows }, error);
+    struct gr_epilogue epilogue = gr_layer_rows_epilogue(rows);
+
+    return product(run, x, w, beta, rows->z, &epilogue, error);
 }
 
 /* By x alone, without its labels. */
@@ -158,8 +178,14 @@ static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const fl
     if (x.sparse != NULL) {
         const struct gr_operand gradient = gr_dense_operand(g, w->cols, x.rows);
 
-        return gr_product_sparse(run, "update", sparse_part_of(x)->transpose, NULL, gradient, w->cols, beta != 0,
-                                 w->gradient, error);
+        return gr_product_sparse(run,
+                                 &(struct gr_sparse_product){ .phase = "update",
+                                                              .a = sparse_part_of(x)->transpose,
+                                                              .x = gradient,
+                                                              .width = w->cols,
+                                                              .add = beta != 0,
+                                                              .out = w->gradient },
+                                 error);
     }
     return gemm(run,
                 &(graft_gemm){ .transpose_a = 1,
@@ -173,7 +199,7 @@ static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const fl
                                .ldb = w->cols,
                                .c = w->gradient,
                                .ldc = w->cols },
-                &(struct epilogue){ NULL, NULL, NULL }, error);
+                NULL, error);
 }
 
 int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
@@ -184,12 +210,9 @@ int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, cons
     return rc == GRAFT_OK && x.labels != GR_LABELS_NONE ? gr_labels_gradient(run, x, g, w, error) : rc;
 }
 
-int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
-                                  float beta, const float *scale, float *out, graft_error *error)
+int32_t gr_product_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                       float beta, float *out, struct gr_epilogue *epilogue, graft_error *error)
 {
-    struct gr_rows_scaling scaling = in_place(scale, out, rows, w->rows);
-    const struct epilogue  epilogue = scaling_epilogue(&scaling);
-
     return gemm(run,
                 &(graft_gemm){ .transpose_b = 1,
                                .m = rows,
@@ -202,5 +225,14 @@ int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t ro
                                .ldb = w->cols,
                                .c = out,
                                .ldc = w->rows },
-                &epilogue, error);
+                epilogue, error);
+}
+
+int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                  float beta, const float *scale, float *out, graft_error *error)
+{
+    struct gr_rows_scaling scaling = in_place(scale, out, rows, w->rows);
+    struct gr_epilogue     epilogue;
+
+    return gr_product_input_gradient_with(run, g, rows, w, beta, out, scaling_epilogue(&epilogue, &scaling), error);
 }

@@ -167,7 +167,11 @@ struct gr_run {
     float                *scratch;          /* [seen x widest] */
     double               *partial;          /* sums over chunks of rows */
 
+    _Atomic int64_t *left[2]; /* [chunks of rows] of gr_rows_backward: after a layer, and inside it */
+
     /* The current pass: */
+    struct gr_epilogue
+           *below; /* of dx, where the layer below waits for it; the last product that writes dx may do it */
     int32_t pass;  /* GRAFT_PASS_... */
     int32_t layer; /* -1: none */
     int64_t epoch; /* steps of training before it */
@@ -204,6 +208,9 @@ const float *gr_run_logits(const struct gr_run *run);
 
 /* -- what kinds of layers are made of ----------------------------------------------------------------------------- */
 
+/** After a product: the epilogue, unless the product or an earlier call has done it. NULL is legal. */
+void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue);
+
 /** out[x.rows x w->cols] = diag(scale) (x w + beta out), for beta 0 or 1; scale NULL: 1. x may be sparse features here
  *  and in those with x below. */
 int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
@@ -218,9 +225,22 @@ int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, cons
 /** The gradient of x in it: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
 int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
                                   float beta, const float *scale, float *out, graft_error *error);
+/** out = g w^T + beta out, with that epilogue or NULL: run->below for the last product that writes dx. */
+int32_t gr_product_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                       float beta, float *out, struct gr_epilogue *epilogue, graft_error *error);
+
 /** out[rows of a x width] = diag(scale) a x, or added to it, as a graft.mxm product under that phase of the profile. */
-int32_t gr_product_sparse(struct gr_run *run, const char *phase, graft_matrix *a, const float *scale,
-                          struct gr_operand x, int64_t width, int add, float *out, graft_error *error);
+struct gr_sparse_product {
+    const char         *phase;
+    graft_matrix       *a;
+    const float        *scale; /* NULL: 1 */
+    struct gr_operand   x;
+    int64_t             width;
+    int                 add;
+    float              *out;
+    struct gr_epilogue *epilogue; /* NULL: none */
+};
+int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
 
 /** A sum over neighbours: begin and end of the strategy. */
 int32_t       gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error);
@@ -241,13 +261,15 @@ struct gr_operand gr_layer_gathered(const struct gr_activations *a);
 int               gr_layer_aggregates_first(const struct gr_run *run, int32_t l);
 
 /** x[n_src x width]: set the rows after the first n_dst to zero. */
-void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
+void               gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
 /** out[x.rows x width] = diag(scale) x, or factor * x where scale is NULL, under phase "rows". x may be out. */
-void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
-                    int64_t width);
+void               gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
+                                  int64_t width);
 /** A pass over rows of a layer, under phase "rows". */
-void gr_layer_rows_forward(struct gr_run *run, const struct gr_rows *rows);
-void gr_layer_rows_backward(struct gr_run *run, const struct gr_rows *rows, const struct gr_rows_gradient *gradient);
+void               gr_layer_rows_forward(struct gr_run *run, struct gr_rows *rows);
+/** That pass as the epilogue of the product that makes Z. */
+struct gr_epilogue gr_layer_rows_epilogue(struct gr_rows *rows);
+void               gr_layer_rows_backward(struct gr_run *run, struct gr_rows_backward *pass);
 
 /** The values of a step: dropout with the draws that the same features would have if they were dense. */
 void gr_sparse_dropout(struct gr_run *run, uint64_t key, uint32_t threshold);

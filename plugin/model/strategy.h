@@ -12,6 +12,16 @@
 struct gr_run;
 struct gr_strategy;
 
+/** What is done with the rows of a product: block by block, by the thread that completes them and while they are in
+ *  cache; or to all of them after it. */
+struct gr_epilogue {
+    void (*some)(void *arg, int64_t begin, int64_t end);
+    void (*all)(struct gr_run *run, void *arg); /* NULL: the caller does what is not done */
+    void          *arg;
+    const uint8_t *bits;    /* [rows x ceil(width / 8)] elements whose bit is 0 may be made 0; NULL: all count */
+    int            is_done; /* set by a product that has called some() for all of its rows */
+};
+
 /** What a sum over neighbours is of: the rows of the layer in this pass; labels that are input beside features; or
  *  constant features, whose sum is computed once, exactly, and cached until update(). */
 enum gr_sum_kind { GR_SUM_ROWS, GR_SUM_LABELS, GR_SUM_CONSTANT };
@@ -27,6 +37,7 @@ struct gr_sum {
     int64_t                stride, width;
     int                    add;
     float                 *out;
+    struct gr_epilogue    *epilogue; /* of out, which the strategy may do; NULL: none */
 };
 
 /** Rows x[n_seen x width] of a block with a halo. Forward, the rows of the halo are filled from their owners; backward,

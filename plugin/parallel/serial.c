@@ -14,9 +14,17 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
 
     GR_ASSERT(block->a != NULL && (!back || block->a_transpose != NULL));
     (void)strategy;
-    return gr_product_sparse(run, "aggregate", back ? block->a_transpose : block->a, sum->scale,
-                             gr_dense_operand(sum->x, sum->stride, back ? block->n_dst : block->n_src), sum->width,
-                             sum->add, sum->out, error);
+    return gr_product_sparse(
+        run,
+        &(struct gr_sparse_product){ .phase = "aggregate",
+                                     .a = back ? block->a_transpose : block->a,
+                                     .scale = sum->scale,
+                                     .x = gr_dense_operand(sum->x, sum->stride, back ? block->n_dst : block->n_src),
+                                     .width = sum->width,
+                                     .add = sum->add,
+                                     .out = sum->out,
+                                     .epilogue = sum->epilogue },
+        error);
 }
 
 const struct gr_strategy_ops gr_serial_ops = { .name = "serial", .aggregate_begin = serial_aggregate };
