@@ -19,11 +19,14 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 VARIANTS = {"graft": [], "graft, all rows": ["row_masks=no"],
             "graft, all rows, features aggregated anew": ["row_masks=no", "reuse_input=no"],
             "graft, products of bfloat16": ["dense.type=bf16"]}
+# Those that the model has: gat multiplies the features before it aggregates them.
+USED = {"sage": list(VARIANTS), "gcn": list(VARIANTS), "gat": ["graft", "graft, products of bfloat16"]}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", help="a folder of .npy files, as examples/debian-archive/make_dataset.py makes it")
+    parser.add_argument("--model", choices=list(USED), default="sage", help="default: %(default)s")
     parser.add_argument("--layers", type=int, default=3, metavar="N", help="default: %(default)s")
     parser.add_argument("--hidden", type=int, default=128, metavar="N", help="default: %(default)s")
     parser.add_argument("--epochs", type=int, default=60, metavar="N", help="of each process (default: %(default)s)")
@@ -40,8 +43,8 @@ def run_graft(options, settings):
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told.json")
         command = [os.path.join(options.build, "graft-train"), options.dataset, "--json", told, "--set",
-                   f"layers={options.layers}", f"hidden={options.hidden}", f"epochs={options.epochs}",
-                   f"threads={options.threads}", "eval_every=0", *settings]
+                   f"model={options.model}", f"layers={options.layers}", f"hidden={options.hidden}",
+                   f"epochs={options.epochs}", f"threads={options.threads}", "eval_every=0", *settings]
         try:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         except FileNotFoundError:
@@ -55,8 +58,8 @@ def run_graft(options, settings):
 
 
 def run_peer(options, system):
-    command = [options.python, os.path.join(HERE, "epoch_worker.py"), system, options.dataset, str(options.layers),
-               str(options.hidden), str(options.epochs), str(options.threads)]
+    command = [options.python, os.path.join(HERE, "epoch_worker.py"), system, options.dataset, options.model,
+               str(options.layers), str(options.hidden), str(options.epochs), str(options.threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), DGLBACKEND="pytorch")
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     if result.returncode != 0 or not result.stdout:
@@ -68,7 +71,7 @@ def main():
     options = arguments()
     if options.epochs < 2:
         sys.exit("bench_epoch.py: --epochs must be 2 at least: the first step of each process is not counted")
-    systems = {name: lambda settings=settings: run_graft(options, settings) for name, settings in VARIANTS.items()}
+    systems = {name: lambda settings=VARIANTS[name]: run_graft(options, settings) for name in USED[options.model]}
     systems["pyg"] = lambda: run_peer(options, "pyg")
     systems["dgl"] = lambda: run_peer(options, "dgl")
     steps, told = {}, {}
@@ -78,7 +81,7 @@ def main():
                 continue
             told[name] = run()
             steps.setdefault(name, []).extend(told[name].get("steps", [])[1:])
-    print(f"{options.dataset}: sage, {options.layers} layers, hidden width {options.hidden}, "
+    print(f"{options.dataset}: {options.model}, {options.layers} layers, hidden width {options.hidden}, "
           f"{options.threads} threads, {options.epochs} epochs, {options.rounds} rounds\n")
     print(f"{'system':42}  {'step, s':>8}  {'s:graft':>7}  {'test accuracy':>13}")
     for name in systems:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One peer of bench_epoch.py in a process of its own: epoch_worker.py SYSTEM DATASET LAYERS HIDDEN EPOCHS THREADS
+"""One peer of bench_epoch.py in a process of its own.
 
-Trains GraphSAGE with means as Graft does by default: LayerNorm, ReLU and dropout 0.5 between layers, Adam with rate
-0.01. Prints {"version", "steps": [seconds], "test_accuracy"} as JSON.
+    epoch_worker.py SYSTEM DATASET MODEL LAYERS HIDDEN EPOCHS THREADS
+
+Trains GraphSAGE with means, GCN or GAT as Graft does by default: LayerNorm, ReLU and dropout 0.5 between layers, Adam
+with rate 0.01. Prints {"version", "steps": [seconds], "test_accuracy"} as JSON.
 """
 import json
 import os
@@ -66,14 +68,27 @@ def pyg_layers(widths, edges, n, kind="sage", heads=4):
     return layers, apply, version
 
 
-def dgl_layers(widths, edges, n):
+def dgl_layers(widths, edges, n, kind="sage", heads=4):
     import dgl
     import torch
-    from dgl.nn import SAGEConv
-    graph = dgl.graph((edges[0].int(), edges[1].int()), num_nodes=n).formats(["csc", "csr"])
+    from dgl.nn import GATConv, GraphConv, SAGEConv
+    graph = dgl.graph((edges[0].int(), edges[1].int()), num_nodes=n)
+    if kind != "sage":
+        graph = dgl.add_self_loop(dgl.remove_self_loop(graph))
+    graph = graph.formats(["csc", "csr"])
     graph.create_formats_()
-    layers = [SAGEConv(a, b, "mean") for a, b in zip(widths, widths[1:])]
-    return layers, lambda layer, h: layer(graph, h), f"dgl {dgl.__version__} with torch {torch.__version__}"
+    make = {"sage": lambda a, b, last: SAGEConv(a, b, "mean"),
+            "gcn": lambda a, b, last: GraphConv(a, b),
+            "gat": lambda a, b, last: GATConv(a, b if last else b // heads, heads)}[kind]
+    layers = [make(a, b, i + 2 == len(widths)) for i, (a, b) in enumerate(zip(widths, widths[1:]))]
+
+    def apply(layer, h):
+        out = layer(graph, h)
+        if kind != "gat":
+            return out
+        return out.mean(1) if layer is layers[-1] else out.flatten(1)  # one row for each head
+
+    return layers, apply, f"dgl {dgl.__version__} with torch {torch.__version__}"
 
 
 def make_network(layers, apply, widths, x):
@@ -112,13 +127,13 @@ def measure(forward, labels, split):
 
 def main():
     import torch
-    system, folder = sys.argv[1:3]
-    n_layers, hidden, epochs, threads = map(int, sys.argv[3:])
+    system, folder, kind = sys.argv[1:4]
+    n_layers, hidden, epochs, threads = map(int, sys.argv[4:])
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     x, labels, split, edges = load(folder)
     widths = [x.shape[1]] + [hidden] * (n_layers - 1) + [int(labels.max()) + 1]
-    layers, apply, version = {"pyg": pyg_layers, "dgl": dgl_layers}[system](widths, edges, len(x))
+    layers, apply, version = {"pyg": pyg_layers, "dgl": dgl_layers}[system](widths, edges, len(x), kind)
     model, forward = make_network(layers, apply, widths, x)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     train = (split == 1) & (labels >= 0)

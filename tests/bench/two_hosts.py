@@ -17,7 +17,7 @@ import time
 FIRST, SECOND, NETWORK = "10.77.0.1", "10.77.0.2", "10.77.0.0/24"
 COMPARED = ["halo.cover=post", "halo.cover=pre", "halo.cover=hybrid"]
 MESSAGES = ["halo.cover=post", "halo.codec=f32", "halo.codec=q8", "halo.codec=q2", "halo.codec=q1", "halo.staleness=1",
-            "halo.codec=q2 halo.staleness=1"]
+            "halo.codec=q2 halo.staleness=1", "halo.codec=q1 halo.staleness=1", "halo.codec=adaptive"]
 MODEL = ["model=sage", "layers=3", "hidden=256", "partition=stream", "eval_every=0", "halo.timeout=120"]
 # The largest difference of losses and accuracies, if all sets train the same model, and if they do not.
 AGREE = {False: (1e-3, 1e-3), True: (0.2, 0.05)}

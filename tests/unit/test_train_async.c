@@ -294,7 +294,9 @@ struct memory {
 
 struct straight {
     const struct job *job;
-    double            norm[N]; /* 1 / sqrt(degree) */
+    const int64_t    *width;         /* [LAYERS + 1] */
+    int               gathers_first; /* in all layers, as in the papers */
+    double            norm[N];       /* 1 / sqrt(degree) */
     double            smoothing;
     int               waits; /* this epoch */
     struct memory     memory[LAYERS][2];
@@ -302,7 +304,8 @@ struct straight {
     double            h[LAYERS + 1][N][WIDE], q[LAYERS][N][WIDE], g[N][WIDE];
 };
 
-static const int64_t width[LAYERS + 1] = { FEATURES, 3, 6, CLASSES };
+/* In the second one the library gathers first in all layers, too: no layer makes rows much narrower. */
+static const int64_t usual_width[LAYERS + 1] = { FEATURES, 3, 6, CLASSES }, paper_width[] = { FEATURES, 4, 4, 4 };
 
 /* out = A x, or A^T x, for A = D^-1/2 (A + I) D^-1/2, in which rows of other owners are those that there are. */
 static void train_async_gather(struct straight *s, int l, int back, int64_t columns, double x[N][WIDE],
@@ -334,7 +337,7 @@ static void train_async_gather(struct straight *s, int l, int back, int64_t colu
 static void train_async_multiply(const struct straight *s, int l, int transposed, double x[N][WIDE],
                                  double out[N][WIDE])
 {
-    const int64_t from = width[l + transposed], to = width[l + !transposed];
+    const int64_t from = s->width[l + transposed], to = s->width[l + !transposed];
 
     for (int v = 0; v < N; v++)
         for (int j = 0; j < to; j++) {
@@ -343,10 +346,11 @@ static void train_async_multiply(const struct straight *s, int l, int transposed
         }
 }
 
-/* Layers that make rows narrower transform first, others gather first. */
-static int gathers_first(int l)
+/* Layers that make rows narrower transform first, others gather first. Stale rows make this another model: what is
+ * transformed first is stale in its weights, too. Sylvie and PipeGCN gather first. */
+static int gathers_first(const struct straight *s, int l)
 {
-    return width[l] <= width[l + 1];
+    return s->gathers_first || s->width[l] <= s->width[l + 1];
 }
 
 static void forward(struct straight *s)
@@ -355,15 +359,15 @@ static void forward(struct straight *s)
 
     for (int l = 0; l < LAYERS; l++) {
         z = s->h[l + 1];
-        if (gathers_first(l)) {
-            train_async_gather(s, l, 0, width[l], s->h[l], s->q[l]);
+        if (gathers_first(s, l)) {
+            train_async_gather(s, l, 0, s->width[l], s->h[l], s->q[l]);
             train_async_multiply(s, l, 0, s->q[l], z);
         } else {
             train_async_multiply(s, l, 0, s->h[l], p);
-            train_async_gather(s, l, 0, width[l + 1], p, z);
+            train_async_gather(s, l, 0, s->width[l + 1], p, z);
         }
         for (int v = 0; v < N; v++)
-            for (int j = 0; j < width[l + 1]; j++) {
+            for (int j = 0; j < s->width[l + 1]; j++) {
                 z[v][j] += s->b[l][j];
                 if (l + 1 < LAYERS && z[v][j] < 0) z[v][j] = 0;
             }
@@ -384,9 +388,9 @@ static double loss_of(struct straight *s)
 
         memset(s->g[v], 0, sizeof s->g[v]);
         if (set->split[v] != GRAFT_SPLIT_TRAIN || set->labels[v] < 0) continue;
-        for (int j = 0; j < CLASSES; j++) sum += exp(z[j]);
+        for (int j = 0; j < s->width[LAYERS]; j++) sum += exp(z[j]);
         loss += (log(sum) - z[set->labels[v]]) / count;
-        for (int j = 0; j < CLASSES; j++) s->g[v][j] = (exp(z[j]) / sum - (j == set->labels[v])) / count;
+        for (int j = 0; j < s->width[LAYERS]; j++) s->g[v][j] = (exp(z[j]) / sum - (j == set->labels[v])) / count;
     }
     return loss;
 }
@@ -395,8 +399,8 @@ static double loss_of(struct straight *s)
 static void descend(struct straight *s, int l, double lr, double x[N][WIDE], double g[N][WIDE])
 {
     for (int v = 0; v < N; v++)
-        for (int i = 0; i < width[l]; i++)
-            for (int j = 0; j < width[l + 1]; j++) s->w[l][i][j] -= lr * x[v][i] * g[v][j];
+        for (int i = 0; i < s->width[l]; i++)
+            for (int j = 0; j < s->width[l + 1]; j++) s->w[l][i][j] -= lr * x[v][i] * g[v][j];
 }
 
 static void backward(struct straight *s, double lr)
@@ -406,19 +410,19 @@ static void backward(struct straight *s, double lr)
     for (int l = LAYERS - 1; l >= 0; l--) {
         memset(db, 0, sizeof db);
         for (int v = 0; v < N; v++)
-            for (int j = 0; j < width[l + 1]; j++) db[j] += s->g[v][j];
-        if (gathers_first(l)) {
+            for (int j = 0; j < s->width[l + 1]; j++) db[j] += s->g[v][j];
+        if (gathers_first(s, l)) {
             train_async_multiply(s, l, 1, s->g, sum);
-            train_async_gather(s, l, 1, width[l], sum, dx);
+            train_async_gather(s, l, 1, s->width[l], sum, dx);
             descend(s, l, lr, s->q[l], s->g);
         } else {
-            train_async_gather(s, l, 1, width[l + 1], s->g, sum);
+            train_async_gather(s, l, 1, s->width[l + 1], s->g, sum);
             train_async_multiply(s, l, 1, sum, dx);
             descend(s, l, lr, s->h[l], sum);
         }
-        for (int j = 0; j < width[l + 1]; j++) s->b[l][j] -= lr * db[j];
+        for (int j = 0; j < s->width[l + 1]; j++) s->b[l][j] -= lr * db[j];
         for (int v = 0; v < N; v++)
-            for (int j = 0; j < width[l] && l > 0; j++) s->g[v][j] = s->h[l][v][j] > 0 ? dx[v][j] : 0;
+            for (int j = 0; j < s->width[l] && l > 0; j++) s->g[v][j] = s->h[l][v][j] > 0 ? dx[v][j] : 0;
     }
 }
 
@@ -430,21 +434,22 @@ static void take_weights(struct straight *s, const struct state *state)
         int          l, end = 0;
 
         if (sscanf(state->name[i], "layers.%d.weight%n", &l, &end) == 1 && state->name[i][end] == '\0' && end > 0)
-            for (int k = 0; k < width[l] * width[l + 1]; k++)
-                s->w[l][k / width[l + 1]][k % width[l + 1]] = (double)data[k];
+            for (int k = 0; k < s->width[l] * s->width[l + 1]; k++)
+                s->w[l][k / s->width[l + 1]][k % s->width[l + 1]] = (double)data[k];
         end = 0;
         if (sscanf(state->name[i], "layers.%d.bias%n", &l, &end) == 1 && state->name[i][end] == '\0' && end > 0)
-            for (int k = 0; k < width[l + 1]; k++) s->b[l][k] = (double)data[k];
+            for (int k = 0; k < s->width[l + 1]; k++) s->b[l][k] = (double)data[k];
     }
 }
 
-static void straight_init(struct straight *s, const struct job *job)
+static void straight_init(struct straight *s, const struct job *job, const int64_t *width)
 {
     const graft_csr   *a = &job->set.graph.csr;
     const graft_dense *x = &job->set.features;
 
     memset(s, 0, sizeof *s);
     s->job = job;
+    s->width = width;
     for (int v = 0; v < N; v++) {
         s->norm[v] = 1 / sqrt((double)(a->row_ptr[v + 1] - a->row_ptr[v]) + 1);
         for (int j = 0; j < FEATURES; j++) s->h[0][v][j] = (double)((const float *)x->data)[v * x->stride + j];
@@ -457,7 +462,7 @@ static void straight_init(struct straight *s, const struct job *job)
 struct manner {
     const char *settings;
     double      smoothing;
-    int         every, limits;
+    int         every, limits, gathers_first;
 };
 
 static void test_straight(int number, int32_t n_ranks, const struct manner *manner)
@@ -466,12 +471,13 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
     static struct straight   s;
     struct job              *job = calloc(1, sizeof *job);
     struct sample            sample = { 40 + (uint64_t)number };
+    const int64_t           *width = manner->gathers_first ? paper_width : usual_width;
     char                     settings[256];
     double                   worst = 0;
     int                      waited = 0;
     const char              *words;
 
-    sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    sample_dataset_init(&job->set, &sample, N, FEATURES, (int32_t)width[LAYERS], 0, 0);
     /* The graph has no loops: the trainer adds each once. */
     for (int64_t v = 0; v < N; v++)
         for (int64_t e = job->set.graph.row_ptr[v]; e < job->set.graph.row_ptr[v + 1]; e++) {
@@ -483,7 +489,8 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
              number % 2 ? "yes" : "no", manner->settings);
     train_async_add(job, (struct run){ .settings = settings, .evaluates = number % 3 == 0 });
     words = train_async_play(job, n_ranks, number % 2 ? "given" : "hash", covers[number % 3]);
-    straight_init(&s, job);
+    straight_init(&s, job, width);
+    s.gathers_first = manner->gathers_first;
     s.smoothing = manner->smoothing;
     for (int e = 0; e < EPOCHS && words == NULL; e++) {
         double loss;
@@ -538,9 +545,14 @@ int main(void)
 {
     static const char *const   models[] = { "sage", "gcn", "gin", "gat", "sgc", "appnp", "mlp" };
     static const int32_t       ranks[] = { 3, 1, 4, 2, 7 };
-    static const struct manner manners[] = { { "halo.smoothing=0", 0, 0, 0 },     { "halo.smoothing=0.5", 0.5, 0, 0 },
-                                             { "halo.refresh=3", 0, 3, 0 },       { "halo.drift_limit=1e-9", 0, 0, 1 },
-                                             { "halo.drift_limit=1e9", 0, 0, 0 }, { "halo.refresh=1", 0, 1, 0 } };
+    static const struct manner manners[] = { { "halo.smoothing=0", 0, 0, 0, 0 },
+                                             { "halo.smoothing=0.5", 0.5, 0, 0, 0 },
+                                             { "halo.refresh=3", 0, 3, 0, 0 },
+                                             { "halo.drift_limit=1e-9", 0, 0, 1, 0 },
+                                             { "halo.drift_limit=1e9", 0, 0, 0, 0 },
+                                             { "halo.refresh=1", 0, 1, 0, 0 },
+                                             { "hidden=4 halo.smoothing=0", 0, 0, 0, 1 },
+                                             { "hidden=4 halo.refresh=3", 0, 3, 0, 1 } };
     int                        number = 0;
 
     alarm(300); /* under a sanitizer it is slow */
