@@ -267,71 +267,24 @@ static void test_listed(const struct list_case *what, int32_t n_ranks, enum slic
 
 /* -- what it costs ------------------------------------------------------------------------------------------------- */
 
-enum { RING = 40000, WIDE = 64 };
-
-struct ring {
-    graft_dataset dataset;
-    graft_csr     graph;
-    graft_dense   features;
-    int64_t      *row_ptr;
-    int32_t      *col_idx, *labels;
-    uint8_t      *split;
-    float        *x;
-};
-
-static void ring_init(struct ring *r)
-{
-    r->row_ptr = oracle_new(RING + 1, sizeof *r->row_ptr);
-    r->col_idx = oracle_new(RING, sizeof *r->col_idx);
-    r->labels = oracle_new(RING, sizeof *r->labels);
-    r->split = oracle_new(RING, 1);
-    r->x = oracle_new(RING, sizeof *r->x);
-    for (int32_t v = 0; v < RING; v++) {
-        r->row_ptr[v + 1] = v + 1;
-        r->col_idx[v] = (v + 1) % RING;
-        r->labels[v] = v % 2;
-        r->split[v] = v < 4 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_NONE;
-        r->x[v] = (float)(v % 5);
-    }
-    r->graph = (graft_csr){ .size = sizeof r->graph, .n_rows = RING, .n_cols = RING, .index_type = GRAFT_I32 };
-    r->graph.row_ptr = r->row_ptr;
-    r->graph.col_idx = r->col_idx;
-    r->features = (graft_dense){ sizeof r->features, GRAFT_F32, RING, 1, 1, r->x };
-    r->dataset = (graft_dataset){ .size = sizeof r->dataset,
-                                  .n_vertices = RING,
-                                  .n_features = 1,
-                                  .n_classes = 2,
-                                  .graph = &r->graph,
-                                  .features = &r->features,
-                                  .labels = r->labels,
-                                  .split = r->split };
-}
-
-static void ring_fini(struct ring *r)
-{
-    free(r->row_ptr);
-    free(r->col_idx);
-    free(r->labels);
-    free(r->split);
-    free(r->x);
-}
+enum { MANY = 10000 };
 
 /* A list needs memory for its receptive field, not for all vertices. */
 static int32_t list_cost_body(struct host *host)
 {
-    const struct ring  *ring = host->all->arg;
-    const graft_models *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
-    const int64_t       some[] = { 7, 30000 };
-    int32_t             labels[2];
-    graft_prediction    args = { .size = sizeof args, .dataset = &ring->dataset, .labels = labels };
-    graft_trainer      *trainer = NULL;
-    graft_model        *model = NULL;
-    int32_t             rc = host->train->create(host->api->context, &ring->dataset, &trainer, &host->error);
+    const graft_dataset *data = host->all->arg;
+    const graft_models  *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
+    const int64_t        some[] = { 7, 9000 };
+    int32_t              labels[2];
+    graft_prediction     args = { .size = sizeof args, .dataset = data, .labels = labels };
+    graft_trainer       *trainer = NULL;
+    graft_model         *model = NULL;
+    int32_t              rc = host->train->create(host->api->context, data, &trainer, &host->error);
 
     if (rc == GRAFT_OK) rc = models->create(trainer, GRAFT_MODEL_LAST, &model, &host->error);
     host->train->destroy(trainer);
     host_set(host->api, "memory.limit=8"); /* MB; a hidden layer of all vertices has 10 */
-    args.n = RING;
+    args.n = MANY;
     if (rc == GRAFT_OK && models->predict_vertices(model, &args, &host->error) != GRAFT_ERR_NOMEM)
         rc = list_wrong(host, "all vertices fit into 8 MB");
     args.vertices = some;
@@ -347,15 +300,16 @@ static int32_t list_cost_body(struct host *host)
 static void test_list_cost(void)
 {
     static struct hosts      hosts;
-    static const char *const given[] = { "layers=2", "hidden=64", "threads=2", NULL };
-    struct ring              ring;
+    static const char *const given[] = { "layers=2", "hidden=256", "threads=2", NULL };
+    struct sample            sample = { 5 };
+    struct sample_dataset    set;
     const char              *fault;
 
-    ring_init(&ring);
-    hosts_run(&hosts, 1, given, list_cost_body, &ring);
+    sample_dataset_init(&set, &sample, MANY, 1, 2, 0, 0);
+    hosts_run(&hosts, 1, given, list_cost_body, &set.dataset);
     fault = hosts_fault(&hosts);
     if (!ok(fault == NULL, "two vertices need no memory for all")) diag("%s", fault);
-    ring_fini(&ring);
+    sample_dataset_fini(&set);
 }
 
 int main(void)
