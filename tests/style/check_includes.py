@@ -38,6 +38,7 @@ PARTS = [
     (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "examples/find_library.h", "itself"]),
     (r"examples/[\w-]+\.[ch]", ["abi", "adapters/*.h", "examples/find_library.h"]),
     (r"tests/(?:judge|oracle)/", ["abi", "examples/find_library.h", "tests/harness", "tests/judge", "tests/oracle"]),
+    (r"tests/unit/test_pair_loss\.c", ["abi", "tests", "examples/link-prediction"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
 ]
 # Headers of others. Where nothing is said, any will do.
