@@ -67,7 +67,7 @@ def prepare(options):
     if memory < LEAST_MEMORY:
         raise Problem(f"--memory {options.memory} is too little, expected {show_size(LEAST_MEMORY)} or more")
     options.work_bytes = memory - BASE_BYTES
-    options.text_bytes = min(options.work_bytes // 32, 2**24)
+    options.text_bytes = options.work_bytes // 32
     options.edge_block = min(options.work_bytes // 512, 2**20)
     options.shares = None
     if options.random_split:

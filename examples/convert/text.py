@@ -11,6 +11,7 @@ from problem import Problem, show_size
 
 COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
 EMPTY_FIELD = re.compile(rb"(?:^|,)[ \t]*(?:,|\r?$)", re.MULTILINE)
+READ_BYTES = 2**23
 WHOLE = re.compile(rb"[+-]?\d+")
 
 
@@ -101,12 +102,12 @@ def open_bytes(path):
 
 
 def blocks(path, limit, separator=None, skip=0):
-    """The blocks of a file, of `limit` bytes at most, which holds for a line too. `skip` lines are left out first."""
+    """The blocks of a file, of `limit` bytes at most, and a line of half of it. `skip` lines are left out first."""
     line, rest = 1, b""
     with open_bytes(path) as file:
         while True:
             try:
-                read = file.read(limit // 2)
+                read = file.read(min(limit // 2, READ_BYTES))
             except EOFError:
                 raise Problem(f"'{path}' is cut off: its compressed data end in line "
                               f"{line + rest.count(bytes([10]))}") from None

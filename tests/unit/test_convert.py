@@ -335,6 +335,10 @@ def test_lists_refused():
             "ogb: raw/edge.csv.gz", "metis")
     refused("a folder of something else", f"{base}/bad", "the folder has", "list.txt", "processed/paper")
     refused("nothing there", f"{base}/none", "there is no")
+    write_text(f"{base}/bad/wide.graph", "2 1\n" + "2 " * 2**20 + "\n1\n")
+    refused("a line that is too long", f"{base}/bad/wide.graph", "--memory", "96M", "line 2 has more than 512.0 KB",
+            "--memory", count=2)
+    refused("and the same with more memory", f"{base}/bad/wide.graph", "1048577 neighbours")
     refused("no size", f"{base}/bad/list.txt", "--memory", "much", "'much' is no size", count=2)
     refused("too little memory", f"{base}/bad/list.txt", "--memory", "10M", "96.0 MB", count=2)
 
