@@ -41,6 +41,11 @@ GRAFT_EXTERN_C_BEGIN
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.
  *
+ * Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). For float
+ * targets: mean over their known elements in training vertices, of all columns and ranks together (PyTorch's
+ * reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D = huber_delta, d^2/2 where |d| <= D, else
+ * D (|d| - D/2) (huber), for d = output - target.
+ *
  * Initial weights are uniform within [-b, b]. In sage, mlp, sgc and appnp b is 1/sqrt(in) for weights and biases,
  * where in is the number of rows of the weight (the rule of PyTorch's Linear); in gin it is so for weights; in gcn,
  * gat and the label embedding of option label_rate it is sqrt(6/(in + out)) for weights (Glorot and Bengio 2010, eq.

@@ -10,11 +10,8 @@ GRAFT_EXTERN_C_BEGIN
 
 #define GRAFT_TRAIN_ID "graft.train/1"
 
-/* Models are described in graft_model.h. Loss: mean over the training vertices of softmax or sigmoid cross-entropy
- * (sigmoid: summed over classes). For float targets: mean over their known elements in training vertices, of all
- * columns and ranks together (PyTorch's reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D =
- * huber_delta, d^2/2 where |d| <= D, else D (|d| - D/2) (huber), for d = output - target. Arithmetic is in float; with
- * dense.type bf16 the factors of dense products are rounded to bfloat16, and sums are in float.
+/* Models and losses are described in graft_model.h. Arithmetic is in float; with dense.type bf16 the factors of dense
+ * products are rounded to bfloat16, and sums are in float.
  *
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W and to E (option
@@ -28,6 +25,9 @@ GRAFT_EXTERN_C_BEGIN
  *                   those of the last epoch whose losses were finite. restore: the learning rate is halved for good,
  *                   and epochs are repeated from there until this one is completed, or up to 128 times. graft_epoch is
  *                   about this one alone; best weights stay the best, also of an epoch that was undone
+ *     patience      early stopping (Prechelt 1998), 0: none. An evaluation N = patience or more epochs after the best
+ *                   one (GRAFT_WEIGHTS_BEST) sets graft_epoch.should_stop; the host may stop then. The best epoch is
+ *                   part of the state, so resumed training continues the count; update() begins it anew
  *
  * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
  * halo.staleness, halo.rounding or halo.nonfinite has changed, other messages replace those in use; the epoch is
@@ -79,6 +79,8 @@ typedef struct graft_epoch {
     int32_t reserved;
     double  learning_rate; /**< of the step, after option schedule */
     double  train_rmse, validation_rmse, test_rmse, train_r2, validation_r2, test_r2; /**< as in graft_metrics */
+    int32_t should_stop; /**< 1 if option patience says so; the same on all ranks */
+    int32_t reserved_tail;
 } graft_epoch;
 
 /** Accuracy: the fraction of labelled vertices of the split whose largest logit is that of their label; with several

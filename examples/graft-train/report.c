@@ -111,6 +111,7 @@ static json_t *build_report(const struct run *run)
     json_add(report, "epochs", json_integer(run->epochs), &bad);
     json_add(report, "best_epoch", json_integer(run->best.epoch), &bad);
     json_add(report, "interrupted", json_boolean(run->signal != 0), &bad);
+    json_add(report, "stopped_early", json_boolean(run->stopped_early), &bad);
     json_add(report, "seconds_per_epoch", json_number(median_seconds(run)), &bad);
     json_add(report, "seconds_total", json_number(run->seconds), &bad);
     library_kernel(&run->library, kernel, sizeof kernel);

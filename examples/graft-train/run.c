@@ -167,15 +167,16 @@ done:
     return rc;
 }
 
-/** Epochs until all are completed, or until a call returns ERR_CANCELLED. */
+/** Epochs until all are completed, or option patience ends them, or until a call returns ERR_CANCELLED. */
 static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    while (run->epochs < total) {
+    while (run->epochs < total && !run->stopped_early) {
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
         TRY(run->library.train->epoch(run->trainer, &epoch, error));
         run->epochs = epoch.epoch;
+        run->stopped_early = epoch.should_stop && epoch.epoch < total;
         progress_epoch(&run->progress, &epoch);
         rc = remember(run, &epoch, error);
         if (rc == GRAFT_OK && run->arguments->profile != NULL)
@@ -234,12 +235,23 @@ static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
     run->epochs = completed_epochs(run);
     TRY(run_settle(run, error));
-    if (run->epochs >= total) run->signal = 0;
+    if (run->epochs >= total || run->stopped_early) run->signal = 0;
     if (run->signal == 0) return rc;
     if (run->epochs == 0) return GRAFT_ERR_CANCELLED;
     save_interrupted(run);
 done:
     return rc;
+}
+
+/** Tell why there are fewer epochs than the option asks for. */
+static void announce_stop(const struct run *run, int64_t total)
+{
+    graft_option patience = GRAFT_INIT(graft_option);
+
+    if (library_option(&run->library, "patience", &patience, NULL) < 0) return;
+    printf("stopped early after epoch %" PRId64 " of %" PRId64 ": no better validation in %s epochs (patience)\n",
+           run->epochs, total, patience.value);
+    fflush(stdout);
 }
 
 int32_t run_train(struct run *run, graft_error *error)
@@ -252,6 +264,7 @@ int32_t run_train(struct run *run, graft_error *error)
     total = strtoll(option.value, NULL, 10);
     TRY(announce(run, total, error));
     TRY(train_or_stop(run, total, error));
+    if (run->stopped_early) announce_stop(run, total);
     TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     TRY(ranks_gather_reports(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;

@@ -25,7 +25,8 @@ struct run {
     char                    explained[32768]; /* the trainer's description */
     double                  began;            /* seconds of the steady clock */
     double                  seconds;
-    int                     signal; /* the signal that interrupted training, or 0 */
+    int                     signal;        /* the signal that interrupted training, or 0 */
+    int                     stopped_early; /* option patience ended training before the last epoch */
     struct profile          profile;
     int                     saved, predicted, reported, profiled; /* 1 for outputs that have been written */
 };

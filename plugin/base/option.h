@@ -80,7 +80,7 @@ struct gr_model_options {
 enum gr_schedule { GR_SCHEDULE_CONSTANT, GR_SCHEDULE_COSINE, GR_SCHEDULE_STEP };
 
 struct gr_train_options {
-    int64_t           epochs, eval_every, seed, schedule_every;
+    int64_t           epochs, eval_every, seed, schedule_every, patience;
     double            lr, momentum, weight_decay, label_rate, schedule_factor, huber_delta;
     enum gr_schedule  schedule;
     enum gr_optimizer optimizer;

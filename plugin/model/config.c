@@ -107,6 +107,7 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
                                     .momentum = train->momentum,
                                     .schedule = train->schedule,
                                     .schedule_every = train->schedule_every,
+                                    .patience = train->patience,
                                     .schedule_factor = train->schedule_factor };
 }
 

@@ -17,7 +17,7 @@ struct gr_model_kind;
 
 /** What may change between epochs. */
 struct gr_live_config {
-    int64_t          epochs, eval_every, schedule_every;
+    int64_t          epochs, eval_every, schedule_every, patience;
     enum gr_schedule schedule;
     double           lr, weight_decay, momentum, schedule_factor;
 };

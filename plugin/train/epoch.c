@@ -41,6 +41,16 @@ static int evaluation_is_due(const graft_trainer *t)
     return t->setup.model.config.live.eval_every > 0 && t->progress.epoch % t->setup.model.config.live.eval_every == 0;
 }
 
+/* An evaluation alone can find that the best one is too old. An undone epoch may be the best one (on_nonfinite); it is
+ * ahead then. */
+static int is_out_of_patience(const graft_trainer *t, int evaluated)
+{
+    const int64_t patience = t->setup.model.config.live.patience;
+
+    if (patience == 0 || !evaluated || !gr_progress_has_best(&t->progress)) return 0;
+    return t->progress.epoch - t->progress.best_epoch >= patience;
+}
+
 /* The first value that is not finite. Sums over ranks have the same bits on all ranks, so all find the same value. */
 struct finding {
     char what[120];     /* empty: nothing */
@@ -270,6 +280,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, int32_t rc, graft_epoch *epoch, graft
     epoch->epoch = t->progress.epoch;
     epoch->epochs = t->setup.model.config.live.epochs;
     epoch->done = t->progress.epoch >= t->setup.model.config.live.epochs;
+    epoch->should_stop = is_out_of_patience(t, epoch->evaluated);
     epoch->seconds = gr_seconds() - begin;
     return GRAFT_OK;
 }

@@ -469,6 +469,22 @@ def test_nonfinite():
        all(math.isfinite(entry["loss"]) for entry in history), "and reports every epoch once, with its loss", history)
 
 
+def test_patience():
+    """Training ends early after so many epochs without a better validation, and that is no failure."""
+    folder, report = f"{base}/patient", f"{base}/patient.json"
+    result = run(data, *MODEL, "--set", "epochs=900", "patience=4", "--save", folder, "--json", report)
+    found = re.search(r"stopped early after epoch (\d+) of 900: no better validation in 4 epochs", result.stdout)
+    if not ok(result.returncode == 0 and found, "patience ends training with 0 and a line", result.stdout[-600:],
+              result.stderr):
+        return
+    with open(report) as file:
+        told = json.load(file)
+    ok(told["stopped_early"] and not told["interrupted"] and told["epochs"] == int(found.group(1)) and
+       told["epochs"] - told["best_epoch"] == 4, "the report says so", told["epochs"], told["best_epoch"])
+    result = run(data, *MODEL, "--set", f"epochs={told['epochs'] + 1}", "--resume", folder, "--json", report)
+    ok(result.returncode == 0 and "stopped early" not in result.stdout, "what it saved goes on", result.stderr)
+
+
 def test_interrupt():
     folder = f"{base}/stopped"
     child = subprocess.Popen([program, data, *MODEL, "--set", "epochs=100000000", "--save", folder, "--json",
@@ -559,6 +575,7 @@ if test_resume():
     test_unwritable()
 test_wrong_labels()
 test_nonfinite()
+test_patience()
 test_terminal()
 test_interrupt()
 long = long_dataset()
