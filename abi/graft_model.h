@@ -41,6 +41,11 @@ GRAFT_EXTERN_C_BEGIN
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.
  *
+ * Sparse features may stay sparse (option sparse_input): the first layer computes A (X W) and the gradient X^T G by
+ * sparse products; or they are made dense, the same up to rounding. With "auto" they stay sparse if that is less work
+ * (a multiply-add of a sparse product counts as eight of a dense one), or if dense ones exceed memory.limit.
+ * graft_train.explain() says which.
+ *
  * Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). For float
  * targets: mean over their known elements in training vertices, of all columns and ranks together (PyTorch's
  * reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D = huber_delta, d^2/2 where |d| <= D, else

@@ -25,6 +25,8 @@ GRAFT_EXTERN_C_BEGIN
  *                   those of the last epoch whose losses were finite. restore: the learning rate is halved for good,
  *                   and epochs are repeated from there until this one is completed, or up to 128 times. graft_epoch is
  *                   about this one alone; best weights stay the best, also of an epoch that was undone
+ *     clip_norm     0: none. Else the gradients of all weights, summed over ranks, are as one vector g scaled by min(1,
+ *                   clip_norm / |g|_2), before weight decay is added (Pascanu et al. 2013, algorithm 1)
  *     patience      early stopping (Prechelt 1998), 0: none. An evaluation N = patience or more epochs after the best
  *                   one (GRAFT_WEIGHTS_BEST) sets graft_epoch.should_stop; the host may stop then. The best epoch is
  *                   part of the state, so resumed training continues the count; update() begins it anew
@@ -43,10 +45,7 @@ GRAFT_EXTERN_C_BEGIN
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
  *     recompute     a layer keeps little more than its output, and the backward pass recomputes the rest (Mostafa 2021,
  *                   SAR): less memory, a longer step, the same bits
- *     sparse_input  sparse features may stay sparse: the first layer computes A (X W) and the gradient X^T G by sparse
- *                   products; or they are made dense, the same up to rounding. With "auto" they stay sparse if that is
- *                   less work (a multiply-add of a sparse product counts as eight of a dense one), or if dense ones
- *                   exceed memory.limit. explain() says which
+ *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
  * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal those of one process up to
@@ -81,6 +80,7 @@ typedef struct graft_epoch {
     double  train_rmse, validation_rmse, test_rmse, train_r2, validation_r2, test_r2; /**< as in graft_metrics */
     int32_t should_stop; /**< 1 if option patience says so; the same on all ranks */
     int32_t reserved_tail;
+    double  gradient_norm; /**< with option clip_norm, the length of the gradient before it was clipped; else NaN */
 } graft_epoch;
 
 /** Accuracy: the fraction of labelled vertices of the split whose largest logit is that of their label; with several

@@ -78,6 +78,7 @@ static json_t *build_history(const struct run *run)
         add_scores(entry, run, &scores, &bad);
         json_add(entry, "seconds", json_number(e->seconds), &bad);
         json_add(entry, "learning_rate", json_number(e->learning_rate), &bad);
+        if (!isnan(e->gradient_norm)) json_add(entry, "gradient_norm", json_number(e->gradient_norm), &bad);
         if (e->drift > 0) json_add(entry, "drift", json_number(e->drift), &bad);
         if (e->synchronous) json_add(entry, "synchronous", json_true(), &bad);
         if (json_array_append_new(history, entry) != 0 || bad) {

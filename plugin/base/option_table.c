@@ -110,6 +110,8 @@ const struct gr_option_row gr_option_table[] = {
       "L2 penalty on the weight matrices, added to gradients" },
     { "weight_decay_layers", CHOICE(train.decays_first_only), "all|first", "all", TRAINING, SAME, EXPERT,
       "weight_decay!=0", "layers that the penalty applies to" },
+    { "clip_norm", NUMBER(train.clip_norm), "0..", "0", TRAINING, SAME, USUAL | LIVE, "epochs!=0",
+      "length to which a longer gradient of all weights together is scaled down; 0: none" },
     { "on_nonfinite", CHOICE(train.restores), "stop|restore", "stop", TRAINING, SAME, USUAL | LIVE, "epochs!=0",
       "when loss or weights are not finite: end with an error, or go back and halve the learning rate" },
     { "loss", CHOICE(train.loss), "auto|softmax|sigmoid|mse|mae|huber", "auto", TRAINING, SAME, USUAL | PREDICTS, "",

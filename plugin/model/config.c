@@ -105,6 +105,7 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
                                     .lr = train->lr,
                                     .weight_decay = train->weight_decay,
                                     .momentum = train->momentum,
+                                    .clip_norm = train->clip_norm,
                                     .schedule = train->schedule,
                                     .schedule_every = train->schedule_every,
                                     .patience = train->patience,

@@ -19,7 +19,7 @@ struct gr_model_kind;
 struct gr_live_config {
     int64_t          epochs, eval_every, schedule_every, patience;
     enum gr_schedule schedule;
-    double           lr, weight_decay, momentum, schedule_factor;
+    double           lr, weight_decay, momentum, clip_norm, schedule_factor;
 };
 
 struct gr_config {
@@ -161,9 +161,11 @@ int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_er
  *  restarts. */
 double gr_learning_rate(const struct gr_live_config *config, int64_t epoch);
 
+/** Scale the gradients of all weights, as one vector, to this length if it is longer. \return Its length before. */
+double gr_gradient_clip(struct gr_model *model, double longest);
 /** Change all weights by their gradients. \param[in] step  1 for the first. */
-void gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rate);
+void   gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rate);
 /** Go back to the weights and moments before the last step. Once after each step. */
-void gr_optimizer_undo(struct gr_model *model);
+void   gr_optimizer_undo(struct gr_model *model);
 
 #endif

@@ -1,5 +1,6 @@
 /* Adam (Kingma and Ba 2015, algorithm 1, with beta 0.9 and 0.999, eps 1e-8) and SGD with momentum. The L2 penalty is
- * added to the gradient, as in the models that are compared with.
+ * added to the gradient, as in the models that are compared with. Before that the gradient may be clipped (Pascanu et
+ * al. 2013, algorithm 1).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/model.h"
@@ -32,6 +33,20 @@ static void sgd_step(struct gr_parameter *p, float rate, float decay, float mome
         v[i] = p->v[i];
         value[i] = p->value[i] - rate * m[i];
     }
+}
+
+/* The sum has one order, so its bits do not depend on threads. Squares of floats cannot overflow in double. */
+double gr_gradient_clip(struct gr_model *model, double longest)
+{
+    double squares = 0, length;
+
+    GR_ASSERT(longest > 0);
+    for (int64_t i = 0; i < model->n_weights; i++) squares += (double)model->gradients[i] * (double)model->gradients[i];
+    length = sqrt(squares);
+    if (length <= longest) return length;
+    for (int64_t i = 0; i < model->n_weights; i++)
+        model->gradients[i] = (float)((double)model->gradients[i] * (longest / length));
+    return length;
 }
 
 double gr_learning_rate(const struct gr_live_config *config, int64_t epoch)

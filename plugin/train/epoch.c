@@ -119,6 +119,9 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
     find_in_gradients(t, epoch->loss, found);
     if (found->what[0] != '\0') return GRAFT_OK;
     epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch) * t->progress.rate_factor;
+    epoch->gradient_norm = (double)NAN;
+    if (t->setup.model.config.live.clip_norm > 0)
+        epoch->gradient_norm = gr_gradient_clip(&t->setup.model, t->setup.model.config.live.clip_norm);
     t->progress.epoch++;
     gr_optimizer_step(&t->setup.model, t->progress.epoch, epoch->learning_rate);
     t->has_previous = 1;

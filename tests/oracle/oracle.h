@@ -158,8 +158,14 @@ int oracle_model_gradient(struct oracle_model *model, double step, double margin
 struct oracle_optimizer {
     int    adam; /* 1: Adam, 0: SGD with momentum */
     double lr, momentum, weight_decay;
+    double clip_norm; /* 0: none */
     int    decay_first_only;
 };
+
+/** Scale the gradients of all n tensors so that, one behind the other, they are a vector of at most the length
+ *  clip_norm. Returns the length before. */
+double oracle_clip(const struct oracle_optimizer *optimizer, const struct oracle_tensor *tensor, int32_t n,
+                   double *const *gradient);
 
 /** Step number `step`, counted from 1, of one tensor. m and v (v for Adam only) begin as zeros. */
 void oracle_optimizer_step(const struct oracle_optimizer *optimizer, int64_t step, const struct oracle_tensor *tensor,

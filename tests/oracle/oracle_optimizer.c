@@ -25,6 +25,20 @@ static double adam(const struct oracle_optimizer *optimizer, int64_t step, doubl
     return optimizer->lr * (*m / (1 - pow(beta1, (double)step))) / (sqrt(*v / (1 - pow(beta2, (double)step))) + eps);
 }
 
+double oracle_clip(const struct oracle_optimizer *optimizer, const struct oracle_tensor *tensor, int32_t n,
+                   double *const *gradient)
+{
+    double length = 0;
+
+    for (int32_t t = 0; t < n; t++)
+        for (int64_t at = 0; at < tensor[t].rows * tensor[t].cols; at++) length = hypot(length, gradient[t][at]);
+    if (optimizer->clip_norm == 0 || length <= optimizer->clip_norm) return length;
+    for (int32_t t = 0; t < n; t++)
+        for (int64_t at = 0; at < tensor[t].rows * tensor[t].cols; at++)
+            gradient[t][at] *= optimizer->clip_norm / length;
+    return length;
+}
+
 void oracle_optimizer_step(const struct oracle_optimizer *optimizer, int64_t step, const struct oracle_tensor *tensor,
                            const double *gradient, double *m, double *v)
 {

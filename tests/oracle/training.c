@@ -282,6 +282,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "heads", (double)options->heads },
         { "momentum", optimizer->momentum },
         { "weight_decay", optimizer->weight_decay },
+        { "clip_norm", optimizer->clip_norm },
     };
     int32_t rc = set_hidden(api, options, error);
 

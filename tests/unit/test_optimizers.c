@@ -50,12 +50,23 @@ static int check_tensor(struct training *training, const struct oracle_optimizer
     return good;
 }
 
-/** Step `step` of the oracle, from its gradient for it. */
-static void step_oracle(struct training *training, const struct oracle_optimizer *optimizer, int64_t step)
+/** Step `step` of the oracle, from its gradient for it. Returns the length of the gradient before it was clipped. */
+static double step_oracle(struct training *training, const struct oracle_optimizer *optimizer, int64_t step)
 {
+    const double length =
+        oracle_clip(optimizer, training->model.tensor, training->model.n_tensors, training->gradient[step - 1]);
+
     for (int32_t t = 0; t < training->model.n_tensors; t++)
         oracle_optimizer_step(optimizer, step, &training->model.tensor[t], training->gradient[step - 1][t],
                               training->m[t], training->v[t]);
+    return length;
+}
+
+/** Whether an epoch tells the length of the gradient, and only with option clip_norm. */
+static int tells_length(const struct oracle_optimizer *optimizer, double told, double length)
+{
+    if (optimizer->clip_norm == 0) return isnan(told);
+    return fabs(told - length) <= 1e-4 * length;
 }
 
 /** training_init() from a seed for which the gradient after the first step of the oracle is clear of kinks too. */
@@ -85,12 +96,15 @@ static void check_steps(const struct training_case *what, const char *name)
     init_for_steps(&training, what);
     rc = training_open(&training, api, what, &error);
     for (int step = 1; step <= 2; step++) {
-        int good = 1;
+        double length;
+        int    good = 1;
 
         if (rc == GRAFT_OK) rc = training.train->epoch(training.trainer, &epoch, &error);
         if (rc != GRAFT_OK) diag("%s", error.message);
         training_differentiate(&training, step - 1);
-        step_oracle(&training, &what->optimizer, step);
+        length = step_oracle(&training, &what->optimizer, step);
+        good = tells_length(&what->optimizer, epoch.gradient_norm, length);
+        if (!good) diag("the gradient is %.9g long, expected %.9g", epoch.gradient_norm, length);
         for (int32_t t = 0; good && t < training.model.n_tensors; t++)
             good = check_tensor(&training, &what->optimizer, step, t);
         ok(good && rc == GRAFT_OK, "%s: step %d", name, step);
@@ -117,6 +131,14 @@ static void test_optimizers(void)
     check_steps(&what, "SGD with momentum, weight decay on all layers");
     what.optimizer.decay_first_only = 1;
     check_steps(&what, "SGD with momentum, weight decay on the first layer");
+    what.optimizer.clip_norm = 0.03125;
+    check_steps(&what, "SGD with momentum, clipped, weight decay on the first layer");
+    what.optimizer.clip_norm = 1024;
+    check_steps(&what, "SGD with momentum, a gradient shorter than clip_norm");
+    what.optimizer = (struct oracle_optimizer){ .adam = 1, .lr = 0.01, .weight_decay = 0.25, .clip_norm = 0.0625 };
+    check_steps(&what, "Adam, clipped, weight decay on all layers");
+    what.optimizer =
+        (struct oracle_optimizer){ .lr = 0.125, .momentum = 0.5, .weight_decay = 0.25, .decay_first_only = 1 };
     what.kind = ORACLE_GIN;
     check_steps(&what, "SGD on gin, weight decay on the first layer");
     what.kind = ORACLE_GAT;

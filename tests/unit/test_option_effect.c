@@ -41,6 +41,7 @@ static const struct effect effects[] = {
     { 1, "epochs=0 optimizer=sgd", "option 'optimizer' is sgd, " IDLE "because option 'epochs' is 0" },
     { 1, "epochs=0 weight_decay=0.1", "option 'weight_decay' is 0.1, " IDLE "because option 'epochs' is 0" },
     { 1, "epochs=0 patience=3", "option 'patience' is 3, " IDLE "because option 'epochs' is 0" },
+    { 1, "epochs=0 clip_norm=3", "option 'clip_norm' is 3, " IDLE "because option 'epochs' is 0" },
     { 1, "layers=1 hidden=16", "option 'hidden' is 16, " IDLE "because option 'layers' is 1" },
     { 1, "layers=1 norm=none", "option 'norm' is none, " IDLE "because option 'layers' is 1" },
     { 1, "layers=1 dropout=0.2", "option 'dropout' is 0.2, " IDLE "because option 'layers' is 1" },

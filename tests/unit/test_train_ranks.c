@@ -252,7 +252,7 @@ static const struct setup setups[] = {
     { "sparse_input=no input_dropout=0.4 dropout=0", { 300, SPARSE | WEIGHTED } },
     { "sparse_input=auto dropout=0 recompute=yes self_loops=yes", { 257, SPARSE | SEVERAL } },
     { "optimizer=sgd momentum=0.5 lr=0.02 hidden=40,10 dropout=0.3 threads=2", { 300, 0 } },
-    { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01", { 300, WEIGHTED } },
+    { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01 clip_norm=0.1", { 300, WEIGHTED } },
     { "dropout=0 gin_eps=0.25", { 6, 0 } },
     { "dropout=0 sparse_input=yes row_masks=no", { 6, SPARSE } },
     { "label_rate=0.62 dropout=0.3 seed=3", { 300, WEIGHTED } },
