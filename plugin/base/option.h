@@ -81,11 +81,11 @@ enum gr_schedule { GR_SCHEDULE_CONSTANT, GR_SCHEDULE_COSINE, GR_SCHEDULE_STEP };
 
 struct gr_train_options {
     int64_t           epochs, eval_every, seed, schedule_every, patience;
-    double            lr, momentum, weight_decay, clip_norm, label_rate, schedule_factor, huber_delta;
+    double            lr, momentum, weight_decay, clip_norm, label_rate, schedule_factor, huber_delta, label_smoothing;
     enum gr_schedule  schedule;
     enum gr_optimizer optimizer;
     enum gr_loss      loss;
-    int32_t           decays_first_only, restores;
+    int32_t           decays_first_only, restores, balances;
 };
 
 struct gr_data_options {

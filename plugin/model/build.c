@@ -156,7 +156,8 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
         bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
     bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.scratch) * sizeof(float) +
-                              (double)work.partial * sizeof(double) + 2 * (double)work.chunks * sizeof *run->left[0];
+                              (double)work.partial * sizeof(double) + 2 * (double)work.chunks * sizeof *run->left[0] +
+                              gr_loss_bytes(run);
     if (gr_run_config(run)->kind->shared_count != NULL)
         bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
     if (gr_propagates(run)) {

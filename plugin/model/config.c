@@ -112,6 +112,14 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
                                     .schedule_factor = train->schedule_factor };
 }
 
+/* Of another loss that is named they have no effect; with loss=auto see gr_loss_init(). */
+static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
+{
+    if (train->loss != GR_LOSS_AUTO && train->loss != GR_LOSS_SOFTMAX) return;
+    config->balances = train->balances;
+    config->label_smoothing = train->label_smoothing;
+}
+
 int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                        graft_error *error)
 {
@@ -146,6 +154,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     GR_TRY(read_layers(options, data, config, error));
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_hidden_heads(config, error));
+    read_softmax(train, config);
     rc = read_loss(options, data, config, error);
 done:
     return rc;

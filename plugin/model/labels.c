@@ -63,6 +63,16 @@ static int is_drawn(uint64_t key, int64_t v, double rate)
     return (double)bits[0] < rate * 4294967296.0;
 }
 
+/* The weight of the vertices in the loss, in one order whatever the threads. */
+static double weight_in_loss(const struct gr_run *run)
+{
+    double weight = 0;
+
+    for (int64_t v = 0; v < run->labels.rows; v++)
+        if (gr_is_in_loss(run, v)) weight += gr_vertex_weight(&run->targets, v);
+    return weight;
+}
+
 /* Returns how many are in the loss. */
 static int64_t choose_labels(struct gr_run *run, int training)
 {
@@ -89,16 +99,17 @@ int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error)
 {
     const double               begin = gr_profile_begin(&run->profile);
     const struct gr_parameter *e = run->model->label_embedding;
-    double                     left; /* exact to 2^53 */
+    double                     left; /* without class weights exact to 2^53 */
     int32_t                    rc = GRAFT_OK;
 
     if (!gr_propagates(run)) return GRAFT_OK;
     left = (double)choose_labels(run, training);
+    if (training && run->targets.class_weight != NULL) left = weight_in_loss(run);
     run->layers[0].has_label_sums = 0;
     if (training) {
         memset(e->gradient, 0, (uint64_t)(e->rows * e->cols) * sizeof *e->gradient);
         GR_TRY(gr_strategy_sum(run->strategy, &left, 1, error));
-        run->targets.n_loss = (int64_t)left;
+        run->targets.loss_weight = left;
     }
     gr_profile_end_alone(&run->profile, "labels", begin);
 done:

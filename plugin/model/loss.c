@@ -42,6 +42,37 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
     return (double)logf(sum) + (double)(highest - x[label]);
 }
 
+/* What class j has of the target of a vertex of class `label`: its weight times 1 - e there and e/n everywhere. */
+static double target_share(const struct gr_run *run, int64_t label, int64_t j)
+{
+    const double e = gr_run_config(run)->label_smoothing, *weight = run->targets.class_weight;
+
+    return (weight != NULL ? weight[j] : 1) * (e / (double)run->targets.n_classes + (j == label ? 1 - e : 0));
+}
+
+/* Sum over classes of -share log softmax(x), and its gradient, factor * (softmax(x) sum of shares - share). */
+static double shared_softmax_loss(const struct gr_run *run, const float *x, int64_t label, float factor,
+                                  float *gradient)
+{
+    const int64_t n = run->targets.n_classes;
+    const float   highest = x[gr_argmax(x, n)];
+    double        sum = 0, shares = 0, loss = 0;
+
+    for (int64_t j = 0; j < n; j++) sum += (double)expf(x[j] - highest);
+    for (int64_t j = 0; j < n; j++) {
+        const double share = target_share(run, label, j);
+
+        shares += share;
+        if (share > 0) loss += share * (log(sum) + (double)(highest - x[j]));
+    }
+    for (int64_t j = 0; j < n && gradient != NULL; j++) {
+        const double p = (double)expf(x[j] - highest) / sum;
+
+        gradient[j] = (float)((double)factor * (p * shares - target_share(run, label, j)));
+    }
+    return loss;
+}
+
 /* Sum over classes of -log sigmoid(x) for those of the vertex, -log sigmoid(-x) for the others. */
 static double sigmoid_loss(const struct gr_targets *t, const float *x, int64_t v, float factor, float *gradient)
 {
@@ -62,7 +93,48 @@ static double vertex_loss(const struct gr_run *run, const float *x, int64_t v, f
 
     if (gr_is_regression(gr_run_config(run))) return gr_regression_loss(run, x, v, factor, gradient);
     if (gr_run_config(run)->loss == GR_LOSS_SIGMOID) return sigmoid_loss(t, x, v, factor, gradient);
+    if (t->class_weight != NULL || gr_run_config(run)->label_smoothing > 0)
+        return shared_softmax_loss(run, x, t->labels[v], factor, gradient);
     return softmax_loss(x, t->n_classes, t->labels[v], factor, gradient);
+}
+
+int32_t gr_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *error)
+{
+    const struct gr_config *config = gr_run_config(run);
+
+    if (config->loss != GR_LOSS_SOFTMAX && (config->balances || config->label_smoothing > 0))
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option '%s' is of the softmax loss, but the loss of this data set is %s (option loss=auto)",
+                       config->balances ? "class_weights" : "label_smoothing", gr_loss_name(config->loss));
+    if (!config->balances) return GRAFT_OK;
+    return GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->targets.class_weight, run->targets.n_classes, error);
+}
+
+double gr_loss_bytes(const struct gr_run *run)
+{
+    return run->targets.class_weight != NULL ? (double)run->targets.n_classes * sizeof(double) : 0;
+}
+
+/* A class without training vertices has weight 0. */
+static int32_t balance_classes(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
+{
+    const int64_t n = targets->n_classes;
+    double *const weight = targets->class_weight;
+    int32_t       rc = GRAFT_OK;
+
+    memset(weight, 0, (uint64_t)n * sizeof *weight);
+    for (int64_t v = 0; v < targets->n; v++)
+        if (gr_is_trained(targets, v)) weight[targets->labels[v]]++;
+    GR_TRY(gr_strategy_sum(strategy, weight, n, error));
+    targets->loss_weight = 0;
+    for (int64_t c = 0; c < n; c++) {
+        const double count = weight[c];
+
+        if (count > 0) weight[c] = (double)targets->n_train / ((double)n * count);
+        targets->loss_weight += weight[c] * count;
+    }
+done:
+    return rc;
 }
 
 int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
@@ -77,7 +149,8 @@ int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strateg
     }
     GR_TRY(gr_strategy_sum(strategy, counts, 2, error));
     targets->n_train = (int64_t)counts[0];
-    targets->n_loss = (int64_t)counts[1];
+    targets->loss_weight = counts[1];
+    if (targets->class_weight != NULL) rc = balance_classes(targets, strategy, error);
 done:
     return rc;
 }
@@ -100,8 +173,9 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass   *p = arg;
     const struct gr_run *run = p->run;
-    const int64_t        classes = run->targets.n_classes, n_loss = run->targets.n_loss;
-    const float          factor = n_loss > 0 ? 1 / (float)n_loss : 0;
+    const int64_t        classes = run->targets.n_classes;
+    const double         weight = run->targets.loss_weight;
+    const float          factor = weight > 0 ? 1 / (float)weight : 0;
     double               loss = 0;
 
     for (int64_t v = begin; v < end; v++) {
@@ -115,25 +189,25 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient)
 {
-    struct pass   pass = { run, logits, gradient };
-    const int64_t n_loss = run->targets.n_loss;
-    double        loss = 0;
+    struct pass  pass = { run, logits, gradient };
+    const double weight = run->targets.loss_weight;
+    double       loss = 0;
 
     GR_ASSERT(rows <= run->targets.n);
     gr_parallel_chunks(gr_run_team(run), rows * run->targets.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += run->partial[c];
-    return n_loss > 0 ? loss / (double)n_loss : 0;
+    return weight > 0 ? loss / weight : 0;
 }
 
-/* What is counted for each split: vertices, loss, and right ones of all; or, with several classes at once, true
- * positives and half of all positives and predictions, whose ratio is F1. */
-enum { VERTICES, LOSS, RIGHT, OF_ALL, COUNTS };
+/* What is counted for each split: weights of vertices, loss, and right ones of all; or, with several classes at once,
+ * true positives and half of all positives and predictions, whose ratio is F1. */
+enum { WEIGHT, LOSS, RIGHT, OF_ALL, COUNTS };
 
 static void measure_vertex(const struct gr_run *run, const float *x, int64_t v, double *counts)
 {
     const struct gr_targets *t = &run->targets;
 
-    counts[VERTICES]++;
+    counts[WEIGHT] += gr_vertex_weight(t, v);
     counts[LOSS] += vertex_loss(run, x, v, 0, NULL);
     if (t->targets == NULL) {
         counts[RIGHT] += gr_argmax(x, t->n_classes) == t->labels[v];
@@ -181,7 +255,7 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
     *is_finite = isfinite(counts[0][LOSS]) && isfinite(counts[1][LOSS]);
     for (int s = 0; s < 3; s++) {
         *accuracy[s] = counts[s][OF_ALL] > 0 ? counts[s][RIGHT] / counts[s][OF_ALL] : (double)NAN;
-        *loss[s] = counts[s][VERTICES] > 0 ? counts[s][LOSS] / counts[s][VERTICES] : (double)NAN;
+        *loss[s] = counts[s][WEIGHT] > 0 ? counts[s][LOSS] / counts[s][WEIGHT] : (double)NAN;
     }
 done:
     return rc;

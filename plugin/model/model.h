@@ -31,7 +31,9 @@ struct gr_config {
     int64_t      heads;
     enum gr_loss loss; /* not GR_LOSS_AUTO */
     double       dropout, input_dropout, label_rate, gin_eps, teleport, huber_delta;
-    struct gr_live_config live; /* read again before every epoch */
+    double       label_smoothing; /* of the softmax loss */
+    int          balances;        /* class weights of the softmax loss */
+    struct gr_live_config live;   /* read again before every epoch */
     int            norm, decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
     int            recompute;
     enum gr_choice sparse_input;

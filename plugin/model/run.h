@@ -126,8 +126,10 @@ struct gr_targets {
     int64_t        stride;  /* of values */
     const uint8_t *split;   /* [n] GRAFT_SPLIT_..., or NULL */
     int64_t        n, n_classes;
-    int64_t        n_train; /* training vertices with a label or a known value, of all ranks */
-    int64_t        n_loss;  /* what the loss of the current step is the mean of: vertices, or known values of them */
+    int64_t        n_train;      /* training vertices with a label or a known value, of all ranks */
+    double        *class_weight; /* [n_classes] of option class_weights, or NULL: 1 */
+    double         loss_weight;  /* what the sum of the losses of the current step is divided by, on all ranks: the
+                                    weights of vertices, or known values of them */
 };
 
 /** Label propagation: the labels of some training vertices, in evaluation of all, are input of the first layer. */
@@ -298,7 +300,18 @@ static inline int gr_is_trained(const struct gr_targets *targets, int64_t v)
     return targets->split != NULL && targets->split[v] == GRAFT_SPLIT_TRAIN && gr_has_target(targets, v);
 }
 
-/** Count n_train and n_loss over all ranks. Collective. */
+/** What the vertex is multiplied by in the sum of losses and in what that is divided by. Not of float targets. */
+static inline double gr_vertex_weight(const struct gr_targets *targets, int64_t v)
+{
+    return targets->class_weight != NULL ? targets->class_weight[targets->labels[v]] : 1;
+}
+
+/** Whether options of the softmax loss suit the targets, and the array of class weights, without values. \return OK;
+ *  ERR_OPTION; ERR_NOMEM. */
+int32_t gr_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *error);
+/** Bytes of what it makes. */
+double  gr_loss_bytes(const struct gr_run *run);
+/** Find n_train, loss_weight and class_weight over all ranks. Collective. */
 int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error);
 /** Mean loss over the vertices that are in it and, in gradient, its gradient by the logits, both [rows x classes]; over
  *  ranks, the part that this rank has in the mean. */

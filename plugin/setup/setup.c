@@ -19,6 +19,7 @@ static int32_t count_trained(struct gr_setup *s, graft_error *error)
 
     GR_TRY(gr_labels_check(&s->run, error));
     if (s->run.targets.split == NULL) return GRAFT_OK;
+    if (s->given == NULL) GR_TRY(gr_strategy_agree(s->run.strategy, gr_loss_init(&s->run, &s->budget, error), error));
     GR_TRY(gr_targets_count(&s->run.targets, s->run.strategy, error));
     if (s->run.targets.n_train == 0 && s->given == NULL) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a %s among its %lld vertices",

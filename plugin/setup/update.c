@@ -24,6 +24,7 @@ struct update {
     struct gr_targets given;               /* arrays of the host; NULL: this one is not replaced */
     struct gr_targets next;                /* all arrays, in the order of the setup */
     void             *made[ARRAYS];        /* those of `next` that are copies, and not in place yet */
+    double           *class_weight;        /* that of `next`, likewise */
 };
 
 /* One array of gr_targets. */
@@ -188,6 +189,11 @@ static int32_t update_count_trained(const struct gr_setup *s, struct update *u, 
     int32_t rc = GRAFT_OK;
 
     for (int64_t v = s->reach[s->model.config.n_layers]; v < s->n; v++) outside += gr_is_trained(&u->next, v);
+    if (u->next.class_weight != NULL) {
+        rc = GR_NEW(s->context, u->class_weight, u->next.n_classes, error);
+        GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+        u->next.class_weight = u->class_weight;
+    }
     GR_TRY(gr_targets_count(&u->next, s->run.strategy, error));
     GR_TRY(gr_strategy_sum(s->run.strategy, &outside, 1, error));
     if (outside > 0)
@@ -259,7 +265,9 @@ done:
 static void replace_targets(struct gr_setup *s, const struct update *u)
 {
     s->run.targets.n_train = u->next.n_train;
-    s->run.targets.n_loss = u->next.n_loss;
+    s->run.targets.loss_weight = u->next.loss_weight;
+    if (u->class_weight != NULL)
+        memcpy(s->run.targets.class_weight, u->class_weight, (uint64_t)u->next.n_classes * sizeof *u->class_weight);
     for (int i = 0; i < ARRAYS; i++) {
         const struct array array = array_at(s, u, i);
 
@@ -313,6 +321,7 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     forget(s);
 done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
+    gr_free(s->context, u.class_weight);
     gr_free(s->context, u.row_ptr);
     gr_new_edges_fini(s, edges);
     return rc;

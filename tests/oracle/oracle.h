@@ -82,6 +82,8 @@ struct oracle_options {
     int              norm;                      /* 1: LayerNorm between layers */
     enum oracle_loss loss;
     double           dropout, input_dropout, label_rate, gin_eps, huber_delta;
+    int              balanced;    /* class_weights=balanced; of softmax, as the next one */
+    double           smoothing;   /* label_smoothing */
     int64_t          heads;       /* of gat; they divide the hidden widths */
     int32_t          propagation; /* of sgc and appnp: steps */
     double           teleport;    /* of appnp */

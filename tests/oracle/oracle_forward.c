@@ -249,15 +249,46 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     free(scratch);
 }
 
-/** -log of the probability of the label, with the largest logit taken out so that exp() stays finite. */
-static double softmax_loss(int64_t c, const double *logit, const double *target)
+/** The weight of a class: the number of training vertices over that of a class of average size. */
+static double class_weight(const struct oracle_model *model, int64_t class)
 {
-    double largest = -INFINITY, sum = 0, of_label = 0;
+    double all = 0, of_class = 0;
 
-    for (int64_t j = 0; j < c; j++) largest = fmax(largest, logit[j]);
-    for (int64_t j = 0; j < c; j++) sum += exp(logit[j] - largest);
-    for (int64_t j = 0; j < c; j++) of_label += target[j] * logit[j];
-    return log(sum) + largest - of_label;
+    if (!model->options.balanced) return 1;
+    for (int64_t v = 0; v < model->n; v++) {
+        if (model->split[v] != GRAFT_SPLIT_TRAIN || !model->labelled[v]) continue;
+        all++;
+        of_class += model->target[v * model->classes + class];
+    }
+    return of_class > 0 ? all / (double)model->classes / of_class : 0;
+}
+
+/** -log of the probability of class j, with the largest logit taken out so that exp() stays finite. */
+static double surprise(int64_t c, const double *logit, int64_t j)
+{
+    double largest = -INFINITY, sum = 0;
+
+    for (int64_t k = 0; k < c; k++) largest = fmax(largest, logit[k]);
+    for (int64_t k = 0; k < c; k++) sum += exp(logit[k] - largest);
+    return log(sum) + largest - logit[j];
+}
+
+/** PyTorch's cross_entropy of one vertex, which counts as the weight of its class. */
+static double softmax_loss(const struct oracle_model *model, const double *logit, const double *target, double *count)
+{
+    const double  e = model->options.smoothing;
+    const int64_t c = model->classes;
+    double        smooth = 0, hard = 0;
+
+    *count = 0;
+    for (int64_t j = 0; j < c; j++) {
+        const double weight = model->options.balanced || e > 0 ? class_weight(model, j) : 1;
+
+        if (target[j] > 0) *count += weight;
+        if (target[j] > 0) hard += weight * surprise(c, logit, j);
+        if (e > 0) smooth += weight * surprise(c, logit, j);
+    }
+    return (1 - e) * hard + e / (double)c * smooth;
 }
 
 /** Sum over classes of -log sigmoid(x) where the target is 1 and -log(1 - sigmoid(x)) where it is 0. */
@@ -301,7 +332,7 @@ static double vertex_loss(const struct oracle_model *model, const double *logits
     *count = 1;
     if (model->options.loss >= ORACLE_MSE) return float_loss(model, &logits[v * c], &model->target[v * c], count);
     return model->options.loss == ORACLE_SIGMOID ? sigmoid_loss(c, &logits[v * c], &model->target[v * c])
-                                                 : softmax_loss(c, &logits[v * c], &model->target[v * c]);
+                                                 : softmax_loss(model, &logits[v * c], &model->target[v * c], count);
 }
 
 double oracle_model_loss(const struct oracle_model *model, const double *logits, uint8_t split)

@@ -26,7 +26,7 @@ const char *training_name(const struct training_case *what)
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[256];
 
-    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+    snprintf(text, sizeof text, "%s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              kind_name[what->kind], what->heads > 1 ? " of several heads" : "", what->layers,
              what->layers < 2 ? "" : widths[what->growing], loss_name[training_loss(what)], what->norm ? "norm, " : "",
              what->sparse ? "sparse" : "dense", what->several && what->loss != NULL ? " beside targets" : "",
@@ -37,7 +37,8 @@ const char *training_name(const struct training_case *what)
              what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
              what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "",
              what->sparse_input != NULL ? ", sparse_input " : "", what->sparse_input != NULL ? what->sparse_input : "",
-             entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "");
+             entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "",
+             what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "");
     return text;
 }
 
@@ -51,6 +52,8 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .dropout = what->dropout,
                                       .input_dropout = what->input_dropout,
                                       .label_rate = what->label_rate,
+                                      .balanced = what->balanced,
+                                      .smoothing = what->smoothing,
                                       .gin_eps = what->prepare ? 0.25 : 0,
                                       .heads = what->heads > 0 ? what->heads : 1,
                                       .propagation = PROPAGATION,
@@ -237,6 +240,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "model", kind_name[what->kind] },
         { "norm", what->norm ? "layer" : "none" },
         { "loss", what->loss != NULL ? what->loss : "auto" },
+        { "class_weights", what->balanced ? "balanced" : "none" },
         { "optimizer", what->optimizer.adam ? "adam" : "sgd" },
         { "weight_decay_layers", what->optimizer.decay_first_only ? "first" : "all" },
         { "symmetrize", what->prepare ? "yes" : "no" },
@@ -274,6 +278,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "dropout", options->dropout },
         { "input_dropout", options->input_dropout },
         { "label_rate", options->label_rate },
+        { "label_smoothing", options->smoothing },
         { "huber_delta", options->huber_delta },
         { "gin_eps", options->gin_eps },
         { "propagation", options->propagation },

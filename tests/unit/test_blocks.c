@@ -288,7 +288,7 @@ static void make_data(struct bench *b, const struct training *training, const in
                                           .n = count,
                                           .n_classes = training->model.classes,
                                           .n_train = count,
-                                          .n_loss = count };
+                                          .loss_weight = (double)count };
 }
 
 static int32_t make_run(struct bench *b, graft_error *error)

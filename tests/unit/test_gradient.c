@@ -257,6 +257,30 @@ static void test_regression(enum oracle_kind kind)
     }
 }
 
+/** Class weights and label smoothing, with all that changes which vertices are in the loss, and what is measured. */
+static void test_softmax_options(enum oracle_kind kind)
+{
+    for (int which = 0; which < 18; which += case_step()) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 1 + which % 2,
+                                            .n = which % 5 ? 0 : 60,
+                                            .balanced = which % 3 != 1,
+                                            .smoothing = which % 3 == 0 ? 0
+                                                         : which % 2    ? 0.1
+                                                                        : 0.75,
+                                            .loss = which % 4 == 3 ? "softmax" : NULL,
+                                            .several = which % 4 == 3, /* labels beside targets */
+                                            .dropout = which / 4 % 3 == 1 ? 0.5 : 0,
+                                            .label_rate = which / 3 % 3 == 1 ? 0.5 : 0,
+                                            .order = which / 6 % 3 == 1 ? "rcm" : NULL,
+                                            .scarce = kind != ORACLE_GAT && which / 5 % 3 == 1,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = revealing };
+
+        check_gradient(&what);
+    }
+}
+
 /** Every usable kernel and dense module. */
 static void test_modules(enum oracle_kind kind)
 {
@@ -401,8 +425,9 @@ static void test_regression_evaluation(enum oracle_kind kind, const char *loss, 
     training_fini(&training);
 }
 
-/** Without dropout and with all labels of training vertices, whatever the options say. */
-static void test_evaluation(enum oracle_kind kind, int several, const char *order, double label_rate)
+/** Without dropout and with all labels of training vertices, whatever the options say; `softmax`: with options of that
+ *  loss. */
+static void test_evaluation(enum oracle_kind kind, int several, const char *order, double label_rate, int softmax)
 {
     const struct training_case what = { .kind = kind,
                                         .layers = 3,
@@ -413,6 +438,8 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
                                         .dropout = 0.5,
                                         .input_dropout = 0.3,
                                         .label_rate = label_rate,
+                                        .balanced = softmax,
+                                        .smoothing = softmax ? 0.2 : 0,
                                         .order = order,
                                         .optimizer = revealing };
     struct training            training;
@@ -506,6 +533,21 @@ static void test_heads(void)
     training_fini(&training);
 }
 
+/** With several classes at once the loss is sigmoid, which has no such option. */
+static void test_softmax_refused(void)
+{
+    const struct training_case what = { .layers = 1, .several = 1, .balanced = 1, .optimizer = revealing };
+    struct training            training;
+    graft_error                error = GRAFT_INIT(graft_error);
+
+    training_init(&training, &what, 1);
+    if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
+                strstr(error.message, "'class_weights'") != NULL && strstr(error.message, "sigmoid") != NULL,
+            "class weights for several classes at once are refused"))
+        diag("%s", error.message);
+    training_fini(&training);
+}
+
 /* Whether the arguments name this model. */
 static int is_asked_for(enum oracle_kind kind, int argc, char **argv)
 {
@@ -537,11 +579,14 @@ int main(int argc, char **argv)
         test_regression(kind);
         test_regression_evaluation(kind, "mse", NULL);
         test_regression_evaluation(kind, "huber", "degree");
-        test_evaluation(kind, 0, NULL, 0);
-        test_evaluation(kind, 1, "degree", 0);
-        test_evaluation(kind, 0, "degree", 0.5);
-        test_evaluation(kind, 1, NULL, 0.5);
+        test_evaluation(kind, 0, NULL, 0, 0);
+        test_evaluation(kind, 1, "degree", 0, 0);
+        test_evaluation(kind, 0, "degree", 0.5, 0);
+        test_evaluation(kind, 1, NULL, 0.5, 0);
+        if (kind == ORACLE_GCN || kind == ORACLE_SAGE) test_softmax_options(kind);
+        test_evaluation(kind, 0, "degree", 0, 1);
     }
+    if (is_asked_for(ORACLE_MLP, argc, argv)) test_softmax_refused();
     if (is_asked_for(ORACLE_GAT, argc, argv)) {
         test_gradients(ORACLE_GAT, 2);
         test_heads();

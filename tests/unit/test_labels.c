@@ -74,7 +74,7 @@ static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *
         *taken += gives;
         seen += trained && !gives;
     }
-    return wrong + (t->setup.over == NULL && epoch >= 0 && t->setup.run.targets.n_loss != seen);
+    return wrong + (t->setup.over == NULL && epoch >= 0 && t->setup.run.targets.loss_weight != (double)seen);
 }
 
 static void test_labels_draws(const struct sample_dataset *set, const char *settings)
@@ -285,7 +285,7 @@ static void test_none_left(const graft_dataset *dataset, const char *settings)
     graft_trainer *t = create(dataset, settings), *fresh = create_configured(dataset);
     const double   loss = epoch_loss(t);
 
-    ok(t->setup.run.targets.n_loss == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings,
+    ok(t->setup.run.targets.loss_weight == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings,
        loss);
     fresh->progress.epoch = 1;
     ok(host_same_state(train, t, fresh), "%s: nor does a weight change, or a moment", settings);

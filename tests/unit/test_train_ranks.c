@@ -247,7 +247,7 @@ static const struct setup setups[] = {
     { "dropout=0", { 300, 0 } },
     { "dropout=0.5 input_dropout=0.3 seed=7", { 300, WEIGHTED } },
     { "dropout=0 normalize_features=yes norm=none reuse_input=no", { 211, SEVERAL } },
-    { "dropout=0.2 self_loops=yes recompute=yes", { 300, WEIGHTED } },
+    { "dropout=0.2 self_loops=yes recompute=yes class_weights=balanced label_smoothing=0.1", { 300, WEIGHTED } },
     { "sparse_input=yes input_dropout=0.4 dropout=0.1 normalize_features=yes", { 300, SPARSE } },
     { "sparse_input=no input_dropout=0.4 dropout=0", { 300, SPARSE | WEIGHTED } },
     { "sparse_input=auto dropout=0 recompute=yes self_loops=yes", { 257, SPARSE | SEVERAL } },
@@ -255,7 +255,7 @@ static const struct setup setups[] = {
     { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01 clip_norm=0.1", { 300, WEIGHTED } },
     { "dropout=0 gin_eps=0.25", { 6, 0 } },
     { "dropout=0 sparse_input=yes row_masks=no", { 6, SPARSE } },
-    { "label_rate=0.62 dropout=0.3 seed=3", { 300, WEIGHTED } },
+    { "label_rate=0.62 dropout=0.3 seed=3 class_weights=balanced", { 300, WEIGHTED } },
     { "label_rate=0.4 hidden=40,10 input_dropout=0.2 recompute=yes", { 211, SEVERAL } },
     { "label_rate=0.5 dropout=0 sparse_input=yes norm=none", { 300, SPARSE | SEVERAL } },
 };

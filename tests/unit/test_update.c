@@ -291,6 +291,11 @@ int main(void)
         test_update(ranks, GRAFT_UPDATE_FEATURES, "model=gcn sparse_input=yes input_dropout=0.3 order=degree");
         test_update(ranks, GRAFT_UPDATE_FEATURES, "model=gin sparse_input=no normalize_features=yes");
     }
+    for (int32_t ranks = 0; ranks < 4; ranks += 3) { /* weights of classes are those of the new labels */
+        test_update(ranks, GRAFT_UPDATE_LABELS, "model=gcn order=degree class_weights=balanced");
+        test_update(ranks, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_SPLIT | GRAFT_UPDATE_FEATURES,
+                    "model=sage label_rate=0.4 class_weights=balanced label_smoothing=0.2");
+    }
     for (size_t w = 0; w < sizeof floats / sizeof *floats; w++) {
         for (int32_t ranks = 0; ranks < 4; ranks += 3) {
             test_update(ranks, floats[w], "model=sage loss=mse row_masks=no");
