@@ -27,6 +27,7 @@ enum gr_partition_method {
 };
 #undef GR_PARTITION_ENUM
 
+enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM };
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };
 enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID, GR_LOSS_MSE, GR_LOSS_MAE, GR_LOSS_HUBER };
@@ -70,11 +71,12 @@ struct gr_halo_budget {
 };
 
 struct gr_model_options {
-    enum gr_kind     kind;
-    int32_t          has_norm;
-    int64_t          layers, propagation, heads;
-    struct gr_widths hidden;
-    double           gin_eps, teleport, dropout, input_dropout;
+    enum gr_kind       kind;
+    enum gr_aggregator aggregator;
+    int32_t            has_norm;
+    int64_t            layers, propagation, heads;
+    struct gr_widths   hidden;
+    double             gin_eps, teleport, dropout, input_dropout;
 };
 
 enum gr_schedule { GR_SCHEDULE_CONSTANT, GR_SCHEDULE_COSINE, GR_SCHEDULE_STEP };

@@ -120,7 +120,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
         const struct gr_layer *layer = &run->model->layers[l];
-        const int              scales = config->kind->normalization == GR_NORMALIZE_SYMMETRIC;
+        const int              scales = config->normalization == GR_NORMALIZE_SYMMETRIC;
 
         if (layer->wide > widest) widest = layer->wide;
         /* What is aggregated first is scaled on both sides, in the scratch memory. */

@@ -112,6 +112,12 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
                                     .schedule_factor = train->schedule_factor };
 }
 
+static enum gr_normalization normalization_of(const struct gr_model_options *model, const struct gr_model_kind *kind)
+{
+    return model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_SUM ? GR_NORMALIZE_NONE
+                                                                                 : kind->normalization;
+}
+
 /* Of another loss that is named they have no effect; with loss=auto see gr_loss_init(). */
 static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
 {
@@ -131,6 +137,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     int32_t                           rc = GRAFT_OK;
 
     *config = (struct gr_config){ .kind = kind,
+                                  .normalization = normalization_of(model, kind),
                                   .heads = model->heads,
                                   .norm = model->has_norm,
                                   .gin_eps = model->gin_eps,

@@ -22,8 +22,12 @@ struct gr_live_config {
     double           lr, weight_decay, momentum, clip_norm, schedule_factor;
 };
 
+/** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
+enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMMETRIC };
+
 struct gr_config {
     const struct gr_model_kind *kind;
+    enum gr_normalization       normalization; /* that of the kind, unless option aggregator has another one */
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
@@ -86,9 +90,6 @@ struct gr_parameter_shape {
 };
 
 #define GR_SLOT(member) offsetof(struct gr_layer, member)
-
-/** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
-enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMMETRIC };
 
 struct gr_run;
 struct gr_activations;

@@ -22,7 +22,7 @@ static double degree(const graft_csr *csr, int64_t row)
 
 void gr_setup_scales_refresh(struct gr_setup *s, const graft_csr *local, const graft_csr *remote)
 {
-    const int symmetric = s->model.config.kind->normalization == GR_NORMALIZE_SYMMETRIC;
+    const int symmetric = s->model.config.normalization == GR_NORMALIZE_SYMMETRIC;
 
     for (int64_t v = 0; v < s->n && s->left != NULL; v++) {
         const double d = degree(local, v) + (remote != NULL ? degree(remote, v) : 0);
@@ -33,7 +33,7 @@ void gr_setup_scales_refresh(struct gr_setup *s, const graft_csr *local, const g
 
 int32_t gr_setup_scales(struct gr_setup *s, const graft_csr *local, const graft_csr *remote, graft_error *error)
 {
-    const enum gr_normalization normalization = s->model.config.kind->normalization;
+    const enum gr_normalization normalization = s->model.config.normalization;
     int32_t                     rc = GRAFT_OK;
 
     if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;

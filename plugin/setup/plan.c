@@ -35,7 +35,7 @@ static double graph_bytes(const struct gr_setup *s)
     if (!kind->gathers) return bytes;
     if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
     if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
-    if (kind->normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
+    if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
     if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->graph);
     return bytes;
 }

@@ -29,7 +29,9 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     const double a = model->adjacency[v * model->n + u], *degree = model->degree;
 
     switch (model->options.kind) {
-    case ORACLE_SAGE: return degree[v] > 0 ? a / degree[v] : 0;
+    case ORACLE_SAGE:
+        if (model->options.aggregator != NULL) return a;
+        return degree[v] > 0 ? a / degree[v] : 0;
     case ORACLE_GCN: return normalised(model, v, u);
     case ORACLE_GIN: return a + (u == v ? 1 + model->options.gin_eps : 0);
     default: return u == v;

@@ -15,9 +15,10 @@ enum training_entries { TRAINING_PLAIN, TRAINING_REPEATED, TRAINING_ONES };
 struct training_case {
     enum oracle_kind        kind;
     int32_t                 layers;
-    int64_t                 heads;   /* of gat; 0: 1 */
-    int64_t                 n;       /* vertices; 0: 23 */
-    int                     growing; /* hidden widths: 1: larger than the features, 0: smaller */
+    const char             *aggregator; /* of sage; NULL: mean */
+    int64_t                 heads;      /* of gat; 0: 1 */
+    int64_t                 n;          /* vertices; 0: 23 */
+    int                     growing;    /* hidden widths: 1: larger than the features, 0: smaller */
     int                     norm;
     int                     several; /* 1: several classes at once, sigmoid; 0: one, softmax */
     const char             *loss;    /* NULL: auto; "sigmoid" on one class; "softmax" on labels beside targets; "mse",

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/tap.h"
-#include "oracle/training.h"
+#include "oracle/gradient.h"
 
 #include "graft_load.h"
 
@@ -19,88 +19,9 @@ static int close_to(double found, double expected, double relative)
     return fabs(found - expected) <= relative * fmax(1, fabs(expected));
 }
 
-/* The contract has no call for gradients, but SGD without momentum shows them: w' = w - lr g, so g = (w - w') / lr. The
- * float w' is rounded by at most 2^-24 of |w| + |lr g|. With lr = 1024 and |w| < 2, that is an error of g below
- * 2^-24 |g| + 2^-33, while the largest gradient of every tensor is above 1e-3, for training_init() looks for such: an
- * error below 2e-7 of it. A power of two adds no rounding of its own. */
-static const struct oracle_optimizer revealing = { .lr = 1024 };
-
-/** The largest distance between the gradients of both sides over all tensors, named in `worst`. */
-static double gradient_distance(struct training *training, int number, char worst[48])
-{
-    double most = 0;
-
-    for (int32_t t = 0; t < training->model.n_tensors; t++) {
-        const struct oracle_tensor *tensor = &training->model.tensor[t];
-        double                     *found = oracle_new(training_count(tensor), sizeof *found), far = INFINITY;
-
-        if (training_pull(training, "", t, found)) {
-            for (int64_t at = 0; at < training_count(tensor); at++)
-                found[at] = (tensor->value[at] - found[at]) / revealing.lr;
-            far = training_distance(found, training->gradient[number][t], training_count(tensor));
-        }
-        if (far >= most) snprintf(worst, 48, "%s", tensor->name);
-        most = fmax(most, far);
-        free(found);
-    }
-    return most;
-}
-
-/** Epoch `number` from the weights of the oracle. */
-static void check_epoch(struct training *training, const char *name, int number)
-{
-    double     *logits = oracle_new(training->model.n * training->model.classes, sizeof *logits), expected, far;
-    char        worst[48] = "";
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
-    graft_error error = GRAFT_INIT(graft_error);
-
-    oracle_model_drop(&training->model, number);
-    oracle_model_forward(&training->model, 1, logits, NULL);
-    expected = oracle_model_training_loss(&training->model, logits);
-    if (training->train->epoch(training->trainer, &epoch, &error) != GRAFT_OK) {
-        ok(0, "%s: epoch %d", name, number);
-        diag("%s", error.message);
-    } else {
-        far = gradient_distance(training, number, worst);
-        ok(far <= 1e-4 && close_to(epoch.loss, expected, 1e-5) && epoch.epoch == number + 1,
-           "%s: gradients of epoch %d within %.1e", name, number, far);
-        if (far > 1e-4) diag("farthest is %s", worst);
-        if (!close_to(epoch.loss, expected, 1e-5)) diag("loss is %.9g, expected %.9g", epoch.loss, expected);
-    }
-    free(logits);
-}
-
-/** Whether sparse features stay sparse as the case asks, and whether steps use some rows only: explain() tells. */
-static void check_gradient_explained(struct training *training, const struct training_case *what)
-{
-    const int stays = strcmp(what->sparse_input, "yes") == 0;
-    char      text[2048] = "";
-
-    training->train->explain(training->trainer, text, sizeof text, NULL);
-    if (!ok((strstr(text, "multiplied as they are") != NULL) == stays &&
-                (strstr(text, "made dense") != NULL) == !stays &&
-                (!what->scarce || what->kind == ORACLE_GAT || what->unmasked || strstr(text, "a step needs") != NULL),
-            "%s: explained", training_name(what)))
-        diag("%s", text);
-}
-
-/** With dropout or labels a second epoch too, from the same weights: it must draw others. */
 static void check_gradient(const struct training_case *what)
 {
-    struct training training;
-    graft_error     error = GRAFT_INIT(graft_error);
-
-    training_init(&training, what, 1);
-    if (training_open(&training, api, what, &error) != GRAFT_OK) {
-        ok(0, "%s", training_name(what));
-        diag("%s", error.message);
-    } else {
-        if (what->sparse && what->sparse_input != NULL) check_gradient_explained(&training, what);
-        check_epoch(&training, training_name(what), 0);
-        if (training_is_drawn(what) && ok(training_push(&training, NULL) == GRAFT_OK, "the same weights again"))
-            check_epoch(&training, training_name(what), 1);
-    }
-    training_fini(&training);
+    gradient_check(api, what);
 }
 
 static void test_gradients(enum oracle_kind kind, int64_t heads)
@@ -116,7 +37,7 @@ static void test_gradients(enum oracle_kind kind, int64_t heads)
                                                 .growing = which >> 3 & 1,
                                                 .dropout = which >> 4 ? 0.5 : 0,
                                                 .input_dropout = which >> 4 ? 0.3 : 0,
-                                                .optimizer = revealing };
+                                                .optimizer = { .lr = GRADIENT_RATE } };
 
             if (layers == 1 && (what.norm || what.growing)) continue; /* one layer has no norm and no hidden width */
             check_gradient(&what);
@@ -128,7 +49,9 @@ static void test_gradients(enum oracle_kind kind, int64_t heads)
  *  more rows than one chunk of any loop of the library. */
 static void test_variants(enum oracle_kind kind)
 {
-    struct training_case what = { .kind = kind, .layers = 2, .prepare = 1, .norm = 1, .optimizer = revealing };
+    struct training_case what = {
+        .kind = kind, .layers = 2, .prepare = 1, .norm = 1, .optimizer = { .lr = GRADIENT_RATE }
+    };
 
     check_gradient(&what);
     what.anew = what.unmasked = 1;
@@ -144,12 +67,14 @@ static void test_variants(enum oracle_kind kind)
     what.anew = 0;
     what.prepare = 0;
     check_gradient(&what);
-    what = (struct training_case){ .kind = kind, .layers = 2, .loss = "sigmoid", .optimizer = revealing };
+    what = (struct training_case){ .kind = kind, .layers = 2, .loss = "sigmoid", .optimizer = { .lr = GRADIENT_RATE } };
     check_gradient(&what);
     what.several = 1;
     what.loss = "softmax";
     check_gradient(&what);
-    what = (struct training_case){ .kind = kind, .layers = 1, .n = 700, .sparse = 1, .optimizer = revealing };
+    what = (struct training_case){
+        .kind = kind, .layers = 1, .n = 700, .sparse = 1, .optimizer = { .lr = GRADIENT_RATE }
+    };
     check_gradient(&what);
 }
 
@@ -170,7 +95,7 @@ static void test_orders(enum oracle_kind kind)
                                             .input_dropout = 0.3,
                                             .unmasked = which / 3 == 2,
                                             .order = orders[which % 3],
-                                            .optimizer = revealing };
+                                            .optimizer = { .lr = GRADIENT_RATE } };
         check_gradient(&what);
     }
 }
@@ -194,7 +119,7 @@ static void test_sparse_input(enum oracle_kind kind)
                                             .input_dropout = which / 8 > 0 ? 0.3 : 0,
                                             .order = which / 8 == 2 ? "rcm" : NULL,
                                             .threads = which / 2 % 2 ? 3 : 1,
-                                            .optimizer = revealing };
+                                            .optimizer = { .lr = GRADIENT_RATE } };
 
         check_gradient(&what);
     }
@@ -224,7 +149,7 @@ static void test_labels(enum oracle_kind kind)
                                             .recompute = which / 10 % 2,
                                             .scarce = kind != ORACLE_GAT && which / 3 % 4 == 1,
                                             .threads = 1 + which % 3,
-                                            .optimizer = revealing };
+                                            .optimizer = { .lr = GRADIENT_RATE } };
 
         check_gradient(&what);
     }
@@ -251,7 +176,7 @@ static void test_regression(enum oracle_kind kind)
                                             .recompute = which / 10 % 2,
                                             .scarce = kind != ORACLE_GAT && which / 4 % 3 == 2,
                                             .threads = 1 + which % 3,
-                                            .optimizer = revealing };
+                                            .optimizer = { .lr = GRADIENT_RATE } };
 
         check_gradient(&what);
     }
@@ -275,7 +200,33 @@ static void test_softmax_options(enum oracle_kind kind)
                                             .order = which / 6 % 3 == 1 ? "rcm" : NULL,
                                             .scarce = kind != ORACLE_GAT && which / 5 % 3 == 1,
                                             .threads = 1 + which % 3,
-                                            .optimizer = revealing };
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        check_gradient(&what);
+    }
+}
+
+/** What sage aggregates other than means, in either order of products, with all that changes what is aggregated. */
+static void test_aggregator(const char *aggregator)
+{
+    for (int which = 0; which < 18; which += case_step()) {
+        const struct training_case what = { .kind = ORACLE_SAGE,
+                                            .aggregator = aggregator,
+                                            .layers = 1 + which % 3,
+                                            .n = which % 7 == 6 ? 60 : 0,
+                                            .growing = which / 3 % 2,
+                                            .norm = which / 2 % 2,
+                                            .sparse = which % 4 == 2,
+                                            .weighted = which / 4 % 2,
+                                            .dropout = which / 6 == 1 ? 0.5 : 0,
+                                            .input_dropout = which / 6 == 2 ? 0.3 : 0,
+                                            .order = which / 5 % 2 ? "rcm" : NULL,
+                                            .unmasked = which / 9,
+                                            .anew = which / 4 % 2,
+                                            .recompute = which / 2 % 3 == 1,
+                                            .scarce = which % 5 == 3,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
 
         check_gradient(&what);
     }
@@ -292,7 +243,7 @@ static void test_modules(enum oracle_kind kind)
             .layers = 3,
             .norm = 1,
             .dropout = 0.5,
-            .optimizer = revealing,
+            .optimizer = { .lr = GRADIENT_RATE },
             .kernel = strcmp(entry.kind, "kernel") == 0 ? entry.name : NULL,
             .dense = strcmp(entry.kind, "dense") == 0 ? entry.name : NULL,
         };
@@ -407,7 +358,7 @@ static void test_regression_evaluation(enum oracle_kind kind, const char *loss, 
                                         .n = 60,
                                         .dropout = 0.5,
                                         .order = order,
-                                        .optimizer = revealing };
+                                        .optimizer = { .lr = GRADIENT_RATE } };
     struct training            training;
     graft_error                error = GRAFT_INIT(graft_error);
     double                    *outputs;
@@ -441,7 +392,7 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
                                         .balanced = softmax,
                                         .smoothing = softmax ? 0.2 : 0,
                                         .order = order,
-                                        .optimizer = revealing };
+                                        .optimizer = { .lr = GRADIENT_RATE } };
     struct training            training;
     graft_error                error = GRAFT_INIT(graft_error);
     double                    *logits;
@@ -489,7 +440,7 @@ static int is_first_value(enum oracle_kind kind, const struct oracle_tensor *ten
 static void test_first_values(enum oracle_kind kind)
 {
     const struct training_case what = {
-        .kind = kind, .layers = 3, .growing = 1, .norm = 1, .label_rate = 0.5, .optimizer = revealing
+        .kind = kind, .layers = 3, .growing = 1, .norm = 1, .label_rate = 0.5, .optimizer = { .lr = GRADIENT_RATE }
     };
     struct training training;
     graft_trainer  *fresh = NULL;
@@ -517,7 +468,7 @@ static void test_first_values(enum oracle_kind kind)
 /** Heads stand side by side in hidden layers; the last layer, which averages them, may have any width. */
 static void test_heads(void)
 {
-    const struct training_case what = { .kind = ORACLE_GAT, .layers = 2, .optimizer = revealing };
+    const struct training_case what = { .kind = ORACLE_GAT, .layers = 2, .optimizer = { .lr = GRADIENT_RATE } };
     struct training            training;
     graft_error                error = GRAFT_INIT(graft_error);
     int32_t                    rc;
@@ -536,9 +487,11 @@ static void test_heads(void)
 /** With several classes at once the loss is sigmoid, which has no such option. */
 static void test_softmax_refused(void)
 {
-    const struct training_case what = { .layers = 1, .several = 1, .balanced = 1, .optimizer = revealing };
-    struct training            training;
-    graft_error                error = GRAFT_INIT(graft_error);
+    const struct training_case what = {
+        .layers = 1, .several = 1, .balanced = 1, .optimizer = { .lr = GRADIENT_RATE }
+    };
+    struct training training;
+    graft_error     error = GRAFT_INIT(graft_error);
 
     training_init(&training, &what, 1);
     if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
@@ -587,6 +540,7 @@ int main(int argc, char **argv)
         test_evaluation(kind, 0, "degree", 0, 1);
     }
     if (is_asked_for(ORACLE_MLP, argc, argv)) test_softmax_refused();
+    if (is_asked_for(ORACLE_SAGE, argc, argv)) test_aggregator("sum");
     if (is_asked_for(ORACLE_GAT, argc, argv)) {
         test_gradients(ORACLE_GAT, 2);
         test_heads();

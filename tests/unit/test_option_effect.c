@@ -25,6 +25,7 @@ struct job {
 static const struct effect effects[] = {
     { 1, "model=sage heads=2", "option 'heads' is 2, " IDLE "because option 'model' is sage and not gat" },
     { 1, "model=gat heads=2", NULL },
+    { 1, "model=gin aggregator=sum", "option 'aggregator' is sum, " IDLE "because option 'model' is gin and not sage" },
     { 1, "model=gin propagation=3",
       "option 'propagation' is 3, " IDLE "because option 'model' is gin and not sgc or appnp" },
     { 1, "model=sage teleport=0.3", "option 'teleport' is 0.3, " IDLE "because option 'model' is sage and not appnp" },

@@ -526,6 +526,14 @@ int main(void)
                 if ((m + r + s) % 2 == 0) test_case(number, models[m], ranks[r], &prepared[s]);
             }
         }
+    for (int s = 0; s < SETUPS; s += 2) { /* sums over neighbours, in the place of means */
+        struct setup sums = setups[s];
+        char         settings[160];
+
+        snprintf(settings, sizeof settings, "%s aggregator=sum lr=0.001", sums.settings);
+        sums.settings = settings;
+        test_case(s, "sage", ranks[1 + s % 4], &sums);
+    }
     for (int m = 0; m < 3; m++) test_sent(models[m]);
     return done();
 }
