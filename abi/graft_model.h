@@ -18,7 +18,10 @@ GRAFT_EXTERN_C_BEGIN
  *     gat    Z_l = (P_1 U_1 | ... | P_K U_K) + b               with self loops; Velickovic et al. 2018, eqs. 1 to 6
  *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
  *
- * With aggregator=sum sage has A in the place of D^-1 A.
+ * With aggregator=sum sage has A in the place of D^-1 A. With max column j of row v of D^-1 A H_l is the largest
+ * H_l(u, j) of all neighbours u, 0 if v has none (pooling of Hamilton et al. 2017, section 3.3, without a layer before
+ * it). Values of A are not used, and gradients go to the first of equal neighbours in the row. max needs one process
+ * (ERR_UNSUPPORTED over ranks) and dense features, and no label_rate; sparse_input=auto makes features dense.
  *
  *     H_{l+1} = dropout(ReLU(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *

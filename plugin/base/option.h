@@ -27,7 +27,7 @@ enum gr_partition_method {
 };
 #undef GR_PARTITION_ENUM
 
-enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM };
+enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM, GR_AGGREGATOR_MAX };
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };
 enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID, GR_LOSS_MSE, GR_LOSS_MAE, GR_LOSS_HUBER };

@@ -75,7 +75,7 @@ uint32_t gr_option_keepers(const struct gr_option_row *row)
 const struct gr_option_row gr_option_table[] = {
     { "model", CHOICE(model.kind), &(GR_KIND_MAP(MODEL_WORD))[1], "sage", MODEL, SAME, USUAL, "",
       "kind of layers; mlp ignores the graph" },
-    { "aggregator", CHOICE(model.aggregator), "mean|sum", "mean", MODEL, SAME, USUAL, "model=sage",
+    { "aggregator", CHOICE(model.aggregator), "mean|sum|max", "mean", MODEL, SAME, USUAL, "model=sage",
       "what a vertex of sage takes of its neighbours" },
     { "layers", INTEGER(model.layers), "1..64", "3", MODEL, SAME, USUAL, "", "number of layers" },
     { "hidden", WIDTHS(model.hidden), "1..65536", "128", MODEL, SAME, USUAL, "layers!=1",

@@ -18,6 +18,7 @@ static const struct {
     int         recomputed; /* by option recompute: results of GR_STEP_BEGIN and GR_STEP_Z */
 } arrays[GR_ARRAYS] = {
     [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_WINNER] = ARRAY(winner, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_LABEL_SUMS] = ARRAY(label_sums, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_INNER] = ARRAY(inner, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits, GR_USE_MASKS, 1),

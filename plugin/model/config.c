@@ -114,8 +114,25 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
 
 static enum gr_normalization normalization_of(const struct gr_model_options *model, const struct gr_model_kind *kind)
 {
-    return model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_SUM ? GR_NORMALIZE_NONE
-                                                                                 : kind->normalization;
+    return model->kind == GR_KIND_SAGE && model->aggregator != GR_AGGREGATOR_MEAN ? GR_NORMALIZE_NONE
+                                                                                  : kind->normalization;
+}
+
+/* A maximum is not linear in what it is of. */
+static int32_t check_largest(const struct gr_config *config, const graft_dataset *data, graft_error *error)
+{
+    if (!config->takes_largest) return GRAFT_OK;
+    if (data->over != NULL)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "option 'aggregator' is max, which works in one process alone; ranks exchange sums");
+    if (config->label_rate > 0)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "options 'aggregator' and 'label_rate' are max and %g; labels as input need mean or sum",
+                       config->label_rate);
+    if (data->sparse_features != NULL && config->sparse_input == GR_YES)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "options 'aggregator' and 'sparse_input' are max and yes; maxima are of dense features");
+    return GRAFT_OK;
 }
 
 /* Of another loss that is named they have no effect; with loss=auto see gr_loss_init(). */
@@ -161,6 +178,9 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     GR_TRY(read_layers(options, data, config, error));
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_hidden_heads(config, error));
+    config->takes_largest = model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX;
+    GR_TRY(check_largest(config, data, error));
+    if (config->takes_largest) config->sparse_input = GR_NO;
     read_softmax(train, config);
     rc = read_loss(options, data, config, error);
 done:

@@ -1,7 +1,7 @@
 /* Layers Z = H W_self + agg(H) W_neigh + b, of which mlp has the first half and gcn the second.
- * agg(H) = diag(left) A diag(right) H.
+ * agg(H) = diag(left) A diag(right) H; with aggregator=max the maximum over neighbours.
  *
- * sage   Hamilton et al. 2017, algorithm 1, with means      gcn   Kipf and Welling 2017, eq. 2
+ * sage   Hamilton et al. 2017, algorithm 1      gcn   Kipf and Welling 2017, eq. 2
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/run.h"
@@ -10,6 +10,8 @@ static void conv_count(struct gr_run *run, struct gr_activations *a, const struc
 {
     a->aggregate_first = a->layer->neigh != NULL && gr_layer_aggregates_first(run, a->index);
     if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * a->layer->in;
+    if (gr_run_config(run)->takes_largest && a->index > 0 && !capacity->predicts)
+        a->count[GR_ARRAY_WINNER] = capacity->rows * a->layer->in * capacity->winner_words;
 }
 
 /* The rows of the destinations, which are the first ones of the sources. */
@@ -21,6 +23,7 @@ static struct gr_operand own_rows(const struct gr_activations *a, struct gr_oper
 
 static int32_t conv_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
+    if (gr_run_config(run)->takes_largest) return gr_layer_gather_largest(run, a, x, error);
     return a->aggregate_first ? gr_layer_gather(run, a, x, 0, error) : GRAFT_OK;
 }
 
@@ -59,7 +62,8 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
     if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->scratch, error));
     if (layer->self == NULL) sum.epilogue = run->below;
-    GR_TRY(gr_aggregate(run, &sum, error));
+    if (gr_run_config(run)->takes_largest) gr_layer_scatter_largest(run, a, run->scratch, dx);
+    else GR_TRY(gr_aggregate(run, &sum, error));
     if (layer->self != NULL)
         rc = gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
 done:

@@ -76,26 +76,24 @@ static void sparse_rows_done(void *epilogue, int32_t thread, int64_t begin, int6
     e->some(e->arg, begin, end);
 }
 
-int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p, graft_error *error)
+/* Do the product; `args` has what is special to it. */
+static int32_t run_mxm(struct gr_run *run, const struct gr_sparse_product *p, graft_mxm_args args, graft_error *error)
 {
     const graft_csr  *csr = &p->a->csr;
     const graft_dense from = gr_dense_view(p->x.data, GRAFT_F32, p->x.rows, p->width, p->x.stride);
     const graft_dense to = gr_dense_view(p->out, GRAFT_F32, csr->n_rows, p->width, p->width);
-    graft_mxm_args    args = { .size = sizeof args,
-                               .semiring = GRAFT_PLUS_TIMES,
-                               .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
-                               .threads = run->threads,
-                               .a = p->a,
-                               .b = &from,
-                               .c = &to,
-                               .row_scale = p->scale,
-                               .times = run->profile.times };
     graft_mask        mask = { .size = sizeof mask, .kind = GRAFT_MASK_BITS };
     const double      entries = (double)csr->row_ptr[csr->n_rows], begin = gr_profile_begin(&run->profile);
     const int         operations = csr->values != NULL ? 2 : 1; /* with each column of an entry */
     int32_t           rc;
 
     GR_ASSERT(csr->n_cols == p->x.rows && p->x.stride >= p->width);
+    args.size = sizeof args;
+    args.threads = run->threads;
+    args.a = p->a;
+    args.b = &from;
+    args.c = &to;
+    args.times = run->profile.times;
     if (p->epilogue != NULL && p->epilogue->bits != NULL) {
         mask.present = p->epilogue->bits;
         mask.stride = (p->width + 7) / 8;
@@ -114,6 +112,24 @@ int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p,
                    operations * entries * (double)p->width);
     if (rc == GRAFT_OK) gr_epilogue_end(run, p->epilogue);
     return rc;
+}
+
+int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p, graft_error *error)
+{
+    const graft_mxm_args args = { .semiring = GRAFT_PLUS_TIMES,
+                                  .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
+                                  .row_scale = p->scale };
+
+    return run_mxm(run, p, args, error);
+}
+
+int32_t gr_product_largest(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+                           float *out, graft_error *error)
+{
+    const struct gr_sparse_product product = { .phase = "aggregate", .a = a, .x = x, .width = width, .out = out };
+    const graft_mxm_args           args = { .semiring = GRAFT_MAX_SECOND, .winner = winner, .winner_stride = width };
+
+    return run_mxm(run, &product, args, error);
 }
 
 /* out = x w + beta out, and the epilogue. */

@@ -3,7 +3,7 @@
  * build.c  the arrays of the layers         layer.c    all layers, forward and backward
  * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
  * product.c  the products that layers are made of
- * labels.c  labels as input                 sparse.c   sparse features
+ * labels.c  labels as input                 sparse.c   sparse features     largest.c  maxima over neighbours
  * loss.c  losses and metrics of classes     regression.c  those of float targets
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_RUN_H
@@ -36,6 +36,7 @@ enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
 /** The arrays of gr_activations by number; build.c makes them. */
 enum gr_array {
     GR_ARRAY_GATHERED,
+    GR_ARRAY_WINNER,
     GR_ARRAY_LABEL_SUMS,
     GR_ARRAY_INNER,
     GR_ARRAY_INNER_BITS,
@@ -56,12 +57,13 @@ enum gr_array {
 struct gr_activations {
     int32_t                index;
     const struct gr_layer *layer;
-    const struct gr_block *block;             /* of the current pass */
-    int64_t                count[GR_ARRAYS];  /* elements of each array; 0: there is none */
-    int                    shared[GR_STEPS];  /* arrays of the step are those of other layers too: option recompute */
-    int                    aggregate_first;   /* (A H) W rather than A (H W): the same result at another cost */
-    float                 *gathered;          /* [n_dst x in] input after aggregation, where that comes first */
-    const float           *gathered_of;       /* the constant input that it is the aggregate of, or NULL */
+    const struct gr_block *block;            /* of the current pass */
+    int64_t                count[GR_ARRAYS]; /* elements of each array; 0: there is none */
+    int                    shared[GR_STEPS]; /* arrays of the step are those of other layers too: option recompute */
+    int                    aggregate_first;  /* (A H) W rather than A (H W): the same result at another cost */
+    float                 *gathered;         /* [n_dst x in] input after aggregation, where that comes first */
+    const float           *gathered_of;      /* the constant input that it is the aggregate of, or NULL */
+    int32_t               *winner; /* [n_dst x in] neighbours that gave the maxima, of the index type of the edges */
     float                 *label_sums;        /* [n_dst x classes] labels after aggregation, in the first layer */
     int                    has_label_sums;    /* of the current pass */
     float                 *inner;             /* [n_dst x out] of the kind; gin: ReLU of the first product */
@@ -146,6 +148,7 @@ struct gr_capacity {
     int64_t seen;          /* columns of the edges: sources and halo */
     int     predicts;      /* no pass goes backward */
     int64_t edges;         /* for attention */
+    int64_t winner_words;  /* of 32 bits in an index of the edges */
     int64_t gradient_rows; /* rows of a step that have gradients */
     int64_t label_rows;    /* gr_labels.rows */
 };
@@ -244,6 +247,11 @@ struct gr_sparse_product {
 };
 int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
 
+/** out[rows of a x width] = for each column the largest of the rows of x that a row of a has entries for, 0 if none.
+ *  \param[out] winner  The rows of x that gave it, -1 if none, of the index type of a; or NULL. */
+int32_t gr_product_largest(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+                           float *out, graft_error *error);
+
 /** A sum over neighbours: begin and end of the strategy. */
 int32_t       gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error);
 /** The same with the scales of the block: sum->out = diag(left) A diag(right) x + own x. run->scratch is overwritten
@@ -255,8 +263,12 @@ struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direct
 
 /** a->gathered = diag(left) A diag(right) x + own x, unless it is that already: features that do not change in
  *  training are aggregated once. Labels of x go to a->label_sums likewise, once in a pass. */
-int32_t           gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
-                                  graft_error *error);
+int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
+                        graft_error *error);
+/** The same for maxima over neighbours, 0 if there are none. */
+int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
+/** dx[n_src x in] = g[n_dst x in], each element added up where the maximum came from. */
+void    gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, const float *g, float *dx);
 /** Its result as an operand. */
 struct gr_operand gr_layer_gathered(const struct gr_activations *a);
 /** Whether the layer computes (A H) W rather than A (H W). */

@@ -81,7 +81,7 @@ struct oracle_options {
     int64_t          hidden[ORACLE_LAYERS_MAX]; /* the first layers-1 are used */
     int              norm;                      /* 1: LayerNorm between layers */
     enum oracle_loss loss;
-    const char      *aggregator; /* of sage: NULL, a mean, or "sum" */
+    const char      *aggregator; /* of sage: NULL: a mean; "sum" or "max" */
     double           dropout, input_dropout, label_rate, gin_eps, huber_delta;
     int              balanced;    /* class_weights=balanced; of softmax, as the next one */
     double           smoothing;   /* label_smoothing */

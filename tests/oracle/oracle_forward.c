@@ -38,8 +38,34 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     }
 }
 
-static void oracle_forward_gather(const struct oracle_model *model, int64_t width, const double *h, double *out)
+/** The largest of each column over the neighbours of each vertex, 0 if it has none. Where two neighbours are equally
+ *  large there is a kink, unless both are 0, as ReLU and dropout make them, which no weight moves. */
+static void gather_largest(const struct oracle_model *model, int64_t width, const double *h, double *out,
+                           struct oracle_kinks *kinks)
 {
+    for (int64_t at = 0; at < model->n * width; at++) {
+        const int64_t *count = &model->count[at / width * model->n];
+        int64_t        best = -1;
+
+        for (int64_t u = 0; u < model->n; u++)
+            if (count[u] > 0 && (best < 0 || h[u * width + at % width] > h[best * width + at % width])) best = u;
+        out[at] = best < 0 ? 0 : h[best * width + at % width];
+        for (int64_t u = 0; u < model->n && kinks != NULL; u++) {
+            const double below = best < 0 ? 0 : out[at] - h[u * width + at % width];
+
+            if (count[u] > 0 && u != best && (below != 0 || out[at] != 0)) kinks->nearest = fmin(kinks->nearest, below);
+        }
+        if (kinks != NULL) kinks->signs = (kinks->signs ^ (uint64_t)(best + 1)) * 1099511628211u;
+    }
+}
+
+static void oracle_forward_gather(const struct oracle_model *model, int64_t width, const double *h, double *out,
+                                  struct oracle_kinks *kinks)
+{
+    if (model->options.aggregator != NULL && strcmp(model->options.aggregator, "max") == 0) {
+        gather_largest(model, width, h, out, kinks);
+        return;
+    }
     memset(out, 0, (size_t)(model->n * width) * sizeof *out);
     for (int64_t v = 0; v < model->n; v++) {
         for (int64_t u = 0; u < model->n; u++) {
@@ -153,7 +179,7 @@ static void transform(const struct oracle_model *model, int32_t l, const double 
     const int64_t n = model->n, in = model->width[l], out = model->width[l + 1];
     double       *inner = NULL;
 
-    if (model->options.kind != ORACLE_GAT) oracle_forward_gather(model, in, h, scratch);
+    if (model->options.kind != ORACLE_GAT) oracle_forward_gather(model, in, h, scratch, l > 0 ? kinks : NULL);
     switch (model->options.kind) {
     case ORACLE_SAGE:
         add_product(n, in, out, h, oracle_forward_weight_of(model, l, ".weight_self"), z);

@@ -501,6 +501,30 @@ static void test_softmax_refused(void)
     training_fini(&training);
 }
 
+/** Maxima are not linear, so what relies on that is refused. */
+static void test_largest_refused(void)
+{
+    struct training_case what = { .kind = ORACLE_SAGE,
+                                  .aggregator = "max",
+                                  .layers = 1,
+                                  .sparse = 1,
+                                  .sparse_input = "yes",
+                                  .optimizer = { .lr = GRADIENT_RATE } };
+
+    for (int i = 0; i < 2; i++) {
+        const char *const word = i == 0 ? "'sparse_input'" : "'label_rate'";
+        struct training   training;
+        graft_error       error = GRAFT_INIT(graft_error);
+
+        what.label_rate = i == 0 ? 0 : 0.5;
+        training_init(&training, &what, 1);
+        if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION && strstr(error.message, word) != NULL,
+                "aggregator=max and %s are refused", word))
+            diag("%s", error.message);
+        training_fini(&training);
+    }
+}
+
 /* Whether the arguments name this model. */
 static int is_asked_for(enum oracle_kind kind, int argc, char **argv)
 {
@@ -541,6 +565,8 @@ int main(int argc, char **argv)
     }
     if (is_asked_for(ORACLE_MLP, argc, argv)) test_softmax_refused();
     if (is_asked_for(ORACLE_SAGE, argc, argv)) test_aggregator("sum");
+    if (is_asked_for(ORACLE_SAGE, argc, argv)) test_aggregator("max");
+    if (is_asked_for(ORACLE_SAGE, argc, argv)) test_largest_refused();
     if (is_asked_for(ORACLE_GAT, argc, argv)) {
         test_gradients(ORACLE_GAT, 2);
         test_heads();

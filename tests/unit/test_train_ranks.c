@@ -501,6 +501,35 @@ static void test_sent(const char *model)
     }
 }
 
+/* Ranks exchange sums, and there are none of maxima. */
+static int32_t largest_body(struct host *host)
+{
+    struct job         *job = host->all->arg;
+    graft_error         error = GRAFT_INIT(graft_error);
+    struct host_trainer t;
+    int32_t             rc = host_trainer_create(host, &job->set.dataset, SLICES_EVEN, &t);
+
+    error = host->error;
+    host_trainer_destroy(host, &t);
+    if (rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "'aggregator' is max") != NULL) return GRAFT_OK;
+    return rc < 0 ? rc : GRAFT_STATUS_END;
+}
+
+static void test_largest(void)
+{
+    static const char *const settings[] = { "aggregator=max", "threads=1", NULL };
+    static struct hosts      hosts;
+    const struct shape       shape = { 60, 0 };
+    struct job              *job = calloc(1, sizeof *job);
+    struct sample            sample = { 8 };
+
+    train_ranks_job_init(job, &sample, &shape);
+    hosts_run(&hosts, 3, settings, largest_body, job);
+    ok_fault("maxima over ranks are refused on all of them", hosts_fault(&hosts));
+    job_fini(job);
+    free(job);
+}
+
 int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "mlp" };
@@ -534,6 +563,7 @@ int main(void)
         sums.settings = settings;
         test_case(s, "sage", ranks[1 + s % 4], &sums);
     }
+    test_largest();
     for (int m = 0; m < 3; m++) test_sent(models[m]);
     return done();
 }
