@@ -23,7 +23,11 @@ GRAFT_EXTERN_C_BEGIN
  * it). Values of A are not used, and gradients go to the first of equal neighbours in the row. max needs one process
  * (ERR_UNSUPPORTED over ranks) and dense features, and no label_rate; sparse_input=auto makes features dense.
  *
- *     H_{l+1} = dropout(ReLU(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
+ *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
+ *
+ * act is option `activation`: ReLU, or ELU(x) = x if x > 0, else e^x - 1 (Clevert et al. 2016). gin has ReLU inside of
+ * a layer in any case. With norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN and
+ * AdaQP. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift.
  *
  * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
  *
@@ -41,7 +45,8 @@ GRAFT_EXTERN_C_BEGIN
  * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) concatenated, each of 1/K of the output width; in the last layer
  * each has the full output width, and the output is their mean. P_k is the softmax over each row of A of the scores of
  * its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without
- * edges gathers 0; the values of A are not used.
+ * edges gathers 0; the values of A are not used. With attention_dropout p a step sets each element of P_k to 0 with
+ * probability p and divides the others by 1 - p; draws depend on seed, epoch, layer, v, u and k only.
  *
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.

@@ -73,10 +73,10 @@ struct gr_halo_budget {
 struct gr_model_options {
     enum gr_kind       kind;
     enum gr_aggregator aggregator;
-    int32_t            has_norm;
+    int32_t            has_norm, is_elu, drops_first;
     int64_t            layers, propagation, heads;
     struct gr_widths   hidden;
-    double             gin_eps, teleport, dropout, input_dropout;
+    double             gin_eps, teleport, dropout, input_dropout, attention_dropout;
 };
 
 enum gr_schedule { GR_SCHEDULE_CONSTANT, GR_SCHEDULE_COSINE, GR_SCHEDULE_STEP };

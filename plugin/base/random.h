@@ -13,7 +13,8 @@ enum gr_random_purpose {
     GR_RANDOM_PARTITION = 3,
     GR_RANDOM_FINGERPRINT = 4,
     GR_RANDOM_CODEC = 5,
-    GR_RANDOM_LABELS = 6
+    GR_RANDOM_LABELS = 6,
+    GR_RANDOM_ATTENTION = 7
 };
 
 /** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each a bijection of the state. */

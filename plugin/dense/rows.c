@@ -1,5 +1,5 @@
-/* Passes over rows: bias, LayerNorm, ReLU and dropout in one pass, forward and backward. A row is a few cache lines, so
- * all steps on a row are done while it is in cache.
+/* Passes over rows: bias, LayerNorm, ReLU or ELU, and dropout in one pass, forward and backward. A row is a few cache
+ * lines, so all steps on a row are done while it is in cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-/* Passes over the rows of a layer: bias, LayerNorm, ReLU and dropout, forward and backward.
+/* Passes over the rows of a layer: bias, LayerNorm, ReLU or ELU, and dropout, forward and backward.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DENSE_ROWS_H
 #define GR_DENSE_ROWS_H
@@ -14,8 +14,9 @@
 /** How many partial sums of a row's width the backward pass makes for each chunk of GR_CHUNK_ROWS. */
 enum { GR_PARTIALS = 3 };
 
-/** z += bias; h = dropout(ReLU(norm(z))). z, h: [n x width]; mean, rstd: [n]; bits: [n x ceil(width / 8)], set where an
- *  element passed ReLU and dropout. h NULL: only the bias. */
+/** z += bias; h = dropout(act(norm(z))), or with drops_first z = dropout(z + bias); h = act(norm(z)).
+ *  z, h: [n x width]; mean, rstd: [n]; bits: [n x ceil(width / 8)], set where a gradient passes activation and the
+ *  dropout behind it. h NULL: only what happens to z. */
 struct gr_rows {
     int64_t        n, width;
     struct gr_team team;
@@ -26,6 +27,8 @@ struct gr_rows {
     uint32_t       threshold; /* of 65536: elements with a smaller draw are dropped */
     enum gr_isa    isa;
     const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: of v */
+    int            is_elu; /* ELU (Clevert et al. 2016) with alpha 1 in the place of ReLU */
+    int            drops_first;
 };
 void gr_rows_forward(struct gr_rows *rows);
 /** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */

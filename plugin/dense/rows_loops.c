@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/draws.h"
 #include "base/dropout.h"
+#include "base/exponential.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,19 +23,43 @@ static uint8_t pack_bits(const uint8_t *flags)
     return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
 }
 
-/* h = dropout(ReLU(h)) for up to GR_DRAWS columns; the bits record which elements passed. A NaN passes, so that it
+/* h = ELU(h) for up to GR_DRAWS columns. */
+static void elu_piece(int count, float *h)
+{
+    float below[GR_DRAWS] = { 0 };
+
+    for (int j = 0; j < count; j++) below[j] = h[j] > 0 ? 0 : h[j];
+    for (int j = 0; j < count; j += HEAD_LANES) {
+        floats8 x;
+
+        memcpy(&x, below + j, sizeof x);
+        x = exp8(x) - 1.0f;
+        memcpy(below + j, &x, sizeof x);
+    }
+    for (int j = 0; j < count; j++) h[j] = h[j] > 0 ? h[j] : below[j];
+}
+
+/* The dropout behind the activation. */
+static uint32_t last_threshold(const struct gr_rows *r)
+{
+    return r->drops_first ? 0 : r->threshold;
+}
+
+/* h = dropout(act(h)) for up to GR_DRAWS columns; the bits record which elements passed. A NaN passes, so that it
  * shows in the loss. */
 static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begin, int count, float *h, uint8_t *bits)
 {
-    const float    scale = (float)gr_dropout_scale(r->threshold);
-    const uint16_t threshold = (uint16_t)r->threshold;
+    const float    scale = (float)gr_dropout_scale(last_threshold(r));
+    const uint16_t threshold = (uint16_t)last_threshold(r);
+    const uint8_t  all = r->is_elu != 0;
     uint16_t       draws[GR_DRAWS];
     uint8_t        through[GR_DRAWS] = { 0 };
 
     GR_ASSERT(count > 0 && count <= GR_DRAWS && begin % 8 == 0);
+    if (r->is_elu) elu_piece(count, h);
     if (threshold > 0) gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (count + 7) / 8, draws);
     else memset(draws, 255, sizeof draws);
-    for (int j = 0; j < count; j++) through[j] = !(h[j] <= 0) & (draws[j] >= threshold);
+    for (int j = 0; j < count; j++) through[j] = (all | !(h[j] <= 0)) & (draws[j] >= threshold);
     for (int j = 0; j < count; j++) h[j] = through[j] ? h[j] * scale : 0;
     for (int j = 0; j < count; j += 8) bits[j / 8] = pack_bits(through + j);
 }
@@ -66,12 +91,34 @@ static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float
     r->rstd[row] = rstd;
 }
 
+/* out = dropout(x) for a row; x may be out. */
+static void drop_row(uint64_t key, int64_t vertex, uint32_t share, int64_t width, const float *x, float *out)
+{
+    const float    scale = (float)gr_dropout_scale(share);
+    const uint16_t threshold = (uint16_t)share;
+    uint16_t       draws[GR_DRAWS];
+
+    for (int64_t begin = 0; begin < width; begin += GR_DRAWS) {
+        const int64_t left = width - begin, count = left < GR_DRAWS ? left : GR_DRAWS;
+
+        gr_draw(key, (uint64_t)vertex, (uint64_t)begin / 8, (int)(count + 7) / 8, draws);
+        for (int64_t j = 0; j < count; j++) out[begin + j] = draws[j] >= threshold ? x[begin + j] * scale : 0;
+    }
+}
+
+/* The dropout before norm and activation, of a row or its gradient. */
+static void drop_row_first(const struct gr_rows *r, int64_t row, float *x)
+{
+    if (r->drops_first && r->threshold > 0) drop_row(r->key, gr_vertex(r->vertex, row), r->threshold, r->width, x, x);
+}
+
 static void rows_forward(const struct gr_rows *r, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
         float *z = r->z + row * r->width, *h;
 
         for (int64_t j = 0; j < r->width; j++) z[j] += r->bias[j];
+        drop_row_first(r, row, z);
         if (r->h == NULL) continue;
         h = r->h + row * r->width;
         if (r->gain != NULL) norm_row(r, row, z, h);
@@ -90,7 +137,7 @@ static void unpack_bits(uint8_t bits, uint8_t *flags)
 
 static void activate_row_backward(const struct gr_rows *r, float *g, const uint8_t *bits)
 {
-    const float scale = (float)gr_dropout_scale(r->threshold);
+    const float scale = (float)gr_dropout_scale(last_threshold(r));
     uint8_t     through[GR_DRAWS];
 
     for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
@@ -99,6 +146,14 @@ static void activate_row_backward(const struct gr_rows *r, float *g, const uint8
         for (int64_t j = 0; j < count; j += 8) unpack_bits(bits[(begin + j) / 8], through + j);
         for (int64_t j = 0; j < count; j++) g[begin + j] = through[j] ? g[begin + j] * scale : 0;
     }
+}
+
+/* From h = scale ELU(z), where it was kept. */
+static void elu_row_backward(const struct gr_rows *r, const float *h, float *g)
+{
+    const float scale = (float)gr_dropout_scale(last_threshold(r));
+
+    for (int64_t j = 0; j < r->width; j++) g[j] *= h[j] > 0 ? 1 : h[j] / scale + 1;
 }
 
 /* With x = (z - mean) rstd and y = gain x + shift: dz = rstd (u - mean(u) - x mean(u x)) for u = gain dy. */
@@ -133,29 +188,18 @@ static void rows_backward(const struct gr_rows *r, float *gradient, double *part
         float *g = gradient + row * r->width;
 
         if (r->h != NULL) activate_row_backward(r, g, r->bits + row * ((r->width + 7) / 8));
+        if (r->h != NULL && r->is_elu) elu_row_backward(r, r->h + row * r->width, g);
         if (r->h != NULL && r->gain != NULL) norm_row_backward(r, row, g, gain, shift);
+        drop_row_first(r, row, g);
         for (int64_t j = 0; j < r->width; j++) bias[j] += g[j];
-    }
-}
-
-static void dropout_row(const struct gr_rows_drop *r, int64_t vertex, const float *x, float *out)
-{
-    const float    scale = (float)gr_dropout_scale(r->threshold);
-    const uint16_t threshold = (uint16_t)r->threshold;
-    uint16_t       draws[GR_DRAWS];
-
-    for (int64_t begin = 0; begin < r->width; begin += GR_DRAWS) {
-        const int64_t left = r->width - begin, count = left < GR_DRAWS ? left : GR_DRAWS;
-
-        gr_draw(r->key, (uint64_t)vertex, (uint64_t)begin / 8, (int)(count + 7) / 8, draws);
-        for (int64_t j = 0; j < count; j++) out[begin + j] = draws[j] >= threshold ? x[begin + j] * scale : 0;
     }
 }
 
 static void rows_dropout(const struct gr_rows_drop *r, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++)
-        dropout_row(r, gr_vertex(r->vertex, row), r->x + row * r->x_stride, r->out + row * r->width);
+        drop_row(r->key, gr_vertex(r->vertex, row), r->threshold, r->width, r->x + row * r->x_stride,
+                 r->out + row * r->width);
 }
 
 const struct gr_rows_loops JOIN(gr_rows_, ISA) = { rows_forward, rows_backward, rows_dropout };

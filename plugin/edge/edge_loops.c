@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge_loops.h"
 
+#include "base/exponential.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +26,10 @@ INLINE int64_t entry_of(const struct gr_edge_sums *s, int64_t e)
     return s->entry != NULL ? s->entry[e] : e;
 }
 
-#include "edge/exponential.h"
+INLINE float f32_exponential(float x)
+{
+    return exp8((floats8){ 0 } + x)[0];
+}
 
 #define REAL float
 #define EDGE(noun) JOIN(f32_, noun)

@@ -21,7 +21,8 @@ struct gr_block {
     graft_matrix *a, *a_transpose;
 
     const float   *left, *right; /* [n_dst], [n_src] the edges are diag(left) A diag(right); NULL: 1 */
-    const int64_t *vertex;       /* [n_src] global vertices, which key random draws; NULL: v itself */
+    const int64_t *vertex;       /* [n_src] global vertices, which key random draws; NULL: v itself. [n_seen] of
+                                    attention that has dropout */
     const uint8_t *kind;         /* [n_seen] of a block with a halo: destinations that gather from the halo have
                                     GR_ROW_BOUNDARY, rows of the halo GR_ROW_HALO; else NULL */
     void          *of_strategy;  /* what the strategy keeps of this block; NULL: nothing */

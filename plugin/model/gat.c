@@ -1,8 +1,10 @@
 /* Layers of gat (Velickovic et al. 2018): every entry (v, u) of A has in each head a weight alpha, the softmax over the
- * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors.
+ * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors. In a step
+ * alpha may have dropout.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/dropout.h"
 #include "base/parallel.h"
 #include "edge/edge.h"
 #include "edge/rows.h"
@@ -62,6 +64,8 @@ static void gat_count(struct gr_run *run, struct gr_activations *a, const struct
     a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
     a->count[GR_ARRAY_PROJECTED] = capacity->seen * layer->wide;
     a->count[GR_ARRAY_ALPHA] = capacity->edges * heads;
+    if (gr_run_config(run)->attention_dropout > 0 && !capacity->predicts)
+        a->count[GR_ARRAY_DROPPED] = capacity->edges * heads;
     a->count[GR_ARRAY_SOURCE_SCORE] = a->count[GR_ARRAY_TARGET_SCORE] = capacity->seen * heads;
     if (layer->wide > layer->out) a->count[GR_ARRAY_PER_HEAD] = capacity->rows * layer->wide;
 }
@@ -173,6 +177,67 @@ static void score_entries_backward(void *arg, int64_t row, int64_t row_end)
     }
 }
 
+static int drops_attention(const struct gr_run *run)
+{
+    return gr_run_config(run)->attention_dropout > 0 && gr_is_training(run);
+}
+
+static uint32_t attention_threshold(const struct gr_run *run)
+{
+    return gr_dropout_threshold(gr_run_config(run)->attention_dropout);
+}
+
+/* The alphas of an entry after dropout: head h has the draw number h of this edge. */
+static void drop_entry(const struct pass *pass, uint64_t key, int64_t v, int64_t u, const float *alpha, float *dropped)
+{
+    enum { BLOCKS = 8 }; /* of eight heads: as many as there can be */
+    const uint32_t threshold = attention_threshold(pass->run);
+    const float    scale = (float)gr_dropout_scale(threshold);
+
+    for (int64_t h = 0; h < pass->heads; h += 8) {
+        const unsigned kept = gr_dropout_kept(key, v, u * BLOCKS + h / 8, threshold);
+
+        for (int64_t k = h; k < h + 8 && k < pass->heads; k++) dropped[k] = kept >> (k - h) & 1 ? alpha[k] * scale : 0;
+    }
+}
+
+static void drop_entries(void *arg, int64_t row, int64_t row_end)
+{
+    const struct pass         *pass = arg;
+    const struct gr_run       *run = pass->run;
+    const struct gr_attention *gat = &pass->a->attention;
+    const struct gr_block     *block = pass->a->block;
+    const graft_csr           *csr = &block->a->csr;
+    const uint64_t             key =
+        gr_random_key(gr_run_config(run)->seed, GR_RANDOM_ATTENTION, (uint64_t)run->epoch, (uint64_t)pass->a->index);
+
+    for (; row < row_end; row++) {
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++)
+            drop_entry(pass, key, gr_vertex(block->vertex, row), gr_vertex(block->vertex, gr_csr_column(csr, e)),
+                       gat->alpha + e * pass->heads, gat->dropped + e * pass->heads);
+    }
+}
+
+/* The gradient by alpha after dropout becomes that by alpha. Where alpha itself is 0, no score depends on it. */
+static void drop_entries_backward(void *arg, int64_t row, int64_t row_end)
+{
+    const struct pass         *pass = arg;
+    const struct gr_attention *gat = &pass->a->attention;
+    const graft_csr           *csr = &pass->a->block->a->csr;
+    const float                scale = (float)gr_dropout_scale(attention_threshold(pass->run));
+
+    for (int64_t i = csr->row_ptr[row] * pass->heads; i < csr->row_ptr[row_end] * pass->heads; i++)
+        gat->alpha_gradient[i] = gat->dropped[i] != 0 ? gat->alpha_gradient[i] * scale : 0;
+}
+
+/* What the rows of neighbours are multiplied by: alpha, in a step after its dropout. */
+static graft_dense factors_of(const struct gr_run *run, const struct gr_activations *a)
+{
+    const float *const factor = drops_attention(run) ? a->attention.dropped : a->attention.alpha;
+
+    return dense(factor, gat_edges(a), gr_run_config(run)->heads);
+}
+
 /* The mean over heads, from one wide row for each vertex to one as wide as a head. */
 static void average_heads(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
@@ -219,6 +284,7 @@ static void attend(const struct pass *pass, struct gr_edge_some some)
 
     over_edges(pass, &some, score_entries);
     gr_edge_softmax(&a->block->a->csr, &alpha, &alpha, &some, gr_run_team(pass->run));
+    if (drops_attention(pass->run)) over_edges(pass, &some, drop_entries);
 }
 
 /* What gat_begin() left undone, which needs Z of the halo. Since `local` other work was done. */
@@ -267,11 +333,11 @@ static void gat_gather_some(const struct gr_run *run, const struct gr_activation
 {
     const struct gr_attention *gat = &a->attention;
     const struct gr_block     *block = a->block;
-    const graft_dense          alpha = dense(gat->alpha, gat_edges(a), gr_run_config(run)->heads);
+    const graft_dense          factors = factors_of(run, a);
     const graft_dense          z = dense(gat->projected, block->n_seen, a->layer->wide);
     const graft_dense          out = dense(gat->per_head != NULL ? gat->per_head : a->z, block->n_dst, a->layer->wide);
 
-    gr_edge_mxm(&block->a->csr, NULL, &alpha, &z, &out, &some, gr_run_team(run));
+    gr_edge_mxm(&block->a->csr, NULL, &factors, &z, &out, &some, gr_run_team(run));
 }
 
 static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
@@ -351,6 +417,7 @@ static void edge_gradients(const struct pass *pass, const graft_dense *g, struct
     const struct gr_team         team = gr_run_team(pass->run);
 
     gr_edge_sddmm(csr, g, &z, &d_alpha, &some, team);
+    if (drops_attention(pass->run)) over_edges(pass, &some, drop_entries_backward);
     gr_edge_softmax_backward(csr, &alpha, &d_alpha, &d_alpha, &some, team);
     over_edges(pass, &some, score_entries_backward);
 }
@@ -362,14 +429,14 @@ static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *
     const struct gr_activations *a = pass->a;
     const struct gr_attention   *gat = &a->attention;
     const graft_csr             *csr = &a->block->a->csr;
-    const graft_dense            alpha = dense(gat->alpha, gat_edges(a), pass->heads);
+    const graft_dense            factors = factors_of(pass->run, a);
     const graft_dense            d_alpha = dense(gat->alpha_gradient, gat_edges(a), pass->heads);
     const graft_dense            d_source = dense(gat->score_gradient[GR_SOURCE], a->block->n_seen, pass->heads);
     const graft_dense            dz = dense(pass->to, a->block->n_seen, pass->wide);
     const struct gr_team         team = gr_run_team(pass->run);
 
     gr_edge_mxm(csr, map, &d_alpha, NULL, &d_source, &some, team);
-    gr_edge_mxm(csr, map, &alpha, g, &dz, &some, team);
+    gr_edge_mxm(csr, map, &factors, g, &dz, &some, team);
     over_vertices(pass, n, add_score_gradients);
 }
 

@@ -16,11 +16,6 @@ struct gr_team gr_run_team(const struct gr_run *run)
 
 /* -- passes over rows --------------------------------------------------------------------------------------------- */
 
-static int is_training(const struct gr_run *run)
-{
-    return run->pass != GRAFT_PASS_EVALUATION;
-}
-
 /* The passes over rows that follow layer l; dropout with the bits of this epoch, none in evaluation. */
 static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
 {
@@ -39,6 +34,8 @@ static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
     if (!layer->hidden) return rows;
     rows.h = a->h;
     rows.bits = a->bits;
+    rows.is_elu = config->is_elu;
+    rows.drops_first = config->drops_first;
     if (layer->gain != NULL) {
         rows.gain = layer->gain->value;
         rows.shift = layer->shift->value;
@@ -47,7 +44,7 @@ static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
     }
     rows.vertex = a->block->vertex;
     rows.key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, (uint64_t)l + 1);
-    rows.threshold = is_training(run) ? gr_dropout_threshold(config->dropout) : 0;
+    rows.threshold = gr_is_training(run) ? gr_dropout_threshold(config->dropout) : 0;
     return rows;
 }
 
@@ -117,8 +114,8 @@ static struct gr_operand features_of(const struct gr_run *run, int64_t rows)
 
     if (input->x == NULL)
         return (struct gr_operand){ .rows = rows,
-                                    .sparse = is_training(run) ? input->sparse.step : &input->sparse.whole };
-    if (is_training(run) && input->dropped != NULL)
+                                    .sparse = gr_is_training(run) ? input->sparse.step : &input->sparse.whole };
+    if (gr_is_training(run) && input->dropped != NULL)
         return gr_dense_operand(input->dropped, gr_run_config(run)->width[0], rows);
     return gr_dense_operand(input->x, input->stride, rows);
 }
@@ -288,7 +285,7 @@ done:
 }
 
 /* Recompute what layer l had in arrays that later layers have overwritten. H, the bits of what was kept, mean and
- * deviation are still there, so of the pass over rows the bias alone is due. */
+ * deviation are still there, so of the pass over rows only what happens to Z is due. */
 static int32_t layer_recompute(struct gr_run *run, int32_t l, graft_error *error)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -325,8 +322,8 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     enter_pass(run, pass);
     for (int32_t l = 1; l < config->n_layers; l++) GR_ASSERT(blocks[l]->n_src <= blocks[l - 1]->n_dst);
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
-    if (is_training(run) && config->input_dropout > 0) drop_input(run, blocks[0]);
-    GR_TRY(gr_labels_begin(run, is_training(run), error));
+    if (gr_is_training(run) && config->input_dropout > 0) drop_input(run, blocks[0]);
+    GR_TRY(gr_labels_begin(run, gr_is_training(run), error));
     for (int32_t l = 0; l < config->n_layers; l++) {
         GR_TRY(check_step(run, error));
         GR_TRY(layer_forward(run, l, error));

@@ -35,10 +35,11 @@ struct gr_config {
     int64_t      width[GR_LAYERS_MAX + 1];    /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t      heads;
     enum gr_loss loss; /* not GR_LOSS_AUTO */
-    double       dropout, input_dropout, label_rate, gin_eps, teleport, huber_delta;
-    double       label_smoothing; /* of the softmax loss */
-    int          balances;        /* class weights of the softmax loss */
-    struct gr_live_config live;   /* read again before every epoch */
+    double       dropout, input_dropout, attention_dropout, label_rate, gin_eps, teleport, huber_delta;
+    double       label_smoothing;              /* of the softmax loss */
+    int          balances;                     /* class weights of the softmax loss */
+    struct gr_live_config live;                /* read again before every epoch */
+    int                   is_elu, drops_first; /* behind hidden layers: ELU and no ReLU; dropout before norm */
     int            norm, decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
     int            recompute;
     enum gr_choice sparse_input;
@@ -66,7 +67,7 @@ struct gr_parameter {
 struct gr_layer {
     int64_t              in, out;
     int64_t              wide;         /* columns of H W: those of all heads of gat, else out */
-    int                  hidden;       /* norm, ReLU and dropout follow */
+    int                  hidden;       /* norm, activation and dropout follow */
     struct gr_parameter *self, *neigh; /* factors of the vertex itself and of its neighbours */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift, *source, *target;
 };

@@ -25,6 +25,7 @@ struct gr_attention {
     float *per_head;                /* [n_dst x wide] results of heads that are averaged, else NULL */
     float *score[GR_ENDS];          /* [n_seen x heads] */
     float *alpha;                   /* [edges x heads] */
+    float *dropped;                 /* [edges x heads] alpha after its dropout in a step; NULL: there is none */
     float *score_gradient[GR_ENDS]; /* these and the next one are shared by all layers */
     float *alpha_gradient;
     int    awaits_halo; /* rows of the halo are on their way, or have not been used yet */
@@ -44,6 +45,7 @@ enum gr_array {
     GR_ARRAY_SOURCE_SCORE,
     GR_ARRAY_TARGET_SCORE,
     GR_ARRAY_ALPHA,
+    GR_ARRAY_DROPPED,
     GR_ARRAY_Z,
     GR_ARRAY_H,
     GR_ARRAY_MEAN,
@@ -185,6 +187,12 @@ struct gr_run {
 static inline const struct gr_config *gr_run_config(const struct gr_run *run)
 {
     return &run->model->config;
+}
+
+/** Whether the pass belongs to a step, so that there is dropout. */
+static inline int gr_is_training(const struct gr_run *run)
+{
+    return run->pass != GRAFT_PASS_EVALUATION;
 }
 
 /** Whether labels are input. */

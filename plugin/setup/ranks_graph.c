@@ -173,6 +173,27 @@ done:
     return rc;
 }
 
+/* Dropout of attention draws for both ends of an edge, so a rank needs the numbers of vertices in its halo. */
+static int32_t ask_vertices(struct gr_setup *s, graft_error *error)
+{
+    struct gr_comm  *comm = s->over->comm;
+    struct gr_links *links = &s->partition.halo_rows.links;
+    const int64_t    bytes = links->send_start[comm->n_ranks] * (int64_t)sizeof(int64_t);
+    int64_t         *seen = NULL, *packed = NULL;
+    int32_t          rc = gr_budget_borrow(&s->budget, bytes, "graph (vertices of other ranks)", error);
+
+    if (rc == GRAFT_OK) rc = GR_NEW(s->context, packed, links->send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, seen, s->n_seen, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    for (int64_t v = 0; v < s->n; v++) seen[v] = s->vertex[v];
+    GR_TRY(gr_links_ask(links, comm, s->vertex, packed, seen + s->n, sizeof *seen, error));
+    s->vertex = seen;
+    gr_budget_return(&s->budget, bytes);
+done:
+    gr_free(s->context, packed);
+    return rc;
+}
+
 static int32_t init_attention(struct gr_setup *s, graft_error *error)
 {
     const struct gr_halo *halo = &s->partition.part.halo;
@@ -187,6 +208,7 @@ static int32_t init_attention(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_halo_rows_init(s->context, s->over->comm, halo, width, layers, &s->partition.halo_rows, error));
     gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
     gr_partition_charge(&s->partition, &s->budget);
+    if (s->model.config.attention_dropout > 0 && s->given == NULL) rc = ask_vertices(s, error);
 done:
     return rc;
 }

@@ -20,6 +20,10 @@ void oracle_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ou
  *  is 0 for the features and l+1 for the output of hidden layer l; epochs count from 0. */
 void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t n, int64_t width, double *factor);
 
+/** The factor that dropout with probability p multiplies the attention of head k on edge (v, u) by: the draw is that of
+ *  column 64 u + k of vertex v, of purpose 7. */
+double oracle_attention_factor(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t v, int64_t u, int64_t k);
+
 /** Whether the label of vertex v is input of the first layer in an epoch, drawn with probability `rate`: the first word
  *  of the block (v, 0), of purpose 6, is below that share of 2^32. */
 int oracle_gives_label(double rate, uint64_t seed, int64_t epoch, int64_t v);
@@ -82,12 +86,13 @@ struct oracle_options {
     int              norm;                      /* 1: LayerNorm between layers */
     enum oracle_loss loss;
     const char      *aggregator; /* of sage: NULL: a mean; "sum" or "max" */
-    double           dropout, input_dropout, label_rate, gin_eps, huber_delta;
-    int              balanced;    /* class_weights=balanced; of softmax, as the next one */
-    double           smoothing;   /* label_smoothing */
-    int64_t          heads;       /* of gat; they divide the hidden widths */
-    int32_t          propagation; /* of sgc and appnp: steps */
-    double           teleport;    /* of appnp */
+    double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
+    int              elu, drops_first; /* activation=elu; norm_order=after_dropout */
+    int              balanced;         /* class_weights=balanced; of softmax, as the next one */
+    double           smoothing;        /* label_smoothing */
+    int64_t          heads;            /* of gat; they divide the hidden widths */
+    int32_t          propagation;      /* of sgc and appnp: steps */
+    double           teleport;         /* of appnp */
     uint64_t         seed;
     int              symmetrize, self_loops, normalize_features;
 };
@@ -113,7 +118,8 @@ struct oracle_model {
                                                NaN where they are not known */
     uint8_t              *labelled, *split; /* [n] */
     uint8_t              *gives;            /* [n] label propagation: its label is input in training */
-    double               *factor[ORACLE_LAYERS_MAX]; /* of dropout on H_l */
+    double               *factor[ORACLE_LAYERS_MAX];    /* of dropout on H_l, or on the Z of the layer before */
+    double               *attention[ORACLE_LAYERS_MAX]; /* [n x n x heads] of dropout on attention, or NULL */
     int32_t               n_tensors;
     struct oracle_tensor  tensor[ORACLE_TENSORS_MAX];
 };

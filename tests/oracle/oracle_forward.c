@@ -99,12 +99,19 @@ static void meet_kink(double z, struct oracle_kinks *kinks)
     kinks->signs = (kinks->signs ^ (z > 0 ? 1u : 2u)) * 1099511628211u; /* FNV-1a */
 }
 
+/** What dropout has set to 0 meets no kink, because no weight moves it. */
 static void relu(int64_t count, double *z, struct oracle_kinks *kinks)
 {
     for (int64_t at = 0; at < count; at++) {
-        meet_kink(z[at], kinks);
+        if (z[at] != 0) meet_kink(z[at], kinks);
         if (!(z[at] > 0)) z[at] = 0;
     }
+}
+
+static void elu(int64_t count, double *z)
+{
+    for (int64_t at = 0; at < count; at++)
+        if (z[at] < 0) z[at] = exp(z[at]) - 1;
 }
 
 static void layer_norm(int64_t n, int64_t width, const double *gain, const double *shift, double *z)
@@ -126,9 +133,11 @@ static double dot(int64_t count, const double *x, const double *y)
 }
 
 /** Add to out what one head gives vertex v, times `share`: the sum over its entries of softmax(LeakyReLU(scores)) times
- *  the rows of u, which begin at the columns of the head and are `stride` apart. */
+ *  the rows of u, which begin at the columns of the head and are `stride` apart. factor[k * heads] is
+ *  that of dropout for vertex k; NULL: none. */
 static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
-                   const double *target, const double *source, double share, double *out, struct oracle_kinks *kinks)
+                   const double *target, const double *source, const double *factor, double share, double *out,
+                   struct oracle_kinks *kinks)
 {
     double *score = oracle_new(model->n, sizeof *score), largest = -INFINITY, sum = 0;
 
@@ -145,13 +154,16 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
         sum += score[k];
     }
     for (int64_t k = 0; k < model->n; k++) {
-        for (int64_t j = 0; j < columns && score[k] > 0; j++) out[j] += share * score[k] / sum * u[k * stride + j];
+        const double kept = factor != NULL ? factor[k * model->options.heads] : 1;
+
+        for (int64_t j = 0; j < columns && score[k] > 0; j++)
+            out[j] += kept * share * score[k] / sum * u[k * stride + j];
     }
     free(score);
 }
 
 /** The Z_l of gat before the bias: heads side by side, or their mean in the last layer. */
-static void attend_all(const struct oracle_model *model, int32_t l, const double *h, double *z,
+static void attend_all(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                        struct oracle_kinks *kinks)
 {
     const int64_t n = model->n, out = model->width[l + 1], heads = model->options.heads;
@@ -164,8 +176,10 @@ static void attend_all(const struct oracle_model *model, int32_t l, const double
         for (int64_t k = 0; k < heads; k++) {
             const double *target = oracle_forward_weight_of(model, l, ".attention_target") + k * columns;
             const double *source = oracle_forward_weight_of(model, l, ".attention_source") + k * columns;
+            const double *factor =
+                training && model->attention[l] != NULL ? &model->attention[l][v * n * heads + k] : NULL;
 
-            attend(model, v, columns, wide, &u[k * columns], target, source, last ? 1.0 / (double)heads : 1,
+            attend(model, v, columns, wide, &u[k * columns], target, source, factor, last ? 1.0 / (double)heads : 1,
                    &z[v * out + (last ? 0 : k * columns)], kinks);
         }
     }
@@ -173,8 +187,8 @@ static void attend_all(const struct oracle_model *model, int32_t l, const double
 }
 
 /** z = the Z_l of the model; h [n x in], z [n x out] zeroed, scratch [n x the larger of both]. */
-static void transform(const struct oracle_model *model, int32_t l, const double *h, double *z, double *scratch,
-                      struct oracle_kinks *kinks)
+static void transform(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
+                      double *scratch, struct oracle_kinks *kinks)
 {
     const int64_t n = model->n, in = model->width[l], out = model->width[l + 1];
     double       *inner = NULL;
@@ -196,7 +210,7 @@ static void transform(const struct oracle_model *model, int32_t l, const double 
         free(inner);
         break;
     case ORACLE_GAT:
-        attend_all(model, l, h, z, kinks);
+        attend_all(model, l, training, h, z, kinks);
         add_bias(n, out, oracle_forward_weight_of(model, l, ".bias"), z);
         break;
     default:
@@ -244,6 +258,18 @@ static void propagate(const struct oracle_model *model, double *z, double *scrat
     free(h);
 }
 
+/** z = H_{l+1}, but for dropout that comes last, from Z_l. */
+static void finish_layer(const struct oracle_model *model, int32_t l, int training, double *z,
+                         struct oracle_kinks *kinks)
+{
+    if (training && model->options.drops_first) apply_dropout(model, l + 1, z);
+    if (model->options.norm)
+        layer_norm(model->n, model->width[l + 1], oracle_forward_weight_of(model, l, ".norm.gain"),
+                   oracle_forward_weight_of(model, l, ".norm.shift"), z);
+    if (model->options.elu) elu(model->n * model->width[l + 1], z);
+    else relu(model->n * model->width[l + 1], z, kinks);
+}
+
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
 {
     struct oracle_kinks unused, *met = kinks != NULL ? kinks : &unused;
@@ -258,16 +284,11 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     memcpy(h, model->features, (size_t)(model->n * model->width[0]) * sizeof *h);
     for (int32_t l = 0; l < model->options.layers; l++) {
         const int64_t count = model->n * model->width[l + 1];
-        if (training) apply_dropout(model, l, h);
+        if (training && (l == 0 || !model->options.drops_first)) apply_dropout(model, l, h);
         if (l == 0 && model->options.label_rate > 0) add_labels(model, training, h);
         memset(z, 0, (size_t)count * sizeof *z);
-        transform(model, l, h, z, scratch, met);
-        if (l + 1 < model->options.layers) {
-            if (model->options.norm)
-                layer_norm(model->n, model->width[l + 1], oracle_forward_weight_of(model, l, ".norm.gain"),
-                           oracle_forward_weight_of(model, l, ".norm.shift"), z);
-            relu(count, z, met);
-        }
+        transform(model, l, training, h, z, scratch, met);
+        if (l + 1 < model->options.layers) finish_layer(model, l, training, z, met);
         memcpy(h, z, (size_t)count * sizeof *h);
     }
     if (model->options.kind >= ORACLE_SGC) propagate(model, h, z);

@@ -150,6 +150,8 @@ void oracle_model_init(struct oracle_model *model, const struct oracle_options *
     prepare_targets(model, dataset);
     for (int32_t l = 0; l < options->layers; l++) {
         model->factor[l] = oracle_new(model->n * model->width[l], sizeof(double));
+        if (options->attention_dropout > 0)
+            model->attention[l] = oracle_new(model->n * model->n * options->heads, sizeof(double));
         add_layer(model, l);
     }
     if (options->label_rate > 0) add_tensor(model, -1, "label_embedding", model->classes, model->width[0]);
@@ -158,7 +160,10 @@ void oracle_model_init(struct oracle_model *model, const struct oracle_options *
 void oracle_model_fini(struct oracle_model *model)
 {
     for (int32_t t = 0; t < model->n_tensors; t++) free(model->tensor[t].value);
-    for (int32_t l = 0; l < model->options.layers; l++) free(model->factor[l]);
+    for (int32_t l = 0; l < model->options.layers; l++) {
+        free(model->factor[l]);
+        free(model->attention[l]);
+    }
     free(model->adjacency);
     free(model->count);
     free(model->degree);
@@ -177,13 +182,25 @@ struct oracle_tensor *oracle_model_find(struct oracle_model *model, const char *
     return NULL;
 }
 
+static void drop_attention(struct oracle_model *model, int32_t l, int64_t epoch)
+{
+    const struct oracle_options *options = &model->options;
+    const int64_t                n = model->n, heads = options->heads;
+
+    for (int64_t at = 0; at < n * n * heads && options->attention_dropout > 0; at++)
+        model->attention[l][at] = oracle_attention_factor(options->attention_dropout, options->seed, epoch, l,
+                                                          at / heads / n, at / heads % n, at % heads);
+}
+
 void oracle_model_drop(struct oracle_model *model, int64_t epoch)
 {
     const struct oracle_options *options = &model->options;
 
-    for (int32_t l = 0; l < options->layers; l++)
+    for (int32_t l = 0; l < options->layers; l++) {
         oracle_dropout(l == 0 ? options->input_dropout : options->dropout, options->seed, epoch, l, model->n,
                        model->width[l], model->factor[l]);
+        drop_attention(model, l, epoch);
+    }
     for (int64_t v = 0; v < model->n && options->label_rate > 0; v++)
         model->gives[v] = model->labelled[v] && model->split[v] == GRAFT_SPLIT_TRAIN &&
                           oracle_gives_label(options->label_rate, options->seed, epoch, v);

@@ -33,7 +33,7 @@ static uint64_t splitmix(uint64_t state)
     return z ^ z >> 31;
 }
 
-/** Purpose (2: dropout, 6: labels), epoch and layer are mixed into the seed in turn. */
+/** Purpose (2: dropout, 6: labels, 7: attention), epoch and layer are mixed into the seed in turn. */
 static uint64_t key_of(uint64_t seed, uint64_t purpose, uint64_t epoch, uint64_t layer)
 {
     return splitmix(splitmix(splitmix(seed + purpose) + epoch) + layer);
@@ -67,6 +67,15 @@ void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64
         for (int64_t j = 0; j < width; j++)
             factor[v * width + j] =
                 oracle_random_draw(key, (uint64_t)v, (uint64_t)j) >= threshold ? 65536 / (65536 - threshold) : 0;
+}
+
+double oracle_attention_factor(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t v, int64_t u, int64_t k)
+{
+    const double   threshold = fmin(round(p * 65536), 65535);
+    const uint32_t draw = oracle_random_draw(key_of(seed, 7, (uint64_t)epoch, (uint64_t)layer), (uint64_t)v,
+                                             64 * (uint64_t)u + (uint64_t)k);
+
+    return draw >= threshold ? 65536 / (65536 - threshold) : 0;
 }
 
 int oracle_gives_label(double rate, uint64_t seed, int64_t epoch, int64_t v)

@@ -24,9 +24,9 @@ const char *training_name(const struct training_case *what)
 {
     const char *const entries_name[] = { "", ", entries repeated", ", entries without values" };
     const char *const widths[] = { " of shrinking width", " of growing width" };
-    static char       text[256];
+    static char       text[512];
 
-    snprintf(text, sizeof text, "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+    snprintf(text, sizeof text, "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
              what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
              loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
@@ -38,7 +38,8 @@ const char *training_name(const struct training_case *what)
              what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "",
              what->sparse_input != NULL ? ", sparse_input " : "", what->sparse_input != NULL ? what->sparse_input : "",
              entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "",
-             what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "");
+             what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "",
+             what->drops_first ? ", dropout first" : "", what->attention_dropout > 0 ? ", attention dropped" : "");
     return text;
 }
 
@@ -51,6 +52,9 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .huber_delta = 0.75,
                                       .dropout = what->dropout,
                                       .input_dropout = what->input_dropout,
+                                      .attention_dropout = what->attention_dropout,
+                                      .elu = what->elu,
+                                      .drops_first = what->drops_first,
                                       .label_rate = what->label_rate,
                                       .balanced = what->balanced,
                                       .smoothing = what->smoothing,
@@ -185,7 +189,7 @@ static int vanishes(const struct training *training, int epoch)
 
 int training_is_drawn(const struct training_case *what)
 {
-    return what->dropout > 0 || what->label_rate > 0;
+    return what->dropout > 0 || what->label_rate > 0 || what->attention_dropout > 0;
 }
 
 static int is_telling(struct training *training, int epoch)
@@ -240,6 +244,8 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
     const char *const pairs[][2] = {
         { "model", kind_name[what->kind] },
         { "norm", what->norm ? "layer" : "none" },
+        { "activation", what->elu ? "elu" : "relu" },
+        { "norm_order", what->drops_first ? "after_dropout" : "before_dropout" },
         { "loss", what->loss != NULL ? what->loss : "auto" },
         { "aggregator", what->aggregator != NULL ? what->aggregator : "mean" },
         { "class_weights", what->balanced ? "balanced" : "none" },
@@ -279,6 +285,7 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "seed", (double)options->seed },
         { "dropout", options->dropout },
         { "input_dropout", options->input_dropout },
+        { "attention_dropout", options->attention_dropout },
         { "label_rate", options->label_rate },
         { "label_smoothing", options->smoothing },
         { "huber_delta", options->huber_delta },

@@ -28,8 +28,11 @@ struct training_case {
     int                     weighted;   /* the graph has values */
     int                     prepare;    /* 1: symmetrize, self_loops, normalize_features and gin_eps */
     double                  dropout, input_dropout, label_rate;
-    int                     balanced;  /* class_weights=balanced */
-    double                  smoothing; /* label_smoothing */
+    double                  attention_dropout; /* of gat */
+    int                     elu;               /* activation=elu */
+    int                     drops_first;       /* norm_order=after_dropout */
+    int                     balanced;          /* class_weights=balanced */
+    double                  smoothing;         /* label_smoothing */
     struct oracle_optimizer optimizer;
     const char             *kernel;   /* NULL: auto */
     const char             *order;    /* NULL: given */

@@ -25,6 +25,12 @@ struct job {
 static const struct effect effects[] = {
     { 1, "model=sage heads=2", "option 'heads' is 2, " IDLE "because option 'model' is sage and not gat" },
     { 1, "model=gat heads=2", NULL },
+    { 1, "model=sage attention_dropout=0.5",
+      "option 'attention_dropout' is 0.5, " IDLE "because option 'model' is sage and not gat" },
+    { 1, "layers=1 activation=elu", "option 'activation' is elu, " IDLE "because option 'layers' is 1" },
+    { 1, "dropout=0 norm_order=after_dropout",
+      "option 'norm_order' is after_dropout, " IDLE "because option 'dropout' is 0" },
+    { 1, "dropout=0.1 activation=elu norm_order=after_dropout", NULL },
     { 1, "model=gin aggregator=sum", "option 'aggregator' is sum, " IDLE "because option 'model' is gin and not sage" },
     { 1, "model=gin propagation=3",
       "option 'propagation' is 3, " IDLE "because option 'model' is gin and not sgc or appnp" },

@@ -1,5 +1,12 @@
-/* The exponential of softmax() of floats, for eight numbers at a time, with the same bits on all processors.
+/* The exponential of floats, for eight numbers at a time, with the same bits on all processors. For loops that are
+ * compiled for wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_EXPONENTIAL_H
+#define GR_BASE_EXPONENTIAL_H
+
+#include <stdint.h>
+
+#define GR_INLINE static inline __attribute__((always_inline))
 
 enum { HEAD_LANES = 8 };
 
@@ -9,7 +16,7 @@ typedef double   doubles8 __attribute__((vector_size(HEAD_LANES * sizeof(double)
 
 /* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float; a NaN stays one. With x = n ln 2 +
  * r it is 2^n e^r; the polynomial is that of Cephes (Moshier), the sum with 1.5 * 2^23 leaves n in the lowest bits. */
-INLINE floats8 exp8(floats8 x)
+GR_INLINE floats8 exp8(floats8 x)
 {
     const float   magic = 12582912;
     const floats8 shifted = x * 1.44269504f + magic, n = shifted - magic;
@@ -25,7 +32,4 @@ INLINE floats8 exp8(floats8 x)
     return (floats8)((words8)p & ~(words8)(x < -87.0f));
 }
 
-INLINE float f32_exponential(float x)
-{
-    return exp8((floats8){ 0 } + x)[0];
-}
+#endif

@@ -1,0 +1,142 @@
+/* Options of layers against the oracle: gradients with ELU, with dropout before norm and activation, and with dropout
+ * of attention; and that a model in a file keeps them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/effort.h"
+#include "harness/tap.h"
+#include "oracle/gradient.h"
+
+#include "graft_load.h"
+#include "graft_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const graft_api *api;
+
+/** Each case is for two or three of the seven kinds, which share most of what is tested here. */
+static int is_for(enum oracle_kind kind, int which)
+{
+    return ((int)kind + which) % 3 == 0;
+}
+
+/** What follows a hidden layer, with all that changes how its passes over rows are run. */
+static void test_hidden(enum oracle_kind kind)
+{
+    for (int which = 1; which < 12; which += case_step()) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 2 + which % 2,
+                                            .heads = 1 + (kind == ORACLE_GAT && which % 4 == 2),
+                                            .n = which % 5 == 4 && kind != ORACLE_GAT ? 60 : 0,
+                                            .elu = which % 3 != 2,
+                                            .drops_first = which % 4 > 1,
+                                            .norm = which / 3 % 2,
+                                            .growing = which / 2 % 2,
+                                            .dropout = which % 5 == 0 ? 0 : 0.4,
+                                            .sparse = which % 7 == 3,
+                                            .order = which % 5 == 3 ? "rcm" : NULL,
+                                            .unmasked = which / 6,
+                                            .recompute = which / 2 % 3 == 1,
+                                            .scarce = kind != ORACLE_GAT && which % 5 == 4,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        if (is_for(kind, which)) gradient_check(api, &what);
+    }
+}
+
+/** Dropout of attention, alone and with the other, for more heads than a block of draws has. */
+static void test_attention(void)
+{
+    for (int which = 0; which < 8; which += case_step()) {
+        const struct training_case what = { .kind = ORACLE_GAT,
+                                            .layers = 1 + which % 3,
+                                            .heads = which == 7 ? 9 : 1 + which % 2,
+                                            .growing = which == 7,
+                                            .attention_dropout = which % 4 == 3 ? 0.7 : 0.3,
+                                            .elu = which / 2 % 2,
+                                            .drops_first = which / 3 % 2,
+                                            .norm = which / 4,
+                                            .dropout = which % 3 == 1 ? 0.5 : 0,
+                                            .prepare = which % 3 == 2,
+                                            .order = which % 4 == 1 ? "degree" : NULL,
+                                            .recompute = which % 4 > 1,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        gradient_check(api, &what);
+    }
+}
+
+/** Save the model of a trainer, give the context other options, and load it. */
+static int32_t load_again(const graft_models *models, graft_trainer *trainer, graft_model **model, graft_error *error)
+{
+    char    path[64];
+    int32_t rc = models->create(trainer, GRAFT_MODEL_LAST, model, error);
+
+    snprintf(path, sizeof path, "/tmp/test_layer_options_%d", (int)getpid());
+    if (rc == GRAFT_OK) rc = models->save(*model, path, error);
+    models->destroy(*model);
+    *model = NULL;
+    api->set(api->context, "activation", "relu", NULL);
+    api->set(api->context, "norm_order", "before_dropout", NULL);
+    if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, model, error);
+    unlink(path);
+    return rc;
+}
+
+/** What a saved model predicts is what the oracle computes without dropout. */
+static void test_saved(const struct training_case *what)
+{
+    const graft_models *models = api->get_interface(api->context, GRAFT_MODEL_ID);
+    struct training     training;
+    graft_model        *model = NULL;
+    graft_error         error = GRAFT_INIT(graft_error);
+    graft_dense         dense = GRAFT_INIT(graft_dense);
+    double             *expected, *found, far = 1;
+    float              *logits;
+    int64_t             count;
+    int32_t             rc;
+
+    training_init(&training, what, 1);
+    count = training.model.n * training.model.classes;
+    expected = oracle_new(count, sizeof *expected);
+    found = oracle_new(count, sizeof *found);
+    logits = oracle_new(count, sizeof *logits);
+    oracle_model_forward(&training.model, 0, expected, NULL);
+    dense = (graft_dense){ sizeof dense,           GRAFT_F32, training.model.n, training.model.classes,
+                           training.model.classes, logits };
+    rc = training_open(&training, api, what, &error);
+    if (rc == GRAFT_OK) rc = load_again(models, training.trainer, &model, &error);
+    if (rc == GRAFT_OK) rc = models->predict(model, GRAFT_WEIGHTS_LAST, &training.set.dataset, NULL, &dense, &error);
+    for (int64_t at = 0; at < count; at++) found[at] = (double)logits[at];
+    if (rc == GRAFT_OK) far = training_distance(found, expected, count);
+    if (!ok(rc == GRAFT_OK && far < 1e-5, "%s: a saved model predicts within %.1e", training_name(what), far))
+        diag("%s", error.message);
+    models->destroy(model);
+    free(expected);
+    free(found);
+    free(logits);
+    training_fini(&training);
+}
+
+int main(void)
+{
+    const struct training_case saved[] = {
+        { .kind = ORACLE_GAT, .layers = 3, .heads = 2, .elu = 1, .dropout = 0.5, .attention_dropout = 0.4 },
+        { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .elu = 1, .drops_first = 1, .dropout = 0.5 },
+    };
+    graft_error error = GRAFT_INIT(graft_error);
+
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
+        diag("%s", error.message);
+        return done();
+    }
+    for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_APPNP; kind++) {
+        test_hidden(kind);
+    }
+    test_attention();
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) test_saved(&saved[i]);
+    api->close(api->context);
+    return done();
+}
