@@ -26,8 +26,10 @@ GRAFT_EXTERN_C_BEGIN
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *
  * act is option `activation`: ReLU, or ELU(x) = x if x > 0, else e^x - 1 (Clevert et al. 2016). gin has ReLU inside of
- * a layer in any case. With norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN and
- * AdaQP. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift.
+ * a layer in any case. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift. With
+ * norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN and AdaQP. With option
+ * residual a hidden layer l > 0 that is as wide as its input adds it, H_{l+1} = ... + H_l (Kipf and Welling 2017, eq.
+ * 14); create() returns ERR_OPTION if there is no such layer among three or more.
  *
  * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
  *

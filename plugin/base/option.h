@@ -73,7 +73,7 @@ struct gr_halo_budget {
 struct gr_model_options {
     enum gr_kind       kind;
     enum gr_aggregator aggregator;
-    int32_t            has_norm, is_elu, drops_first;
+    int32_t            has_norm, is_elu, drops_first, adds_input;
     int64_t            layers, propagation, heads;
     struct gr_widths   hidden;
     double             gin_eps, teleport, dropout, input_dropout, attention_dropout;

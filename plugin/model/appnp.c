@@ -7,7 +7,6 @@
  * layers adds it to what the chain of products leaves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "base/parallel.h"
 #include "model/run.h"
 
 #include <string.h>
@@ -16,30 +15,6 @@ static void appnp_count(struct gr_run *run, struct gr_activations *a, const stru
 {
     gr_kind_sgc.count(run, a, capacity);
     if (a->index == gr_run_config(run)->n_weighted) a->count[GR_ARRAY_INNER] = capacity->rows * a->layer->out;
-}
-
-/* y = by x + beta y, in place. */
-struct mix {
-    const float *x;
-    float       *y;
-    float        by, beta;
-};
-
-static void mix_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
-{
-    const struct mix *m = arg;
-
-    (void)chunk;
-    for (int64_t i = begin; i < end; i++) m->y[i] = m->by * m->x[i] + m->beta * m->y[i];
-}
-
-static void mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y)
-{
-    const double begin = gr_profile_begin(&run->profile);
-    struct mix   m = { x, y, by, beta };
-
-    gr_parallel_chunks(gr_run_team(run), count, count, 128 * GR_CHUNK_ROWS, mix_chunk, &m);
-    gr_profile_end(&run->profile, "rows", begin, 12 * (double)count, 3 * (double)count);
 }
 
 static float teleport_of(const struct gr_run *run)
@@ -60,7 +35,7 @@ static int32_t appnp_forward(struct gr_run *run, struct gr_activations *a, struc
     int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_kind_sgc.forward(run, a, x, rows, error));
-    if (a->layer->self == NULL) mix(run, a->block->n_dst * a->layer->out, alpha, predicted, 1 - alpha, a->z);
+    if (a->layer->self == NULL) gr_layer_mix(run, a->block->n_dst * a->layer->out, alpha, predicted, 1 - alpha, a->z);
 done:
     return rc;
 }
@@ -75,7 +50,7 @@ static void teleport_gradient(struct gr_run *run, const struct gr_activations *a
     GR_ASSERT(a->index >= config->n_weighted);
     if (a->index + 1 == config->n_layers && first->block->n_src > 0)
         memset(first->inner, 0, (uint64_t)(first->block->n_src * width) * sizeof *first->inner);
-    mix(run, a->block->n_dst * width, teleport_of(run), g, 1, first->inner);
+    gr_layer_mix(run, a->block->n_dst * width, teleport_of(run), g, 1, first->inner);
 }
 
 static int32_t appnp_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
@@ -88,7 +63,7 @@ static int32_t appnp_backward(struct gr_run *run, struct gr_activations *a, stru
     if (a->layer->self != NULL) return gr_kind_sgc.backward(run, a, x, g, dx, error);
     teleport_gradient(run, a, g);
     GR_TRY(gr_kind_sgc.backward(run, a, x, g, dx, error));
-    mix(run, count, is_first ? 1 : 0, is_first ? a->inner : dx, 1 - teleport_of(run), dx);
+    gr_layer_mix(run, count, is_first ? 1 : 0, is_first ? a->inner : dx, 1 - teleport_of(run), dx);
 done:
     return rc;
 }

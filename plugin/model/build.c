@@ -29,6 +29,7 @@ static const struct {
     [GR_ARRAY_DROPPED] = ARRAY(attention.dropped, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS, 0),
+    [GR_ARRAY_OUTPUT] = ARRAY(output, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS, 0),
@@ -93,13 +94,14 @@ static int32_t make_array(struct gr_run *run, struct gr_budget *budget, int whic
 }
 
 /* The arrays that layers of every kind have. */
-static void count_common(struct gr_activations *a, int64_t rows)
+static void count_common(const struct gr_config *config, struct gr_activations *a, int64_t rows)
 {
     const struct gr_layer *layer = a->layer;
 
     a->count[GR_ARRAY_Z] = rows * layer->out;
     if (!layer->hidden) return;
     a->count[GR_ARRAY_BITS] = rows * ((layer->out + 7) / 8);
+    if (layer->adds_input && config->is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
     if (layer->gain == NULL) return;
     a->count[GR_ARRAY_H] = rows * layer->out;
     a->count[GR_ARRAY_MEAN] = a->count[GR_ARRAY_RSTD] = rows;
@@ -108,6 +110,7 @@ static void count_common(struct gr_activations *a, int64_t rows)
 /* Elements of the work space of the backward pass. */
 struct work_space {
     int64_t gradient; /* of each of two */
+    int64_t residual;
     int64_t scratch, partial, chunks;
 };
 
@@ -117,7 +120,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
-    int64_t widest = 4, scratch = 0; /* 4: the sums of a loss, see loss.c */
+    int64_t widest = 4, scratch = 0, residual = 0; /* 4: the sums of a loss, see loss.c */
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
@@ -125,11 +128,13 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         const int              scales = config->normalization == GR_NORMALIZE_SYMMETRIC;
 
         if (layer->wide > widest) widest = layer->wide;
+        if (layer->adds_input && layer->out > residual) residual = layer->out;
         /* What is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
     }
     if (widest > scratch) scratch = widest;
-    return (struct work_space){ capacity->gradient_rows * widest, capacity->seen * scratch,
+    return (struct work_space){ capacity->gradient_rows * widest, capacity->gradient_rows * residual,
+                                capacity->seen * scratch,
                                 GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums), chunks };
 }
 
@@ -141,7 +146,7 @@ static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
         memset(a->count, 0, sizeof a->count);
         a->index = l;
         a->layer = &run->model->layers[l];
-        count_common(a, capacity->rows);
+        count_common(gr_run_config(run), a, capacity->rows);
         gr_run_config(run)->kind->count(run, a, capacity);
     }
     if (gr_propagates(run) && run->layers[0].count[GR_ARRAY_GATHERED] > 0)
@@ -157,7 +162,7 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     for (int which = 0; which < GR_ARRAYS; which++)
         bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
-    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.scratch) * sizeof(float) +
+    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.residual + work.scratch) * sizeof(float) +
                               (double)work.partial * sizeof(double) + 2 * (double)work.chunks * sizeof *run->left[0] +
                               gr_loss_bytes(run);
     if (gr_run_config(run)->kind->shared_count != NULL)
@@ -179,12 +184,15 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
 
     if (gr_run_config(run)->kind->share != NULL) GR_TRY(gr_run_config(run)->kind->share(run, budget, capacity, error));
     for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(run, budget, which, error));
-    for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++)
+    for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
         if (run->layers[l].h == NULL) run->layers[l].h = run->layers[l].z;
+        if (run->layers[l].output == NULL) run->layers[l].output = run->layers[l].h;
+    }
     for (int i = 0; i < 2; i++) {
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->gradient[i], work.gradient, error));
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->left[i], work.chunks, error));
     }
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->residual, work.residual, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->scratch, work.scratch, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
     rc = gr_labels_init(run, budget, capacity->label_rows, error);

@@ -135,6 +135,16 @@ static int32_t check_largest(const struct gr_config *config, const graft_dataset
     return GRAFT_OK;
 }
 
+static int32_t check_residual(const struct gr_config *config, graft_error *error)
+{
+    if (!config->adds_input || config->n_weighted < 3) return GRAFT_OK;
+    for (int32_t l = 1; l + 1 < config->n_weighted; l++)
+        if (config->width[l] == config->width[l + 1]) return GRAFT_OK;
+    return gr_fail(
+        error, GRAFT_ERR_OPTION,
+        "option 'residual' is yes, but no hidden layer is as wide as the one before it; see option 'hidden'");
+}
+
 /* Of another loss that is named they have no effect; with loss=auto see gr_loss_init(). */
 static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
 {
@@ -159,6 +169,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                   .norm = model->has_norm,
                                   .is_elu = model->is_elu,
                                   .drops_first = model->drops_first,
+                                  .adds_input = model->adds_input,
                                   .gin_eps = model->gin_eps,
                                   .teleport = model->teleport,
                                   .dropout = model->dropout,
@@ -181,6 +192,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     GR_TRY(read_layers(options, data, config, error));
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_hidden_heads(config, error));
+    GR_TRY(check_residual(config, error));
     config->takes_largest = model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX;
     GR_TRY(check_largest(config, data, error));
     if (config->takes_largest) config->sparse_input = GR_NO;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dropout.h"
+#include "base/parallel.h"
 #include "model/labels.h"
 
 #include <string.h>
@@ -105,6 +106,30 @@ void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale,
     gr_profile_end(&run->profile, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
+/* y = by x + beta y, in place. */
+struct mix {
+    const float *x;
+    float       *y;
+    float        by, beta;
+};
+
+static void mix_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct mix *m = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) m->y[i] = m->by * m->x[i] + m->beta * m->y[i];
+}
+
+void gr_layer_mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y)
+{
+    const double begin = gr_profile_begin(&run->profile);
+    struct mix   m = { x, y, by, beta };
+
+    gr_parallel_chunks(gr_run_team(run), count, count, 128 * GR_CHUNK_ROWS, mix_chunk, &m);
+    gr_profile_end(&run->profile, "rows", begin, 12 * (double)count, 3 * (double)count);
+}
+
 /* -- the input of a layer ----------------------------------------------------------------------------------------- */
 
 /* The features, with dropout in training. */
@@ -125,7 +150,7 @@ static struct gr_operand input_of(const struct gr_run *run, int32_t l)
     const int64_t     rows = run->layers[l].block->n_src;
     struct gr_operand x;
 
-    if (l > 0) return gr_dense_operand(run->layers[l - 1].h, run->layers[l - 1].layer->out, rows);
+    if (l > 0) return gr_dense_operand(run->layers[l - 1].output, run->layers[l - 1].layer->out, rows);
     x = features_of(run, rows);
     x.labels = gr_propagates(run) ? GR_LABELS_OWN : GR_LABELS_NONE;
     return x;
@@ -272,6 +297,21 @@ static void enter_layer(struct gr_run *run, int32_t l)
     run->layer = run->profile.layer = l;
 }
 
+/* x of n_dst rows, to another place. */
+static void keep_rows(struct gr_run *run, const struct gr_activations *a, const float *x, float *to)
+{
+    gr_layer_scale(run, gr_dense_operand(x, a->layer->out, a->block->n_dst), NULL, 1, to, a->layer->out);
+}
+
+/* The residual connection of layer l (Kipf and Welling 2017, eq. 14). ELU needs H as it was in the backward pass. */
+static void add_input(struct gr_run *run, int32_t l)
+{
+    const struct gr_activations *a = &run->layers[l];
+
+    if (a->output != a->h) keep_rows(run, a, a->h, a->output);
+    gr_layer_mix(run, a->block->n_dst * a->layer->out, 1, run->layers[l - 1].output, 1, a->output);
+}
+
 static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
 {
     struct gr_rows rows = rows_after(run, l);
@@ -279,7 +319,8 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
 
     enter_layer(run, l);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
-    rc = layer_step(run, l, GR_STEP_Z, &rows, error);
+    GR_TRY(layer_step(run, l, GR_STEP_Z, &rows, error));
+    if (run->layers[l].layer->adds_input) add_input(run, l);
 done:
     return rc;
 }
@@ -348,6 +389,12 @@ static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct g
     return layer->bias != NULL || layer->hidden;
 }
 
+/* Whether the products of layer l write all of the gradient of the layer below, which needs no copy of it. */
+static int ends_gradient(const struct gr_run *run, int32_t l)
+{
+    return l > 0 && !run->layers[l].layer->adds_input && !run->layers[l - 1].layer->adds_input;
+}
+
 int32_t gr_run_backward(struct gr_run *run, graft_error *error)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -358,18 +405,22 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
 
     enter_pass(run, GRAFT_PASS_BACKWARD);
     for (int32_t l = config->n_layers - 1; l >= 0; l--) {
-        struct gr_epilogue below = { .some = gr_rows_backward_part, .arg = &pass };
-        float *const       to = l > 0 ? dx : NULL;
+        struct gr_activations *a = &run->layers[l];
+        const struct gr_layer *layer = a->layer;
+        struct gr_epilogue     below = { .some = gr_rows_backward_part, .arg = &pass };
+        float *const           to = l > 0 ? dx : NULL;
 
         enter_layer(run, l);
         GR_TRY(check_step(run, error));
         GR_TRY(layer_recompute(run, l, error));
+        if (layer->adds_input) keep_rows(run, a, g, run->residual);
         if (has_pass) gr_layer_rows_backward(run, &pass);
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
         /* What the layer below recomputes would overwrite arrays of this layer, and its pass needs it. */
-        run->below = l > 0 && has_pass && !config->recompute ? &below : NULL;
-        GR_TRY(config->kind->backward(run, &run->layers[l], input_of(run, l), g, to, error));
+        run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
+        GR_TRY(config->kind->backward(run, a, input_of(run, l), g, to, error));
+        if (layer->adds_input) gr_layer_mix(run, a->block->n_dst * layer->in, 1, run->residual, 1, to);
         dx = g;
         g = to;
     }

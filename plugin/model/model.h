@@ -40,6 +40,7 @@ struct gr_config {
     int          balances;                     /* class weights of the softmax loss */
     struct gr_live_config live;                /* read again before every epoch */
     int                   is_elu, drops_first; /* behind hidden layers: ELU and no ReLU; dropout before norm */
+    int                   adds_input;          /* option residual */
     int            norm, decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
     int            recompute;
     enum gr_choice sparse_input;
@@ -68,6 +69,7 @@ struct gr_layer {
     int64_t              in, out;
     int64_t              wide;         /* columns of H W: those of all heads of gat, else out */
     int                  hidden;       /* norm, activation and dropout follow */
+    int                  adds_input;   /* and then, with option residual, the sum with the input of the layer */
     struct gr_parameter *self, *neigh; /* factors of the vertex itself and of its neighbours */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift, *source, *target;
 };

@@ -60,6 +60,7 @@ static void describe_layer(struct gr_model *model, int32_t l)
     layer->out = config->width[l + 1];
     layer->wide = gr_config_wide(config, l);
     layer->hidden = l + 1 < config->n_weighted;
+    layer->adds_input = config->adds_input && layer->hidden && l > 0 && layer->in == layer->out;
     if (l >= config->n_weighted) return;
     for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++) add_parameter(model, l, s);
     for (const struct gr_parameter_shape *s = norm_shapes; s->name != NULL && config->norm && layer->hidden; s++)

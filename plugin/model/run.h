@@ -48,6 +48,7 @@ enum gr_array {
     GR_ARRAY_DROPPED,
     GR_ARRAY_Z,
     GR_ARRAY_H,
+    GR_ARRAY_OUTPUT,
     GR_ARRAY_MEAN,
     GR_ARRAY_RSTD,
     GR_ARRAY_BITS,
@@ -72,7 +73,8 @@ struct gr_activations {
     float                 *z;                 /* [n_dst x out] before norm */
     float                 *mean, *rstd;       /* [n_dst] */
     uint8_t               *bits, *inner_bits; /* [n_dst x (out+7)/8] elements that ReLU and dropout keep */
-    float                 *h; /* [n_dst x out] input of the next layer; z itself where there is no norm */
+    float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
+    float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
     struct gr_attention    attention;
 };
 
@@ -171,6 +173,7 @@ struct gr_run {
     struct gr_activations layers[GR_LAYERS_MAX];
     int32_t               holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
     float                *gradient[2];      /* [gradient_rows x widest] of z and of h, alternating */
+    float                *residual;         /* [gradient_rows x widest] of the output of a layer that adds its input */
     float                *scratch;          /* [seen x widest] */
     double               *partial;          /* sums over chunks of rows */
 
@@ -287,6 +290,8 @@ void               gr_layer_clear_rest(struct gr_run *run, const struct gr_block
 /** out[x.rows x width] = diag(scale) x, or factor * x where scale is NULL, under phase "rows". x may be out. */
 void               gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
                                   int64_t width);
+/** y = by x + beta y, of so many elements, under phase "rows". */
+void               gr_layer_mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y);
 /** A pass over rows of a layer, under phase "rows". */
 void               gr_layer_rows_forward(struct gr_run *run, struct gr_rows *rows);
 /** That pass as the epilogue of the product that makes Z. */

@@ -88,11 +88,12 @@ struct oracle_options {
     const char      *aggregator; /* of sage: NULL: a mean; "sum" or "max" */
     double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
     int              elu, drops_first; /* activation=elu; norm_order=after_dropout */
-    int              balanced;         /* class_weights=balanced; of softmax, as the next one */
-    double           smoothing;        /* label_smoothing */
-    int64_t          heads;            /* of gat; they divide the hidden widths */
-    int32_t          propagation;      /* of sgc and appnp: steps */
-    double           teleport;         /* of appnp */
+    int              residual;
+    int              balanced;    /* class_weights=balanced; of softmax, as the next one */
+    double           smoothing;   /* label_smoothing */
+    int64_t          heads;       /* of gat; they divide the hidden widths */
+    int32_t          propagation; /* of sgc and appnp: steps */
+    double           teleport;    /* of appnp */
     uint64_t         seed;
     int              symmetrize, self_loops, normalize_features;
 };

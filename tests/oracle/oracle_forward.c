@@ -258,16 +258,21 @@ static void propagate(const struct oracle_model *model, double *z, double *scrat
     free(h);
 }
 
-/** z = H_{l+1}, but for dropout that comes last, from Z_l. */
-static void finish_layer(const struct oracle_model *model, int32_t l, int training, double *z,
+/** z = H_{l+1} from Z_l and h = H_l. */
+static void finish_layer(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                          struct oracle_kinks *kinks)
 {
+    const int64_t width = model->width[l + 1];
+
     if (training && model->options.drops_first) apply_dropout(model, l + 1, z);
     if (model->options.norm)
-        layer_norm(model->n, model->width[l + 1], oracle_forward_weight_of(model, l, ".norm.gain"),
+        layer_norm(model->n, width, oracle_forward_weight_of(model, l, ".norm.gain"),
                    oracle_forward_weight_of(model, l, ".norm.shift"), z);
-    if (model->options.elu) elu(model->n * model->width[l + 1], z);
-    else relu(model->n * model->width[l + 1], z, kinks);
+    if (model->options.elu) elu(model->n * width, z);
+    else relu(model->n * width, z, kinks);
+    if (training && !model->options.drops_first) apply_dropout(model, l + 1, z);
+    for (int64_t at = 0; at < model->n * width && model->options.residual && l > 0 && model->width[l] == width; at++)
+        z[at] += h[at];
 }
 
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
@@ -284,11 +289,11 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     memcpy(h, model->features, (size_t)(model->n * model->width[0]) * sizeof *h);
     for (int32_t l = 0; l < model->options.layers; l++) {
         const int64_t count = model->n * model->width[l + 1];
-        if (training && (l == 0 || !model->options.drops_first)) apply_dropout(model, l, h);
+        if (training && l == 0) apply_dropout(model, l, h);
         if (l == 0 && model->options.label_rate > 0) add_labels(model, training, h);
         memset(z, 0, (size_t)count * sizeof *z);
         transform(model, l, training, h, z, scratch, met);
-        if (l + 1 < model->options.layers) finish_layer(model, l, training, z, met);
+        if (l + 1 < model->options.layers) finish_layer(model, l, training, h, z, met);
         memcpy(h, z, (size_t)count * sizeof *h);
     }
     if (model->options.kind >= ORACLE_SGC) propagate(model, h, z);

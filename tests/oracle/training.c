@@ -26,20 +26,21 @@ const char *training_name(const struct training_case *what)
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[512];
 
-    snprintf(text, sizeof text, "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
-             what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
-             what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
-             loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
-             what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
-             what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
-             what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
-             what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "",
-             what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
-             what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "",
-             what->sparse_input != NULL ? ", sparse_input " : "", what->sparse_input != NULL ? what->sparse_input : "",
-             entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "",
-             what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "",
-             what->drops_first ? ", dropout first" : "", what->attention_dropout > 0 ? ", attention dropped" : "");
+    snprintf(
+        text, sizeof text, "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+        what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
+        what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
+        loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
+        what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
+        what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
+        what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
+        what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "", what->dense != NULL ? what->dense : "",
+        what->anew ? ", aggregated anew" : "", what->unmasked ? ", unmasked" : "",
+        what->recompute ? ", recomputed" : "", what->sparse_input != NULL ? ", sparse_input " : "",
+        what->sparse_input != NULL ? what->sparse_input : "", entries_name[what->entries],
+        what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "", what->balanced ? ", balanced" : "",
+        what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "", what->drops_first ? ", dropout first" : "",
+        what->attention_dropout > 0 ? ", attention dropped" : "", what->residual ? ", residual" : "");
     return text;
 }
 
@@ -55,6 +56,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .attention_dropout = what->attention_dropout,
                                       .elu = what->elu,
                                       .drops_first = what->drops_first,
+                                      .residual = what->residual,
                                       .label_rate = what->label_rate,
                                       .balanced = what->balanced,
                                       .smoothing = what->smoothing,
@@ -70,7 +72,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .normalize_features = what->prepare };
 
     for (int l = 0; l + 1 < what->layers; l++) {
-        options.hidden[l] = what->growing ? 15 + 4 * l : 11 - 5 * l;
+        options.hidden[l] = what->residual ? 12 : what->growing ? 15 + 4 * l : 11 - 5 * l;
         options.hidden[l] -= options.hidden[l] % options.heads;
     }
     return options;
@@ -245,6 +247,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "model", kind_name[what->kind] },
         { "norm", what->norm ? "layer" : "none" },
         { "activation", what->elu ? "elu" : "relu" },
+        { "residual", what->residual ? "yes" : "no" },
         { "norm_order", what->drops_first ? "after_dropout" : "before_dropout" },
         { "loss", what->loss != NULL ? what->loss : "auto" },
         { "aggregator", what->aggregator != NULL ? what->aggregator : "mean" },

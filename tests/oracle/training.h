@@ -31,6 +31,7 @@ struct training_case {
     double                  attention_dropout; /* of gat */
     int                     elu;               /* activation=elu */
     int                     drops_first;       /* norm_order=after_dropout */
+    int                     residual;          /* all hidden layers are as wide */
     int                     balanced;          /* class_weights=balanced */
     double                  smoothing;         /* label_smoothing */
     struct oracle_optimizer optimizer;

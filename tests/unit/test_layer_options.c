@@ -45,6 +45,45 @@ static void test_hidden(enum oracle_kind kind)
     }
 }
 
+/** Sums of the input and the output of a layer, with all that changes what is kept of both. */
+static void test_residual(enum oracle_kind kind)
+{
+    for (int which = 0; which < 8; which += case_step()) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 3 + which / 2 % 2,
+                                            .n = which % 4 == 3 && kind != ORACLE_GAT ? 60 : 0,
+                                            .residual = 1,
+                                            .elu = which % 2,
+                                            .drops_first = which % 3 == 2,
+                                            .norm = which / 3 % 2 || kind == ORACLE_GAT, /* its scores would grow */
+                                            .dropout = which % 4 == 0 ? 0 : 0.4,
+                                            .order = which % 4 == 1 ? "rcm" : NULL,
+                                            .unmasked = which / 4,
+                                            .recompute = which / 2 % 3 == 1,
+                                            .scarce = kind != ORACLE_GAT && which % 4 == 3,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        if (is_for(kind, which)) gradient_check(api, &what);
+    }
+}
+
+/** Layers of which none is as wide as the one before it. */
+static void test_refused(void)
+{
+    struct training_case what = { .kind = ORACLE_SAGE, .layers = 3, .optimizer = { .lr = GRADIENT_RATE } };
+    struct training      training;
+    graft_error          error = GRAFT_INIT(graft_error);
+    int32_t              rc;
+
+    training_init(&training, &what, 1);
+    what.residual = 1; /* after the widths were chosen */
+    rc = training_open(&training, api, &what, &error);
+    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, "'residual'") != NULL, "'residual' with other widths"))
+        diag("%s", error.message);
+    training_fini(&training);
+}
+
 /** Dropout of attention, alone and with the other, for more heads than a block of draws has. */
 static void test_attention(void)
 {
@@ -80,6 +119,7 @@ static int32_t load_again(const graft_models *models, graft_trainer *trainer, gr
     *model = NULL;
     api->set(api->context, "activation", "relu", NULL);
     api->set(api->context, "norm_order", "before_dropout", NULL);
+    api->set(api->context, "residual", "no", NULL);
     if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, model, error);
     unlink(path);
     return rc;
@@ -125,6 +165,7 @@ int main(void)
     const struct training_case saved[] = {
         { .kind = ORACLE_GAT, .layers = 3, .heads = 2, .elu = 1, .dropout = 0.5, .attention_dropout = 0.4 },
         { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .elu = 1, .drops_first = 1, .dropout = 0.5 },
+        { .kind = ORACLE_GIN, .layers = 4, .residual = 1, .dropout = 0.5 },
     };
     graft_error error = GRAFT_INIT(graft_error);
 
@@ -134,7 +175,9 @@ int main(void)
     }
     for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_APPNP; kind++) {
         test_hidden(kind);
+        test_residual(kind);
     }
+    test_refused();
     test_attention();
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) test_saved(&saved[i]);
     api->close(api->context);
