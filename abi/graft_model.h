@@ -29,7 +29,9 @@ GRAFT_EXTERN_C_BEGIN
  * a layer in any case. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift. With
  * norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN and AdaQP. With option
  * residual a hidden layer l > 0 that is as wide as its input adds it, H_{l+1} = ... + H_l (Kipf and Welling 2017, eq.
- * 14); create() returns ERR_OPTION if there is no such layer among three or more.
+ * 14); create() returns ERR_OPTION if there is no such layer among three or more. With option jumping layer L-1 > 1
+ * reads all hidden layers (jumping knowledge, Xu et al. 2018): with cat (H_1 | ... | H_{L-1}) in the place of H_{L-1},
+ * with max the largest of them for each element; they must then be equally wide, or else ERR_OPTION.
  *
  * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
  *

@@ -28,6 +28,7 @@ enum gr_partition_method {
 #undef GR_PARTITION_ENUM
 
 enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM, GR_AGGREGATOR_MAX };
+enum gr_jumping { GR_JUMPING_NONE, GR_JUMPING_CAT, GR_JUMPING_MAX };
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };
 enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID, GR_LOSS_MSE, GR_LOSS_MAE, GR_LOSS_HUBER };
@@ -73,6 +74,7 @@ struct gr_halo_budget {
 struct gr_model_options {
     enum gr_kind       kind;
     enum gr_aggregator aggregator;
+    enum gr_jumping    jumping;
     int32_t            has_norm, is_elu, drops_first, adds_input;
     int64_t            layers, propagation, heads;
     struct gr_widths   hidden;

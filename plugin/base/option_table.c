@@ -100,6 +100,8 @@ const struct gr_option_row gr_option_table[] = {
       "layers!=1 and dropout!=0", "whether normalisation and activation are before dropout, or after it" },
     { "residual", CHOICE(model.adds_input), "no|yes", "no", MODEL, SAME, USUAL, "layers!=1|2",
       "add the input of hidden layers to their output, where both are as wide" },
+    { "jumping", CHOICE(model.jumping), "none|cat|max", "none", MODEL, SAME, USUAL, "layers!=1|2",
+      "what the last layer reads: the last hidden one, or all side by side, or their maxima" },
     { "gin_eps", NUMBER(model.gin_eps), "", "0", MODEL, SAME, EXPERT, "model=gin",
       "epsilon of gin: how much more a vertex weighs than a neighbour" },
 

@@ -30,6 +30,7 @@ static const struct {
     [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_OUTPUT] = ARRAY(output, GR_USE_ACTIVATIONS, 0),
+    [GR_ARRAY_JOINED] = ARRAY(joined, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS, 0),
     [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS, 0),
@@ -99,6 +100,7 @@ static void count_common(const struct gr_config *config, struct gr_activations *
     const struct gr_layer *layer = a->layer;
 
     a->count[GR_ARRAY_Z] = rows * layer->out;
+    if (gr_config_jumps(config, a->index)) a->count[GR_ARRAY_JOINED] = rows * layer->in;
     if (!layer->hidden) return;
     a->count[GR_ARRAY_BITS] = rows * ((layer->out + 7) / 8);
     if (layer->adds_input && config->is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
@@ -110,7 +112,7 @@ static void count_common(const struct gr_config *config, struct gr_activations *
 /* Elements of the work space of the backward pass. */
 struct work_space {
     int64_t gradient; /* of each of two */
-    int64_t residual;
+    int64_t residual, jumped;
     int64_t scratch, partial, chunks;
 };
 
@@ -120,7 +122,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
-    int64_t widest = 4, scratch = 0, residual = 0; /* 4: the sums of a loss, see loss.c */
+    int64_t widest = 4, scratch = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
@@ -128,14 +130,19 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         const int              scales = config->normalization == GR_NORMALIZE_SYMMETRIC;
 
         if (layer->wide > widest) widest = layer->wide;
+        if (l > 0 && layer->in > widest) widest = layer->in;
+        if (gr_config_jumps(config, l)) jumped = layer->in;
         if (layer->adds_input && layer->out > residual) residual = layer->out;
         /* What is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
     }
     if (widest > scratch) scratch = widest;
-    return (struct work_space){ capacity->gradient_rows * widest, capacity->gradient_rows * residual,
+    return (struct work_space){ capacity->gradient_rows * widest,
+                                capacity->gradient_rows * residual,
+                                capacity->gradient_rows * jumped,
                                 capacity->seen * scratch,
-                                GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums), chunks };
+                                GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums),
+                                chunks };
 }
 
 static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
@@ -162,7 +169,7 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     for (int which = 0; which < GR_ARRAYS; which++)
         bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
-    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.residual + work.scratch) * sizeof(float) +
+    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.residual + work.jumped + work.scratch) * sizeof(float) +
                               (double)work.partial * sizeof(double) + 2 * (double)work.chunks * sizeof *run->left[0] +
                               gr_loss_bytes(run);
     if (gr_run_config(run)->kind->shared_count != NULL)
@@ -193,6 +200,7 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->left[i], work.chunks, error));
     }
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->residual, work.residual, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->jumped, work.jumped, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->scratch, work.scratch, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
     rc = gr_labels_init(run, budget, capacity->label_rows, error);

@@ -12,6 +12,15 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l)
     return config->width[l + 1] * (averaged ? config->heads : 1);
 }
 
+int64_t gr_config_in(const struct gr_config *config, int32_t l)
+{
+    int64_t sum = 0;
+
+    if (!gr_config_jumps(config, l) || config->jumping == GR_JUMPING_MAX) return config->width[l];
+    for (int32_t k = 1; k <= l; k++) sum += config->width[k];
+    return sum;
+}
+
 /* Whether the elements of all arrays can be counted: none has more rows than there are vertices, nor more columns than
  * the widest of features, layers and classes for all heads; and a sum of several, in bytes, is reported too. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
@@ -25,8 +34,10 @@ static int32_t check_sizes(const graft_dataset *data, const struct gr_config *co
     }
     for (int32_t l = 0; l <= config->n_layers; l++) {
         const int64_t wide = l < config->n_layers ? gr_config_wide(config, l) : config->width[0];
+        const int64_t in = l < config->n_layers ? gr_config_in(config, l) : 0;
 
         if (wide > widest) widest = wide;
+        if (in > widest) widest = in;
     }
     if (data->n_vertices <= INT64_MAX / 64 / widest) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG, "%lld vertices with %lld columns, the most of any array, are too many",
@@ -145,6 +156,18 @@ static int32_t check_residual(const struct gr_config *config, graft_error *error
         "option 'residual' is yes, but no hidden layer is as wide as the one before it; see option 'hidden'");
 }
 
+static int32_t check_jumping(const struct gr_config *config, graft_error *error)
+{
+    for (int32_t l = 2; l < config->n_weighted && config->jumping == GR_JUMPING_MAX; l++) {
+        if (config->width[l] == config->width[1]) continue;
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'jumping' is max, but option 'hidden' makes layers 0 and %d %lld and %lld wide; they "
+                       "must be equally wide",
+                       l - 1, (long long)config->width[1], (long long)config->width[l]);
+    }
+    return GRAFT_OK;
+}
+
 /* Of another loss that is named they have no effect; with loss=auto see gr_loss_init(). */
 static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
 {
@@ -190,7 +213,9 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                   .reuse_input = resource->reuse_input,
                                   .sparse_input = resource->sparse_input };
     GR_TRY(read_layers(options, data, config, error));
+    if (config->n_weighted > 2) config->jumping = model->jumping;
     GR_TRY(check_sizes(data, config, error));
+    GR_TRY(check_jumping(config, error));
     GR_TRY(check_hidden_heads(config, error));
     GR_TRY(check_residual(config, error));
     config->takes_largest = model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX;

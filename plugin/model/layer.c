@@ -150,6 +150,8 @@ static struct gr_operand input_of(const struct gr_run *run, int32_t l)
     const int64_t     rows = run->layers[l].block->n_src;
     struct gr_operand x;
 
+    if (gr_config_jumps(gr_run_config(run), l))
+        return gr_dense_operand(run->layers[l].joined, run->layers[l].layer->in, rows);
     if (l > 0) return gr_dense_operand(run->layers[l - 1].output, run->layers[l - 1].layer->out, rows);
     x = features_of(run, rows);
     x.labels = gr_propagates(run) ? GR_LABELS_OWN : GR_LABELS_NONE;
@@ -318,6 +320,7 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     int32_t        rc = GRAFT_OK;
 
     enter_layer(run, l);
+    if (gr_config_jumps(gr_run_config(run), l)) gr_jumping_join(run);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
     GR_TRY(layer_step(run, l, GR_STEP_Z, &rows, error));
     if (run->layers[l].layer->adds_input) add_input(run, l);
@@ -389,10 +392,28 @@ static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct g
     return layer->bias != NULL || layer->hidden;
 }
 
+/* Whether the output of the layer below layer l is also read by the layer that reads all hidden layers. */
+static int is_joined(const struct gr_run *run, int32_t l)
+{
+    const struct gr_config *config = gr_run_config(run);
+
+    return config->jumping != GR_JUMPING_NONE && l > 0 && l < config->n_weighted;
+}
+
 /* Whether the products of layer l write all of the gradient of the layer below, which needs no copy of it. */
 static int ends_gradient(const struct gr_run *run, int32_t l)
 {
-    return l > 0 && !run->layers[l].layer->adds_input && !run->layers[l - 1].layer->adds_input;
+    if (l == 0 || is_joined(run, l)) return 0;
+    return !run->layers[l].layer->adds_input && !run->layers[l - 1].layer->adds_input;
+}
+
+/* Add to dx, the gradient of the input of layer l, what reaches it past the products of the layer. */
+static void add_other_gradients(struct gr_run *run, int32_t l, float *dx)
+{
+    const struct gr_activations *a = &run->layers[l];
+
+    if (a->layer->adds_input) gr_layer_mix(run, a->block->n_dst * a->layer->in, 1, run->residual, 1, dx);
+    if (is_joined(run, l)) gr_jumping_gradient(run, l - 1, a->layer->hidden, dx);
 }
 
 int32_t gr_run_backward(struct gr_run *run, graft_error *error)
@@ -406,21 +427,21 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
     enter_pass(run, GRAFT_PASS_BACKWARD);
     for (int32_t l = config->n_layers - 1; l >= 0; l--) {
         struct gr_activations *a = &run->layers[l];
-        const struct gr_layer *layer = a->layer;
         struct gr_epilogue     below = { .some = gr_rows_backward_part, .arg = &pass };
         float *const           to = l > 0 ? dx : NULL;
 
         enter_layer(run, l);
         GR_TRY(check_step(run, error));
         GR_TRY(layer_recompute(run, l, error));
-        if (layer->adds_input) keep_rows(run, a, g, run->residual);
+        if (a->layer->adds_input) keep_rows(run, a, g, run->residual);
         if (has_pass) gr_layer_rows_backward(run, &pass);
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
         /* What the layer below recomputes would overwrite arrays of this layer, and its pass needs it. */
         run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
-        GR_TRY(config->kind->backward(run, a, input_of(run, l), g, to, error));
-        if (layer->adds_input) gr_layer_mix(run, a->block->n_dst * layer->in, 1, run->residual, 1, to);
+        GR_TRY(
+            config->kind->backward(run, a, input_of(run, l), g, gr_config_jumps(config, l) ? run->jumped : to, error));
+        add_other_gradients(run, l, to);
         dx = g;
         g = to;
     }

@@ -41,6 +41,7 @@ struct gr_config {
     struct gr_live_config live;                /* read again before every epoch */
     int                   is_elu, drops_first; /* behind hidden layers: ELU and no ReLU; dropout before norm */
     int                   adds_input;          /* option residual */
+    enum gr_jumping       jumping;             /* none if there are less than two hidden layers */
     int            norm, decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
     int            recompute;
     enum gr_choice sparse_input;
@@ -154,6 +155,15 @@ const char *gr_loss_name(enum gr_loss loss);
 
 /** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
 int64_t gr_config_wide(const struct gr_config *config, int32_t l);
+
+/** Columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
+int64_t gr_config_in(const struct gr_config *config, int32_t l);
+
+/** Whether layer l reads all hidden layers. */
+static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
+{
+    return config->jumping != GR_JUMPING_NONE && l == config->n_weighted - 1;
+}
 
 /** Names and shapes of all parameters, and the weights of each layer, without values. Plans their bytes. */
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error);

@@ -19,7 +19,7 @@ enum { PARAMETERS_OF_LAYER = 6 };
 static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
 {
     switch (letter) {
-    case 'i': return config->width[layer];
+    case 'i': return gr_config_in(config, layer);
     case 'o': return config->width[layer + 1];
     case 'w': return gr_config_wide(config, layer);
     case 'h': return config->heads;
@@ -56,7 +56,7 @@ static void describe_layer(struct gr_model *model, int32_t l)
     const struct gr_config *config = &model->config;
     struct gr_layer        *layer = &model->layers[l];
 
-    layer->in = config->width[l];
+    layer->in = gr_config_in(config, l);
     layer->out = config->width[l + 1];
     layer->wide = gr_config_wide(config, l);
     layer->hidden = l + 1 < config->n_weighted;

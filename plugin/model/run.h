@@ -3,6 +3,7 @@
  * build.c  the arrays of the layers         layer.c    all layers, forward and backward
  * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
  * product.c  the products that layers are made of
+ * jumping.c  what the last layer reads of all hidden ones
  * labels.c  labels as input                 sparse.c   sparse features     largest.c  maxima over neighbours
  * loss.c  losses and metrics of classes     regression.c  those of float targets
  * SPDX-License-Identifier: Apache-2.0 */
@@ -49,6 +50,7 @@ enum gr_array {
     GR_ARRAY_Z,
     GR_ARRAY_H,
     GR_ARRAY_OUTPUT,
+    GR_ARRAY_JOINED,
     GR_ARRAY_MEAN,
     GR_ARRAY_RSTD,
     GR_ARRAY_BITS,
@@ -75,6 +77,7 @@ struct gr_activations {
     uint8_t               *bits, *inner_bits; /* [n_dst x (out+7)/8] elements that ReLU and dropout keep */
     float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
     float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
+    float                 *joined; /* [n_src x in] what the layer reads in the place of one output: jumping.c */
     struct gr_attention    attention;
 };
 
@@ -174,6 +177,7 @@ struct gr_run {
     int32_t               holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
     float                *gradient[2];      /* [gradient_rows x widest] of z and of h, alternating */
     float                *residual;         /* [gradient_rows x widest] of the output of a layer that adds its input */
+    float                *jumped;           /* [gradient_rows x in] of `joined` */
     float                *scratch;          /* [seen x widest] */
     double               *partial;          /* sums over chunks of rows */
 
@@ -197,6 +201,12 @@ static inline int gr_is_training(const struct gr_run *run)
 {
     return run->pass != GRAFT_PASS_EVALUATION;
 }
+
+/** Fill `joined` of the layer that reads all hidden layers, of which config.jumping is not NONE. */
+void gr_jumping_join(struct gr_run *run);
+/** From run->jumped to the part in it of the output of layer l, which is written, or added to what is there, in the
+ *  rows that `joined` has. */
+void gr_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient);
 
 /** Whether labels are input. */
 static inline int gr_propagates(const struct gr_run *run)

@@ -89,6 +89,7 @@ struct oracle_options {
     double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
     int              elu, drops_first; /* activation=elu; norm_order=after_dropout */
     int              residual;
+    const char      *jumping;     /* NULL: none; "cat" or "max" */
     int              balanced;    /* class_weights=balanced; of softmax, as the next one */
     double           smoothing;   /* label_smoothing */
     int64_t          heads;       /* of gat; they divide the hidden widths */
@@ -135,6 +136,9 @@ struct oracle_kinks {
 /** Prepare graph and features as the options say; all weights are zero. Ended by oracle_model_fini(). */
 void oracle_model_init(struct oracle_model *model, const struct oracle_options *options, const graft_dataset *dataset);
 void oracle_model_fini(struct oracle_model *model);
+
+/** Columns of what layer l reads: H_l, or in the last layer with jumping=cat all of H_1 .. H_l. */
+int64_t oracle_model_in(const struct oracle_model *model, int32_t l);
 
 /** The weight of this name, or NULL. */
 struct oracle_tensor *oracle_model_find(struct oracle_model *model, const char *name);

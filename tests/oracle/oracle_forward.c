@@ -171,7 +171,7 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
     const int64_t columns = last ? out : out / heads, wide = heads * columns;
     double       *u = oracle_new(n * wide, sizeof *u);
 
-    add_product(n, model->width[l], wide, h, oracle_forward_weight_of(model, l, ".weight"), u);
+    add_product(n, oracle_model_in(model, l), wide, h, oracle_forward_weight_of(model, l, ".weight"), u);
     for (int64_t v = 0; v < n; v++) {
         for (int64_t k = 0; k < heads; k++) {
             const double *target = oracle_forward_weight_of(model, l, ".attention_target") + k * columns;
@@ -190,7 +190,7 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
 static void transform(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                       double *scratch, struct oracle_kinks *kinks)
 {
-    const int64_t n = model->n, in = model->width[l], out = model->width[l + 1];
+    const int64_t n = model->n, in = oracle_model_in(model, l), out = model->width[l + 1];
     double       *inner = NULL;
 
     if (model->options.kind != ORACLE_GAT) oracle_forward_gather(model, in, h, scratch, l > 0 ? kinks : NULL);
@@ -275,32 +275,68 @@ static void finish_layer(const struct oracle_model *model, int32_t l, int traini
         z[at] += h[at];
 }
 
+/** Largest element number `at` of H_1 .. H_l, and how near others come, unless all are 0, as ReLU makes them. */
+static double largest_of(double *const *all, int32_t l, int64_t at, struct oracle_kinks *kinks)
+{
+    int32_t best = 1;
+
+    for (int32_t k = 2; k <= l; k++)
+        if (all[k][at] > all[best][at]) best = k;
+    for (int32_t k = 1; k <= l; k++)
+        if (k != best && (all[k][at] != 0 || all[best][at] != 0))
+            kinks->nearest = fmin(kinks->nearest, all[best][at] - all[k][at]);
+    kinks->signs = (kinks->signs ^ (uint64_t)best) * 1099511628211u;
+    return all[best][at];
+}
+
+/** h = what the last layer l reads of H_1 .. H_l, which are all[1] .. all[l]. */
+static void join_hidden(const struct oracle_model *model, int32_t l, double *const *all, double *h,
+                        struct oracle_kinks *kinks)
+{
+    const int64_t in = oracle_model_in(model, l);
+    int64_t       column = 0;
+
+    if (strcmp(model->options.jumping, "max") == 0) {
+        for (int64_t at = 0; at < model->n * in; at++) h[at] = largest_of(all, l, at, kinks);
+        return;
+    }
+    for (int32_t k = 1; k <= l; k++) {
+        const int64_t width = model->width[k];
+
+        for (int64_t at = 0; at < model->n * width; at++) h[at / width * in + column + at % width] = all[k][at];
+        column += width;
+    }
+}
+
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks)
 {
+    const int32_t       layers = model->options.layers;
     struct oracle_kinks unused, *met = kinks != NULL ? kinks : &unused;
     int64_t             widest = 0;
-    double             *h = NULL, *z = NULL, *scratch = NULL;
+    double             *h[ORACLE_LAYERS_MAX + 1], *scratch, *joined;
 
     *met = (struct oracle_kinks){ INFINITY, 14695981039346656037u };
-    for (int32_t l = 0; l <= model->options.layers; l++) widest = model->width[l] > widest ? model->width[l] : widest;
-    h = oracle_new(model->n * widest, sizeof *h);
-    z = oracle_new(model->n * widest, sizeof *z);
-    scratch = oracle_new(model->n * widest, sizeof *scratch);
-    memcpy(h, model->features, (size_t)(model->n * model->width[0]) * sizeof *h);
-    for (int32_t l = 0; l < model->options.layers; l++) {
-        const int64_t count = model->n * model->width[l + 1];
-        if (training && l == 0) apply_dropout(model, l, h);
-        if (l == 0 && model->options.label_rate > 0) add_labels(model, training, h);
-        memset(z, 0, (size_t)count * sizeof *z);
-        transform(model, l, training, h, z, scratch, met);
-        if (l + 1 < model->options.layers) finish_layer(model, l, training, h, z, met);
-        memcpy(h, z, (size_t)count * sizeof *h);
+    for (int32_t l = 0; l <= layers; l++) {
+        widest += model->width[l];
+        h[l] = oracle_new(model->n * model->width[l], sizeof **h);
     }
-    if (model->options.kind >= ORACLE_SGC) propagate(model, h, z);
-    memcpy(logits, h, (size_t)(model->n * model->classes) * sizeof *logits);
-    free(h);
-    free(z);
+    scratch = oracle_new(model->n * widest, sizeof *scratch);
+    joined = oracle_new(model->n * widest, sizeof *joined);
+    memcpy(h[0], model->features, (size_t)(model->n * model->width[0]) * sizeof **h);
+    if (training) apply_dropout(model, 0, h[0]);
+    if (model->options.label_rate > 0) add_labels(model, training, h[0]);
+    for (int32_t l = 0; l < layers; l++) {
+        const int joins = model->options.jumping != NULL && l > 0 && l + 1 == layers;
+
+        if (joins) join_hidden(model, l, h, joined, met);
+        transform(model, l, training, joins ? joined : h[l], h[l + 1], scratch, met);
+        if (l + 1 < layers) finish_layer(model, l, training, h[l], h[l + 1], met);
+    }
+    if (model->options.kind >= ORACLE_SGC) propagate(model, h[layers], scratch);
+    memcpy(logits, h[layers], (size_t)(model->n * model->classes) * sizeof *logits);
+    for (int32_t l = 0; l <= layers; l++) free(h[l]);
     free(scratch);
+    free(joined);
 }
 
 /** The weight of a class: the number of training vertices over that of a class of average size. */

@@ -105,9 +105,19 @@ static void add_tensor(struct oracle_model *model, int32_t layer, const char *na
     tensor->value = oracle_new(rows * cols, sizeof *tensor->value);
 }
 
+int64_t oracle_model_in(const struct oracle_model *model, int32_t l)
+{
+    int64_t sum = 0;
+
+    if (model->options.jumping == NULL || strcmp(model->options.jumping, "cat") != 0) return model->width[l];
+    if (l + 1 < model->options.layers || l == 0) return model->width[l];
+    for (int32_t k = 1; k <= l; k++) sum += model->width[k];
+    return sum;
+}
+
 static void add_layer(struct oracle_model *model, int32_t layer)
 {
-    const int64_t in = model->width[layer], out = model->width[layer + 1], heads = model->options.heads;
+    const int64_t in = oracle_model_in(model, layer), out = model->width[layer + 1], heads = model->options.heads;
     const int64_t columns = layer + 1 == model->options.layers ? out : out / (heads > 0 ? heads : 1); /* of a head */
 
     switch (model->options.kind) {

@@ -26,21 +26,23 @@ const char *training_name(const struct training_case *what)
     const char *const widths[] = { " of shrinking width", " of growing width" };
     static char       text[512];
 
-    snprintf(
-        text, sizeof text, "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
-        what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
-        what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
-        loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
-        what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
-        what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
-        what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
-        what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "", what->dense != NULL ? what->dense : "",
-        what->anew ? ", aggregated anew" : "", what->unmasked ? ", unmasked" : "",
-        what->recompute ? ", recomputed" : "", what->sparse_input != NULL ? ", sparse_input " : "",
-        what->sparse_input != NULL ? what->sparse_input : "", entries_name[what->entries],
-        what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "", what->balanced ? ", balanced" : "",
-        what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "", what->drops_first ? ", dropout first" : "",
-        what->attention_dropout > 0 ? ", attention dropped" : "", what->residual ? ", residual" : "");
+    snprintf(text, sizeof text,
+             "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+             what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
+             what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
+             loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
+             what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
+             what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
+             what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
+             what->order != NULL ? what->order : "", what->dense != NULL ? ", " : "",
+             what->dense != NULL ? what->dense : "", what->anew ? ", aggregated anew" : "",
+             what->unmasked ? ", unmasked" : "", what->recompute ? ", recomputed" : "",
+             what->sparse_input != NULL ? ", sparse_input " : "", what->sparse_input != NULL ? what->sparse_input : "",
+             entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "",
+             what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "",
+             what->drops_first ? ", dropout first" : "", what->attention_dropout > 0 ? ", attention dropped" : "",
+             what->residual ? ", residual" : "", what->jumping != NULL ? ", jumping " : "",
+             what->jumping != NULL ? what->jumping : "");
     return text;
 }
 
@@ -57,6 +59,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .elu = what->elu,
                                       .drops_first = what->drops_first,
                                       .residual = what->residual,
+                                      .jumping = what->jumping,
                                       .label_rate = what->label_rate,
                                       .balanced = what->balanced,
                                       .smoothing = what->smoothing,
@@ -72,7 +75,9 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .normalize_features = what->prepare };
 
     for (int l = 0; l + 1 < what->layers; l++) {
-        options.hidden[l] = what->residual ? 12 : what->growing ? 15 + 4 * l : 11 - 5 * l;
+        options.hidden[l] = what->residual || (what->jumping != NULL && strcmp(what->jumping, "max") == 0) ? 12
+                            : what->growing                                                                ? 15 + 4 * l
+                                                                                                           : 11 - 5 * l;
         options.hidden[l] -= options.hidden[l] % options.heads;
     }
     return options;
@@ -248,6 +253,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "norm", what->norm ? "layer" : "none" },
         { "activation", what->elu ? "elu" : "relu" },
         { "residual", what->residual ? "yes" : "no" },
+        { "jumping", what->jumping != NULL ? what->jumping : "none" },
         { "norm_order", what->drops_first ? "after_dropout" : "before_dropout" },
         { "loss", what->loss != NULL ? what->loss : "auto" },
         { "aggregator", what->aggregator != NULL ? what->aggregator : "mean" },

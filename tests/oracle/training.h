@@ -32,6 +32,7 @@ struct training_case {
     int                     elu;               /* activation=elu */
     int                     drops_first;       /* norm_order=after_dropout */
     int                     residual;          /* all hidden layers are as wide */
+    const char             *jumping;           /* NULL: none; all hidden layers are as wide with "max" */
     int                     balanced;          /* class_weights=balanced */
     double                  smoothing;         /* label_smoothing */
     struct oracle_optimizer optimizer;

@@ -68,18 +68,45 @@ static void test_residual(enum oracle_kind kind)
     }
 }
 
-/** Layers of which none is as wide as the one before it. */
-static void test_refused(void)
+/** The last layer reads all hidden layers. */
+static void test_jumping(enum oracle_kind kind)
+{
+    for (int which = 0; which < 8; which += case_step()) {
+        const struct training_case what = { .kind = kind,
+                                            .layers = 3 + which / 2 % 2,
+                                            .heads = 1 + (kind == ORACLE_GAT && which % 3 == 1),
+                                            .n = which % 4 == 3 && kind != ORACLE_GAT ? 60 : 0,
+                                            .jumping = which % 2 ? "max" : "cat",
+                                            .residual = which % 4 == 2, /* outputs that grow have ties */
+                                            .elu = which / 4,
+                                            .growing = which / 2 % 2,
+                                            .norm = which / 3 % 2,
+                                            .dropout = which % 3 == 0 ? 0 : 0.4,
+                                            .order = which % 4 == 1 ? "rcm" : NULL,
+                                            .unmasked = which / 5,
+                                            .recompute = which % 3 == 2,
+                                            .scarce = kind != ORACLE_GAT && which % 4 == 3,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        if (is_for(kind, which)) gradient_check(api, &what);
+    }
+}
+
+/** Hidden layers of other widths have no residual connection, and no largest of their elements. */
+static void test_refused(int residual)
 {
     struct training_case what = { .kind = ORACLE_SAGE, .layers = 3, .optimizer = { .lr = GRADIENT_RATE } };
     struct training      training;
     graft_error          error = GRAFT_INIT(graft_error);
+    const char *const    word = residual ? "'residual'" : "'jumping'";
     int32_t              rc;
 
     training_init(&training, &what, 1);
-    what.residual = 1; /* after the widths were chosen */
+    what.residual = residual; /* after the widths were chosen */
+    what.jumping = residual ? NULL : "max";
     rc = training_open(&training, api, &what, &error);
-    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, "'residual'") != NULL, "'residual' with other widths"))
+    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, word) != NULL, "%s with other widths is refused", word))
         diag("%s", error.message);
     training_fini(&training);
 }
@@ -120,6 +147,7 @@ static int32_t load_again(const graft_models *models, graft_trainer *trainer, gr
     api->set(api->context, "activation", "relu", NULL);
     api->set(api->context, "norm_order", "before_dropout", NULL);
     api->set(api->context, "residual", "no", NULL);
+    api->set(api->context, "jumping", "none", NULL);
     if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, model, error);
     unlink(path);
     return rc;
@@ -165,7 +193,8 @@ int main(void)
     const struct training_case saved[] = {
         { .kind = ORACLE_GAT, .layers = 3, .heads = 2, .elu = 1, .dropout = 0.5, .attention_dropout = 0.4 },
         { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .elu = 1, .drops_first = 1, .dropout = 0.5 },
-        { .kind = ORACLE_GIN, .layers = 4, .residual = 1, .dropout = 0.5 },
+        { .kind = ORACLE_GIN, .layers = 4, .residual = 1, .jumping = "cat", .dropout = 0.5 },
+        { .kind = ORACLE_GCN, .layers = 3, .jumping = "max", .dropout = 0.5 },
     };
     graft_error error = GRAFT_INIT(graft_error);
 
@@ -176,8 +205,10 @@ int main(void)
     for (enum oracle_kind kind = ORACLE_MLP; kind <= ORACLE_APPNP; kind++) {
         test_hidden(kind);
         test_residual(kind);
+        test_jumping(kind);
     }
-    test_refused();
+    test_refused(0);
+    test_refused(1);
     test_attention();
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) test_saved(&saved[i]);
     api->close(api->context);

@@ -115,7 +115,7 @@ struct sample {
 
 static const struct sample samples[] = {
     { "all trained", "", 0, 0, 0, 0, 0 },
-    { "wide layers", "hidden=64 activation=elu residual=yes", 0, 0, 0, 0, 0 },
+    { "wide layers", "hidden=64 activation=elu residual=yes jumping=cat", 0, 0, 0, 0, 0 },
     { "a weighted graph", "", 1, 1, 0, 0, 0 },
     { "a weighted graph on both sides", "", 0, 1, 1, 0, 0 },
     { "few trained", "", 0, 0, 1, 0, 0 },
@@ -165,6 +165,7 @@ static int32_t configure(const struct sample *s, const char *model)
         { "attention_dropout", "0" },
         { "activation", "relu" },
         { "residual", "no" },
+        { "jumping", "none" },
     };
     char    text[128], *rest = text, *pair;
     int32_t rc = ledger_set("model", model);
