@@ -75,8 +75,9 @@ typedef struct graft_graphs {
      *      block   ranges of consecutive vertices, balanced in vertices and edges
      *      hash    pseudo-random
      *      stream  one vertex after the other, to the part with most of its neighbours that has capacity left, in five
-     *              passes over the rows, each of which knows the previous assignment. Each slice is partitioned by
-     *              itself, so neighbours in other slices do not count
+     *              passes over the rows, each of which knows the previous assignment. All ranks assign their slices
+     *              at once, in up to 64 blocks, after each of which they exchange loads and the owners of boundary
+     *              vertices; up to 20 rounds of refinement follow
      *      metis   METIS, in a process that rank 0 starts (options partition.program, partition.timeout)
      *      auto    block, hash, stream or metis (if available), whichever has the shortest predicted epochs. The
      *              prediction uses options model, layers, hidden, threads, halo.cover and halo.codec of rank 0, and
@@ -90,6 +91,12 @@ typedef struct graft_graphs {
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks. Otherwise
      *  the owners are written to it. Only rank 0 opens the file. With slice->owner it is not used.
+     *
+     *  Option "partition.refine" improves the partition of any method or file, in so many rounds at most: all ranks
+     *  move vertices to the part with most of their neighbours. The number of cut edges never grows, and a part gets no
+     *  vertex beyond 1.05 times the mean of vertices, edges or training vertices. The rounds end when one gains less
+     *  than a thousandth. Only the rows of the graph are followed, so it should be symmetric. With slice->owner it is
+     *  not used. A file that is written has the refined owners; one that is read is refined again.
      *
      * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.
@@ -105,9 +112,12 @@ typedef struct graft_graphs {
      *         invalid context or transport are returned on this rank only.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n
      * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex;
-     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. metis and auto need before that
-     * 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0 also 4 for each edge and 45 for each vertex
-     * of the graph; the program 20 for each edge and what METIS allocates. A file needs 4 for each vertex on rank 0.
+     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. stream needs before that 12 for
+     * each edge and 8 for each vertex of the slice, 16 for each of its neighbours in other slices, and 8 for each pair
+     * of a vertex and another rank that has it as a neighbour; so does partition.refine. metis and auto need before
+     * that 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0 also 4 for each edge and 45 for each
+     * vertex of the graph; the program 20 for each edge and what METIS allocates. A file needs 4 for each vertex on
+     * rank 0.
      * Since 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                       graft_graph **graph, graft_error *error);

@@ -114,6 +114,7 @@ struct gr_partition_options {
     enum gr_partition_method method;
     const char              *file, *program;
     double                   timeout;
+    int64_t                  refine; /* rounds */
 };
 
 struct gr_halo_options {

@@ -182,6 +182,8 @@ const struct gr_option_row gr_option_table[] = {
       SAME, USUAL, RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },
     { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, RANKS,
       "file of the owners: read if it exists, else written" },
+    { "partition.refine", INTEGER(partition.refine), "0..1000", "0", PARTITION, SAME, USUAL, RANKS,
+      "rounds in which all ranks improve the partition, of whatever origin; 0: none" },
     { "partition.program", TEXT(partition.program), "", "auto", PARTITION, ROOT, EXPERT | LIVE,
       RANKS " and partition=metis|auto", "program that partitions with METIS; auto: graft-metis" },
     { "partition.timeout", NUMBER(partition.timeout), "1..1000000000", "600", PARTITION, ROOT, EXPERT | LIVE,

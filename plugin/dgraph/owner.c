@@ -3,6 +3,7 @@
 #include "dgraph/owner.h"
 #include "base/assert.h"
 #include "partition/metis.h"
+#include "partition/refine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,15 +42,42 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .train_mask = slice->train_mask };
 }
 
+/* The ranks improve the partition that they have, and say so. */
+static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft_error *error)
+{
+    const struct gr_slice           rows = gr_owner_rows(graph, slice);
+    const struct gr_partition_input input = { .context = graph->context,
+                                              .slice = &rows,
+                                              .parts = graph->comm->n_ranks,
+                                              .comm = graph->comm,
+                                              .first = graph->first };
+    const size_t                    used = strlen(graph->partition);
+    struct gr_refinement            done;
+    int32_t                         rc;
+
+    rc = gr_partition_refine(&input, graph->context->options.partition.refine, graph->owner, &done, error);
+    if (rc < 0) return rc;
+    snprintf(graph->partition + used, sizeof graph->partition - used,
+             "; refined in %lld rounds, from %lld cut entries to %lld", (long long)done.rounds,
+             (long long)done.cut_before, (long long)done.cut);
+    if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
+    return GRAFT_OK;
+}
+
 /* Each rank partitions its own slice. GIVEN without owners: each rank owns its slice. */
-static int32_t own_alone(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
+static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
 {
     const struct gr_slice           rows = gr_owner_rows(graph, slice);
     int64_t                         before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
-    const struct gr_partition_input input = { graph->context, &rows, graph->comm->n_ranks, before, total, NULL };
+    const struct gr_partition_input input = { .context = graph->context,
+                                              .slice = &rows,
+                                              .parts = graph->comm->n_ranks,
+                                              .before = before,
+                                              .total = total,
+                                              .comm = graph->comm,
+                                              .first = graph->first };
 
-    if (graph->n_slice == 0) return GRAFT_OK;
     sum_shares(graph, before, total);
     if (graph->comm->n_ranks > 1 && method < GR_PARTITION_METHODS)
         return gr_partition_run(method, &input, graph->owner, error);
@@ -71,12 +99,11 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
         rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
         if (method != GR_PARTITION_AUTO) return gr_fail(error, rc, "%s", too_large.message); /* the same on all ranks */
-        snprintf(graph->partition, sizeof graph->partition, "auto: stream, slice by slice, because %.200s",
-                 too_large.message);
+        snprintf(graph->partition, sizeof graph->partition, "auto: stream, because %.200s", too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
         method = GR_PARTITION_STREAM;
     }
-    rc = own_alone(graph, slice, method, error);
+    rc = own_slice(graph, slice, method, error);
     return gr_comm_agree(graph->comm, rc, error);
 }
 
@@ -92,9 +119,10 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
         return gr_comm_agree(graph->comm, rc, error);
     }
     if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
-    if (found) goto done;
-    GR_TRY(own_by_method(graph, slice, error));
-    if (file[0] != '\0') rc = gr_owner_save(graph, file, &identity, error);
+    if (!found) GR_TRY(own_by_method(graph, slice, error));
+    if (graph->context->options.partition.refine > 0 && graph->comm->n_ranks > 1)
+        GR_TRY(refine_owners(graph, slice, error));
+    if (file[0] != '\0' && !found) rc = gr_owner_save(graph, file, &identity, error);
 done:
     return rc;
 }

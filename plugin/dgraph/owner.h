@@ -1,7 +1,7 @@
 /* Which rank owns which vertex. All of this runs before any row is sent: of the graph only `first`, the array `owner`,
  * and n_slice and n_edges of the shares of all slices are set.
  *
- * owner.c       the owners of the host, and the methods that need no communication
+ * owner.c       the owners of the host, and the methods for slices
  * choice.c      the whole graph on rank 0: METIS, or the best of all methods
  * owner_file.c  a partition in a file
  * root.c        routes from the slices to rank 0

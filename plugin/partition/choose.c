@@ -85,7 +85,8 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
                             const struct gr_meanwhile *meanwhile, int32_t *owner, struct gr_partition_choice *choice,
                             graft_error *error)
 {
-    const struct request       request = { { context, slice, parts, NULL, NULL, meanwhile }, cost };
+    const struct request request = { { .context = context, .slice = slice, .parts = parts, .meanwhile = meanwhile },
+                                     cost };
     struct gr_partition_choice made = { .method = GR_PARTITION_BLOCK };
     struct gr_text             why = { made.why, sizeof made.why };
     const int64_t              n = slice->rows->n_rows;

@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t allowed_of(int64_t total, int32_t parts)
+static int64_t allowed_of(int64_t total, int32_t parts, double limit)
 {
-    const int64_t mean_up = (total + parts - 1) / parts, limit = (int64_t)(GR_PARTITION_LIMIT * (double)total / parts);
-    const int64_t allowed = limit > mean_up ? limit : mean_up;
+    const int64_t mean_up = (total + parts - 1) / parts, most = (int64_t)(limit * (double)total / parts);
+    const int64_t allowed = most > mean_up ? most : mean_up;
 
     return allowed > 0 ? allowed : 1;
 }
@@ -28,15 +28,50 @@ static int32_t less_full(const struct gr_loads *loads, int32_t a, int32_t b)
     return is_less_full(loads, a, b) ? a : b;
 }
 
-void gr_loads_clear(struct gr_loads *loads)
+static double load_share(const struct gr_loads *loads, int share, int64_t has)
+{
+    return (double)has / (double)loads->allowed[share];
+}
+
+/* The load of a part, over all quantities. */
+static double level_of(const struct gr_loads *loads, int32_t part)
+{
+    const int64_t *has = loads->has + (int64_t)part * GR_SHARES;
+    double         level = 0;
+
+    for (int k = 0; k < GR_SHARES; k++) level = fmax(level, load_share(loads, k, has[k]));
+    return level;
+}
+
+void gr_loads_settle(struct gr_loads *loads)
 {
     const int64_t leaves = loads->leaves;
 
-    memset(loads->has, 0, (size_t)loads->parts * GR_SHARES * sizeof *loads->has);
-    memset(loads->level, 0, (size_t)loads->parts * sizeof *loads->level);
+    memset(loads->own, 0, (size_t)loads->parts * GR_SHARES * sizeof *loads->own);
+    for (int32_t part = 0; part < loads->parts; part++) loads->level[part] = level_of(loads, part);
     for (int64_t i = 0; i < leaves; i++) loads->winner[leaves + i] = i < loads->parts ? (int32_t)i : -1;
     for (int64_t i = leaves - 1; i > 0; i--)
         loads->winner[i] = less_full(loads, loads->winner[2 * i], loads->winner[2 * i + 1]);
+}
+
+void gr_loads_clear(struct gr_loads *loads)
+{
+    memset(loads->has, 0, (size_t)loads->parts * GR_SHARES * sizeof *loads->has);
+    gr_loads_settle(loads);
+}
+
+void gr_loads_limit(struct gr_loads *loads, double limit)
+{
+    for (int k = 0; k < GR_SHARES; k++) loads->allowed[k] = allowed_of(loads->total[k], loads->parts, limit);
+    gr_loads_settle(loads);
+}
+
+int gr_loads_exceed(const struct gr_loads *loads)
+{
+    int exceed = 0;
+
+    for (int32_t part = 0; part < loads->parts; part++) exceed = exceed || loads->level[part] > 1;
+    return exceed;
 }
 
 int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, const int64_t total[GR_SHARES],
@@ -49,14 +84,16 @@ int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, cons
     memset(loads, 0, sizeof *loads);
     while (leaves < parts) leaves *= 2;
     loads->parts = parts;
+    loads->scale = 1;
     loads->leaves = (int32_t)leaves;
-    for (int k = 0; k < GR_SHARES; k++) loads->allowed[k] = allowed_of(total[k], parts);
     GR_TRY(GR_NEW(context, loads->has, (int64_t)parts * GR_SHARES, error));
+    GR_TRY(GR_NEW(context, loads->own, (int64_t)parts * GR_SHARES, error));
     GR_TRY(GR_NEW(context, loads->level, parts, error));
     GR_TRY(GR_NEW(context, loads->winner, 2 * leaves, error));
     GR_TRY(GR_NEW(context, loads->count, parts, error));
     GR_TRY(GR_NEW(context, loads->touched, parts, error));
-    gr_loads_clear(loads);
+    memcpy(loads->total, total, sizeof loads->total);
+    gr_loads_limit(loads, GR_PARTITION_LIMIT);
 done:
     if (rc < 0) gr_loads_fini(context, loads);
     return rc;
@@ -65,16 +102,12 @@ done:
 void gr_loads_fini(const graft_context *context, struct gr_loads *loads)
 {
     gr_free(context, loads->has);
+    gr_free(context, loads->own);
     gr_free(context, loads->level);
     gr_free(context, loads->winner);
     gr_free(context, loads->count);
     gr_free(context, loads->touched);
     memset(loads, 0, sizeof *loads);
-}
-
-static double load_share(const struct gr_loads *loads, int share, int64_t has)
-{
-    return (double)has / (double)loads->allowed[share];
 }
 
 double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
@@ -83,21 +116,20 @@ double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t w
     double         level = 0;
 
     for (int k = 0; k < GR_SHARES; k++)
-        if (weight[k] > 0) level = fmax(level, load_share(loads, k, has[k] + weight[k]));
+        if (weight[k] > 0) level = fmax(level, load_share(loads, k, has[k] + loads->scale * weight[k]));
     return level;
 }
 
 void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
 {
-    int64_t *has = loads->has + (int64_t)part * GR_SHARES;
-    double   level = 0;
+    const int64_t at = (int64_t)part * GR_SHARES;
 
     GR_ASSERT(part >= 0 && part < loads->parts);
     for (int k = 0; k < GR_SHARES; k++) {
-        has[k] += sign * weight[k];
-        level = fmax(level, load_share(loads, k, has[k]));
+        loads->has[at + k] += sign * loads->scale * weight[k];
+        loads->own[at + k] += sign * weight[k];
     }
-    loads->level[part] = level;
+    loads->level[part] = level_of(loads, part);
     for (int32_t i = (loads->leaves + part) / 2; i > 0; i /= 2)
         loads->winner[i] = less_full(loads, loads->winner[2 * i], loads->winner[2 * i + 1]);
 }
@@ -119,16 +151,16 @@ int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHA
     return best;
 }
 
-/* Count the neighbours of a vertex in each part. \return the number of parts that have one */
-static int32_t count_neighbours(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *mine)
+int32_t gr_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *owner)
 {
     int32_t touched = 0;
 
     for (int64_t e = slice->rows->row_ptr[row]; e < slice->rows->row_ptr[row + 1]; e++) {
         const int64_t other = gr_csr_column(slice->rows, e) - slice->first;
 
-        if (other == row || other < 0 || other >= slice->rows->n_rows || mine[other] < 0) continue;
-        if (loads->count[mine[other]]++ == 0) loads->touched[touched++] = mine[other];
+        GR_ASSERT(other >= 0 && other < slice->rows->n_cols);
+        if (other == row || owner[other] < 0) continue;
+        if (loads->count[owner[other]]++ == 0) loads->touched[touched++] = owner[other];
     }
     return touched;
 }
@@ -136,7 +168,7 @@ static int32_t count_neighbours(struct gr_loads *loads, const struct gr_slice *s
 int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
                          const int64_t weight[GR_SHARES], const int32_t *mine)
 {
-    const int32_t touched = count_neighbours(loads, slice, row, mine);
+    const int32_t touched = gr_loads_count(loads, slice, row, mine);
     int32_t       best = -1;
     double        best_score = 0;
 

@@ -5,10 +5,16 @@
 
 #include "partition/partition.h"
 
+/** Each move reduces the excess, so the passes end by themselves. More than this many gain little. */
+enum { GR_RELIEVE_PASSES = 8 };
+
 struct gr_loads {
-    int32_t  parts, leaves;      /* the least power of two >= parts */
+    int32_t  parts, leaves; /* the least power of two >= parts */
+    int64_t  total[GR_SHARES];
     int64_t  allowed[GR_SHARES]; /* at least 1 */
     int64_t *has;                /* [parts x GR_SHARES] */
+    int64_t *own;                /* [parts x GR_SHARES] what was added here since the ranks exchanged loads; joint.h */
+    int64_t  scale;              /* what is added here counts so many times until then */
     double  *level;              /* [parts] the maximum over the quantities of has / allowed */
     int32_t *winner;             /* [2 leaves] a tournament tree: the part of the least level below each node, or -1 */
     int64_t *count;              /* [parts] neighbours of the current vertex; zero between calls */
@@ -20,8 +26,18 @@ int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, cons
                       int32_t parts, graft_error *error);
 void    gr_loads_fini(const graft_context *context, struct gr_loads *loads);
 
+/** Allow so many times the mean of each quantity, or the mean rounded up; GR_PARTITION_LIMIT at first. The ranks have
+ *  exchanged loads since the last change. */
+void gr_loads_limit(struct gr_loads *loads, double limit);
+
 /** Make all parts empty. */
 void gr_loads_clear(struct gr_loads *loads);
+
+/** After a change of loads->has from elsewhere. */
+void gr_loads_settle(struct gr_loads *loads);
+
+/** Whether a part has more than is allowed. */
+int gr_loads_exceed(const struct gr_loads *loads);
 
 /** Add a vertex to a part (sign 1) or remove it (-1). O(log parts). */
 void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign);
@@ -35,15 +51,22 @@ double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t w
 /** The part of the least load; if the vertex does not fit there, the part with the least gr_loads_with(). */
 int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES]);
 
-/** Of the parts that have neighbours of the vertex in the slice and into which it fits, the one with the most
+/** Count the neighbours of a vertex in each part, into loads->count and ->touched, which the caller sets to 0 again.
+ *  \return the number of parts that have one */
+int32_t gr_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *owner);
+
+/** Of the parts that have neighbours of the vertex and into which it fits, the one with the most
  *  neighbours times (1 - gr_loads_with()); of equal ones the one with the least load, then the first. -1 if there is
  *  none.
- *  \param[in] mine [n_rows] The owners of the vertices of the slice; -1: none yet. */
+ *  \param[in] mine [n_cols] The owners of the columns; -1: none yet. */
 int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
                          const int64_t weight[GR_SHARES], const int32_t *mine);
 
 /** Move vertices out of parts that have more than is allowed, while each move reduces the total excess, for at most a
  *  fixed number of passes. No part loses its last vertex. */
 void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
+
+/** One of these passes. \return the number of vertices moved */
+int64_t gr_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
 
 #endif

@@ -1,8 +1,7 @@
-/* Partitions: the owner of each vertex by one of several methods, the cost of a partition, and its repair. All
- * functions work in one process on the rows it has.
+/* Partitions: the owner of each vertex by one of several methods, the cost of a partition, and its repair.
  *
- * A process may have only the rows of a slice of the vertices. Then it assigns its own vertices, and neighbours in
- * other slices count as if they had no owner.
+ * A process may have only the rows of a slice of the vertices. Then it assigns its own vertices. Methods block and hash
+ * do so alone; stream together with the ranks that have the other slices.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARTITION_PARTITION_H
 #define GR_PARTITION_PARTITION_H
@@ -38,6 +37,7 @@ void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES]);
  *  depend on the slices. Repeated entries count, values do not. */
 uint64_t gr_slice_fingerprint(const struct gr_slice *slice);
 
+struct gr_comm;
 struct gr_meanwhile;
 
 /** The input of a partition method. */
@@ -48,6 +48,8 @@ struct gr_partition_input {
     const int64_t             *before;    /* [GR_SHARES] gr_slice_total() of the slices before this one; NULL: none */
     const int64_t             *total;     /* [GR_SHARES] that of all slices; NULL: this one has all vertices */
     const struct gr_meanwhile *meanwhile; /* called while a method waits; or NULL */
+    struct gr_comm            *comm;      /* of the ranks that have the slices; NULL: this one has all vertices */
+    const int64_t             *first;     /* [n_ranks + 1] the first vertex of each slice, if there is a comm */
 };
 
 #define GR_PARTITION_PROTOTYPE(constant, word, whole)                                                                  \
@@ -69,10 +71,11 @@ int32_t gr_partition_run(enum gr_partition_method method, const struct gr_partit
                          graft_error *error);
 
 /** Repair a partition from another source. Vertices whose owner is out of range get one; each part without a vertex
- *  gets one, if the slice has as many vertices as parts; and vertices leave parts that have more than
+ *  gets one, if there are as many vertices as parts; and vertices leave parts that have more than
  *  GR_PARTITION_LIMIT times the mean of a quantity, while that reduces the total excess. They move to the part of most
  *  of their neighbours if they fit there.
- * \param[in,out] mine   [n_rows] The owners of the vertices of this slice: any numbers.
+ *  The slice has all vertices.
+ * \param[in,out] mine   [n_rows] The owners of the vertices: any numbers.
  * \param[out]    moved  How many vertices have a new owner.
  * \return OK; ERR_NOMEM, and owners are unchanged. A few passes over the entries; 4 bytes per row and at most 60 per
  *         part. */

@@ -3,9 +3,6 @@
 #include "base/assert.h"
 #include "partition/loads.h"
 
-/* Each move reduces the excess, so the passes end by themselves. More than this many gain little. */
-enum { PASSES = 8 };
-
 /* The excess of a part over what is allowed, relative to that, after adding (sign 1) or removing (-1) the vertex, or as
  * it is (0). */
 static double excess_of(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
@@ -46,10 +43,9 @@ static int32_t cheapest_part(const struct gr_loads *loads, int32_t from, const i
     return best;
 }
 
-/* One pass. \return the number of vertices moved.
- * A vertex may move to a full part if that reduces the total excess: two such moves exchange vertices that are heavy in
+/* A vertex may move to a full part if that reduces the total excess: two such moves exchange vertices that are heavy in
  * different quantities. */
-static int64_t relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+int64_t gr_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES], moves = 0;
 
@@ -73,5 +69,5 @@ static int64_t relieve_pass(struct gr_loads *loads, const struct gr_slice *slice
 
 void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
-    for (int pass = 0; pass < PASSES && relieve_pass(loads, slice, mine) > 0; pass++) continue;
+    for (int pass = 0; pass < GR_RELIEVE_PASSES && gr_loads_relieve_pass(loads, slice, mine) > 0; pass++) continue;
 }

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "cover/cover.h"
-#include "graft_data.h"
 #include "partition/choose.h"
 
 #include <inttypes.h>
@@ -34,20 +33,6 @@ struct partition {
     int                parts;
     int32_t           *owner;
 };
-
-static void read_trained(struct partition *partition, const char *what, const graft_api *api)
-{
-    const graft_data_interface *data = api->get_interface(api->context, GRAFT_DATA_ID);
-    graft_data                 *set = NULL;
-    const uint8_t              *split;
-
-    if (data->open(api->context, what, &set, NULL) != GRAFT_OK) return;
-    split = data->view(set)->split;
-    if (split != NULL) partition->train_mask = bench_new((size_t)partition->graph.n, 1, 1);
-    for (int64_t v = 0; split != NULL && v < partition->graph.n; v++)
-        partition->train_mask[v] = split[v] == GRAFT_SPLIT_TRAIN;
-    data->close(api->context, set);
-}
 
 /* Of a layer of width 128 on some processor with a network of 1 Gbit/s, for the choice of "auto". */
 static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 128 * 1e-11, 8 * 128 / 125e6,
@@ -100,7 +85,7 @@ static void partition_init(struct partition *partition, const char *what, int pa
                                    .row_ptr = partition->graph.row_ptr,
                                    .col_idx = partition->graph.col_idx };
     partition->owner = bench_new((size_t)partition->graph.n, sizeof *partition->owner, 1);
-    read_trained(partition, what, api);
+    partition->train_mask = bench_graph_trained(&partition->graph, what, api);
     cut(partition, api->context, method);
     print_measure(partition, api->context);
 }

@@ -94,16 +94,19 @@ int main(int argc, char **argv)
     const graft_api    *api;
     graft_csr           rows = GRAFT_INIT(graft_csr);
     graft_error         error = GRAFT_INIT(graft_error);
+    uint8_t            *trained;
     const char         *fault;
 
     if (n_ranks < 2 || n_ranks > RANKS_MOST) bench_die("%s", usage);
     if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) bench_die("%s", error.message);
     bench_graph_init(&graph, argv[1], api, 1);
+    trained = bench_graph_trained(&graph, argv[1], api);
     rows.index_type = GRAFT_I32;
     rows.n_rows = rows.n_cols = graph.n;
     rows.row_ptr = graph.row_ptr;
     rows.col_idx = graph.col_idx;
     bench.spread.graph = &rows;
+    bench.spread.train_mask = trained;
     bench.spread.partition = argc > 3 ? argv[3] : "hash";
     take_settings(&bench.spread, argv + 4, argc > 4 ? argc - 4 : 0);
     ranks_init(&ranks, n_ranks, 600, plan_body, &bench);
@@ -113,6 +116,7 @@ int main(int argc, char **argv)
     fault = ranks_fini(&ranks);
     if (fault != NULL) bench_die("%s", fault);
     bench_graph_fini(&graph);
+    free(trained);
     api->close(api->context);
     return bench_plan_print(&bench, graph.n, n_ranks) ? 0 : 1;
 }

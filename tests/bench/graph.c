@@ -246,3 +246,18 @@ void bench_graph_fini(struct bench_graph *graph)
     free(graph->row_ptr);
     free(graph->col_idx);
 }
+
+uint8_t *bench_graph_trained(const struct bench_graph *graph, const char *what, const graft_api *api)
+{
+    const graft_data_interface *data = api->get_interface(api->context, GRAFT_DATA_ID);
+    graft_data                 *set = NULL;
+    const uint8_t              *split;
+    uint8_t                    *trained = NULL;
+
+    if (data->open(api->context, what, &set, NULL) != GRAFT_OK) return NULL;
+    split = data->view(set)->split;
+    if (split != NULL) trained = bench_new((size_t)graph->n, 1, 1);
+    for (int64_t v = 0; split != NULL && v < graph->n; v++) trained[v] = split[v] == GRAFT_SPLIT_TRAIN;
+    data->close(api->context, set);
+    return trained;
+}

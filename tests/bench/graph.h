@@ -26,6 +26,9 @@ void bench_graph_init(struct bench_graph *graph, const char *what, const graft_a
 void bench_graph_order(struct bench_graph *graph, const char *method, const graft_api *api, int threads);
 void bench_graph_fini(struct bench_graph *graph);
 
+/** Which vertices of the data set `what` are trained on; NULL for a generated graph. The caller frees it. */
+uint8_t *bench_graph_trained(const struct bench_graph *graph, const char *what, const graft_api *api);
+
 /** Write the graph into the folder: edges.npy and labels.npy (all -1; it has the number of vertices), which together
  *  are a data set for graft.data/1, and indptr.npy, the row pointers: row 0 of edges.npy is then the columns. */
 void bench_graph_export(const struct bench_graph *graph, const char *folder);

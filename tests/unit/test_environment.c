@@ -74,8 +74,8 @@ static const char *child_fault(const graft_api *api, int is_read)
     setenv("GRAFT_TEST_BEHAVIOUR", "fails", 1);
     rc = api->set(api->context, "partition.program", partitioner, &error);
     if (rc == GRAFT_OK && graph.rows.n_rows <= 1000) {
-        rc = gr_partition_metis(&(struct gr_partition_input){ api->context, &graph.slice, 2, NULL, NULL, NULL }, owner,
-                                &error);
+        rc = gr_partition_metis(
+            &(struct gr_partition_input){ .context = api->context, .slice = &graph.slice, .parts = 2 }, owner, &error);
     }
     unsetenv("GRAFT_TEST_BEHAVIOUR");
     graph_fini(&graph);

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &host.table, &api, &error) < 0) return 2;
     context = api->context;
     graph_init(&graph, 5);
-    input = (struct gr_partition_input){ context, &graph.slice, 8, NULL, NULL, NULL };
+    input = (struct gr_partition_input){ .context = context, .slice = &graph.slice, .parts = 8 };
     test_left_processes(argv[1]);
     graph_fini(&graph);
     api->close(context);

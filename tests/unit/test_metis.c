@@ -21,7 +21,8 @@
 
 static struct strict_host host;
 static graft_context     *context;
-#define INPUT(slice, parts, meanwhile) (&(struct gr_partition_input){ context, slice, parts, NULL, NULL, meanwhile })
+#define INPUT(whole, number, call)                                                                                     \
+    (&(struct gr_partition_input){ .context = context, .slice = whole, .parts = number, .meanwhile = call })
 
 /* -- what must not change ----------------------------------------------------------------------------------------- */
 

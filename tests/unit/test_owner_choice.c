@@ -222,8 +222,7 @@ static int32_t large_body(struct rank *r)
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
     TRY(gr_owner_find(&g, &slice, &r->error));
-    if (strstr(g.partition, "auto: stream, slice by slice, because the graph has 4 vertices and 2147483649 entries") ==
-        NULL)
+    if (strstr(g.partition, "auto: stream, because the graph has 4 vertices and 2147483649 entries") == NULL)
         rank_blame(r, "it says %s", g.partition);
     if (owner[0] < 0 || owner[0] > 1 || owner[1] < 0 || owner[1] > 1) rank_blame(r, "vertices without owners");
 done:
@@ -255,6 +254,7 @@ static int32_t vast_body(struct rank *r)
     const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, VERTICES, row_ptr, columns, NULL, NULL };
     graft_slice          slice = GRAFT_INIT(graft_slice);
     struct gr_share      share[2] = { { 2, 0, 2, 0, 0, 0 }, { 2, 0, 2, 0, 0, 0 } };
+    int64_t              first[] = { 0, 2, 4 };
     int32_t              owner[2] = { -1, -1 }, rc;
     graft_graph          g = { .context = r->context, .n_vertices = VERTICES, .n_slice = 2 };
 
@@ -262,6 +262,7 @@ static int32_t vast_body(struct rank *r)
     slice.first_row = base;
     slice.rows = &rows;
     g.share = share;
+    g.first = first;
     g.owner = owner;
     TRY(gr_option_set(r->context, "partition", "stream", &r->error));
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
@@ -455,6 +456,35 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     ok(files_in(folder) == 0, "nothing is left");
 }
 
+/* Owners by a hash and from a file are refined, and those that are written are the refined ones. */
+static void test_refined(const struct graph *graph)
+{
+    const char *const none[] = { "partition.file", path, NULL };
+    const char *const more[] = { "partition.file", path, "partition.refine", "9", NULL };
+    static int32_t    once[LARGEST];
+    struct spread     s;
+    int64_t           cut;
+
+    use(partitioner, "good", none);
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 4, GRAFT_OK, "partition: hash", "owners by hash");
+    cut = graph_cut_entries(graph, s.found);
+    settings = more;
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 4, GRAFT_OK, "owners; refined in ", "those of a file are refined");
+    memcpy(once, s.found, sizeof once);
+    ok(graph_cut_entries(graph, once) * 2 < cut, "their cut is less than half");
+    unlink(path);
+    s = owner_choice_spread_of(graph, "hash");
+    owner_choice_expect(&s, 4, GRAFT_OK, "partition: hash; refined in ", "and so are those by hash");
+    ok(memcmp(once, s.found, sizeof once) == 0, "in the same way");
+    settings = none;
+    s = owner_choice_spread_of(graph, "stream");
+    owner_choice_expect(&s, 4, GRAFT_OK, "partition: from the file ", "they are written");
+    ok(memcmp(once, s.found, sizeof once) == 0, "as they were refined");
+    unlink(path);
+}
+
 /* -- faults ------------------------------------------------------------------------------------------------------- */
 
 static struct graph  small;
@@ -547,6 +577,7 @@ int main(int argc, char **argv)
     test_kept(&small, "metis");
     test_kept(&small, "given");
     test_wrong_files(&small, &other);
+    test_refined(&small);
     graph_fini(&other);
     test_owner_choice_memory(0);
     test_owner_choice_memory(2);

@@ -20,8 +20,8 @@ static int32_t *stream(const struct graph *graph, int32_t parts)
     int32_t *owner = oracle_new(graph->rows.n_rows, sizeof *owner);
 
     memset(owner, 0x77, (size_t)graph->rows.n_rows * sizeof *owner);
-    if (gr_partition_stream(&(struct gr_partition_input){ &context, &graph->slice, parts, NULL, NULL, NULL }, owner,
-                            &error) != GRAFT_OK)
+    if (gr_partition_stream(&(struct gr_partition_input){ .context = &context, .slice = &graph->slice, .parts = parts },
+                            owner, &error) != GRAFT_OK)
         abort();
     return owner;
 }
@@ -80,7 +80,9 @@ static int is_same_in_slices(const struct graph *graph, int32_t parts)
     for (int i = 0; i < 4; i++) {
         const size_t                    bytes = (size_t)(ends[i + 1] - ends[i]) * sizeof *mine;
         struct graph_slice              cut;
-        const struct gr_partition_input input = { NULL, &cut.slice, parts, before, total, NULL };
+        const struct gr_partition_input input = {
+            .slice = &cut.slice, .parts = parts, .before = before, .total = total
+        };
 
         graph_cut(&cut, graph, ends[i], ends[i + 1] - ends[i]);
         gr_partition_hash(&input, mine, &error);
@@ -125,32 +127,6 @@ static const char *stream_fault(const struct graph *graph, int32_t parts)
     return fault;
 }
 
-/* Each slice deals its own vertices, and has an array of these alone: what lies beside it stays. */
-static const char *partition_slices_fault(const struct graph *graph, int32_t parts)
-{
-    const int64_t      n = graph->rows.n_rows, half = n / 2;
-    int32_t           *owner = oracle_new(n, sizeof *owner), *place = oracle_new(n + 2, sizeof *place);
-    const char        *fault = NULL;
-    struct graph_slice cut;
-
-    for (int i = 0; i < 2; i++) {
-        const int64_t first = i * half, count = i == 0 ? half : n - half;
-
-        memset(place, 0xff, (size_t)(n + 2) * sizeof *place);
-        graph_cut(&cut, graph, first, count);
-        if (gr_partition_stream(&(struct gr_partition_input){ &context, &cut.slice, parts, NULL, NULL, NULL },
-                                place + 1, &error) != GRAFT_OK)
-            fault = "it failed";
-        if (place[0] != -1 || place[count + 1] != -1) fault = "there is more written than the slice";
-        memcpy(owner + first, place + 1, (size_t)count * sizeof *owner);
-        graph_cut_fini(&cut);
-    }
-    if (graph_empty_parts(graph, owner, parts) < 0) fault = "an owner is out of range";
-    free(owner);
-    free(place);
-    return fault;
-}
-
 static int is_measured_right(const struct graph *graph, int32_t *owner, int32_t parts)
 {
     struct gr_partition_measure measure;
@@ -166,7 +142,7 @@ static int is_measured_right(const struct graph *graph, int32_t *owner, int32_t 
 
 static void test_methods(const struct graph *graph)
 {
-    const char *block_wrong = NULL, *stream_wrong = NULL, *slices_wrong = NULL;
+    const char *block_wrong = NULL, *stream_wrong = NULL;
     int         sliced = 1, measured = 1;
 
     for (int i = 0; i < PART_COUNTS; i++) {
@@ -175,7 +151,6 @@ static void test_methods(const struct graph *graph)
 
         if ((fault = block_fault(graph, parts)) != NULL) block_wrong = fault;
         if ((fault = stream_fault(graph, parts)) != NULL) stream_wrong = fault;
-        if ((fault = partition_slices_fault(graph, parts)) != NULL) slices_wrong = fault;
         sliced = sliced && is_same_in_slices(graph, parts);
         measured = measured && is_measured_right(graph, hash(graph, parts), parts) &&
                    is_measured_right(graph, block(graph, parts), parts) &&
@@ -186,8 +161,6 @@ static void test_methods(const struct graph *graph)
     ok(sliced, "%s: hash, blocks and the fingerprint do not depend on slices", graph->name);
     ok(stream_wrong == NULL, "%s: a stream gives even parts%s%s", graph->name, stream_wrong ? ": " : "",
        stream_wrong ? stream_wrong : "");
-    ok(slices_wrong == NULL, "%s: a stream on a slice%s%s", graph->name, slices_wrong ? ": " : "",
-       slices_wrong ? slices_wrong : "");
     ok(measured, "%s: measures are as counted", graph->name);
 }
 
@@ -328,7 +301,7 @@ static void test_partition_no_memory(void)
     was = hash(&graph, 7);
     owner[5] = was[5] = 99;
     for (int what = 0; what < 3; what++) {
-        const struct gr_partition_input input = { &context, &graph.slice, 7, NULL, NULL, NULL };
+        const struct gr_partition_input input = { .context = &context, .slice = &graph.slice, .parts = 7 };
 
         for (;; calls[what]++) {
             int32_t rc;

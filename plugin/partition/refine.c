@@ -1,0 +1,94 @@
+/* Refinement: vertices move to the part that has more of their neighbours, over all ranks at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "partition/refine.h"
+#include "base/assert.h"
+#include "base/memory.h"
+#include "partition/joint.h"
+
+#include <string.h>
+
+/* A round that reduces the cut by less than 1 / LEAST_GAIN of it is the last one. */
+enum { LEAST_GAIN = 1000 };
+
+/* Move a vertex to the part that has most of its neighbours, if it fits there and that is more than it has in its own
+ * part; or as many, and the other part has less. */
+static void improve_vertex(struct gr_joint *joint, int64_t row)
+{
+    struct gr_loads *loads = &joint->loads;
+    const int32_t    from = joint->owner[row], touched = gr_loads_count(loads, &joint->slice, row, joint->owner);
+    int64_t          weight[GR_SHARES], most = loads->count[from];
+    double           level = loads->level[from];
+    int32_t          to = from;
+
+    GR_ASSERT(from >= 0);
+    gr_slice_weigh(&joint->slice, row, weight);
+    for (int32_t i = 0; i < touched; i++) {
+        const int32_t part = loads->touched[i];
+        const int64_t count = loads->count[part];
+        double        with;
+
+        loads->count[part] = 0;
+        if (part == from || count < most) continue;
+        with = gr_loads_with(loads, part, weight);
+        if (with > 1 || (count == most && with >= level)) continue;
+        to = part;
+        most = count;
+        level = with;
+    }
+    if (to != from) gr_loads_move(loads, weight, &joint->owner[row], to);
+}
+
+/* Rounds until one gains too little. The best owners so far are in `best`. */
+static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best, struct gr_refinement *done,
+                          graft_error *error)
+{
+    const size_t bytes = (size_t)joint->slice.rows->n_rows * sizeof *best;
+    int64_t      cut, gain;
+    int32_t      rc = GRAFT_OK;
+
+    GR_TRY(gr_joint_cut(joint, &cut, error));
+    *done = (struct gr_refinement){ .cut_before = cut, .cut = cut };
+    gain = cut;
+    memcpy(best, joint->owner, bytes);
+    while (done->rounds < rounds && gain > 0 && gain >= done->cut / LEAST_GAIN) {
+        GR_TRY(gr_joint_pass(joint, improve_vertex, error));
+        GR_TRY(gr_joint_cut(joint, &cut, error));
+        done->rounds++;
+        gain = done->cut - cut;
+        if (gain <= 0) continue;
+        done->cut = cut;
+        memcpy(best, joint->owner, bytes);
+    }
+    memcpy(joint->owner, best, bytes);
+done:
+    return rc;
+}
+
+int32_t gr_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done, graft_error *error)
+{
+    int32_t *best = NULL, rc;
+
+    rc = GR_NEW(joint->context, best, joint->slice.rows->n_rows, error);
+    GR_TRY(gr_joint_agree(joint, rc, error));
+    rc = run_rounds(joint, rounds, best, done, error);
+done:
+    gr_free(joint->context, best);
+    return rc;
+}
+
+int32_t gr_partition_refine(const struct gr_partition_input *input, int64_t rounds, int32_t *mine,
+                            struct gr_refinement *refinement, graft_error *error)
+{
+    struct gr_refinement done;
+    struct gr_joint      joint;
+    int32_t              rc;
+
+    GR_TRY(gr_joint_init(&joint, input, error));
+    GR_TRY(gr_joint_assign(&joint, mine, error));
+    GR_TRY(gr_refine_rounds(&joint, rounds, &done, error));
+    memcpy(mine, joint.owner, (size_t)joint.slice.rows->n_rows * sizeof *mine);
+    *refinement = done;
+done:
+    gr_joint_fini(&joint);
+    return rc;
+}
