@@ -105,9 +105,10 @@ typedef struct graft_graphs {
      *         owner that is not a rank; a file for more ranks than vertices); ERR_FORMAT (as
      *         graft_mxm.matrix_create(); a file that is damaged, or of another graph or number of parts);
      *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
-     *         or edges in all); ERR_NOT_FOUND (metis: no such program); ERR_MODULE (metis: the program failed, died,
-     *         wrote invalid output, or exceeded partition.timeout); ERR_IO (a file cannot be read or written; metis: no
-     *         process can be started); ERR_OPTION (metis, auto: the number of widths in `hidden` does not fit);
+     *         in all, or as many edges if METIS has 32-bit indices); ERR_NOT_FOUND (metis: no such program);
+     *         ERR_MODULE (metis: the program failed, died, wrote invalid output, or exceeded partition.timeout); ERR_IO
+     *         (a file cannot be read or written; metis: no process can be started); ERR_OPTION (metis, auto: the number
+     *         of widths in `hidden` does not fit);
      *         ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for an
      *         invalid context or transport are returned on this rank only.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n

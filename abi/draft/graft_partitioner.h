@@ -35,7 +35,7 @@
 
 typedef struct graft_partitioner_input {
     uint64_t magic;    /**< GRAFT_PARTITIONER_INPUT */
-    uint32_t reserved; /**< 0 */
+    uint32_t reserved; /**< 0, or GRAFT_PARTITIONER_ASK */
     uint32_t n_weights;
     int64_t  n_parts; /**< 1 to 2^31-1 */
     int64_t  n_vertices, n_edges;
@@ -45,6 +45,11 @@ typedef struct graft_partitioner_output {
     uint64_t magic; /**< GRAFT_PARTITIONER_OUTPUT */
     int64_t  n_vertices;
 } graft_partitioner_output;
+
+/** In the place of 0: the input only asks whether the program can partition a graph of these sizes. The head is the
+ *  whole input, and the head of the output the whole answer. A program that cannot, or does not know this number,
+ *  fails. The library asks before it gathers a graph with more than 2^31-1 entries. */
+#define GRAFT_PARTITIONER_ASK UINT32_C(1)
 
 /** Exit codes of the program. */
 enum {

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <metis.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,8 +13,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-_Static_assert(sizeof(idx_t) == 4, "METIS with 32-bit indices, as in Debian");
 
 enum { SEED = 1, GUARD_FILE = 3 };
 
@@ -59,7 +56,7 @@ static int take_standard_output(void)
     return output;
 }
 
-static void partition(struct metis_input *input, int32_t *owner)
+static void partition(struct metis_input *input, idx_t *owner)
 {
     idx_t              n = (idx_t)input->head.n_vertices, parts = (idx_t)input->head.n_parts, cut = 0;
     idx_t              constraints = (idx_t)input->head.n_weights, options[METIS_NOPTIONS];
@@ -77,6 +74,16 @@ static void partition(struct metis_input *input, int32_t *owner)
     if (rc != METIS_OK) metis_die(GRAFT_PARTITIONER_FAILED, "METIS failed with code %d", rc);
     free(graph.begin);
     free(graph.neighbour);
+}
+
+/* From indices of METIS to the owners of the answer, in place. */
+static void narrow(idx_t *owner, int64_t count)
+{
+    for (int64_t v = 0; v < count; v++) {
+        const int32_t part = (int32_t)owner[v];
+
+        memcpy((char *)owner + v * (int64_t)sizeof part, &part, sizeof part);
+    }
 }
 
 static void write_bytes(int output, const void *from, int64_t bytes)
@@ -106,7 +113,7 @@ int main(int argc, char **argv)
 {
     struct metis_input       input = { 0 };
     graft_partitioner_output head = { .magic = GRAFT_PARTITIONER_OUTPUT };
-    int32_t                 *owner;
+    idx_t                   *owner;
     int                      output;
 
     if (argc > 1) return describe(argv[1]);
@@ -114,13 +121,18 @@ int main(int argc, char **argv)
     output = take_standard_output();
     metis_read(&input);
     head.n_vertices = input.head.n_vertices;
+    if (input.head.reserved & GRAFT_PARTITIONER_ASK) {
+        write_bytes(output, &head, sizeof head);
+        return GRAFT_PARTITIONER_OK;
+    }
     owner = metis_new(head.n_vertices, sizeof *owner);
     /* METIS writes no owners for a single part, and leaves most parts empty if there are too many. */
     if (input.head.n_parts >= head.n_vertices)
-        for (int64_t v = 0; v < head.n_vertices; v++) owner[v] = (int32_t)v;
+        for (int64_t v = 0; v < head.n_vertices; v++) owner[v] = (idx_t)v;
     else if (input.head.n_parts > 1) partition(&input, owner);
     write_bytes(output, &head, sizeof head);
-    write_bytes(output, owner, head.n_vertices * (int64_t)sizeof *owner);
+    narrow(owner, head.n_vertices);
+    write_bytes(output, owner, head.n_vertices * (int64_t)sizeof(int32_t));
     free(owner);
     free(input.row_ptr);
     free(input.column);

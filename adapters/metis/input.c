@@ -25,8 +25,8 @@ static void read_bytes(void *to, int64_t bytes, const char *what)
     }
 }
 
-/* Reads 64-bit numbers in the given range into 32 bits. */
-static void read_numbers(int32_t *to, int64_t count, int64_t high, const char *what)
+/* Reads 64-bit numbers in the given range into indices of METIS. */
+static void read_numbers(idx_t *to, int64_t count, int64_t high, const char *what)
 {
     static int64_t buffer[BUFFER];
 
@@ -39,7 +39,7 @@ static void read_numbers(int32_t *to, int64_t count, int64_t high, const char *w
                 metis_die(GRAFT_PARTITIONER_BAD_INPUT,
                           "number %" PRId64 " of the %s is %" PRId64 ", expected 0 to %" PRId64, at, what, buffer[i],
                           high);
-            to[at] = (int32_t)buffer[i];
+            to[at] = (idx_t)buffer[i];
         }
     }
 }
@@ -52,17 +52,17 @@ static void read_head(graft_partitioner_input *head)
                   "standard input begins with %016" PRIx64 ", expected %016" PRIx64
                   ": this program is started by libgraft.so, see abi/draft/graft_partitioner.h",
                   head->magic, GRAFT_PARTITIONER_INPUT);
-    if (head->reserved != 0 || head->n_weights > MOST_WEIGHTS || head->n_parts < 1 || head->n_vertices < 0 ||
-        head->n_edges < 0)
+    if ((head->reserved & ~GRAFT_PARTITIONER_ASK) != 0 || head->n_weights > MOST_WEIGHTS || head->n_parts < 1 ||
+        head->n_vertices < 0 || head->n_edges < 0)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT,
                   "%" PRId64 " parts of %" PRId64 " vertices with %" PRId64 " entries and %u weights each "
                   "(at most %d), reserved %u: not a valid graph",
                   head->n_parts, head->n_vertices, head->n_edges, head->n_weights, MOST_WEIGHTS, head->reserved);
-    if (head->n_vertices >= INT32_MAX || head->n_edges > INT32_MAX || head->n_parts > INT32_MAX)
+    if (head->n_vertices >= metis_most() || head->n_edges > metis_most() || head->n_parts > INT32_MAX)
         metis_die(GRAFT_PARTITIONER_TOO_LARGE,
                   "%" PRId64 " vertices, %" PRId64 " entries, %" PRId64
-                  " parts: METIS is built with 32-bit indices and accepts at most 2147483647 of each",
-                  head->n_vertices, head->n_edges, head->n_parts);
+                  " parts: METIS is built with %d-bit indices and accepts at most %" PRId64 " vertices and entries",
+                  head->n_vertices, head->n_edges, head->n_parts, (int)(8 * sizeof(idx_t)), metis_most());
 }
 
 static void read_rows(struct metis_input *input)
@@ -79,21 +79,21 @@ static void read_rows(struct metis_input *input)
                   input->row_ptr[head->n_vertices], head->n_edges);
 }
 
-/* METIS divides by sums of weights, and stores them in 32 bits. */
+/* METIS divides by sums of weights, and stores them in an index. */
 static void keep_weights_with_a_sum(struct metis_input *input)
 {
     const int64_t n = input->head.n_vertices, had = input->head.n_weights;
     int64_t       sum[MOST_WEIGHTS] = { 0 }, to = 0;
     uint32_t      kept = 0;
 
-    for (int64_t i = 0; i < n * had; i++) sum[i % had] += input->weight[i];
-    for (int64_t k = 0; k < had; k++) {
-        if (sum[k] > INT32_MAX)
+    for (int64_t i = 0; i < n * had; i++) {
+        if (input->weight[i] > metis_most() - sum[i % had])
             metis_die(GRAFT_PARTITIONER_TOO_LARGE,
-                      "weights number %" PRId64 " have the sum %" PRId64 ", and METIS accepts at most 2147483647", k,
-                      sum[k]);
-        kept += sum[k] > 0;
+                      "weights number %" PRId64 " have a larger sum than %" PRId64 ", the limit of METIS", i % had,
+                      metis_most());
+        sum[i % had] += input->weight[i];
     }
+    for (int64_t k = 0; k < had; k++) kept += sum[k] > 0;
     for (int64_t i = 0; i < n * had; i++)
         if (sum[i % had] > 0) input->weight[to++] = input->weight[i];
     input->head.n_weights = kept;
@@ -105,12 +105,13 @@ void metis_read(struct metis_input *input)
     char                           more;
 
     read_head(&input->head);
+    if (head->reserved & GRAFT_PARTITIONER_ASK) return;
     input->row_ptr = metis_new(head->n_vertices + 1, sizeof *input->row_ptr);
     input->column = metis_new(head->n_edges, sizeof *input->column);
     input->weight = metis_new(head->n_vertices * head->n_weights, sizeof *input->weight);
     read_rows(input);
     read_numbers(input->column, head->n_edges, head->n_vertices - 1, "columns");
-    read_numbers(input->weight, head->n_vertices * head->n_weights, INT32_MAX, "weights");
+    read_numbers(input->weight, head->n_vertices * head->n_weights, metis_most(), "weights");
     if (read(STDIN_FILENO, &more, 1) != 0)
         metis_die(GRAFT_PARTITIONER_BAD_INPUT, "standard input continues after the last weight");
     keep_weights_with_a_sum(input);

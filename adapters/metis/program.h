@@ -5,20 +5,27 @@
 
 #include "draft/graft_partitioner.h"
 
+#include <metis.h>
 #include <stddef.h>
+
+/** The most vertices, entries and weights that METIS can number. It is built with indices of 32 or of 64 bits. */
+static inline int64_t metis_most(void)
+{
+    return IDX_MAX;
+}
 
 /** The graph as read. */
 struct metis_input {
     graft_partitioner_input head;
     int64_t                *row_ptr; /* [n_vertices + 1] */
-    int32_t                *column;  /* [n_edges] */
-    int32_t                *weight;  /* [n_vertices x head.n_weights], without columns of zeros */
+    idx_t                  *column;  /* [n_edges] */
+    idx_t                  *weight;  /* [n_vertices x head.n_weights], without columns of zeros */
 };
 
 /** The graph for METIS: no loops, every edge once in each direction. */
 struct metis_graph {
-    int32_t *begin;     /* [n_vertices + 1] */
-    int32_t *neighbour; /* [begin[n_vertices]] */
+    idx_t *begin;     /* [n_vertices + 1] */
+    idx_t *neighbour; /* [begin[n_vertices]] */
 };
 
 /** Write the message to standard error and exit with the code. */
@@ -27,7 +34,7 @@ __attribute__((format(printf, 2, 3), noreturn)) void metis_die(int code, const c
 /** Allocate zeroed memory; never NULL. */
 void *metis_new(int64_t count, size_t bytes);
 
-/** Read and check standard input to its end. */
+/** Read and check standard input to its end; if it only asks, there is no more than the head. */
 void metis_read(struct metis_input *input);
 
 /** Create the graph; frees rows and columns of the input early, to save memory. */

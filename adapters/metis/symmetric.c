@@ -13,11 +13,11 @@ static void sum_up(int64_t *end, int64_t n)
 }
 
 /* Store both directions in any order, possibly repeated; begin[n + 1] receives the begins of rows. */
-static int32_t *place_both(const struct metis_input *input, int64_t *begin)
+static idx_t *place_both(const struct metis_input *input, int64_t *begin)
 {
     const int64_t n = input->head.n_vertices;
     int64_t      *next = metis_new(n + 1, sizeof *next);
-    int32_t      *placed;
+    idx_t        *placed;
 
     for (int64_t row = 0; row < n; row++) {
         for (int64_t e = input->row_ptr[row]; e < input->row_ptr[row + 1]; e++) {
@@ -33,7 +33,7 @@ static int32_t *place_both(const struct metis_input *input, int64_t *begin)
         for (int64_t e = input->row_ptr[row]; e < input->row_ptr[row + 1]; e++) {
             if (input->column[e] == row) continue;
             placed[next[row]++] = input->column[e];
-            placed[next[input->column[e]]++] = (int32_t)row;
+            placed[next[input->column[e]]++] = (idx_t)row;
         }
     }
     free(next);
@@ -41,14 +41,14 @@ static int32_t *place_both(const struct metis_input *input, int64_t *begin)
 }
 
 /* The stored matrix is symmetric, so its transpose is itself with sorted rows. */
-static int32_t *sort_rows(const int32_t *placed, const int64_t *begin, int64_t n)
+static idx_t *sort_rows(const idx_t *placed, const int64_t *begin, int64_t n)
 {
     int64_t *next = metis_new(n + 1, sizeof *next);
-    int32_t *sorted = metis_new(begin[n], sizeof *sorted);
+    idx_t   *sorted = metis_new(begin[n], sizeof *sorted);
 
     memcpy(next, begin, (size_t)n * sizeof *next);
     for (int64_t row = 0; row < n; row++)
-        for (int64_t e = begin[row]; e < begin[row + 1]; e++) sorted[next[placed[e]]++] = (int32_t)row;
+        for (int64_t e = begin[row]; e < begin[row + 1]; e++) sorted[next[placed[e]]++] = (idx_t)row;
     free(next);
     return sorted;
 }
@@ -57,7 +57,7 @@ void metis_symmetrize(struct metis_graph *graph, struct metis_input *input)
 {
     const int64_t n = input->head.n_vertices;
     int64_t      *begin = metis_new(n + 2, sizeof *begin), to = 0;
-    int32_t      *placed = place_both(input, begin), *sorted;
+    idx_t        *placed = place_both(input, begin), *sorted;
 
     free(input->row_ptr);
     free(input->column);
@@ -71,10 +71,11 @@ void metis_symmetrize(struct metis_graph *graph, struct metis_input *input)
 
         for (int64_t e = begin[row]; e < begin[row + 1]; e++)
             if (to == first || sorted[to - 1] != sorted[e]) sorted[to++] = sorted[e];
-        if (to > INT32_MAX)
+        if (to > metis_most())
             metis_die(GRAFT_PARTITIONER_TOO_LARGE,
-                      "both directions of all edges exceed 2147483647 entries, the limit of METIS");
-        graph->begin[row + 1] = (int32_t)to;
+                      "both directions of all edges exceed %" PRId64 " entries, the limit of METIS with %d-bit indices",
+                      metis_most(), (int)(8 * sizeof(idx_t)));
+        graph->begin[row + 1] = (idx_t)to;
     }
     graph->neighbour = sorted;
     free(begin);

@@ -145,6 +145,34 @@ static int32_t send_choice_heartbeat(void *arg, graft_error *error)
     return rc < 0 ? rc : gr_heartbeat(heartbeat, error);
 }
 
+/* End the work of rank 0 for which the others wait. */
+static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_error *error)
+{
+    graft_error late = GRAFT_INIT(graft_error);
+
+    if (heartbeat->is_cancelled) return GRAFT_OK; /* the rank that cancels says so when the ranks agree */
+    if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(heartbeat, &late) == GRAFT_OK) return rc;
+    *error = late;
+    return GRAFT_ERR_PEER;
+}
+
+int32_t gr_owner_check_metis(const graft_graph *g, int64_t entries, graft_error *error)
+{
+    struct gr_heartbeat       heartbeat = { .comm = g->comm };
+    const struct gr_meanwhile meanwhile = { send_choice_heartbeat, &heartbeat };
+    int32_t                   rc;
+
+    if (!gr_metis_is_asked(g->n_vertices, entries))
+        return gr_metis_check_size(g->context, g->n_vertices, entries, NULL, error);
+    if (g->comm->rank == 0) {
+        rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
+        rc = end_waiting(&heartbeat, rc, error);
+    } else {
+        rc = gr_comm_attend(g->comm, error);
+    }
+    return gr_comm_agree(g->comm, rc, error);
+}
+
 /* On rank 0, while the others wait. */
 static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
                              double bytes_per_second, graft_error *error)
@@ -157,7 +185,6 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     struct gr_partition_cost   cost;
     struct gr_heartbeat        heartbeat = { .comm = g->comm };
     const struct gr_meanwhile  meanwhile = { send_choice_heartbeat, &heartbeat };
-    graft_error                late = GRAFT_INIT(graft_error);
     int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
 
     if (rc == GRAFT_OK)
@@ -168,10 +195,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
                  gr_partition_name(g->context->options.partition.method), choice.why, bytes_per_second * 1e-6);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
-    if (heartbeat.is_cancelled) return GRAFT_OK; /* the rank that cancels says so when the ranks agree */
-    if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(&heartbeat, &late) == GRAFT_OK) return rc;
-    *error = late;
-    return GRAFT_ERR_PEER;
+    return end_waiting(&heartbeat, rc, error);
 }
 
 int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partition_method method, graft_error *error)

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/owner.h"
 #include "base/assert.h"
-#include "partition/metis.h"
 #include "partition/refine.h"
 
 #include <stdio.h>
@@ -96,9 +95,12 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
     snprintf(graph->partition, sizeof graph->partition, "%s", gr_partition_name(method));
     if (gr_partition_needs_whole(method) && graph->comm->n_ranks > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
-        rc = gr_metis_check_size(graph->n_vertices, entries, &too_large);
+        rc = gr_owner_check_metis(graph, entries, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
-        if (method != GR_PARTITION_AUTO) return gr_fail(error, rc, "%s", too_large.message); /* the same on all ranks */
+        if (method != GR_PARTITION_AUTO || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) {
+            *error = too_large;
+            return rc;
+        }
         snprintf(graph->partition, sizeof graph->partition, "auto: stream, because %.200s", too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
         method = GR_PARTITION_STREAM;

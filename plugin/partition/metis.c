@@ -63,6 +63,7 @@ struct words {
 
 static int64_t section_length(const struct words *words)
 {
+    if (words->section != HEAD && words->head.reserved & GRAFT_PARTITIONER_ASK) return 0;
     switch (words->section) {
     case HEAD: return (int64_t)sizeof words->head / 8;
     case ROWS: return words->head.n_vertices + 1;
@@ -109,7 +110,7 @@ struct answer {
     int32_t                  owner[];
 };
 
-static int32_t check_answer(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
+static int32_t check_answer_head(const struct answer *answer, int64_t n, graft_error *error)
 {
     if (answer->head.magic != GRAFT_PARTITIONER_OUTPUT || answer->head.n_vertices != n)
         return gr_fail(error, GRAFT_ERR_MODULE,
@@ -117,6 +118,11 @@ static int32_t check_answer(const struct answer *answer, int64_t n, int32_t part
                        " for %lld (option partition.program)",
                        (unsigned long long)answer->head.magic, (long long)answer->head.n_vertices,
                        (unsigned long long)GRAFT_PARTITIONER_OUTPUT, (long long)n);
+    return GRAFT_OK;
+}
+
+static int32_t check_owners_of(const struct answer *answer, int64_t n, int32_t parts, graft_error *error)
+{
     for (int64_t v = 0; v < n; v++) {
         if (answer->owner[v] >= 0 && answer->owner[v] < parts) continue;
         return gr_fail(error, GRAFT_ERR_MODULE,
@@ -126,35 +132,46 @@ static int32_t check_answer(const struct answer *answer, int64_t n, int32_t part
     return GRAFT_OK;
 }
 
-static int32_t run_metis(const struct gr_partition_input *input, char *answer, int64_t bytes, graft_error *error)
+static int32_t run_metis(const graft_context *context, struct words *words, void *answer, int64_t bytes,
+                         const struct gr_meanwhile *meanwhile, graft_error *error)
 {
-    const struct gr_slice *slice = input->slice;
-    struct words           words = { .slice = slice,
-                                     .head = { .magic = GRAFT_PARTITIONER_INPUT,
-                                               .n_weights = GR_SHARES,
-                                               .n_parts = input->parts,
-                                               .n_vertices = slice->rows->n_rows,
-                                               .n_edges = gr_csr_entries(slice->rows) } };
-    struct gr_child        child;
-    char                   path[4096];
-    int32_t                rc;
+    struct gr_child child;
+    char            path[4096];
+    int32_t         rc;
 
-    rc = gr_metis_find(input->context, path, sizeof path, error);
+    rc = gr_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
-    rc = gr_child_start(&child, path, gr_environment_of_child(input->context),
-                        input->context->options.partition.timeout, error);
+    rc = gr_child_start(&child, path, gr_environment_of_child(context), context->options.partition.timeout, error);
     if (rc < 0) return rc;
-    rc = gr_child_talk(&child, next_input, &words, answer, bytes, input->meanwhile, error);
+    rc = gr_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
     gr_child_end(&child);
     return rc;
 }
 
-int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *error)
+int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, int64_t n_edges,
+                            const struct gr_meanwhile *meanwhile, graft_error *error)
 {
-    if (n_edges <= INT32_MAX && n_vertices < INT32_MAX) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                   "the graph has %lld vertices and %lld entries; METIS takes at most 2147483647 of each",
-                   (long long)n_vertices, (long long)n_edges);
+    struct words  words = { .head = { .magic = GRAFT_PARTITIONER_INPUT,
+                                      .reserved = GRAFT_PARTITIONER_ASK,
+                                      .n_parts = 2,
+                                      .n_vertices = n_vertices,
+                                      .n_edges = n_edges } };
+    struct answer answer;
+    graft_error   refusal = GRAFT_INIT(graft_error);
+    int32_t       rc;
+
+    if (n_vertices >= INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "the graph has %lld vertices and %lld entries; method metis takes at most 2147483646 vertices",
+                       (long long)n_vertices, (long long)n_edges);
+    if (!gr_metis_is_asked(n_vertices, n_edges)) return GRAFT_OK;
+    rc = run_metis(context, &words, &answer, sizeof answer, meanwhile, &refusal);
+    if (rc == GRAFT_OK) rc = check_answer_head(&answer, n_vertices, &refusal);
+    if (rc == GRAFT_ERR_MODULE)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "the graph has %lld vertices and %lld entries: %.300s",
+                       (long long)n_vertices, (long long)n_edges, refusal.message);
+    if (rc < 0) *error = refusal;
+    return rc;
 }
 
 /* The program receives the whole graph with the weights of gr_slice_weigh(), and gr_partition_repair() repairs its
@@ -169,16 +186,23 @@ int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owne
     const struct gr_slice *slice = input->slice;
     const int32_t          parts = input->parts;
     const int64_t          n = slice->rows->n_rows, bytes = (int64_t)sizeof(struct answer) + n * 4;
+    struct words           words = { .slice = slice,
+                                     .head = { .magic = GRAFT_PARTITIONER_INPUT,
+                                               .n_weights = GR_SHARES,
+                                               .n_parts = parts,
+                                               .n_vertices = n,
+                                               .n_edges = gr_csr_entries(slice->rows) } };
     struct answer         *answer = NULL;
     int64_t                moved;
     int32_t                rc;
 
     GR_ASSERT(slice->first == 0 && n == slice->rows->n_cols);
-    GR_TRY(gr_metis_check_size(n, gr_csr_entries(slice->rows), error));
+    GR_TRY(gr_metis_check_size(context, n, gr_csr_entries(slice->rows), input->meanwhile, error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;
-    GR_TRY(run_metis(input, (char *)answer, bytes, error));
-    GR_TRY(check_answer(answer, n, parts, error));
+    GR_TRY(run_metis(context, &words, answer, bytes, input->meanwhile, error));
+    GR_TRY(check_answer_head(answer, n, error));
+    GR_TRY(check_owners_of(answer, n, parts, error));
     GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
     if (moved > 0)
         gr_log(context, GRAFT_LOG_INFO, "partition by METIS: %lld vertices moved for balance", (long long)moved);

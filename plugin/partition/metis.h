@@ -10,7 +10,17 @@
  *  library, then in the folders of PATH. path[room]. \return OK; ERR_NOT_FOUND, which names the places */
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error);
 
-/** Whether METIS can number so many vertices and edges. \return OK; ERR_UNSUPPORTED */
-int32_t gr_metis_check_size(int64_t n_vertices, int64_t n_edges, graft_error *error);
+/** Whether so many vertices and entries can be partitioned. The program is asked if there are more than 2^31-1 entries,
+ *  which METIS can number only if it is built with 64-bit indices.
+ * \param[in] meanwhile  Called while the program runs; or NULL.
+ * \return OK; ERR_UNSUPPORTED; what the search and the start of the program return; the error of meanwhile. */
+int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, int64_t n_edges,
+                            const struct gr_meanwhile *meanwhile, graft_error *error);
+
+/** Whether that needs the program. */
+static inline int gr_metis_is_asked(int64_t n_vertices, int64_t n_edges)
+{
+    return n_vertices < INT32_MAX && n_edges > INT32_MAX;
+}
 
 #endif

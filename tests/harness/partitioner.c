@@ -66,6 +66,13 @@ int main(void)
     if (is("asleep")) sleep(100);
     if (read(STDIN_FILENO, &head, sizeof head) != (ssize_t)sizeof head) return 78;
     if (is("files") && inherited_files() != 1) return 79;
+    if (head.reserved & GRAFT_PARTITIONER_ASK) {
+        const graft_partitioner_output out = { GRAFT_PARTITIONER_OUTPUT, head.n_vertices };
+
+        if (is("wide")) write_all(&out, sizeof out);
+        else fprintf(stderr, "at most 2147483647 entries");
+        return is("wide") ? 0 : GRAFT_PARTITIONER_TOO_LARGE;
+    }
     if (is("early")) answer();
     if (is("stops reading")) return 0;
     read_rest();

@@ -219,10 +219,11 @@ static int32_t large_body(struct rank *r)
     g.first = first;
     g.owner = owner;
     TRY(gr_option_set(r->context, "partition", method, &r->error));
+    TRY(gr_option_set(r->context, "partition.program", partitioner, &r->error));
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
     TRY(gr_owner_find(&g, &slice, &r->error));
-    if (strstr(g.partition, "auto: stream, because the graph has 4 vertices and 2147483649 entries") == NULL)
+    if (strstr(g.partition, "auto: stream, because rank 0: the graph has 4 vertices and 2147483649 entries") == NULL)
         rank_blame(r, "it says %s", g.partition);
     if (owner[0] < 0 || owner[0] > 1 || owner[1] < 0 || owner[1] > 1) rank_blame(r, "vertices without owners");
 done:
