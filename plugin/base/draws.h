@@ -25,14 +25,14 @@ static inline gr_draw_lanes gr_draw_product(gr_draw_lanes a, uint32_t b)
 {
     const gr_draw_lanes factor = (gr_draw_lanes){ 0 } + b;
 
-#if WIDE_BYTES == 64
+#if !defined(__SSE2__)
+    return (a & UINT32_MAX) * factor;
+#elif WIDE_BYTES == 64
     return (gr_draw_lanes)_mm512_mul_epu32((__m512i)a, (__m512i)factor);
 #elif WIDE_BYTES == 32
     return (gr_draw_lanes)_mm256_mul_epu32((__m256i)a, (__m256i)factor);
-#elif defined(__SSE2__)
-    return (gr_draw_lanes)_mm_mul_epu32((__m128i)a, (__m128i)factor);
 #else
-    return (a & UINT32_MAX) * factor;
+    return (gr_draw_lanes)_mm_mul_epu32((__m128i)a, (__m128i)factor);
 #endif
 }
 

@@ -52,8 +52,25 @@ static int saves(unsigned state)
 }
 #endif
 
+#if defined(GR_HAS_SVE)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+enum { HAS_SVE = 1 << 22 }; /* of AT_HWCAP */
+
+/* Bytes of a register of SVE; 0 without SVE. */
+static int sve_bytes(void)
+{
+    return getauxval(AT_HWCAP) & HAS_SVE ? prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK : 0;
+}
+#endif
+
 enum gr_isa gr_processor_isa(void)
 {
+#if defined(GR_HAS_SVE)
+    if (sve_bytes() == 64) return GR_ISA_SVE512;
+    if (sve_bytes() == 32) return GR_ISA_SVE256;
+#endif
 #if defined(__x86_64__)
     if (saves(AVX512_STATE) && HAS(avx512) && HAS(avx2)) return GR_ISA_AVX512;
     if (saves(AVX_STATE) && HAS(avx2)) return GR_ISA_AVX2;

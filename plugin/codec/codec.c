@@ -34,7 +34,7 @@ static const struct gr_codec_code *const codes[][N_CODES] = {
 static const struct gr_codec_code *find_code(const struct gr_codec *c)
 {
     for (int i = 0; i < N_CODES; i++) {
-        const struct gr_codec_code *code = codes[c->isa][i];
+        const struct gr_codec_code *code = codes[(size_t)c->isa < sizeof codes / sizeof *codes ? c->isa : 0][i];
 
         if (code->code == c->code && (code->bits & c->bits) != 0) return code;
     }

@@ -12,6 +12,10 @@ static const struct gr_rows_loops *loops_for(enum gr_isa isa)
     if (isa >= GR_ISA_AVX512) return &gr_rows_avx512;
     if (isa >= GR_ISA_AVX2) return &gr_rows_avx2;
 #endif
+#if defined(GR_HAS_SVE)
+    if (isa == GR_ISA_SVE512) return &gr_rows_sve512;
+    if (isa == GR_ISA_SVE256) return &gr_rows_sve256;
+#endif
     return &gr_rows_generic;
 }
 

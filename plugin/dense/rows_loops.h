@@ -14,6 +14,6 @@ struct gr_rows_loops {
     void (*drop)(const struct gr_rows_drop *rows, int64_t begin, int64_t end);
 };
 
-extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512;
+extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512, gr_rows_sve256, gr_rows_sve512;
 
 #endif

@@ -18,6 +18,9 @@ const struct gr_edge_loops *gr_edge_loops_for(graft_dtype dtype)
 #if defined(__x86_64__)
     if (gr_processor_isa() >= GR_ISA_AVX2) loops = gr_edge_avx2;
     if (gr_processor_isa() >= GR_ISA_AVX512) loops = gr_edge_avx512;
+#elif defined(GR_HAS_SVE)
+    if (gr_processor_isa() == GR_ISA_SVE256) loops = gr_edge_sve256;
+    if (gr_processor_isa() == GR_ISA_SVE512) loops = gr_edge_sve512;
 #endif
     return &loops[dtype == GRAFT_F64];
 }

@@ -37,7 +37,8 @@ struct gr_edge_loops {
 };
 
 /** Tables for float and double. */
-extern const struct gr_edge_loops gr_edge_generic[2], gr_edge_avx2[2], gr_edge_avx512[2];
+extern const struct gr_edge_loops gr_edge_generic[2], gr_edge_avx2[2], gr_edge_avx512[2], gr_edge_sve256[2],
+    gr_edge_sve512[2];
 
 /** The table for this processor and a type. */
 const struct gr_edge_loops *gr_edge_loops_for(graft_dtype dtype);

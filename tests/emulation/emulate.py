@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library on another processor: emulate.py MESON SOURCE FOLDER PROGRAM... builds it and the TAP programs in FOLDER
-for aarch64, looks for the NEON instructions in its loops, and runs the programs by qemu-user. A PROGRAM is a file of
-that build, and after a blank the files of it that it takes as arguments."""
+"""The library on another processor: emulate.py MESON SOURCE FOLDER BYTES PROGRAM... builds it and the TAP programs in
+FOLDER for aarch64, looks for the instructions of NEON and SVE in its loops, and runs the programs by qemu-user, with
+vector registers of so many BYTES. A PROGRAM is a file of that build and, after blanks, its arguments: words, and files
+of the build, which have a slash. More BYTES with more programs may follow."""
 import ast
 import collections
 import configparser
@@ -26,7 +27,7 @@ POINT = re.compile(r"(not )?ok \d+(?: - )?(.*)")
 SKIPPED = re.compile(r"(.*)# SKIP (.*)")
 PLAN = re.compile(r"1\.\.(\d+)$")
 FUNCTION = re.compile(r"[0-9a-f]+ <.+>:")
-INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([\w.]+)\t?(?:([a-z])\d+(?:\.(\w+))?)?")
+INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([\w.]+)\t?(?:([a-z])\d+(?:\.(\w+))?)?")  # z0.s is said as 'zs'
 BRANCH = re.compile(r"\t(?:b|b\.\w+|cbn?z|tbn?z)\t(?:.*, )?([0-9a-f]+) <")
 TILE_REGISTERS = 8  # in the widest of the loops
 
@@ -46,7 +47,7 @@ def missing(binaries):
 
 
 def build(meson, source, folder, programs):
-    targets = [os.path.splitext(file)[0] for program in programs for file in program.split()]
+    targets = sorted({os.path.splitext(word)[0] for program in programs for word in program.split() if "/" in word})
     # A folder made by an older checkout does not know the options that are new.
     shutil.rmtree(folder, ignore_errors=True)
     environment = {name: value for name, value in os.environ.items() if name not in FLAGS}
@@ -59,6 +60,12 @@ def build(meson, source, folder, programs):
     return tap.ok(True, "the library and its tests are built for aarch64")
 
 
+def listing_of(binaries, folder, name):
+    return subprocess.run([binaries["objdump"], "-d", "--no-show-raw-insn",
+                           os.path.join(folder, "plugin", f"libsimd_{name}.a")],
+                          capture_output=True, text=True, check=True).stdout
+
+
 def functions(listing):
     """Of each function: (address, mnemonic, lanes or letter of the first register, target of a branch or None)."""
     for part in FUNCTION.split(listing)[1:]:
@@ -66,7 +73,8 @@ def functions(listing):
         for line in part.splitlines():
             match, branch = INSTRUCTION.match(line), BRANCH.search(line)
             if match:
-                code.append((int(match.group(1), 16), match.group(2), match.group(4) or match.group(3),
+                form = (match.group(4) or match.group(3)) if match.group(3) != "z" else "z" + (match.group(4) or "")
+                code.append((int(match.group(1), 16), match.group(2), form,
                              int(branch.group(1), 16) if branch else None))
         yield code
 
@@ -95,7 +103,18 @@ def check_loops(listing):
     tap.ok(codes and not fused, "products are rounded before they are added, as on other processors", *sorted(fused))
 
 
-def hand_on(line):
+def check_sve(listing, bits):
+    """The same loop in registers of SVE."""
+    codes = list(functions(listing))
+    found = [loop for code in codes for loop in loops(code)]
+    for lanes, single in (("zs", "s"), ("zd", "d")):
+        sums = [loop for loop in found if loop["fadd", lanes] >= TILE_REGISTERS and not loop["fadd", single]]
+        tap.ok(sums, f"sums of {lanes[0]}.{single} are additions of SVE, {bits} bits", f"{len(found)} loops")
+    fused = {name for code in codes for _, name, _, _ in code if re.fullmatch(r"fn?m(la|ls|ad|sb|add|sub)", name)}
+    tap.ok(codes and not fused, f"no products of SVE, {bits} bits, are fused", *sorted(fused))
+
+
+def hand_on(line, where):
     """Print a line of a program under our own number. How many checks it is: 0 or 1."""
     point = POINT.match(line)
     if not point:
@@ -104,23 +123,26 @@ def hand_on(line):
         return 0
     skipped = SKIPPED.match(point.group(2))
     if skipped and not point.group(1):
-        tap.skip(f"aarch64: {skipped.group(1)}".rstrip(": "), skipped.group(2))
+        tap.skip(f"{where}: {skipped.group(1)}".rstrip(": "), skipped.group(2))
     else:
-        tap.ok(not point.group(1), "aarch64: " + point.group(2))
+        tap.ok(not point.group(1), f"{where}: {point.group(2)}")
     return 1
 
 
-def run(wrapper, folder, program):
-    environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(folder, "libgraft.so"))
-    files = [os.path.join(folder, file) for file in program.split()]
+def run(wrapper, folder, program, registers):
+    """With the registers of a processor that has SVE; 16 bytes are those of NEON."""
+    environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(folder, "libgraft.so"), GRAFT_TEST_REGISTERS=registers,
+                       QEMU_CPU=f"max,sve-default-vector-length={registers}")
+    where = f"aarch64, {8 * int(registers)} bits"
+    words = [os.path.join(folder, word) if "/" in word else word for word in program.split()]
     count, plans = 0, []
-    with subprocess.Popen([*wrapper, *files], env=environment, stdout=subprocess.PIPE, text=True,
+    with subprocess.Popen([*wrapper, *words], env=environment, stdout=subprocess.PIPE, text=True,
                           errors="replace") as process:
         for line in process.stdout:
-            count += hand_on(line.rstrip("\n"))
+            count += hand_on(line.rstrip("\n"), where)
             plans += [int(plan.group(1)) for plan in [PLAN.match(line)] if plan]
     tap.ok(process.returncode == 0 and count > 0 and plans == [count],
-           f"aarch64: {os.path.basename(files[0])} came to its end, with {count} checks",
+           f"{where}: {os.path.basename(words[0])} came to its end, with {count} checks",
            f"exit status {process.returncode}, plans {plans}")
 
 
@@ -131,12 +153,15 @@ def main():
     if lacking:
         tap.skip("emulation of aarch64", f"there is no {', '.join(lacking)}: install {PACKAGES}")
     elif build(meson, source, folder, programs):
-        listing = subprocess.run([binaries["objdump"], "-d", "--no-show-raw-insn",
-                                  os.path.join(folder, "plugin", "libsimd_generic.a")],
-                                 capture_output=True, text=True, check=True).stdout
-        check_loops(listing)
-        for program in programs:
-            run(binaries["exe_wrapper"], folder, program)
+        check_loops(listing_of(binaries, folder, "generic"))
+        check_sve(listing_of(binaries, folder, "sve256"), 256)
+        check_sve(listing_of(binaries, folder, "sve512"), 512)
+        registers = None
+        for argument in programs:
+            if argument.isdigit():
+                registers = argument
+            else:
+                run(binaries["exe_wrapper"], folder, argument, registers)
     tap.done()
 
 

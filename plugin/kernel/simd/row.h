@@ -3,10 +3,10 @@
 
 #define VECTOR_BYTES WIDE_BYTES
 #define NAME(noun) JOIN(TYPE(wide_), noun)
-#if WIDE_BYTES == 64
+#if INTRINSIC_BYTES == 64
 #define MASK_REGISTERS
 #endif
-#if WIDE_BYTES >= 32
+#if INTRINSIC_BYTES >= 32
 #define INTRINSICS
 #endif
 #include "kernel/simd/tile.h"

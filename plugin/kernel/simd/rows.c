@@ -59,14 +59,17 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     return allowed;
 }
 
-/* Intrinsics where gcc 12 does not find the instruction. */
-#if WIDE_BYTES >= 32
+/* Intrinsics where gcc 12 does not find the instruction of x86-64. For SVE it does. */
+#if defined(__x86_64__)
+#define INTRINSIC_BYTES WIDE_BYTES
 #include <immintrin.h>
+#else
+#define INTRINSIC_BYTES 0
 #endif
 
 /* The processor's max and min return the second operand if either is a NaN or both are equal. `unordered` collects
  * where a NaN was found: one comparison tests two registers. */
-#if WIDE_BYTES == 32
+#if INTRINSIC_BYTES == 32
 INLINE __m256 f32_wide_widen(const uint16_t *upper)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)upper)), 16));
@@ -85,7 +88,7 @@ typedef __m256d f64_wide_truth;
 #define f64_wide_any(truth) _mm256_movemask_pd(truth)
 #endif
 
-#if WIDE_BYTES == 64
+#if INTRINSIC_BYTES == 64
 INLINE __m512 f32_wide_widen(const uint16_t *upper)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)upper)), 16));

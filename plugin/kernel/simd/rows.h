@@ -46,5 +46,7 @@ struct gr_simd_loops {
 extern const struct gr_simd_loops gr_simd_generic[2];
 extern const struct gr_simd_loops gr_simd_avx2[2];
 extern const struct gr_simd_loops gr_simd_avx512[2];
+extern const struct gr_simd_loops gr_simd_sve256[2];
+extern const struct gr_simd_loops gr_simd_sve512[2];
 
 #endif

@@ -377,6 +377,10 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
 VARIANT(avx512, 103, "avx512", "AVX-512")
 VARIANT(avx2, 102, "avx2", "AVX2")
 #endif
+#if defined(GR_HAS_SVE)
+VARIANT(sve512, 103, "sve512", "SVE with 512 bits")
+VARIANT(sve256, 102, "sve256", "SVE with 256 bits")
+#endif
 #if defined(__aarch64__)
 #define GENERIC_TEXT "NEON"
 #else
@@ -392,6 +396,10 @@ const graft_module_table *gr_kernel_simd(int32_t index)
 #if defined(__x86_64__)
     if (gr_processor_isa() >= GR_ISA_AVX512) found[count++] = table_avx512;
     if (gr_processor_isa() >= GR_ISA_AVX2) found[count++] = table_avx2;
+#endif
+#if defined(GR_HAS_SVE)
+    if (gr_processor_isa() == GR_ISA_SVE512) found[count++] = table_sve512;
+    if (gr_processor_isa() == GR_ISA_SVE256) found[count++] = table_sve256;
 #endif
     found[count++] = table_generic;
     if (index >= count) return NULL;

@@ -1,4 +1,4 @@
-/* What kernel simd says of itself on a processor that has NEON.
+/* What kernel simd says of itself on a processor that has NEON, or SVE with registers of GRAFT_TEST_REGISTERS bytes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/product.h"
@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void test_neon_explain(const graft_api *api, const graft_mxm *mxm)
+static const char *words; /* that it says */
+
+static void test_registers_explain(const graft_api *api, const graft_mxm *mxm)
 {
     const struct product_shape shape = { 3, 4, 5, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT };
     struct sample              sample = { 1 };
@@ -23,14 +25,14 @@ static void test_neon_explain(const graft_api *api, const graft_mxm *mxm)
         product.args.a = matrix;
         mxm->explain(api->context, &product.args, text, sizeof text, &error);
     }
-    if (!ok(strncmp(text, "simd would run: ", 16) == 0 && strstr(text, "NEON") != NULL,
-            "explain says that simd would run, with NEON"))
+    if (!ok(strncmp(text, "simd would run: ", 16) == 0 && strstr(text, words) != NULL,
+            "explain says that simd would run, with %s", words))
         diag("%s%s", text, error.message);
     mxm->matrix_destroy(api->context, matrix);
     product_fini(&product);
 }
 
-/** After test_neon_explain(), for a kernel describes itself once it was needed. */
+/** After test_registers_explain(), for a kernel describes itself once it was needed. */
 static void test_module_info(const graft_api *api)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -38,7 +40,8 @@ static void test_module_info(const graft_api *api)
 
     for (int32_t i = 0; !found && api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++)
         found = strcmp(entry.kind, "kernel") == 0 && strcmp(entry.name, "simd") == 0;
-    if (!ok(found && entry.state == 1 && strstr(entry.detail, "NEON") != NULL, "module_info says that simd has NEON"))
+    if (!ok(found && entry.state == 1 && strstr(entry.detail, words) != NULL, "module_info says that simd has %s",
+            words))
         diag("%s: state %d, %s", found ? entry.name : "no kernel simd", entry.state, found ? entry.detail : "");
 }
 
@@ -47,14 +50,16 @@ int main(void)
     const graft_api *api = NULL;
     const graft_mxm *mxm;
     graft_error      error = GRAFT_INIT(graft_error);
+    const char      *bytes = getenv("GRAFT_TEST_REGISTERS");
 
+    words = bytes == NULL ? "" : atoi(bytes) == 64 ? "SVE with 512" : atoi(bytes) == 32 ? "SVE with 256" : "NEON";
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
         diag("%s", error.message);
         return done();
     }
     mxm = api->get_interface(api->context, GRAFT_MXM_ID);
     if (ok(mxm != NULL, "it has " GRAFT_MXM_ID)) {
-        test_neon_explain(api, mxm);
+        test_registers_explain(api, mxm);
         test_module_info(api);
     }
     api->close(api->context);
