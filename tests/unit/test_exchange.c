@@ -7,6 +7,7 @@
 #include "harness/ranks.h"
 #include "harness/tap.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,7 +35,29 @@ static int64_t integer(int32_t r, int64_t i)
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* Sums of `count` elements: the same bits as a plain sum in double, in the order of ranks. */
+/* The sums of element i along the tree: ranks from the largest power of 2 on are added to the first ones, then the upper
+ * half of these to the lower half, and so on. */
+static void sum_along_tree(int32_t n_ranks, int64_t i, float *single, double *wide)
+{
+    float   singles[RANKS_MOST];
+    double  wides[RANKS_MOST];
+    int32_t half = 1;
+
+    for (int32_t p = 0; p < n_ranks; p++) {
+        singles[p] = element(p, i);
+        wides[p] = (double)element(p, i) / 3;
+    }
+    while (2 * half <= n_ranks) half *= 2;
+    for (int32_t left = n_ranks; half > 0; left = half, half /= 2)
+        for (int32_t p = half; p < left; p++) {
+            singles[p - half] += singles[p];
+            wides[p - half] += wides[p];
+        }
+    *single = singles[0];
+    *wide = wides[0];
+}
+
+/* Sums of `count` elements: the bits of sums along a tree, which are about those of a plain sum in double. */
 static int32_t check_sums(struct rank *r, int64_t count)
 {
     float  *single = calloc((size_t)count + 1, sizeof *single);
@@ -48,15 +71,18 @@ static int32_t check_sums(struct rank *r, int64_t count)
     rc = gr_comm_sum_f32(r->comm, single, count, &r->error);
     if (rc == GRAFT_OK) rc = gr_comm_sum_f64(r->comm, wide, count, &r->error);
     for (int64_t i = 0; i < count && rc == GRAFT_OK; i++) {
-        double total = 0, thirds = 0;
+        double total = 0, size = 0, thirds;
+        float  along;
 
         for (int32_t p = 0; p < r->n_ranks; p++) {
             total += (double)element(p, i);
-            thirds += (double)element(p, i) / 3;
+            size += fabs((double)element(p, i));
         }
-        if (single[i] != (float)total || wide[i] != thirds)
+        sum_along_tree(r->n_ranks, i, &along, &thirds);
+        if (single[i] != along || wide[i] != thirds || fabs((double)along - total) > 4e-7 * size ||
+            fabs(thirds - total / 3) > 1e-15 * size)
             rank_blame(r, "element %lld of a sum of %lld is %.9g, expected %.9g", (long long)i, (long long)count,
-                       (double)single[i], total);
+                       (double)single[i], (double)along);
     }
     free(single);
     free(wide);
