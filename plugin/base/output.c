@@ -144,22 +144,29 @@ static int copy_file(const char *path, const char *copy)
     return failed != 0 ? -1 : 0;
 }
 
+enum { PREVIOUS_TRIES = 100 };
+
 /* Keep the present file as `previous`, by a hard link, or by a copy where the file system has no links. At every moment
- * there is a complete file at `place`, and one at `previous` if there was one before. */
+ * there is a complete file at `place`, and one at `previous` if there was one before. A name that exists is a dead
+ * writer's, as the suffix is this writer's; another writer may remove the link because it saw no such writer before. */
 static int keep_previous(const struct gr_output *output, const char *previous)
 {
     char beside[PATH_MAX];
-    int  failed = 0;
+    int  failed = EEXIST;
 
     gr_temporary_sweep_second(previous, output->place);
     if (snprintf(beside, sizeof beside, "%s%s", previous, output->temporary.suffix) >= (int)sizeof beside)
         return ENAMETOOLONG;
-    if (link(output->place, beside) != 0) {
-        if (errno == ENOENT) return 0;
-        if (copy_file(output->place, beside) != 0) failed = errno;
+    for (int i = 0; i < PREVIOUS_TRIES && (failed == EEXIST || failed == ENOENT); i++) {
+        failed = 0;
+        if (link(output->place, beside) != 0) {
+            if (errno == ENOENT) return 0;
+            if (errno != EEXIST && copy_file(output->place, beside) == 0) errno = 0;
+            failed = errno;
+        }
+        if (failed == 0 && rename(beside, previous) != 0) failed = errno;
+        unlink(beside); /* also if `previous` was the same file already: rename() does nothing then */
     }
-    if (failed == 0 && rename(beside, previous) != 0) failed = errno;
-    unlink(beside); /* also if `previous` was the same file already: rename() does nothing then */
     return failed;
 }
 

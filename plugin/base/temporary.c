@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BOOT_DIGITS = 8, TRIES = 100, DAY = 24 * 60 * 60 };
+enum { BOOT_DIGITS = 8, TRIES = 100, LOCK_TRIES = 20, DAY = 24 * 60 * 60 };
 
 static const char no_boot_id[] = "00000000";
 
@@ -41,12 +41,17 @@ static uint32_t random_number(void)
     return (uint32_t)((uint64_t)(gr_seconds() * 1e9) ^ ((uint64_t)gettid() << 16));
 }
 
-/* Another writer may have found the file before it was locked, and have removed it. */
+/* Another writer may have found the file before it was locked. It locks the file for a moment, and removes it. It is
+ * not waited for without end, because a process may be stopped. */
 static int lock_own(int fd)
 {
-    struct stat status;
+    const struct timespec rest = { 0, 1000 * 1000 };
+    struct stat           status;
 
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return 0;
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
+        if (i == LOCK_TRIES) return 0;
+        nanosleep(&rest, NULL);
+    }
     return fstat(fd, &status) == 0 && status.st_nlink > 0;
 }
 
@@ -71,8 +76,7 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place)
         if (temporary->fd < 0 && errno != EEXIST) return errno;
         if (temporary->fd < 0) continue;
         if (lock_own(temporary->fd)) return 0;
-        close(temporary->fd);
-        unlink(temporary->path);
+        close(temporary->fd); /* not removed: the name may be that of a third writer's file by now */
     }
     temporary->fd = -1;
     return EEXIST;
@@ -105,7 +109,16 @@ static int is_old(const struct stat *status)
     return status->st_ctime < time(NULL) - DAY;
 }
 
-/* The file is removed while it is locked: its writer, if it is just about to lock it, notices that. */
+static int has_name(int fd, int folder, const char *file)
+{
+    struct stat opened, named;
+
+    return fstat(fd, &opened) == 0 && fstatat(folder, file, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+/* The file is removed while it is locked: its writer, if it is just about to lock it, notices that. If it has been
+ * renamed since it was opened, its name may be that of another writer's file. */
 static void remove_unlocked(int folder, const char *file, const char *suffix)
 {
     const int   fd = openat(folder, file, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -116,7 +129,8 @@ static void remove_unlocked(int folder, const char *file, const char *suffix)
         const int is_locked = flock(fd, LOCK_EX | LOCK_NB) != 0; /* or the file system has no locks */
         const int is_in_use = is_locked && errno == EWOULDBLOCK;
 
-        if ((!is_locked && is_of_this_boot(suffix)) || (!is_in_use && is_old(&status))) unlinkat(folder, file, 0);
+        if (((!is_locked && is_of_this_boot(suffix)) || (!is_in_use && is_old(&status))) && has_name(fd, folder, file))
+            unlinkat(folder, file, 0);
     }
     close(fd);
 }
