@@ -140,7 +140,7 @@ const struct gr_option_row gr_option_table[] = {
       "of initial weights, dropout, label sets and stochastic rounding" },
     { "eval_every", INTEGER(train.eval_every), "0..", "1", TRAINING, SAME, USUAL | LIVE, "",
       "epochs between evaluations; 0: only after the last" },
-    { "patience", INTEGER(train.patience), "0..", "0", TRAINING, SAME, USUAL | LIVE, "epochs!=0",
+    { "patience", INTEGER(train.patience), "0..", "0", TRAINING, SAME, USUAL | LIVE, "epochs!=0 and eval_every!=0",
       "stop after so many epochs without a better validation; 0: never" },
 
     { "symmetrize", CHOICE(data.symmetrize), "no|yes", "no", DATA, SAME, USUAL, "model!=mlp",

@@ -63,7 +63,7 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     return GRAFT_OK;
 }
 
-/* Each rank partitions its own slice. GIVEN without owners: each rank owns its slice. */
+/* The ranks partition their slices, with `stream` together. GIVEN without owners: each rank owns its slice. */
 static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
 {

@@ -136,6 +136,9 @@ static int32_t run_kernel(const struct gr_module *module, void *prepared, const 
     }
     rc = module->table->kernel->run(module->state, prepared, &whole->a->csr, asked, error);
     rc = gr_module_status(module, "run", rc, error);
+    if (rc == GRAFT_ERR_UNSUPPORTED && (count.rows > 0 || count.wrong)) /* rows_done may have changed them */
+        return gr_fail(error, GRAFT_ERR_MODULE,
+                       "kernel %s refuses a product of which it has reported rows by rows_done", module->name);
     return rc == GRAFT_OK && whole->rows_done != NULL ? check_row_count(module->name, &count, error) : rc;
 }
 

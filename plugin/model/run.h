@@ -184,11 +184,10 @@ struct gr_run {
     _Atomic int64_t *left[2]; /* [chunks of rows] of gr_rows_backward: after a layer, and inside it */
 
     /* The current pass: */
-    struct gr_epilogue
-           *below; /* of dx, where the layer below waits for it; the last product that writes dx may do it */
-    int32_t pass;  /* GRAFT_PASS_... */
-    int32_t layer; /* -1: none */
-    int64_t epoch; /* steps of training before it */
+    struct gr_epilogue *below; /* the pass over rows of the layer below, for the last product that writes dx; or NULL */
+    int32_t             pass;  /* GRAFT_PASS_... */
+    int32_t             layer; /* -1: none */
+    int64_t             epoch; /* steps of training before it */
 };
 
 static inline const struct gr_config *gr_run_config(const struct gr_run *run)

@@ -61,6 +61,8 @@ struct gr_strategy_ops {
     int32_t (*end_step)(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error);
     /** Weights or data were replaced, so what is kept of earlier steps is of no use. */
     void (*forget)(struct gr_strategy *strategy);
+    /** The same after steps whose weights are undone: what was noted of their exchanges is dropped, too. */
+    void (*undo_steps)(struct gr_strategy *strategy);
 
     /** Begin and end a sum over neighbours. Between them x and out must not be touched. */
     int32_t (*aggregate_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -123,6 +125,11 @@ static inline int32_t gr_strategy_end_step(struct gr_strategy *strategy, int64_t
 static inline void gr_strategy_forget(struct gr_strategy *strategy)
 {
     if (strategy->ops->forget != NULL) strategy->ops->forget(strategy);
+}
+
+static inline void gr_strategy_undo_steps(struct gr_strategy *strategy)
+{
+    if (strategy->ops->undo_steps != NULL) strategy->ops->undo_steps(strategy);
 }
 
 static inline int32_t gr_strategy_sum_gradients(struct gr_strategy *strategy, float *values, int64_t count,

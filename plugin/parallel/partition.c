@@ -157,14 +157,14 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
     return fresh;
 }
 
-/* The exchanges of the last step will be repeated, so the first ones do not count for adaptive widths. */
-static void undo_exchanges(struct gr_partition *p, int stale)
+/* The exchanges of the last step will be repeated, so the first ones do not count for adaptive widths. Those of stale
+ * rows are not: a repeated step uses the rows, and the drift, of this one. */
+static void undo_exchanges(struct gr_partition *p)
 {
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
 
-        if (layer != NULL && layer->is_adaptive && (stale || !layer->is_stale))
-            gr_row_bits_undo_epoch(&layer->bits, layer->rows);
+        if (layer != NULL && layer->is_adaptive && !layer->is_stale) gr_row_bits_undo_epoch(&layer->bits, layer->rows);
     }
 }
 
@@ -182,7 +182,7 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
     sums[3] = gr_check_cancel(p->context, error) < 0;
     GR_TRY(gr_comm_sum_f64(p->comm, sums, 4, error));
     if (sums[3] > 0) {
-        undo_exchanges(p, 0); /* a repeated step uses the stale rows and the drift of this one */
+        undo_exchanges(p);
         return gr_comm_agree(p->comm, GRAFT_OK, error);
     }
     *loss = sums[0];
@@ -207,8 +207,21 @@ static void partition_forget(struct gr_strategy *strategy)
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) gr_halo_layers_forget(&p->masked[l].plan->layers);
     gr_halo_layers_forget(&p->halo_rows.layers);
-    undo_exchanges(p, 1);
     p->drift = 0;
+}
+
+/* Epochs that were not finite must not decide about widths: these are chosen from the epochs to come. */
+static void partition_undo_steps(struct gr_strategy *strategy)
+{
+    struct gr_partition *p = partition_of(strategy);
+
+    partition_forget(strategy);
+    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+        struct gr_halo_layer *layer = layer_at(p, i);
+
+        if (layer != NULL) layer->bits.is_counting = 0;
+    }
+    p->traced = 0;
 }
 
 void gr_partition_reset(struct gr_partition *p)
@@ -372,6 +385,7 @@ const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
                                                   .begin_step = partition_begin_step,
                                                   .end_step = partition_end_step,
                                                   .forget = partition_forget,
+                                                  .undo_steps = partition_undo_steps,
                                                   .aggregate_begin = partition_aggregate_begin,
                                                   .aggregate_end = partition_aggregate_end,
                                                   .boundary_begin = partition_boundary_begin,

@@ -11,16 +11,20 @@
 enum { LEAST_GAIN = 1000 };
 
 /* Move a vertex to the part that has most of its neighbours, if it fits there and that is more than it has in its own
- * part; or as many, and the other part has less. */
+ * part; or as many, and the other part has less. No part loses its last vertices, which all ranks may move at once. */
 static void improve_vertex(struct gr_joint *joint, int64_t row)
 {
     struct gr_loads *loads = &joint->loads;
-    const int32_t    from = joint->owner[row], touched = gr_loads_count(loads, &joint->slice, row, joint->owner);
-    int64_t          weight[GR_SHARES], most = loads->count[from];
-    double           level = loads->level[from];
-    int32_t          to = from;
+    const int32_t    from = joint->owner[row];
+    int64_t          weight[GR_SHARES], most;
+    int32_t          to = from, touched;
+    double           level;
 
     GR_ASSERT(from >= 0);
+    if (loads->has[(int64_t)from * GR_SHARES + GR_SHARE_VERTICES] <= loads->scale) return;
+    touched = gr_loads_count(loads, &joint->slice, row, joint->owner);
+    most = loads->count[from];
+    level = loads->level[from];
     gr_slice_weigh(&joint->slice, row, weight);
     for (int32_t i = 0; i < touched; i++) {
         const int32_t part = loads->touched[i];

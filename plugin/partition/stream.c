@@ -32,8 +32,8 @@ static void assign_vertex(struct gr_joint *joint, int64_t row)
  * one vertex more where vertices are few or heavy.
  *
  * Over ranks all slices are assigned at once, and ranks know what the others have assigned up to the last block; see
- * joint.h. This makes the cut larger or smaller, by chance, so it is refined. No vertex could move to a full part then,
- * so the passes fill no part above the mean.
+ * joint.h. The result is refined. Refinement moves no vertex to a full part, so the passes before it leave room: they
+ * fill parts to the mean only.
  *
  * Only rows are followed, so the matrix should be symmetric. O(entries + n_rows log parts), O(parts) for a vertex that
  * fits nowhere. Memory: 4 bytes per row and 90 per part; over ranks also 4 per row and per entry, 16 per neighbour in

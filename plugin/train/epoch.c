@@ -162,7 +162,7 @@ done:
  * last step, unless the present ones were measured and may stay. Returns whether there are such weights. */
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
-    gr_strategy_forget(t->setup.run.strategy);
+    gr_strategy_undo_steps(t->setup.run.strategy);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
     gr_optimizer_undo(&t->setup.model);

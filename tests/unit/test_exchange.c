@@ -35,8 +35,8 @@ static int64_t integer(int32_t r, int64_t i)
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* The sums of element i along the tree: ranks from the largest power of 2 on are added to the first ones, then the upper
- * half of these to the lower half, and so on. */
+/* The sums of element i along the tree: ranks from the largest power of 2 on are added to the first ones, then the
+ * upper half of these to the lower half, and so on. */
 static void sum_along_tree(int32_t n_ranks, int64_t i, float *single, double *wide)
 {
     float   singles[RANKS_MOST];

@@ -233,6 +233,7 @@ static const char *refine_fault(const struct graph *graph, int32_t parts, int32_
     if (fault != NULL) return fault;
     memcpy(once, scene.owner, sizeof once);
     if (graph_empty_parts(graph, once, parts) < 0) return "an owner is out of range";
+    if (graph_empty_parts(graph, once, parts) > graph_empty_parts(graph, was, parts)) return "a part has become empty";
     if (scene.done.cut_before != cut || scene.done.cut != graph_cut_entries(graph, once)) return "it says another cut";
     if (scene.done.cut > cut) return "the cut has grown";
     if (graph_overload(graph, once, parts) > over) return "a part has too much";
