@@ -26,6 +26,7 @@ struct job {
     const graft_dataset *set;
     enum slices          way;
     int                  epochs, goes_on; /* goes_on: after an epoch that failed once, which must fail again */
+    int                  updates;         /* the same features before each epoch */
     struct outcome       at[HOSTS_MOST];
     int64_t              sent; /* bytes of rows, by all ranks, in the last epoch but one */
 };
@@ -41,9 +42,10 @@ static int32_t train_adapt_counted_send(void *self, int32_t to, int32_t tag, con
     return inner_send(self, to, tag, data, bytes, request, error);
 }
 
-static int32_t train_adapt_train(struct host *host, graft_trainer *trainer)
+static int32_t train_adapt_train(struct host *host, const struct host_trainer *t)
 {
     struct job     *job = host->all->arg;
+    graft_trainer  *trainer = t->trainer;
     struct outcome *o = &job->at[host->rank];
     graft_metrics   metrics = GRAFT_INIT(graft_metrics);
     graft_traffic   traffic = GRAFT_INIT(graft_traffic);
@@ -53,6 +55,10 @@ static int32_t train_adapt_train(struct host *host, graft_trainer *trainer)
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
 
         counts = i == job->epochs - 2; /* the last one evaluates */
+        if (job->updates) {
+            rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &t->slice.dataset, &host->error);
+            if (rc < 0) break;
+        }
         rc = failed = host->train->epoch(trainer, &epoch, &host->error);
         if (rc != GRAFT_OK && job->goes_on && host->train->epoch(trainer, &epoch, &host->error) == rc) rc = GRAFT_OK;
         if (failed != GRAFT_OK) break;
@@ -74,7 +80,7 @@ static int32_t adapt_body(struct host *host)
 
     host->transport.send = train_adapt_counted_send;
     rc = host_trainer_create(host, job->set, job->way, &t);
-    if (rc == GRAFT_OK) rc = train_adapt_train(host, t.trainer);
+    if (rc == GRAFT_OK) rc = train_adapt_train(host, &t);
     host_trainer_destroy(host, &t);
     return rc;
 }
@@ -152,6 +158,26 @@ static void test_same(struct job *job, const char *model, int32_t n_ranks, const
     ok(words == NULL && memcmp(&eight, &job->at[0], sizeof eight) == 0 && job->at[0].loss[EPOCHS - 1] > 0,
        "%s on %d ranks, slices %s, %s: in any number of bytes as with 8 bits, a loss of %.4f%s%s", model, n_ranks,
        slices_name[job->way], more, job->at[0].loss[EPOCHS - 1], words != NULL ? ": " : "", words != NULL ? words : "");
+}
+
+/* What widths are chosen from survives updates between the epochs. */
+static void test_updated(struct job *job, const char *model, int32_t n_ranks)
+{
+    struct outcome without;
+    char           settings[300];
+    const char    *words;
+
+    snprintf(settings, sizeof settings,
+             "model=%s layers=3 hidden=16 halo.codec=adaptive halo.budget=error:0.02 halo.reassign_every=3", model);
+    job->epochs = EPOCHS;
+    words = adapt_run(job, n_ranks, settings, "partition=hash");
+    without = job->at[0];
+    job->updates = 1;
+    if (words == NULL) words = adapt_run(job, n_ranks, settings, "partition=hash");
+    job->updates = 0;
+    ok(words == NULL && memcmp(&without, &job->at[0], sizeof without) == 0,
+       "%s on %d ranks: the same widths with an update of the same features before each epoch%s%s", model, n_ranks,
+       words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
 /* With a part of the bytes the loss is nearly the same. */
@@ -367,6 +393,7 @@ int main(void)
             test_same(&job, models[m], ranks[r], ways[(m + r) % 5]);
         }
     job.way = SLICES_EVEN;
+    for (int m = 0; m < 4; m++) test_updated(&job, models[m], 2 + m);
     for (int m = 0; m < 4; m++) {
         test_less(&job, models[m], 2 + m, "partition=hash");
         test_less(&job, models[m], 4, "partition=hash halo.staleness=1");
