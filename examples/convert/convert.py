@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convert a graph from the files of others to a folder that graft-train reads.
 
-SOURCE is one of these, which is found out from its files:
+The layout of SOURCE is detected from its files:
   OGB         a folder with raw/edge.csv.gz or raw/data.npz, and split/NAME/train.csv.gz
   npz         Reddit, GraphSAINT and other archives of PyTorch Geometric
   IGB         a folder with processed/paper/node_feat.npy; MAG240M too
@@ -51,7 +51,7 @@ def parse_arguments():
     parser.add_argument("--no-self-loops", action="store_true", help="leave out edges from a vertex to itself")
     parser.add_argument("--weights", action="store_true", help="keep weights of edges; writes graph.mtx")
     parser.add_argument("--split", metavar="NAME", help="which split, if there are several")
-    parser.add_argument("--random-split", metavar="TRAIN,VALIDATION", help="make a split of these shares, as 0.6,0.2")
+    parser.add_argument("--random-split", metavar="TRAIN,VALIDATION", help="draw a random split with these fractions, as 0.6,0.2")
     parser.add_argument("--classes", choices=("19", "2K"), help="IGB: which labels (default 19)")
     parser.add_argument("--vertices", type=int, metavar="N", help="edges: how many vertices (default: the largest + 1)")
     parser.add_argument("--first-vertex", type=int, default=0, metavar="N", help="edges: the first vertex (default 0)")

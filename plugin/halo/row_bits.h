@@ -40,8 +40,8 @@ void    gr_row_bits_fini(const graft_context *context, struct gr_row_bits *bits)
 /** Bytes that it holds. */
 int64_t gr_row_bits_bytes(const struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
 
-/** Begin an exchange of rows of `width` elements. It uses the widths that were assigned last. The first exchange after
- *  an assignment sets the sums of ranges and squares to 0. No other exchange of these rows may be in flight. */
+/** Begin an exchange of rows of `width` elements, with the last assigned widths. The first exchange after an assignment
+ *  resets the sums of ranges and squares. Precondition: no exchange of this layer and direction is in flight. */
 void gr_row_bits_begin(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch);
 
 /** Take the last epoch out of the sums of ranges and squares, because it will be repeated. */

@@ -16,7 +16,7 @@ struct gr_joint {
     const int64_t       *first; /* [n_ranks + 1] the first vertex of each slice */
     struct gr_slice      slice; /* columns below n_rows are vertices of this slice, the others those of the halo */
     graft_csr            rows;
-    int32_t             *column;               /* [entries] of these rows */
+    int32_t             *column;               /* [entries] local column index of each entry */
     struct gr_loads      loads;                /* of the vertices of all slices */
     int32_t             *owner;                /* [n_rows + n_halo]; -1: none yet */
     int64_t              n_halo;               /* vertices of other slices that are columns here */
