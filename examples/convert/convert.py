@@ -56,7 +56,8 @@ def parse_arguments():
     parser.add_argument("--classes", choices=("19", "2K"), help="IGB: which labels (default 19)")
     parser.add_argument("--vertices", type=int, metavar="N", help="edges: how many vertices (default: the largest + 1)")
     parser.add_argument("--first-vertex", type=int, default=0, metavar="N", help="edges: the first vertex (default 0)")
-    parser.add_argument("--separator", choices=edge_list.SEPARATORS, help="edges: between columns (default: as the file shows)")
+    parser.add_argument("--separator", choices=edge_list.SEPARATORS,
+                        help="edges: between columns (default: as the file shows)")
     parser.add_argument("--skip", type=int, default=0, metavar="LINES", help="edges: lines to leave out at the top")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     return parser.parse_args()
