@@ -47,37 +47,50 @@ static inline void gr_draw_round(gr_draw_lanes c[4], uint32_t k0, uint32_t k1)
     c[3] = p0;
 }
 
-/** The words of gr_random_block() for (key, vertex, first) and the following blocks: four words, or eight 16-bit draws,
- *  in each. `draws` has space for a multiple of GR_DRAW_GROUP blocks. Not inlined, because the keys of all rounds would
- *  take the caller's registers. */
-static __attribute__((noinline)) void gr_draw(uint64_t key, uint64_t vertex, uint64_t first, int blocks, void *draws)
+/* Block l of a group is in lane 2 l, the blocks of the upper half between: so pairs of words in a register are
+ * neighbours in memory. */
+static inline uint64_t gr_draw_lane(uint64_t k)
 {
-    gr_draw_lanes lane, even, odd, c[4];
+    return k / 2 + k % 2 * (GR_DRAW_GROUP / 2);
+}
 
-    /* Block l is in lane 2 l, the blocks of the upper half of the group between: so pairs of words in a register are
-     * neighbours in memory. */
+/* The words of one group, whose blocks are in the order of gr_draw_lane(). */
+static inline __attribute__((always_inline)) void gr_draw_group(uint64_t key, uint64_t vertex, gr_draw_lanes block,
+                                                                void *draws)
+{
+    uint32_t      k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    gr_draw_lanes even, odd, c[4];
+
     for (uint64_t k = 0; k < GR_DRAW_GROUP; k++) {
-        lane[k] = k / 2 + k % 2 * (GR_DRAW_GROUP / 2);
         even[k] = k / 2 * 2 + k % 2 * GR_DRAW_GROUP;
         odd[k] = even[k] + 1;
     }
-    for (int at = 0; at < blocks; at += GR_DRAW_GROUP) {
-        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-
-        c[0] = lane + (first + (uint64_t)at);
-        c[1] = c[0] >> 32;
-        c[2] = (gr_draw_lanes){ 0 } + (uint32_t)vertex;
-        c[3] = (gr_draw_lanes){ 0 } + (vertex >> 32);
-        for (int round = 0; round < GR_RANDOM_ROUNDS; round++) {
-            gr_draw_round(c, k0, k1);
-            gr_random_next_key(&k0, &k1);
-        }
-        for (int k = 0; k < 2; k++) c[2 * k] = (c[2 * k] & UINT32_MAX) | c[2 * k + 1] << 32;
-        c[1] = GR_SHUFFLE_TWO(c[0], c[2], even);
-        c[3] = GR_SHUFFLE_TWO(c[0], c[2], odd);
-        memcpy((char *)draws + 16 * at, &c[1], sizeof c[1]);
-        memcpy((char *)draws + 16 * at + WIDE_BYTES, &c[3], sizeof c[3]);
+    c[0] = block;
+    c[1] = c[0] >> 32;
+    c[2] = (gr_draw_lanes){ 0 } + (uint32_t)vertex;
+    c[3] = (gr_draw_lanes){ 0 } + (vertex >> 32);
+    for (int round = 0; round < GR_RANDOM_ROUNDS; round++) {
+        gr_draw_round(c, k0, k1);
+        gr_random_next_key(&k0, &k1);
     }
+    for (int k = 0; k < 2; k++) c[2 * k] = (c[2 * k] & UINT32_MAX) | c[2 * k + 1] << 32;
+    c[1] = GR_SHUFFLE_TWO(c[0], c[2], even);
+    c[3] = GR_SHUFFLE_TWO(c[0], c[2], odd);
+    memcpy(draws, &c[1], sizeof c[1]);
+    memcpy((char *)draws + WIDE_BYTES, &c[3], sizeof c[3]);
+}
+
+/** The words of gr_random_block() for (key, vertex, first) and the following blocks: four words, or eight 16-bit draws,
+ *  in each. `draws` has space for a multiple of GR_DRAW_GROUP blocks. Not inlined, because the keys of all rounds would
+ *  take the caller's registers. */
+static __attribute__((noinline, unused)) void gr_draw(uint64_t key, uint64_t vertex, uint64_t first, int blocks,
+                                                      void *draws)
+{
+    gr_draw_lanes lane;
+
+    for (uint64_t k = 0; k < GR_DRAW_GROUP; k++) lane[k] = gr_draw_lane(k);
+    for (int at = 0; at < blocks; at += GR_DRAW_GROUP)
+        gr_draw_group(key, vertex, lane + (first + (uint64_t)at), (char *)draws + 16 * at);
 }
 
 #endif

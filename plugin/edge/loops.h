@@ -2,6 +2,8 @@
  * entries, and sums over columns in the same order for every instruction set, so that all give the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 
+#include "edge/dot.h"
+
 #define VECTOR_BYTES WIDE_BYTES
 #define NAME(noun) JOIN(EDGE(wide_), noun)
 #include "edge/sums.h"
@@ -58,26 +60,6 @@ static void EDGE(sums)(const struct gr_edge_sums *s, int64_t row, int64_t row_en
     WITH(narrow)
     WITH(single)
 #undef WITH
-}
-
-typedef REAL EDGE(eight) __attribute__((vector_size(8 * sizeof(REAL))));
-
-/* Eight sums, of the columns 0, 8, 16 .. and so on, then their sum. */
-static REAL EDGE(dot)(const REAL *x, const REAL *y, int64_t width)
-{
-    EDGE(eight) sum = { 0 };
-    REAL    tail = 0;
-    int64_t c = 0;
-
-    for (; c + 8 <= width; c += 8) {
-        EDGE(eight) a, b;
-
-        memcpy(&a, x + c, sizeof a);
-        memcpy(&b, y + c, sizeof b);
-        sum += a * b;
-    }
-    for (; c < width; c++) tail += x[c] * y[c];
-    return (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]))) + tail;
 }
 
 static void EDGE(dots)(const struct gr_edge_operands *o, int64_t row, int64_t begin, int64_t end)

@@ -6,14 +6,25 @@
 #include "base/dense_view.h"
 #include "base/dropout.h"
 #include "base/parallel.h"
-#include "edge/edge.h"
+#include "edge/edge_loops.h"
 #include "edge/rows.h"
-#include "model/run.h"
+#include "model/gat_loops.h"
 
 #include <string.h>
 
-/* Of LeakyReLU below 0. */
-static const float SLOPE = 0.2f;
+const struct gr_gat_loops *gr_gat_loops_for(enum gr_isa isa)
+{
+    (void)isa;
+#if defined(__x86_64__)
+    if (isa >= GR_ISA_AVX512) return &gr_gat_avx512;
+    if (isa >= GR_ISA_AVX2) return &gr_gat_avx2;
+#endif
+#if defined(GR_HAS_SVE)
+    if (isa == GR_ISA_SVE512) return &gr_gat_sve512;
+    if (isa == GR_ISA_SVE256) return &gr_gat_sve256;
+#endif
+    return &gr_gat_generic;
+}
 
 static int64_t gat_edges(const struct gr_activations *a)
 {
@@ -70,20 +81,52 @@ static void gat_count(struct gr_run *run, struct gr_activations *a, const struct
     if (layer->wide > layer->out) a->count[GR_ARRAY_PER_HEAD] = capacity->rows * layer->wide;
 }
 
+static struct gr_parameter *vector_of(const struct gr_activations *a, int end)
+{
+    return end == GR_SOURCE ? a->layer->source : a->layer->target;
+}
+
+static int drops_attention(const struct gr_run *run)
+{
+    return gr_run_config(run)->attention_dropout > 0 && gr_is_training(run);
+}
+
 /* A pass over vertices, or over entries. */
 struct pass {
-    const struct gr_run   *run;
-    struct gr_activations *a;
-    int64_t                heads, wide; /* wide: columns of all heads */
-    const float           *from;
-    float                 *to;
-    int64_t                first; /* vertex, of a pass over vertices */
+    const struct gr_run       *run;
+    struct gr_activations     *a;
+    const struct gr_gat_loops *loops;
+    struct gr_gat              gat;
+    int64_t                    heads, wide; /* wide: columns of all heads */
+    const float               *from;
+    float                     *to;
+    int64_t                    first; /* vertex, of a pass over vertices */
 };
 
 static struct pass pass_of(const struct gr_run *run, struct gr_activations *a, const float *from, float *to,
                            int64_t first)
 {
-    return (struct pass){ run, a, gr_run_config(run)->heads, a->layer->wide, from, to, first };
+    const struct gr_config *config = gr_run_config(run);
+    const int64_t           heads = config->heads, wide = a->layer->wide;
+
+    return (struct pass){
+        .run = run,
+        .a = a,
+        .loops = gr_gat_loops_for(run->isa),
+        .gat = { .arrays = &a->attention,
+                 .csr = &a->block->a->csr,
+                 .vector = { vector_of(a, GR_SOURCE)->value, vector_of(a, GR_TARGET)->value },
+                 .heads = heads,
+                 .columns = wide / heads,
+                 .vertex = a->block->vertex,
+                 .key = gr_random_key(config->seed, GR_RANDOM_ATTENTION, (uint64_t)run->epoch, (uint64_t)a->index),
+                 .threshold = gr_dropout_threshold(config->attention_dropout) },
+        .heads = heads,
+        .wide = wide,
+        .from = from,
+        .to = to,
+        .first = first,
+    };
 }
 
 /* n vertices from pass->first on. */
@@ -110,124 +153,12 @@ static struct gr_edge_some rows_without(const struct gr_activations *a, enum gr_
     return (struct gr_edge_some){ .kind = a->block->kind, .bits = (uint8_t)kind, .others = 1 };
 }
 
-/* Both scores of each vertex: products of the part of Z of each head with the vectors of that head. */
 static void score_vertices(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->a->attention;
-    const int64_t              heads = pass->heads, wide = pass->wide, columns = wide / heads;
-    const float *const source = pass->a->layer->source->value, *const target = pass->a->layer->target->value;
+    const struct pass *pass = arg;
 
     (void)chunk;
-    for (int64_t i = (pass->first + begin) * heads; i < (pass->first + end) * heads; i++) {
-        const float  *z = gat->projected + i * columns;
-        const int64_t first = i % heads * columns;
-        float         as_source = 0, as_target = 0;
-
-#pragma omp simd reduction(+ : as_source, as_target)
-        for (int64_t c = 0; c < columns; c++) {
-            as_source += z[c] * source[first + c];
-            as_target += z[c] * target[first + c];
-        }
-        gat->score[GR_SOURCE][i] = as_source;
-        gat->score[GR_TARGET][i] = as_target;
-    }
-}
-
-/* Scores of the entries of some rows, into alpha. */
-static void score_entries(void *arg, int64_t row, int64_t row_end)
-{
-    const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->a->attention;
-    const graft_csr           *csr = &pass->a->block->a->csr;
-    const int64_t              heads = pass->heads;
-
-    for (; row < row_end; row++) {
-        const float *target = gat->score[GR_TARGET] + row * heads;
-
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
-            const float *source = gat->score[GR_SOURCE] + gr_csr_column(csr, e) * heads;
-
-            for (int64_t h = 0; h < heads; h++) {
-                const float sum = target[h] + source[h];
-                gat->alpha[e * heads + h] = sum > 0 ? sum : SLOPE * sum;
-            }
-        }
-    }
-}
-
-/* The gradient by the result of LeakyReLU becomes that by the sum of scores. */
-static void score_entries_backward(void *arg, int64_t row, int64_t row_end)
-{
-    const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->a->attention;
-    const graft_csr           *csr = &pass->a->block->a->csr;
-    const int64_t              heads = pass->heads;
-
-    for (; row < row_end; row++) {
-        const float *target = gat->score[GR_TARGET] + row * heads;
-
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
-            const float *source = gat->score[GR_SOURCE] + gr_csr_column(csr, e) * heads;
-
-            for (int64_t h = 0; h < heads; h++) {
-                if (!(target[h] + source[h] > 0)) gat->alpha_gradient[e * heads + h] *= SLOPE;
-            }
-        }
-    }
-}
-
-static int drops_attention(const struct gr_run *run)
-{
-    return gr_run_config(run)->attention_dropout > 0 && gr_is_training(run);
-}
-
-static uint32_t attention_threshold(const struct gr_run *run)
-{
-    return gr_dropout_threshold(gr_run_config(run)->attention_dropout);
-}
-
-/* The alphas of an entry after dropout: head h has the draw number h of this edge. */
-static void drop_entry(const struct pass *pass, uint64_t key, int64_t v, int64_t u, const float *alpha, float *dropped)
-{
-    enum { BLOCKS = 8 }; /* of eight heads: as many as there can be */
-    const uint32_t threshold = attention_threshold(pass->run);
-    const float    scale = (float)gr_dropout_scale(threshold);
-
-    for (int64_t h = 0; h < pass->heads; h += 8) {
-        const unsigned kept = gr_dropout_kept(key, v, u * BLOCKS + h / 8, threshold);
-
-        for (int64_t k = h; k < h + 8 && k < pass->heads; k++) dropped[k] = kept >> (k - h) & 1 ? alpha[k] * scale : 0;
-    }
-}
-
-static void drop_entries(void *arg, int64_t row, int64_t row_end)
-{
-    const struct pass         *pass = arg;
-    const struct gr_run       *run = pass->run;
-    const struct gr_attention *gat = &pass->a->attention;
-    const struct gr_block     *block = pass->a->block;
-    const graft_csr           *csr = &block->a->csr;
-    const uint64_t             key =
-        gr_random_key(gr_run_config(run)->seed, GR_RANDOM_ATTENTION, (uint64_t)run->epoch, (uint64_t)pass->a->index);
-
-    for (; row < row_end; row++) {
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++)
-            drop_entry(pass, key, gr_vertex(block->vertex, row), gr_vertex(block->vertex, gr_csr_column(csr, e)),
-                       gat->alpha + e * pass->heads, gat->dropped + e * pass->heads);
-    }
-}
-
-/* The gradient by alpha after dropout becomes that by alpha. Where alpha itself is 0, no score depends on it. */
-static void drop_entries_backward(void *arg, int64_t row, int64_t row_end)
-{
-    const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->a->attention;
-    const graft_csr           *csr = &pass->a->block->a->csr;
-    const float                scale = (float)gr_dropout_scale(attention_threshold(pass->run));
-
-    for (int64_t i = csr->row_ptr[row] * pass->heads; i < csr->row_ptr[row_end] * pass->heads; i++)
-        gat->alpha_gradient[i] = gat->dropped[i] != 0 ? gat->alpha_gradient[i] * scale : 0;
+    pass->loops->vertex_scores(&pass->gat, pass->first + begin, pass->first + end);
 }
 
 /* What the rows of neighbours are multiplied by: alpha, in a step after its dropout. */
@@ -238,34 +169,21 @@ static graft_dense factors_of(const struct gr_run *run, const struct gr_activati
     return dense(factor, gat_edges(a), gr_run_config(run)->heads);
 }
 
-/* The mean over heads, from one wide row for each vertex to one as wide as a head. */
+/* From one wide row for each vertex to one as wide as a head. */
 static void average_heads(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
-    const int64_t      out = pass->a->layer->out, heads = pass->heads;
 
     (void)chunk;
-    memset(pass->to + begin * out, 0, (uint64_t)((end - begin) * out) * sizeof *pass->to);
-    for (int64_t i = begin * heads; i < end * heads; i++) {
-        for (int64_t c = 0; c < out; c++) pass->to[i / heads * out + c] += pass->from[i * out + c] / (float)heads;
-    }
+    pass->loops->average(&pass->gat, pass->from, pass->to, begin, end);
 }
 
-/* Of the gradient by the mean, each head has its share. */
 static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
-    const int64_t      out = pass->a->layer->out, heads = pass->heads;
 
     (void)chunk;
-    for (int64_t i = begin * heads; i < end * heads; i++) {
-        for (int64_t c = 0; c < out; c++) pass->to[i * out + c] = pass->from[i / heads * out + c] / (float)heads;
-    }
-}
-
-static struct gr_parameter *vector_of(const struct gr_activations *a, int end)
-{
-    return end == GR_SOURCE ? a->layer->source : a->layer->target;
+    pass->loops->average_gradients(&pass->gat, pass->from, pass->to, begin, end);
 }
 
 /* End a phase that gathers so many rows of all heads for each edge, beside its alphas or scores. */
@@ -276,28 +194,44 @@ static void end_attention(struct gr_run *run, const struct gr_activations *a, do
     gr_profile_end(&run->profile, "attention", begin, 4 * (double)gat_edges(a) * (gathered * wide + 3 * heads), flops);
 }
 
-/* From scores of vertices to alpha. */
-static void attend(const struct pass *pass, struct gr_edge_some some)
+/* From scores of vertices to alpha, for some rows while these are in the caches. */
+static void attend_rows(void *arg, int64_t row, int64_t row_end)
 {
-    const struct gr_activations *a = pass->a;
-    const graft_dense            alpha = dense(a->attention.alpha, gat_edges(a), pass->heads);
+    const struct pass            *pass = arg;
+    const graft_dense             alpha = dense(pass->a->attention.alpha, gat_edges(pass->a), pass->heads);
+    const struct gr_edge_operands o = { .csr = pass->gat.csr, .x = &alpha, .out = &alpha };
 
-    over_edges(pass, &some, score_entries);
-    gr_edge_softmax(&a->block->a->csr, &alpha, &alpha, &some, gr_run_team(pass->run));
-    if (drops_attention(pass->run)) over_edges(pass, &some, drop_entries);
+    pass->loops->entry_scores(&pass->gat, row, row_end);
+    gr_edge_loops_for(GRAFT_F32)->softmax(&o, row, row_end);
+    if (drops_attention(pass->run)) pass->loops->drop(&pass->gat, row, row_end);
+}
+
+/* From the gradient by what rows of neighbours are multiplied by to that by the scores before LeakyReLU. */
+static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
+{
+    const struct pass            *pass = arg;
+    const struct gr_attention    *gat = &pass->a->attention;
+    const graft_dense             alpha = dense(gat->alpha, gat_edges(pass->a), pass->heads);
+    const graft_dense             d_alpha = dense(gat->alpha_gradient, gat_edges(pass->a), pass->heads);
+    const struct gr_edge_operands o = { .csr = pass->gat.csr, .x = &alpha, .y = &d_alpha, .out = &d_alpha };
+
+    if (drops_attention(pass->run)) pass->loops->drop_gradients(&pass->gat, row, row_end);
+    gr_edge_loops_for(GRAFT_F32)->softmax_backward(&o, row, row_end);
+    pass->loops->entry_gradients(&pass->gat, row, row_end);
 }
 
 /* What gat_begin() left undone, which needs Z of the halo. Since `local` other work was done. */
 static int32_t attend_to_halo(struct gr_run *run, struct gr_activations *a, double local, graft_error *error)
 {
-    const struct pass pass = pass_of(run, a, NULL, NULL, a->block->n_src);
-    int32_t           rc = GRAFT_OK;
+    const struct pass         pass = pass_of(run, a, NULL, NULL, a->block->n_src);
+    const struct gr_edge_some some = rows_with(a, GR_ROW_BOUNDARY);
+    int32_t                   rc = GRAFT_OK;
 
     if (!a->attention.awaits_halo) return GRAFT_OK;
     a->attention.awaits_halo = 0;
     GR_TRY(run->strategy->ops->boundary_end(run->strategy, run, local, error));
     over_vertices(&pass, a->block->n_seen - a->block->n_src, score_vertices);
-    attend(&pass, rows_with(a, GR_ROW_BOUNDARY));
+    over_edges(&pass, &some, attend_rows);
 done:
     return rc;
 }
@@ -312,16 +246,17 @@ static int32_t begin_boundary(struct gr_run *run, const struct gr_activations *a
 
 static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    const struct pass pass = pass_of(run, a, NULL, NULL, 0);
-    double            begin;
-    int32_t           rc = GRAFT_OK;
+    const struct pass         pass = pass_of(run, a, NULL, NULL, 0);
+    const struct gr_edge_some some = rows_without(a, GR_ROW_BOUNDARY);
+    double                    begin;
+    int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, a->attention.projected, error));
     begin = gr_profile_begin(&run->profile);
     if (gr_block_has_halo(a->block)) GR_TRY(begin_boundary(run, a, GR_FORWARD, a->attention.projected, begin, error));
     a->attention.awaits_halo = gr_block_has_halo(a->block);
     over_vertices(&pass, a->block->n_src, score_vertices);
-    attend(&pass, rows_without(a, GR_ROW_BOUNDARY));
+    over_edges(&pass, &some, attend_rows);
     if (gr_block_has_halo(a->block)) gr_profile_part(&run->profile, "local", 0, 0, 0);
     end_attention(run, a, begin, 0, 2 * (double)a->block->n_src * (double)a->layer->wide * GR_ENDS);
 done:
@@ -364,62 +299,29 @@ done:
  * which they are added. */
 static void add_score_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->a->attention;
-    const int64_t              heads = pass->heads, columns = pass->wide / heads;
+    const struct pass *pass = arg;
 
     (void)chunk;
-    for (int to = 0; to < GR_ENDS; to++) {
-        const float *vector = vector_of(pass->a, to)->value;
-
-        for (int64_t i = (pass->first + begin) * heads; i < (pass->first + end) * heads; i++) {
-            const float   g = gat->score_gradient[to][i];
-            float        *dz = pass->to + i * columns;
-            const int64_t first = i % heads * columns;
-
-#pragma omp simd
-            for (int64_t c = 0; c < columns; c++) dz[c] += g * vector[first + c];
-        }
-    }
+    pass->loops->add_score_gradients(&pass->gat, pass->to, pass->first + begin, pass->first + end);
 }
 
 /* From the same to those by the vectors, of which the sums over a chunk of vertices go to run->partial. */
 static void sum_vector_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct pass         *pass = arg;
-    const struct gr_attention *gat = &pass->a->attention;
-    const int64_t              heads = pass->heads, wide = pass->wide, columns = wide / heads;
+    const struct pass *pass = arg;
 
-    for (int to = 0; to < GR_ENDS; to++) {
-        double *sum = pass->run->partial + (chunk * GR_ENDS + to) * wide;
-
-        memset(sum, 0, (uint64_t)wide * sizeof *sum);
-        for (int64_t i = begin * heads; i < end * heads; i++) {
-            const float   g = gat->score_gradient[to][i];
-            const float  *z = gat->projected + i * columns;
-            const int64_t first = i % heads * columns;
-
-#pragma omp simd
-            for (int64_t c = 0; c < columns; c++) sum[first + c] += (double)(g * z[c]);
-        }
-    }
+    pass->loops->vector_gradients(&pass->gat, pass->run->partial + chunk * GR_ENDS * pass->wide, begin, end);
 }
 
 /* From g, the gradient of the sums of each head, to those of the scores of some edges before LeakyReLU. */
 static void edge_gradients(const struct pass *pass, const graft_dense *g, struct gr_edge_some some)
 {
     const struct gr_activations *a = pass->a;
-    const struct gr_attention   *gat = &a->attention;
-    const graft_csr             *csr = &a->block->a->csr;
-    const graft_dense            alpha = dense(gat->alpha, gat_edges(a), pass->heads);
-    const graft_dense            d_alpha = dense(gat->alpha_gradient, gat_edges(a), pass->heads);
-    const graft_dense            z = dense(gat->projected, a->block->n_seen, pass->wide);
-    const struct gr_team         team = gr_run_team(pass->run);
+    const graft_dense            d_alpha = dense(a->attention.alpha_gradient, gat_edges(a), pass->heads);
+    const graft_dense            z = dense(a->attention.projected, a->block->n_seen, pass->wide);
 
-    gr_edge_sddmm(csr, g, &z, &d_alpha, &some, team);
-    if (drops_attention(pass->run)) over_edges(pass, &some, drop_entries_backward);
-    gr_edge_softmax_backward(csr, &alpha, &d_alpha, &d_alpha, &some, team);
-    over_edges(pass, &some, score_entries_backward);
+    gr_edge_sddmm(&a->block->a->csr, g, &z, &d_alpha, &some, gr_run_team(pass->run));
+    over_edges(pass, &some, attend_rows_backward);
 }
 
 /* From both to the gradient of Z of n vertices, those of some rows of the transpose. */
