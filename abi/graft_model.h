@@ -178,10 +178,10 @@ typedef struct graft_models {
 
     /** Copy what the model has into a trainer, which may have another graph: the weights, or the whole state, as
      *  state_set() of each item would. All is checked before anything is copied. Options are not: those of the trainer
-     *  stay.
+     *  stay, and those of group model must be the same where they have an effect, except dropouts.
      * \return OK; ERR_ARG (null; another number of features or classes: the message has both); ERR_FORMAT (items of
-     *         other names or shapes). [one-caller] Not collective; over ranks all ranks do it, which the next
-     *         collective call checks. Memory: none. Since 1. */
+     *         other names or shapes; another value of an option: the message has both). [one-caller] Not collective;
+     *         over ranks all ranks do it, which the next collective call checks. Memory: none. Since 1. */
     int32_t (*apply)(graft_model *model, graft_trainer *trainer, graft_error *error);
 
     /** \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */

@@ -16,8 +16,7 @@ struct term {
 
 static struct term term_at(const char *text)
 {
-    const char *end = strstr(text, " and ");
-    struct term t = { .key = text, .length = end != NULL ? (size_t)(end - text) : strlen(text) };
+    struct term t = { .key = text, .length = strcspn(text, " )") };
 
     t.key_length = strcspn(text, "!=>");
     t.is_negated = text[t.key_length] == '!';
@@ -42,7 +41,7 @@ static int is_one_of(const struct gr_options *options, const struct gr_option_ro
     char              word[32];
 
     for (size_t at = 0; at < t->words_length; at += strlen(word) + 1) {
-        const size_t length = strcspn(t->words + at, "| ");
+        const size_t length = strcspn(t->words + at, "| )");
 
         snprintf(word, sizeof word, "%.*s", (int)length, t->words + at);
         if (gr_option_parse(row, word, &other) &&
@@ -67,18 +66,39 @@ static int is_met(const struct gr_options *options, const struct term *t, uint32
     return 0;
 }
 
-/* The first term that is not met; one of length 0 if all are. */
-static struct term first_unmet(const struct gr_options *options, const char *needs, uint32_t groups,
+/* Step from one term of alternatives to the next one; NULL behind the last. */
+static const char *next_alternative(const char *at, const struct term *t)
+{
+    at += t->length;
+    return strncmp(at, " or ", strlen(" or ")) == 0 ? at + strlen(" or ") : NULL;
+}
+
+/* The first condition of which no term is met, behind its parenthesis; an empty text if there is none. */
+static const char *first_unmet(const struct gr_options *options, const char *needs, uint32_t groups,
                                int32_t n_processes)
 {
     while (*needs != '\0') {
-        const struct term t = term_at(needs);
+        const char *const condition = needs + (*needs == '(');
+        int               met = 0;
 
-        if (!is_met(options, &t, groups, n_processes)) return t;
-        needs += t.length;
+        for (const char *at = condition; at != NULL;) {
+            const struct term t = term_at(at);
+
+            met |= is_met(options, &t, groups, n_processes);
+            needs = at + t.length;
+            at = next_alternative(at, &t);
+        }
+        if (!met) return condition;
+        needs += *needs == ')';
         if (*needs != '\0') needs += strlen(" and ");
     }
-    return (struct term){ .key = needs };
+    return needs;
+}
+
+int gr_option_has_effect(const struct gr_options *options, const struct gr_option_row *row, uint32_t groups,
+                         int32_t n_processes)
+{
+    return *first_unmet(options, row->needs, groups, n_processes) == '\0';
 }
 
 /* A text is parsed as itself: what counts is whether it was set to anything else. */
@@ -99,7 +119,7 @@ static void list_words(const struct term *t, char *list, size_t capacity)
 
     list[0] = '\0';
     for (size_t at = 0; at < t->words_length && length < capacity;) {
-        const size_t word = strcspn(t->words + at, "| "), next = at + word + 1;
+        const size_t word = strcspn(t->words + at, "| )"), next = at + word + 1;
         const int    is_last = next >= t->words_length;
         const char  *before = at == 0 ? "" : is_last ? " or " : ", ";
 
@@ -108,32 +128,50 @@ static void list_words(const struct term *t, char *list, size_t capacity)
     }
 }
 
-static void warn(graft_context *context, const struct gr_option_row *row, const struct term *unmet)
+/* Why a condition is not met, as "option 'KEY' is VALUE", of each of its terms. */
+static void list_reasons(const graft_context *context, const char *condition, char *list, size_t capacity)
 {
-    const struct gr_option_row *other = find_row(unmet->key, strcspn(unmet->key, ":!=>"));
-    const char                 *value = gr_option_text(context, row);
-    char                        words[64];
+    size_t length = 0;
 
-    list_words(unmet, words, sizeof words);
-    if (other == NULL)
+    list[0] = '\0';
+    for (const char *at = condition; at != NULL && length < capacity;) {
+        const struct term           t = term_at(at);
+        const struct gr_option_row *other = find_row(t.key, strcspn(t.key, ":!=>"));
+        char                        words[64] = "";
+
+        if (!t.is_negated) list_words(&t, words, sizeof words);
+        length += (size_t)snprintf(list + length, capacity - length, "%soption '%s' is %.80s%s%s",
+                                   at == condition ? "" : " and ", other->key, gr_option_text(context, other),
+                                   t.is_negated ? "" : " and not ", words);
+        at = next_alternative(at, &t);
+    }
+}
+
+static void warn(graft_context *context, const struct gr_option_row *row, const char *unmet)
+{
+    const char *value = gr_option_text(context, row);
+    char        reasons[400];
+
+    if (strncmp(unmet, "processes", strlen("processes")) == 0) {
         gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect in a single process", row->key,
                value);
-    else
-        gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect because option '%s' is %.80s%s%s",
-               row->key, value, other->key, gr_option_text(context, other), unmet->is_negated ? "" : " and not ",
-               unmet->is_negated ? "" : words);
+        return;
+    }
+    list_reasons(context, unmet, reasons, sizeof reasons);
+    gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect because %s", row->key, value,
+           reasons);
 }
 
 void gr_options_report(graft_context *context, uint32_t groups, int32_t n_processes)
 {
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];
-        struct term                 unmet;
+        const char                 *unmet;
 
         if (!gr_option_in(row, groups) || context->options.reported[i] || is_default(context, row)) continue;
         unmet = first_unmet(&context->options, row->needs, groups, n_processes);
-        if (unmet.length == 0) continue;
+        if (*unmet == '\0') continue;
         context->options.reported[i] = 1;
-        warn(context, row, &unmet);
+        warn(context, row, unmet);
     }
 }

@@ -30,13 +30,15 @@ enum gr_option_group {
 };
 
 /** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. PREDICTS: of group training, and
- *  part of what a model predicts. CONNECTS: of the ranks of a graph, whatever it is for. */
+ *  part of what a model predicts. CONNECTS: of the ranks of a graph, whatever it is for. TRAINS: of group model, but
+ *  weights that were trained with another value may be given to a trainer. */
 enum {
     GR_OPTION_USUAL = 1,
     GR_OPTION_LIVE = 2,
     GR_OPTION_EVERYWHERE = 4,
     GR_OPTION_PREDICTS = 8,
-    GR_OPTION_CONNECTS = 16
+    GR_OPTION_CONNECTS = 16,
+    GR_OPTION_TRAINS = 32
 };
 
 struct gr_option_row {
@@ -47,8 +49,8 @@ struct gr_option_row {
     enum gr_option_group group;
     graft_option_scope   scope;
     int32_t              flags;
-    /* When it has an effect: terms "KEY=WORD|WORD", "KEY!=WORD" or "processes>1", parted by " and "; "": always. Of a
-     * codec one direction is enough; KEY ":forward" looks at that one alone. */
+    /* When it has an effect: terms "KEY=WORD|WORD", "KEY!=WORD" or "processes>1", or several as "(TERM or TERM)",
+     * parted by " and "; "": always. Of a codec one direction is enough; KEY ":forward" looks at that one alone. */
     const char          *needs;
     const char          *help; /* one line */
 };
@@ -75,6 +77,11 @@ static inline int gr_option_in(const struct gr_option_row *row, uint32_t groups)
 {
     return (groups >> row->group & 1) != 0 || (row->flags & GR_OPTION_EVERYWHERE) != 0;
 }
+
+/** Whether a row has an effect with these options in `n_processes` processes. Conditions on options of other groups
+ *  than these (a bit for each) count as met. */
+int gr_option_has_effect(const struct gr_options *options, const struct gr_option_row *row, uint32_t groups,
+                         int32_t n_processes);
 
 /** Warn once of each option of these groups (a bit for each) that was set and has no effect with the others in
  *  `n_processes` processes. Conditions on options of other groups count as met. Not collective. */

@@ -36,6 +36,7 @@
 #define EVERYWHERE GR_OPTION_EVERYWHERE
 #define PREDICTS GR_OPTION_PREDICTS
 #define CONNECTS GR_OPTION_CONNECTS
+#define TRAINS GR_OPTION_TRAINS
 
 #define RANKS "processes>1"
 #define EXCHANGE RANKS " and model!=mlp"
@@ -86,18 +87,19 @@ const struct gr_option_row gr_option_table[] = {
       "share of a vertex's own prediction in each step of propagation" },
     { "heads", INTEGER(model.heads), "1..64", "4", MODEL, SAME, USUAL, "model=gat",
       "attention heads; they divide the hidden widths" },
-    { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL, "layers!=1",
+    { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL | TRAINS, "layers!=1",
       "share of hidden values dropped in training" },
-    { "input_dropout", NUMBER(model.input_dropout), "[0..1)", "0", MODEL, SAME, USUAL, "",
+    { "input_dropout", NUMBER(model.input_dropout), "[0..1)", "0", MODEL, SAME, USUAL | TRAINS, "",
       "share of input features dropped in training" },
-    { "attention_dropout", NUMBER(model.attention_dropout), "[0..1)", "0", MODEL, SAME, USUAL, "model=gat",
+    { "attention_dropout", NUMBER(model.attention_dropout), "[0..1)", "0", MODEL, SAME, USUAL | TRAINS, "model=gat",
       "share of the attention of gat dropped in training" },
     { "norm", CHOICE(model.has_norm), "none|layer", "layer", MODEL, SAME, USUAL, "layers!=1",
       "normalisation between layers" },
     { "activation", CHOICE(model.is_elu), "relu|elu", "relu", MODEL, SAME, USUAL, "layers!=1",
       "function behind each hidden layer" },
     { "norm_order", CHOICE(model.drops_first), "before_dropout|after_dropout", "before_dropout", MODEL, SAME, EXPERT,
-      "layers!=1 and dropout!=0", "whether normalisation and activation are before dropout, or after it" },
+      "layers!=1 and dropout!=0 and (norm!=none or activation!=relu)",
+      "whether normalisation and activation are before dropout, or after it" },
     { "residual", CHOICE(model.adds_input), "no|yes", "no", MODEL, SAME, USUAL, "layers!=1|2",
       "add the input of hidden layers to their output, where both are as wide" },
     { "jumping", CHOICE(model.jumping), "none|cat|max", "none", MODEL, SAME, USUAL, "layers!=1|2",

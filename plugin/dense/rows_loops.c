@@ -23,6 +23,14 @@ static uint8_t pack_bits(const uint8_t *flags)
     return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
 }
 
+/* e^x - 1 of -0.25 < x <= 0 to the last bits, where the difference from 1 would cancel: its series up to x^7 / 7!. */
+static float expm1_near(float x)
+{
+    const float p = 1.0f / 120 + x * (1.0f / 720 + x * (1.0f / 5040));
+
+    return x + x * x * (0.5f + x * (1.0f / 6 + x * (1.0f / 24 + x * p)));
+}
+
 /* h = ELU(h) for up to GR_DRAWS columns. */
 static void elu_piece(int count, float *h)
 {
@@ -36,6 +44,7 @@ static void elu_piece(int count, float *h)
         x = exp8(x) - 1.0f;
         memcpy(below + j, &x, sizeof x);
     }
+    for (int j = 0; j < count; j++) below[j] = h[j] > -0.25f ? expm1_near(h[j] > 0 ? 0 : h[j]) : below[j];
     for (int j = 0; j < count; j++) h[j] = h[j] > 0 ? h[j] : below[j];
 }
 

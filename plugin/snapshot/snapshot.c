@@ -278,6 +278,31 @@ static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
            (long long)epochs, (long long)context->options.train.epochs);
 }
 
+/* The options that decide what weights of the same shapes compute. */
+static int32_t check_same_options(const graft_model *m, const graft_trainer *trainer, graft_error *error)
+{
+    for (int32_t i = 0; i < gr_option_count; i++) {
+        const struct gr_option_row *row = &gr_option_table[i];
+        const uint64_t              bytes = row->group == GR_GROUP_MODEL ? gr_option_bytes(row) : 0;
+        const char                 *ours = gr_options_copied(trainer->options, row->key), *theirs;
+        char                        key[64];
+        struct gr_options           of_trainer;
+
+        if (bytes == 0 || row->type == GR_TYPE_WIDTHS || (row->flags & GR_OPTION_TRAINS) != 0) continue;
+        if (!gr_option_has_effect(&m->options, row, 1u << GR_GROUP_MODEL, 1)) continue;
+        if (!gr_option_parse(row, ours, &of_trainer)) continue;
+        if (memcmp((const char *)&m->options + row->at, (const char *)&of_trainer + row->at, bytes) == 0) continue;
+        snprintf(key, sizeof key, "%s%s", MODEL_PREFIX, row->key);
+        theirs = gr_tensors_value(&m->header, key);
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "option '%s' of the model is %.40s%s, and that of the trainer is %.40s: the same weights would "
+                       "compute something else",
+                       row->key, theirs != NULL ? theirs : row->default_value,
+                       theirs != NULL ? "" : " (its default; the file does not say)", ours);
+    }
+    return GRAFT_OK;
+}
+
 int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *error)
 {
     const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
@@ -296,6 +321,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
                        from->kind->name, m->model.n_parameters, to->kind->name, trainer->setup.model.n_parameters);
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
         if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0) return error->code = GRAFT_ERR_FORMAT;
+    GR_TRY(check_same_options(m, trainer, error));
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
         memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));
