@@ -3,9 +3,25 @@
 #ifndef GR_BASE_SORT_H
 #define GR_BASE_SORT_H
 
+#include "base/assert.h"
 #include "base/context.h"
 
 /** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
+
+/** The index of a key that is among these, which ascend. */
+static inline int64_t gr_sorted_index(const int64_t *keys, int64_t count, int64_t key)
+{
+    int64_t low = 0, high = count;
+
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (keys[middle] <= key) low = middle;
+        else high = middle;
+    }
+    GR_ASSERT(count > 0 && keys[low] == key);
+    return low;
+}
 
 #endif

@@ -1,32 +1,17 @@
 /* From global to local columns: the rows of a rank, split into edges from its own vertices and edges from the halo.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/team.h"
 #include "dgraph/graph.h"
 
 #include <string.h>
 
-/* The index of a vertex that is in the map. */
-static int64_t map_index(const struct gr_column_map *map, int64_t vertex)
-{
-    int64_t low = 0, high = map->count;
-
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-
-        if (map->vertex[middle] <= vertex) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
 /* The place of an owned vertex, or the complement of the place in the halo. */
 static int32_t local_column(const struct gr_column_map *map, int64_t vertex)
 {
     if (vertex >= map->first && vertex < map->end) return (int32_t)(vertex - map->first);
-    GR_ASSERT(map->count > 0 && map->vertex[map_index(map, vertex)] == vertex);
-    return map->local[map_index(map, vertex)];
+    return map->local[gr_sorted_index(map->vertex, map->count, vertex)];
 }
 
 /* The row pointers of both matrices. */

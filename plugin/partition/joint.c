@@ -18,18 +18,20 @@ enum { BLOCKS = 64 };
 static int32_t collect_halo(struct gr_joint *j, const struct gr_slice *in, graft_error *error)
 {
     const int64_t entries = gr_csr_entries(in->rows), end = in->first + in->rows->n_rows;
-    int64_t       count = 0;
+    int64_t       count = 0, *leaving = NULL;
     int32_t       rc = GRAFT_OK;
 
     for (int64_t e = 0; e < entries; e++)
         count += gr_csr_column(in->rows, e) < in->first || gr_csr_column(in->rows, e) >= end;
-    GR_TRY(GR_NEW(j->context, j->vertex, count, error));
+    GR_TRY(GR_NEW(j->context, leaving, count, error));
     for (int64_t e = 0, put = 0; e < entries; e++) {
         const int64_t column = gr_csr_column(in->rows, e);
 
-        if (column < in->first || column >= end) j->vertex[put++] = column;
+        if (column < in->first || column >= end) leaving[put++] = column;
     }
-    GR_TRY(gr_sort_unique(j->context, j->vertex, j->first[j->comm->n_ranks], &count, error));
+    GR_TRY(gr_sort_unique(j->context, leaving, j->first[j->comm->n_ranks], &count, error));
+    GR_TRY(GR_NEW(j->context, j->vertex, count, error));
+    memcpy(j->vertex, leaving, (size_t)count * sizeof *leaving);
     j->n_halo = count;
     if (in->rows->n_rows + count > INT32_MAX)
         rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED,
@@ -37,21 +39,8 @@ static int32_t collect_halo(struct gr_joint *j, const struct gr_slice *in, graft
                      "together",
                      (long long)in->rows->n_rows, (long long)count, INT32_MAX);
 done:
+    gr_free(j->context, leaving);
     return rc;
-}
-
-static int64_t halo_column(const struct gr_joint *j, int64_t vertex)
-{
-    int64_t low = 0, high = j->n_halo;
-
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-
-        if (j->vertex[middle] <= vertex) low = middle;
-        else high = middle;
-    }
-    GR_ASSERT(j->n_halo > 0 && j->vertex[low] == vertex);
-    return low;
 }
 
 /* The rows with columns among the slice and its halo. */
@@ -66,7 +55,7 @@ static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_err
         const int64_t column = gr_csr_column(in->rows, e);
         const int     own = column >= in->first && column < in->first + n;
 
-        j->column[e] = (int32_t)(own ? column - in->first : n + halo_column(j, column));
+        j->column[e] = (int32_t)(own ? column - in->first : n + gr_sorted_index(j->vertex, j->n_halo, column));
     }
     j->rows = (graft_csr){ .size = sizeof j->rows,
                            .index_type = GRAFT_I32,
@@ -109,22 +98,21 @@ done:
     return rc;
 }
 
-/* Tell the others which of their rows this rank has in its halo. */
-static int32_t ask_owners(struct gr_joint *j, int64_t first, graft_error *error)
+/* Tell the others which of their rows this rank has in its halo, by the index in their slices. */
+static int32_t ask_owners(struct gr_joint *j, graft_error *error)
 {
-    int64_t *request = NULL;
-    int32_t  rc = gr_route_plan(&j->route, error);
+    int32_t rc = gr_route_plan(&j->route, error);
 
     if (rc < 0) return rc;
-    rc = GR_NEW(j->context, request, gr_route_n_in(&j->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->asked, gr_route_n_in(&j->route), error);
+    rc = GR_NEW(j->context, j->asked, gr_route_n_in(&j->route), error);
     if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->out, gr_route_n_in(&j->route), error);
     if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->in, j->n_halo, error);
     GR_TRY(gr_comm_agree(j->comm, rc, error));
-    GR_TRY(gr_route_send(&j->route, j->vertex, request, sizeof *request, error));
-    for (int64_t i = 0; i < gr_route_n_in(&j->route); i++) j->asked[i] = (int32_t)(request[i] - first);
+    for (int32_t p = 0; p < j->comm->n_ranks; p++)
+        for (int64_t i = j->route.out[p]; i < j->route.out[p + 1]; i++)
+            j->in[i] = (int32_t)(j->vertex[i] - j->first[p]);
+    rc = gr_route_send(&j->route, j->in, j->asked, sizeof *j->in, error);
 done:
-    gr_free(j->context, request);
     return rc;
 }
 
@@ -161,7 +149,7 @@ int32_t gr_joint_init(struct gr_joint *j, const struct gr_partition_input *input
     *j = (struct gr_joint){ .context = input->context, .comm = input->comm, .first = input->first };
     rc = prepare_joint(j, input, error);
     GR_TRY(gr_joint_agree(j, rc, error));
-    if (j->comm != NULL) GR_TRY(ask_owners(j, input->slice->first, error));
+    if (j->comm != NULL) GR_TRY(ask_owners(j, error));
     set_blocks(j);
     gr_slice_total(&j->slice, total);
     GR_TRY(gr_joint_sum(j, total, GR_SHARES, error));

@@ -36,8 +36,9 @@ static void assign_vertex(struct gr_joint *joint, int64_t row)
  * fill parts to the mean only.
  *
  * Only rows are followed, so the matrix should be symmetric. O(entries + n_rows log parts), O(parts) for a vertex that
- * fits nowhere. Memory: 4 bytes per row and 90 per part; over ranks also 4 per row and per entry, 16 per neighbour in
- * another slice and 8 for each rank that has a vertex of the slice as a neighbour, and for a time 8 per entry.
+ * fits nowhere. Memory: 4 bytes per row and 90 per part; over ranks at first 16 per entry with a column in another
+ * slice, then 8 per row, 4 per entry, 16 per neighbour in another slice, and 8 for each pair of a vertex of the slice
+ * and a rank that has it as a neighbour.
  * \return OK; ERR_NOMEM; over ranks also ERR_UNSUPPORTED, ERR_CANCELLED and ERR_PEER: the same on all ranks. */
 int32_t gr_partition_stream(const struct gr_partition_input *input, int32_t *mine, graft_error *error)
 {

@@ -289,6 +289,84 @@ static void test_planted_partition(void)
     graph_fini(&graph);
 }
 
+/* -- memory ------------------------------------------------------------------------------------------------------- */
+
+/* Two halves; each vertex draws so many neighbours in its own half, and so many in the other one. */
+static void make_halves(struct graph *graph, int64_t half, int inside, int outside)
+{
+    const int64_t n = 2 * half, degree = inside + outside;
+    struct sample sample = { 9 };
+
+    *graph = (struct graph){ .name = "halves" };
+    graph->row_ptr = oracle_new(n + 1, sizeof *graph->row_ptr);
+    graph->col_idx = oracle_new(n * degree, sizeof(int32_t));
+    graph->train_mask = oracle_new(n, 1);
+    for (int64_t v = 0; v < n; v++) graph->row_ptr[v + 1] = (v + 1) * degree;
+    for (int64_t e = 0; e < n * degree; e++) {
+        const int64_t own = e / degree / half, of = e % degree < inside ? own : 1 - own;
+
+        ((int32_t *)graph->col_idx)[e] = (int32_t)(of * half + sample_below(&sample, half));
+    }
+    graph->rows = (graft_csr){ sizeof(graft_csr), GRAFT_I32, 0, 0, n, n, graph->row_ptr, graph->col_idx, NULL, NULL };
+    graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
+}
+
+/* What graft_graph.h says that `stream` needs on rank p: at first for edges that leave the slice, then for all else. */
+static int64_t stated_bytes(const struct graph *graph, int32_t n_ranks, int32_t p)
+{
+    const int64_t  n = graph->rows.n_rows;
+    const int32_t *column = graph->col_idx;
+    uint8_t       *is_halo = oracle_new(n, 1);
+    int64_t        begin, end, first, last, rest, leaving = 0, halo = 0, pairs = 0;
+
+    spread_slice(scene.slicing, n, n_ranks, p, &begin, &end);
+    for (int64_t e = graph->row_ptr[begin]; e < graph->row_ptr[end]; e++) {
+        if (column[e] >= begin && column[e] < end) continue;
+        leaving++;
+        halo += !is_halo[column[e]];
+        is_halo[column[e]] = 1;
+    }
+    for (int32_t q = 0; q < n_ranks; q++) {
+        spread_slice(scene.slicing, n, n_ranks, q, &first, &last);
+        memset(is_halo, 0, (size_t)n);
+        for (int64_t e = graph->row_ptr[first]; e < graph->row_ptr[last] && q != p; e++) {
+            if (column[e] < begin || column[e] >= end) continue;
+            pairs += !is_halo[column[e]];
+            is_halo[column[e]] = 1;
+        }
+    }
+    free(is_halo);
+    rest = 4 * (graph->row_ptr[end] - graph->row_ptr[begin]) + 8 * (end - begin) + 16 * halo + 8 * pairs;
+    return rest > 16 * leaving ? rest : 16 * leaving;
+}
+
+/* With few leaving edges all else needs the most memory, with many they do. */
+static void test_stream_bytes(int inside, int outside, int64_t rounds)
+{
+    static struct ranks ranks;
+    struct graph        graph;
+    const char         *fault;
+    int64_t             stated = 0, peak;
+
+    make_halves(&graph, LARGEST / 2, inside, outside);
+    scene.graph = &graph;
+    scene.parts = 3;
+    scene.slicing = SLICE_EVEN;
+    scene.threads = "1";
+    scene.rounds = rounds;
+    memset(scene.owner, 0, sizeof scene.owner);
+    for (int32_t p = 0; p < 2; p++) stated += stated_bytes(&graph, 2, p);
+    ranks_init(&ranks, 2, 60, joint_body, NULL);
+    atomic_store(&ranks.peak_bytes, 0);
+    ranks_run(&ranks);
+    peak = atomic_load(&ranks.peak_bytes);
+    fault = ranks_fini_well(&ranks);
+    if (!ok(fault == NULL && peak > stated / 2 && peak < stated + stated / 20,
+            "%s needs %" PRId64 " bytes, %" PRId64 " are stated", rounds > 0 ? "refinement" : "stream", peak, stated))
+        diag("%s", fault != NULL ? fault : "");
+    graph_fini(&graph);
+}
+
 /* -- faults ------------------------------------------------------------------------------------------------------- */
 
 static void test_joint_memory(const struct graph *graph, int64_t rounds)
@@ -365,5 +443,8 @@ int main(void)
     test_joint_faults(&graph, 6, 2, 41);
     test_joint_faults(&graph, 0, 0, 97);
     graph_fini(&graph);
+    test_stream_bytes(16, 4, 0);
+    test_stream_bytes(16, 4, 3);
+    test_stream_bytes(1, 19, 0);
     return done();
 }
