@@ -58,11 +58,14 @@ static void read_head(graft_partitioner_input *head)
                   "%" PRId64 " parts of %" PRId64 " vertices with %" PRId64 " entries and %u weights each "
                   "(at most %d), reserved %u: not a valid graph",
                   head->n_parts, head->n_vertices, head->n_edges, head->n_weights, MOST_WEIGHTS, head->reserved);
-    if (head->n_vertices >= metis_most() || head->n_edges > metis_most() || head->n_parts > INT32_MAX)
+    if (head->n_vertices >= metis_most() || head->n_edges > metis_most())
         metis_die(GRAFT_PARTITIONER_TOO_LARGE,
-                  "%" PRId64 " vertices, %" PRId64 " entries, %" PRId64
-                  " parts: METIS is built with %d-bit indices and accepts at most %" PRId64 " vertices and entries",
-                  head->n_vertices, head->n_edges, head->n_parts, (int)(8 * sizeof(idx_t)), metis_most());
+                  "%" PRId64 " vertices and %" PRId64
+                  " entries: METIS is built with %d-bit indices and accepts at most %" PRId64 " vertices and %" PRId64
+                  " entries",
+                  head->n_vertices, head->n_edges, (int)(8 * sizeof(idx_t)), metis_most() - 1, metis_most());
+    if (head->n_parts > INT32_MAX)
+        metis_die(GRAFT_PARTITIONER_TOO_LARGE, "%" PRId64 " parts, expected at most %d", head->n_parts, INT32_MAX);
 }
 
 static void read_rows(struct metis_input *input)

@@ -22,7 +22,7 @@ enum {
     GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* of a result for which it sorts the index, if there are */
     GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* so many numbers to add for each of its rows */
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row that are sorted so */
-    GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8), /* of a slice, for each block in which ranks partition it; of the result */
+    GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* of a block, when ranks partition jointly: part of the result */
 
     /* Kernel simd. Entries of a task, about: a row of more than twice as many is cut into segments of this many, whose
      * results are combined in order, so that they do not depend on the threads. */

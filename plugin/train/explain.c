@@ -18,7 +18,8 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
     if (s->model.config.normalization != s->model.config.kind->normalization)
         gr_text_add(text, s->model.config.takes_largest ? " with maxima" : " with sums");
     if (s->model.config.is_elu) gr_text_add(text, ", ELU");
-    if (s->model.config.jumping != GR_JUMPING_NONE) gr_text_add(text, ", jumping");
+    if (s->model.config.jumping != GR_JUMPING_NONE)
+        gr_text_add(text, ", jumping=%s", s->model.config.jumping == GR_JUMPING_CAT ? "cat" : "max");
     if (s->model.config.adds_input) gr_text_add(text, ", residual");
     gr_text_add(text, ", widths");
     for (int32_t l = 0; l <= s->model.config.n_layers; l++)
