@@ -79,11 +79,12 @@ typedef struct graft_graphs {
      *              at once, in up to 64 blocks, after each of which they exchange loads and the owners of boundary
      *              vertices; up to 20 rounds of refinement follow
      *      metis   METIS, in a process that rank 0 starts (options partition.program, partition.timeout)
-     *      auto    block, hash, stream or metis (if available), whichever has the shortest predicted epochs. The
+     *      auto    block, hash, stream or metis, whichever has the shortest predicted epochs. The
      *              prediction uses options model, layers, hidden, threads, halo.cover and halo.codec of rank 0, and
      *              latency and bandwidth that are measured; it assumes a speed of computation, and ignores widths of
-     *              features and classes, row_masks, overlap and shared machines. Graphs that are too large for METIS
-     *              are partitioned by stream
+     *              features and classes, row_masks, overlap and shared machines. metis is left out, and explain() says
+     *              why, without its program or if that fails. Graphs that are too large for METIS, or for the memory
+     *              of the machine of rank 0, are partitioned by stream
      *  For metis and auto rank 0 holds the structure of the whole graph for a while, and may take longer than
      *  halo.timeout, because it keeps notifying the waiting ranks. explain() has a line on how owners were found; for
      *  these two methods it is also in the log of rank 0.
@@ -107,17 +108,18 @@ typedef struct graft_graphs {
      *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
      *         in all, or as many edges if METIS has 32-bit indices); ERR_NOT_FOUND (metis: no such program);
      *         ERR_MODULE (metis: the program failed, died, wrote invalid output, or exceeded partition.timeout); ERR_IO
-     *         (a file cannot be read or written; metis: no process can be started); ERR_OPTION (metis, auto: the number
-     *         of widths in `hidden` does not fit);
+     *         (a file cannot be read or written; metis, auto: no process can be started); ERR_OPTION (metis, auto: the
+     *         number of widths in `hidden` does not fit);
      *         ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for an
      *         invalid context or transport are returned on this rank only.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n
      * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex;
-     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. stream needs before that 12 for
-     * each edge and 8 for each vertex of the slice, 16 for each of its neighbours in other slices, and 8 for each pair
-     * of a vertex and another rank that has it as a neighbour; so does partition.refine. metis and auto need before
-     * that 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0 also 4 for each edge and 45 for each
-     * vertex of the graph; the program 20 for each edge and what METIS allocates. A file needs 4 for each vertex on
+     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. stream needs before that 16 for
+     * each edge to another slice; then 4 for each edge and 8 for each vertex of the slice, 16 for each of its
+     * neighbours in other slices, and 8 for each pair of a vertex and another rank that has it as a neighbour; so does
+     * partition.refine. metis and auto need before that 4 for each edge and 9 for each vertex of the slice, and 2 MiB;
+     * rank 0 also 4 for each edge and 45 for each vertex of the graph; the program 16 for each edge and 40 for each
+     * vertex, with 64-bit indices of METIS 32 and 56, and what METIS allocates. A file needs 4 for each vertex on
      * rank 0.
      * Since 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* The assumed speed of one thread: seconds for one element of a sum over neighbours, and operations of dense products
  * per second. */
@@ -156,18 +157,30 @@ static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_err
     return GRAFT_ERR_PEER;
 }
 
-int32_t gr_owner_check_metis(const graft_graph *g, int64_t entries, graft_error *error)
+/* Whether the machine of this rank has the memory for the whole graph. */
+static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error *error)
+{
+    const double needed = gr_metis_bytes(g->n_vertices, entries);
+    const double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+
+    if (there <= 0 || needed <= there) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                   "the graph has %lld vertices and %lld entries, for which METIS needs more than %.3g GB, and the "
+                   "machine of rank 0 has %.3g GB",
+                   (long long)g->n_vertices, (long long)entries, needed * 1e-9, there * 1e-9);
+}
+
+int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_partition_method method, graft_error *error)
 {
     struct gr_heartbeat       heartbeat = { .comm = g->comm };
     const struct gr_meanwhile meanwhile = { send_choice_heartbeat, &heartbeat };
-    int32_t                   rc;
+    int32_t                   rc = GRAFT_OK;
 
-    if (!gr_metis_is_asked(g->n_vertices, entries))
-        return gr_metis_check_size(g->context, g->n_vertices, entries, NULL, error);
     if (g->comm->rank == 0) {
         rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
-        rc = end_waiting(&heartbeat, rc, error);
-    } else {
+        if (rc == GRAFT_OK && method == GR_PARTITION_AUTO) rc = check_machine(g, entries, error);
+        if (gr_metis_is_asked(g->n_vertices, entries)) rc = end_waiting(&heartbeat, rc, error);
+    } else if (gr_metis_is_asked(g->n_vertices, entries)) {
         rc = gr_comm_attend(g->comm, error);
     }
     return gr_comm_agree(g->comm, rc, error);

@@ -95,9 +95,9 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
     snprintf(graph->partition, sizeof graph->partition, "%s", gr_partition_name(method));
     if (gr_partition_needs_whole(method) && graph->comm->n_ranks > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
-        rc = gr_owner_check_metis(graph, entries, &too_large);
+        rc = gr_owner_check_whole(graph, entries, method, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
-        if (method != GR_PARTITION_AUTO || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) {
+        if (method != GR_PARTITION_AUTO || !gr_partition_goes_on(rc)) {
             *error = too_large;
             return rc;
         }

@@ -22,9 +22,11 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
 int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                         graft_error *error);
 
-/** gr_metis_check_size() of a graph with so many entries, by rank 0 while the others wait. Collective.
- * \return OK; what that returns: the same on all ranks; ERR_PEER. */
-int32_t gr_owner_check_metis(const graft_graph *graph, int64_t entries, graft_error *error);
+/** gr_metis_check_size() of a graph with so many entries, by rank 0 while the others wait. For AUTO also whether its
+ *  machine has the memory. Collective.
+ * \return OK; what that returns; ERR_UNSUPPORTED (memory): the same on all ranks; ERR_PEER. */
+int32_t gr_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_partition_method method,
+                             graft_error *error);
 
 /** The cost of an epoch for partition.h, from the options of the context: layers of the mean hidden width, the threads
  *  of this rank, and rows according to the model, the cover and the bits of messages.

@@ -288,6 +288,7 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     rc = reap_child(child, &status, meanwhile, error);
     if (rc < 0) return rc;
     if (child->error_end >= 0) read_error_text(child);
+    if (status != -1 && WIFEXITED(status)) child->exit_code = WEXITSTATUS(status);
     if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
     else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0) snprintf(how, sizeof how, "failed with exit code %d", WEXITSTATUS(status));

@@ -23,6 +23,7 @@ struct gr_child {
     double      deadline;  /* as gr_seconds() */
     double      timeout;
     const char *program;
+    int         exit_code;                       /* of a program that has ended by itself; 0 before */
     char        error_text[GR_CHILD_ERROR_TEXT]; /* the beginning of its standard error, in printable characters */
     int32_t     error_length;
 };

@@ -65,7 +65,7 @@ static int32_t try_next(const struct request *r, enum gr_partition_method method
     double       *seconds = &choice->seconds[method];
     const int32_t rc = try_method(r, method, owner, seconds, &refusal);
 
-    if (rc < 0 && rc != GRAFT_ERR_NOMEM && rc != GRAFT_ERR_PEER && rc != GRAFT_ERR_CANCELLED) {
+    if (gr_partition_goes_on(rc)) {
         gr_text_add(why, ", %s not (%.80s)", methods[method].name, refusal.message);
         return GRAFT_OK;
     }

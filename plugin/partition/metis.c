@@ -132,20 +132,39 @@ static int32_t check_owners_of(const struct answer *answer, int64_t n, int32_t p
     return GRAFT_OK;
 }
 
+/* The exit code is 0 if the program has not ended by itself. */
 static int32_t run_metis(const graft_context *context, struct words *words, void *answer, int64_t bytes,
-                         const struct gr_meanwhile *meanwhile, graft_error *error)
+                         const struct gr_meanwhile *meanwhile, int *exit_code, graft_error *error)
 {
     struct gr_child child;
     char            path[4096];
     int32_t         rc;
+
+    *exit_code = 0;
 
     rc = gr_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
     rc = gr_child_start(&child, path, gr_environment_of_child(context), context->options.partition.timeout, error);
     if (rc < 0) return rc;
     rc = gr_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
+    *exit_code = child.exit_code;
     gr_child_end(&child);
     return rc;
+}
+
+static int32_t check_vertices(int64_t n_vertices, int64_t n_edges, graft_error *error)
+{
+    if (n_vertices < INT32_MAX) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                   "the graph has %lld vertices and %lld entries; method metis takes at most 2147483646 vertices",
+                   (long long)n_vertices, (long long)n_edges);
+}
+
+double gr_metis_bytes(int64_t n_vertices, int64_t n_edges)
+{
+    const int is_wide = n_vertices >= INT32_MAX || n_edges > INT32_MAX;
+
+    return (double)n_vertices * (is_wide ? 45 + 56 : 45 + 40) + (double)n_edges * (is_wide ? 4 + 32 : 4 + 16);
 }
 
 int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, int64_t n_edges,
@@ -158,16 +177,13 @@ int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, in
                                       .n_edges = n_edges } };
     struct answer answer;
     graft_error   refusal = GRAFT_INIT(graft_error);
-    int32_t       rc;
+    int           exit_code;
+    int32_t       rc = check_vertices(n_vertices, n_edges, error);
 
-    if (n_vertices >= INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "the graph has %lld vertices and %lld entries; method metis takes at most 2147483646 vertices",
-                       (long long)n_vertices, (long long)n_edges);
-    if (!gr_metis_is_asked(n_vertices, n_edges)) return GRAFT_OK;
-    rc = run_metis(context, &words, &answer, sizeof answer, meanwhile, &refusal);
+    if (rc < 0 || !gr_metis_is_asked(n_vertices, n_edges)) return rc;
+    rc = run_metis(context, &words, &answer, sizeof answer, meanwhile, &exit_code, &refusal);
     if (rc == GRAFT_OK) rc = check_answer_head(&answer, n_vertices, &refusal);
-    if (rc == GRAFT_ERR_MODULE)
+    if (rc == GRAFT_ERR_MODULE && exit_code != 0)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "the graph has %lld vertices and %lld entries: %.300s",
                        (long long)n_vertices, (long long)n_edges, refusal.message);
     if (rc < 0) *error = refusal;
@@ -176,10 +192,12 @@ int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, in
 
 /* The program receives the whole graph with the weights of gr_slice_weigh(), and gr_partition_repair() repairs its
  * output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
- * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (more than 2^31-1 entries); ERR_MODULE (it failed, wrote
- *         something else, or did not end within option partition.timeout; the message quotes its standard error);
- *         ERR_IO (no process or socket); ERR_NOMEM; the error of input->meanwhile.
- * Memory: 8 bytes per vertex and the repair here; 8 bytes per row and up to 20 per entry, and METIS, in the program. */
+ * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (2^31-1 vertices or more); ERR_MODULE (it failed, because
+ *         there are too many entries for it, too; it wrote something else, or did not end within option
+ *         partition.timeout; the message quotes its standard error); ERR_IO (no process or socket); ERR_NOMEM; the
+ *         error of input->meanwhile.
+ * Memory: 8 bytes per vertex and the repair here. The program needs 40 per vertex and 16 per entry, with 64-bit indices
+ * 56 and 32, and what METIS allocates. */
 int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owner, graft_error *error)
 {
     const graft_context   *context = input->context;
@@ -194,13 +212,14 @@ int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owne
                                                .n_edges = gr_csr_entries(slice->rows) } };
     struct answer         *answer = NULL;
     int64_t                moved;
+    int                    exit_code;
     int32_t                rc;
 
     GR_ASSERT(slice->first == 0 && n == slice->rows->n_cols);
-    GR_TRY(gr_metis_check_size(context, n, gr_csr_entries(slice->rows), input->meanwhile, error));
+    GR_TRY(check_vertices(n, gr_csr_entries(slice->rows), error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;
-    GR_TRY(run_metis(context, &words, answer, bytes, input->meanwhile, error));
+    GR_TRY(run_metis(context, &words, answer, bytes, input->meanwhile, &exit_code, error));
     GR_TRY(check_answer_head(answer, n, error));
     GR_TRY(check_owners_of(answer, n, parts, error));
     GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));

@@ -11,9 +11,10 @@
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error);
 
 /** Whether so many vertices and entries can be partitioned. The program is asked if there are more than 2^31-1 entries,
- *  which METIS can number only if it is built with 64-bit indices.
+ *  which METIS can number only if it is built with 64-bit indices. gr_partition_metis() does not ask again.
  * \param[in] meanwhile  Called while the program runs; or NULL.
- * \return OK; ERR_UNSUPPORTED; what the search and the start of the program return; the error of meanwhile. */
+ * \return OK; ERR_UNSUPPORTED (too many; the program says no, or does not know the question); ERR_NOT_FOUND,
+ *         ERR_MODULE and ERR_IO as gr_partition_metis(); the error of meanwhile. */
 int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, int64_t n_edges,
                             const struct gr_meanwhile *meanwhile, graft_error *error);
 
@@ -22,5 +23,9 @@ static inline int gr_metis_is_asked(int64_t n_vertices, int64_t n_edges)
 {
     return n_vertices < INT32_MAX && n_edges > INT32_MAX;
 }
+
+/** The bytes that a partition of the whole graph takes on the machine of rank 0, of ranks and program, without those
+ *  that METIS allocates: as graft_graph.h says. */
+double gr_metis_bytes(int64_t n_vertices, int64_t n_edges);
 
 #endif

@@ -219,27 +219,6 @@ static void test_not_there(const struct graph *graph)
     free(owner);
 }
 
-static void test_metis_too_large(const char *program)
-{
-    const int64_t         row_ptr[2] = { 0, INT64_C(1) << 31 };
-    const graft_csr       rows = { sizeof rows, GRAFT_I32, 0, 0, 1, 1, row_ptr, NULL, NULL, NULL };
-    const struct gr_slice slice = { &rows, 0, NULL };
-    graft_error           error = GRAFT_INIT(graft_error);
-    int32_t               owner = 7, rc;
-
-    metis_choose(program, "60", "good");
-    rc = gr_partition_metis(INPUT(&slice, 2, NULL), &owner, &error);
-    if (!ok(rc == GRAFT_ERR_UNSUPPORTED && owner == 7 && strstr(error.message, "2147483648 entries: ") != NULL &&
-                strstr(error.message, "'at most 2147483647 entries'") != NULL,
-            "a program says that 2^31 entries are too many before they are sent"))
-        diag("%d %s", rc, error.message);
-    metis_choose(program, "60", "wide");
-    rc = gr_metis_check_size(context, 1, INT64_C(1) << 31, NULL, &error);
-    ok(rc == GRAFT_OK, "another one takes them");
-    rc = gr_metis_check_size(context, INT32_MAX, 1, NULL, &error);
-    ok(rc == GRAFT_ERR_UNSUPPORTED, "2^31-1 vertices are refused without a program");
-}
-
 /* -- hosts -------------------------------------------------------------------------------------------------------- */
 
 static void collect_all(int number)
@@ -578,7 +557,6 @@ int main(int argc, char **argv)
     test_bad(&large, argv[1]);
     test_meanwhile(&large, argv[1]);
     test_not_there(&large);
-    test_metis_too_large(argv[1]);
     test_hosts(&large, argv[1]);
     test_metis_no_memory(argv[1]);
     graph_fini(&large);

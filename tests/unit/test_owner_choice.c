@@ -199,97 +199,6 @@ static void test_programs(void)
     graph_fini(&graph);
 }
 
-/* A graph that says it is larger than METIS can take, over a rank that has little of it. */
-static int32_t large_body(struct rank *r)
-{
-    const char *const    method = r->all->arg;
-    static const int64_t row_ptr[] = { 0, 1, 2 };
-    static const int32_t columns[] = { 1, 0 };
-    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, 4, row_ptr, columns, NULL, NULL };
-    graft_slice          slice = GRAFT_INIT(graft_slice);
-    struct gr_share      share[2] = { { 2, 0, 2, 0, 0, 0 }, { 2, 0, INT32_MAX, 0, 0, 0 } };
-    int64_t              first[] = { 0, 2, 4 };
-    int32_t              owner[2] = { -1, -1 }, rc;
-    graft_graph          g = { .context = r->context, .n_vertices = 4, .n_slice = 2 };
-
-    slice.n_vertices = 4;
-    slice.first_row = 2 * (int64_t)r->rank;
-    slice.rows = &rows;
-    g.share = share;
-    g.first = first;
-    g.owner = owner;
-    TRY(gr_option_set(r->context, "partition", method, &r->error));
-    TRY(gr_option_set(r->context, "partition.program", partitioner, &r->error));
-    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
-    g.comm = r->comm;
-    TRY(gr_owner_find(&g, &slice, &r->error));
-    if (strstr(g.partition, "auto: stream, because rank 0: the graph has 4 vertices and 2147483649 entries") == NULL)
-        rank_blame(r, "it says %s", g.partition);
-    if (owner[0] < 0 || owner[0] > 1 || owner[1] < 0 || owner[1] > 1) rank_blame(r, "vertices without owners");
-done:
-    return rc;
-}
-
-static void test_owner_choice_too_large(const char *method, int32_t status)
-{
-    static struct ranks ranks;
-    const char         *fault;
-    int                 good = 1;
-
-    ranks_init(&ranks, 2, 10, large_body, (void *)(uintptr_t)method);
-    ranks_run(&ranks);
-    for (int i = 0; i < 2; i++)
-        good = good && ranks.at[i].rc == status &&
-               (status == GRAFT_OK || strstr(ranks.at[i].error.message, "at most 2147483647") != NULL);
-    fault = ranks_fini(&ranks);
-    if (!ok(good && fault == NULL, "%s of more entries than METIS can take", method))
-        diag("%s, %s", ranks.at[0].error.message, fault != NULL ? fault : "");
-}
-
-/* A rank with two vertices, at one end or the other, of a graph that has very many. */
-static int32_t vast_body(struct rank *r)
-{
-    enum { VERTICES = 1 << 24 };
-    static const int64_t row_ptr[] = { 0, 1, 2 };
-    const int32_t        base = r->rank * (VERTICES - 2), columns[] = { base + 1, base };
-    const graft_csr      rows = { sizeof rows, GRAFT_I32, 0, 0, 2, VERTICES, row_ptr, columns, NULL, NULL };
-    graft_slice          slice = GRAFT_INIT(graft_slice);
-    struct gr_share      share[2] = { { 2, 0, 2, 0, 0, 0 }, { 2, 0, 2, 0, 0, 0 } };
-    int64_t              first[] = { 0, 2, 4 };
-    int32_t              owner[2] = { -1, -1 }, rc;
-    graft_graph          g = { .context = r->context, .n_vertices = VERTICES, .n_slice = 2 };
-
-    slice.n_vertices = VERTICES;
-    slice.first_row = base;
-    slice.rows = &rows;
-    g.share = share;
-    g.first = first;
-    g.owner = owner;
-    TRY(gr_option_set(r->context, "partition", "stream", &r->error));
-    TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
-    g.comm = r->comm;
-    TRY(gr_owner_find(&g, &slice, &r->error));
-    if (owner[0] + owner[1] != 1 || owner[0] * owner[1] != 0) rank_blame(r, "owners %d, %d", owner[0], owner[1]);
-done:
-    return rc;
-}
-
-/* A rank that deals out its slice needs no memory for the vertices of others. */
-static void test_vast(void)
-{
-    static struct ranks ranks;
-    const char         *fault;
-    int64_t             peak;
-
-    ranks_init(&ranks, 2, 10, vast_body, NULL);
-    ranks_run(&ranks);
-    peak = atomic_load(&ranks.peak_bytes);
-    fault = ranks_fini(&ranks);
-    if (!ok(ranks.at[0].rc == GRAFT_OK && ranks.at[1].rc == GRAFT_OK && fault == NULL && peak > 0 && peak < 1 << 20,
-            "stream over slices of 2 of 16,777,216 vertices takes %lld bytes", (long long)peak))
-        diag("%s, %s", ranks.at[0].error.message, fault != NULL ? fault : "");
-}
-
 /* -- balance and choice ------------------------------------------------------------------------------------------- */
 
 /* A ring whose first vertices are those to train on, all in one place. */
@@ -570,9 +479,6 @@ int main(int argc, char **argv)
     }
     test_one_rank();
     test_programs();
-    test_owner_choice_too_large("metis", GRAFT_ERR_UNSUPPORTED);
-    test_owner_choice_too_large("auto", GRAFT_OK);
-    test_vast();
     graph_init(&small, 0);
     graph_init(&other, 1);
     test_kept(&small, "metis");
