@@ -49,8 +49,13 @@ GRAFT_EXTERN_C_BEGIN
  * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) concatenated, each of 1/K of the output width; in the last layer
  * each has the full output width, and the output is their mean. P_k is the softmax over each row of A of the scores of
  * its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without
- * edges gathers 0; the values of A are not used. With attention_dropout p a step sets each element of P_k to 0 with
- * probability p and divides the others by 1 - p; draws depend on seed, epoch, layer, v, u and k only.
+ * edges gathers 0. With attention_dropout p a step sets each element of P_k to 0 with probability p and divides the
+ * others by 1 - p; draws depend on seed, epoch, layer, v, u and k only.
+ *
+ * gat uses the values of A with edge_features=values alone: then a (W_e,k . edge_k) is added to the sum above, for the
+ * value a of (v, u) and weights W_e = (W_e,1 | ... | W_e,K), as in GATConv of PyTorch Geometric with edge_dim=1. A loop
+ * that option self_loops adds has the mean of the values of its row, 0 if there are none; loops of the graph keep
+ * theirs. Without values of A this is ERR_OPTION.
  *
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.

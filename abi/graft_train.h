@@ -115,9 +115,9 @@ enum {
  *  trainer: state read from one and written to a new one continues with the same bits. Over ranks with option
  *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
  *  ("halo.refresh"). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
- *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns each), and with
- *  label_rate "label_embedding"; "best.NAME" are the best weights; "optimizer.m.NAME" and "optimizer.v.NAME" moments;
- *  "progress.epoch" and others counters. */
+ *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
+ *  edge_features weight_edge [1 x K*d], attention_edge [K x d]), and with label_rate "label_embedding"; "best.NAME"
+ *  are the best weights; "optimizer.m.NAME" and "optimizer.v.NAME" moments; "progress.epoch" and others counters. */
 typedef struct graft_state_item {
     uint32_t    size;
     graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */
@@ -235,11 +235,11 @@ typedef struct graft_train {
      * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
      * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
      * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
-     * memory.limit. Adaptive bits are assigned anew. gat and mlp do not use values. Weights, moments and the number of
-     * epochs stay. The best weights are forgotten, and the next epoch with halo.staleness is synchronous. Cost: a
-     * check of the new values, and a copy where the trainer has copies (option order, row masks, normalize_features,
-     * sparse features, ranks); sums of constant features are computed anew when they are needed; for EDGE_VALUES what
-     * create() does to the graph, without finding owners, orders and covers.
+     * memory.limit. Adaptive bits are assigned anew. mlp uses no values, nor does gat without edge_features. Weights,
+     * moments and the number of epochs stay. The best weights are forgotten, and the next epoch with halo.staleness is
+     * synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option order, row masks,
+     * normalize_features, sparse features, ranks); sums of constant features are computed anew when they are needed;
+     * for EDGE_VALUES what create() does to the graph, without finding owners, orders and covers.
      * Memory during the call, besides memory.limit: copies of labels, targets, split and, as create() makes them, of
      * the graph; and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */

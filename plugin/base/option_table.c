@@ -87,6 +87,8 @@ const struct gr_option_row gr_option_table[] = {
       "share of a vertex's own prediction in each step of propagation" },
     { "heads", INTEGER(model.heads), "1..64", "4", MODEL, SAME, USUAL, "model=gat",
       "attention heads; they divide the hidden widths" },
+    { "edge_features", CHOICE(model.edge_features), "none|values", "none", MODEL, SAME, USUAL, "model=gat",
+      "what the attention of gat knows of an edge beside its ends: nothing, or its value" },
     { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL | TRAINS, "layers!=1",
       "share of hidden values dropped in training" },
     { "input_dropout", NUMBER(model.input_dropout), "[0..1)", "0", MODEL, SAME, USUAL | TRAINS, "",

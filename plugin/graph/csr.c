@@ -345,34 +345,49 @@ int64_t gr_csr_missing_loops(const graft_csr *csr)
     return missing;
 }
 
-static void put_unit_loop(struct gr_csr *out, int64_t to, int64_t vertex)
+static double mean_of_row(const graft_csr *csr, const struct gr_loop_value *value, int64_t row)
+{
+    const graft_csr *parts[] = { csr, value->rest };
+    double           sum = 0;
+    int64_t          count = 0;
+
+    for (int i = 0; i < 2 && parts[i] != NULL; i++) {
+        for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++, count++)
+            sum += (double)((const float *)parts[i]->values)[e];
+    }
+    return count > 0 ? sum / (double)count : 0;
+}
+
+static void put_loop(struct gr_csr *out, int64_t to, int64_t vertex, double value)
 {
     if (out->view.index_type == GRAFT_I32) ((int32_t *)out->col_idx)[to] = (int32_t)vertex;
     else ((int64_t *)out->col_idx)[to] = vertex;
     if (out->values == NULL) return;
-    if (out->view.value_type == GRAFT_F32) ((float *)out->values)[to] = 1;
-    else ((double *)out->values)[to] = 1;
+    if (out->view.value_type == GRAFT_F32) ((float *)out->values)[to] = (float)value;
+    else ((double *)out->values)[to] = value;
 }
 
-int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
-                              graft_error *error)
+int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, const struct gr_loop_value *value,
+                              struct gr_csr *looped, graft_error *error)
 {
     const int64_t entries = gr_csr_entries(csr) + gr_csr_missing_loops(csr);
     const int32_t rc = gr_csr_init(context, looped, csr, csr->n_rows, csr->n_cols, entries, error);
     int64_t       to = 0;
 
+    GR_ASSERT(!value->is_mean || csr->value_type == GRAFT_F32);
     if (rc < 0) return rc;
     for (int64_t row = 0; row < csr->n_rows; row++) {
-        int missing = !has_loop(csr, row);
+        const double loop = value->is_mean ? mean_of_row(csr, value, row) : 1;
+        int          missing = !has_loop(csr, row);
 
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
             if (missing && gr_csr_column(csr, e) > row) {
-                put_unit_loop(looped, to++, row);
+                put_loop(looped, to++, row, loop);
                 missing = 0;
             }
             gr_csr_put(looped, to++, gr_csr_column(csr, e), csr, e);
         }
-        if (missing) put_unit_loop(looped, to++, row);
+        if (missing) put_loop(looped, to++, row, loop);
         looped->row_ptr[row + 1] = to;
     }
     GR_ASSERT(to == entries && gr_csr_is_valid(&looped->view));

@@ -63,9 +63,16 @@ int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const gra
 
 /** The number of rows of a square matrix without an entry (v, v). */
 int64_t gr_csr_missing_loops(const graft_csr *csr);
-/** Add an entry (v, v) of value 1 to each of these rows. Sorted rows stay sorted. */
-int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, struct gr_csr *looped,
-                              graft_error *error);
+/** Which value added loops have: 1, or the mean of the float values of their row and of the same row of `rest`, 0 if
+ *  there are none. */
+struct gr_loop_value {
+    int              is_mean;
+    const graft_csr *rest; /* NULL: none */
+};
+
+/** Add an entry (v, v) to each of these rows. Sorted rows stay sorted. */
+int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, const struct gr_loop_value *value,
+                              struct gr_csr *looped, graft_error *error);
 
 /** Copy entry `from` of one matrix to place `to` of another, with column `column`. */
 void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from);

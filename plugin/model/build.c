@@ -25,6 +25,8 @@ static const struct {
     [GR_ARRAY_PROJECTED] = ARRAY(attention.projected, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE], GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET], GR_USE_ACTIVATIONS, 1),
+    [GR_ARRAY_EDGE_FACTOR] = ARRAY(attention.edge_factor[0], GR_USE_ACTIVATIONS, 0),
+    [GR_ARRAY_EDGE_FACTOR_GRADIENT] = ARRAY(attention.edge_factor[1], GR_USE_GRADIENTS, 0),
     [GR_ARRAY_ALPHA] = ARRAY(attention.alpha, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_DROPPED] = ARRAY(attention.dropped, GR_USE_ACTIVATIONS, 1),
     [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, 1),

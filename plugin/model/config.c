@@ -189,6 +189,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     *config = (struct gr_config){ .kind = kind,
                                   .normalization = normalization_of(model, kind),
                                   .heads = model->heads,
+                                  .edge_features = kind->attends && model->edge_features == GR_EDGE_FEATURES_VALUES,
                                   .norm = model->has_norm,
                                   .is_elu = model->is_elu,
                                   .drops_first = model->drops_first,

@@ -77,6 +77,8 @@ static void gat_count(struct gr_run *run, struct gr_activations *a, const struct
     a->count[GR_ARRAY_ALPHA] = capacity->edges * heads;
     if (gr_run_config(run)->attention_dropout > 0 && !capacity->predicts)
         a->count[GR_ARRAY_DROPPED] = capacity->edges * heads;
+    a->count[GR_ARRAY_EDGE_FACTOR] = gr_run_config(run)->edge_features * heads;
+    if (!capacity->predicts) a->count[GR_ARRAY_EDGE_FACTOR_GRADIENT] = a->count[GR_ARRAY_EDGE_FACTOR];
     a->count[GR_ARRAY_SOURCE_SCORE] = a->count[GR_ARRAY_TARGET_SCORE] = capacity->seen * heads;
     if (layer->wide > layer->out) a->count[GR_ARRAY_PER_HEAD] = capacity->rows * layer->wide;
 }
@@ -118,6 +120,9 @@ static struct pass pass_of(const struct gr_run *run, struct gr_activations *a, c
                  .vector = { vector_of(a, GR_SOURCE)->value, vector_of(a, GR_TARGET)->value },
                  .heads = heads,
                  .columns = wide / heads,
+                 .edge = a->block->a->csr.values,
+                 .edge_factor = a->attention.edge_factor[0],
+                 .edge_features = config->edge_features,
                  .vertex = a->block->vertex,
                  .key = gr_random_key(config->seed, GR_RANDOM_ATTENTION, (uint64_t)run->epoch, (uint64_t)a->index),
                  .threshold = gr_dropout_threshold(config->attention_dropout) },
@@ -194,6 +199,22 @@ static void end_attention(struct gr_run *run, const struct gr_activations *a, do
     gr_profile_end(&run->profile, "attention", begin, 4 * (double)gat_edges(a) * (gathered * wide + 3 * heads), flops);
 }
 
+/* The weights W_e and a of the features e of an edge have one product for each head: (e W_e) . a = e . (W_e a). */
+static void make_edge_factor(const struct pass *pass)
+{
+    const struct gr_layer *layer = pass->a->layer;
+    const int64_t          columns = pass->gat.columns;
+
+    for (int64_t i = 0; i < pass->gat.edge_features * pass->heads; i++) {
+        const float *weight = layer->edge_weight->value + i * columns;
+        const float *attention = layer->edge_attention->value + i % pass->heads * columns;
+        double       sum = 0;
+
+        for (int64_t c = 0; c < columns; c++) sum += (double)weight[c] * (double)attention[c];
+        pass->a->attention.edge_factor[0][i] = (float)sum;
+    }
+}
+
 /* From scores of vertices to alpha, for some rows while these are in the caches. */
 static void attend_rows(void *arg, int64_t row, int64_t row_end)
 {
@@ -253,6 +274,7 @@ static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr
 
     GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, a->attention.projected, error));
     begin = gr_profile_begin(&run->profile);
+    make_edge_factor(&pass);
     if (gr_block_has_halo(a->block)) GR_TRY(begin_boundary(run, a, GR_FORWARD, a->attention.projected, begin, error));
     a->attention.awaits_halo = gr_block_has_halo(a->block);
     over_vertices(&pass, a->block->n_src, score_vertices);
@@ -362,6 +384,31 @@ static void clear_other_targets(const struct gr_activations *a, int64_t heads)
            (uint64_t)((block->n_seen - block->n_dst) * heads) * sizeof(float));
 }
 
+static void sum_edge_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct pass *pass = arg;
+    const int64_t      count = pass->gat.edge_features * pass->heads;
+
+    pass->loops->edge_gradients(&pass->gat, pass->run->partial + chunk * count, begin, end);
+}
+
+/* The gradients of the weights of edges, once those of all scores are there. */
+static void edge_weight_gradients(const struct pass *pass)
+{
+    const struct gr_layer *layer = pass->a->layer;
+    const int64_t          columns = pass->gat.columns, count = pass->gat.edge_features * pass->heads;
+    float *const           factor = pass->a->attention.edge_factor[1];
+    float *const weights = layer->edge_weight->gradient, *const vectors = layer->edge_attention->gradient;
+
+    over_vertices(pass, pass->a->block->n_dst, sum_edge_gradients);
+    gr_rows_sum_chunks(pass->run->partial, count, pass->a->block->n_dst, count, factor);
+    memset(vectors, 0, (uint64_t)pass->wide * sizeof *vectors);
+    for (int64_t i = 0; i < count * columns; i++) {
+        weights[i] = factor[i / columns] * layer->edge_attention->value[i % pass->wide];
+        vectors[i % pass->wide] += factor[i / columns] * layer->edge_weight->value[i];
+    }
+}
+
 /* From g, the gradient of the sums of each head, to that of Z in run->scratch, and of the vectors. Over ranks, the
  * gradients of the halo come first, and are on their way to their owners while the rest is computed. */
 static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, const graft_dense *g, double begin,
@@ -382,6 +429,7 @@ static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, 
     }
     edge_gradients(&own, g, rows_without(a, GR_ROW_BOUNDARY));
     target_gradients(&own);
+    if (own.gat.edge_features > 0) edge_weight_gradients(&own);
     vertex_gradients(&own, map, g, block->n_src, rows_without(a, GR_ROW_HALO));
     over_vertices(&own, block->n_seen, sum_vector_gradients);
     for (int end = 0; end < GR_ENDS; end++)

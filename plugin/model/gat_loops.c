@@ -36,63 +36,77 @@ static void vertex_scores(const struct gr_gat *gat, int64_t begin, int64_t end)
     }
 }
 
+/* The sum of scores of head h in entry e, whose column has these scores as a source. */
+INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, const float *source, int64_t h,
+                      const int64_t heads, const int has_edges)
+{
+    float sum = target[h] + source[h];
+
+    for (int64_t k = 0; has_edges && k < gat->edge_features; k++)
+        sum += gat->edge[e * gat->edge_features + k] * gat->edge_factor[k * heads + h];
+    return sum;
+}
+
 /* A row of the entries: its scores as a target, and those of the columns as sources. */
-INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide)
+INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
+                      const int has_edges)
 {
     const float *const target = gat->arrays->score[GR_TARGET] + row * heads;
     const float *const scores = gat->arrays->score[GR_SOURCE];
-    const int64_t      first = gat->csr->row_ptr[row], count = gat->csr->row_ptr[row + 1] - first;
-    float *const       alpha = gat->arrays->alpha + first * heads;
     const void *const  col_idx = gat->csr->col_idx;
 
-    for (int64_t e = 0; e < count; e++) {
-        const int64_t u = is_wide ? ((const int64_t *)col_idx)[first + e] : ((const int32_t *)col_idx)[first + e];
+    for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row + 1]; e++) {
+        const int64_t      u = is_wide ? ((const int64_t *)col_idx)[e] : ((const int32_t *)col_idx)[e];
+        const float *const source = scores + u * heads;
+        float *const       alpha = gat->arrays->alpha + e * heads;
 
 #pragma GCC unroll 8
         for (int64_t h = 0; h < heads; h++) {
-            const float sum = target[h] + scores[u * heads + h];
-            alpha[e * heads + h] = sum > 0 ? sum : SLOPE * sum;
+            const float sum = score_of(gat, e, target, source, h, heads, has_edges);
+            alpha[h] = sum > 0 ? sum : SLOPE * sum;
         }
     }
 }
 
-INLINE void score_gradients_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide)
+INLINE void score_gradients_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
+                                const int has_edges)
 {
     const float *const target = gat->arrays->score[GR_TARGET] + row * heads;
     const float *const scores = gat->arrays->score[GR_SOURCE];
-    const int64_t      first = gat->csr->row_ptr[row], count = gat->csr->row_ptr[row + 1] - first;
-    float *const       gradient = gat->arrays->alpha_gradient + first * heads;
     const void *const  col_idx = gat->csr->col_idx;
 
-    for (int64_t e = 0; e < count; e++) {
-        const int64_t u = is_wide ? ((const int64_t *)col_idx)[first + e] : ((const int32_t *)col_idx)[first + e];
+    for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row + 1]; e++) {
+        const int64_t      u = is_wide ? ((const int64_t *)col_idx)[e] : ((const int32_t *)col_idx)[e];
+        const float *const source = scores + u * heads;
+        float *const       gradient = gat->arrays->alpha_gradient + e * heads;
 
 #pragma GCC unroll 8
-        for (int64_t h = 0; h < heads; h++) {
-            const float sum = target[h] + scores[u * heads + h];
-            gradient[e * heads + h] *= sum > 0 ? 1 : SLOPE;
-        }
+        for (int64_t h = 0; h < heads; h++)
+            gradient[h] *= score_of(gat, e, target, source, h, heads, has_edges) > 0 ? 1 : SLOPE;
     }
 }
 
 /* A loop over rows for each number of heads that is a compile-time constant, and for any other. */
 #define ROWS_OF(name, body)                                                                                            \
-    INLINE void name##_of(const struct gr_gat *gat, int64_t row, int64_t row_end, const int64_t heads)                 \
+    INLINE void name##_of(const struct gr_gat *gat, int64_t row, int64_t row_end, const int64_t heads,                 \
+                          const int has_edges)                                                                         \
     {                                                                                                                  \
         if (gat->csr->index_type == GRAFT_I64)                                                                         \
-            for (; row < row_end; row++) body(gat, row, heads, 1);                                                     \
+            for (; row < row_end; row++) body(gat, row, heads, 1, has_edges);                                          \
         else                                                                                                           \
-            for (; row < row_end; row++) body(gat, row, heads, 0);                                                     \
+            for (; row < row_end; row++) body(gat, row, heads, 0, has_edges);                                          \
     }                                                                                                                  \
     static void name(const struct gr_gat *gat, int64_t row, int64_t row_end)                                           \
     {                                                                                                                  \
-        switch (gat->heads) {                                                                                          \
-        case 1: name##_of(gat, row, row_end, 1); break;                                                                \
-        case 2: name##_of(gat, row, row_end, 2); break;                                                                \
-        case 4: name##_of(gat, row, row_end, 4); break;                                                                \
-        case 8: name##_of(gat, row, row_end, 8); break;                                                                \
-        default: name##_of(gat, row, row_end, gat->heads); break;                                                      \
-        }                                                                                                              \
+        const int has_edges = gat->edge_features > 0;                                                                  \
+                                                                                                                       \
+        if (has_edges && gat->heads == 4) name##_of(gat, row, row_end, 4, 1);                                          \
+        else if (has_edges) name##_of(gat, row, row_end, gat->heads, 1);                                               \
+        else if (gat->heads == 1) name##_of(gat, row, row_end, 1, 0);                                                  \
+        else if (gat->heads == 2) name##_of(gat, row, row_end, 2, 0);                                                  \
+        else if (gat->heads == 4) name##_of(gat, row, row_end, 4, 0);                                                  \
+        else if (gat->heads == 8) name##_of(gat, row, row_end, 8, 0);                                                  \
+        else name##_of(gat, row, row_end, gat->heads, 0);                                                              \
     }
 
 ROWS_OF(entry_scores, score_row)
@@ -189,6 +203,24 @@ static void vector_gradients(const struct gr_gat *gat, double *sum, int64_t begi
     }
 }
 
+static void factor_gradients(const struct gr_gat *gat, double *sum, int64_t row, int64_t row_end)
+{
+    const int64_t heads = gat->heads, features = gat->edge_features;
+
+    memset(sum, 0, (uint64_t)(features * heads) * sizeof *sum);
+    for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row_end]; e++) {
+        const float *const gradient = gat->arrays->alpha_gradient + e * heads;
+
+        for (int64_t k = 0; k < features; k++) {
+            const float   value = gat->edge[e * features + k];
+            double *const of = sum + k * heads;
+
+#pragma omp simd
+            for (int64_t h = 0; h < heads; h++) of[h] += (double)(gradient[h] * value);
+        }
+    }
+}
+
 static void average(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end)
 {
     const int64_t heads = gat->heads, columns = gat->columns;
@@ -219,6 +251,6 @@ static void average_gradients(const struct gr_gat *gat, const float *from, float
     }
 }
 
-const struct gr_gat_loops JOIN(gr_gat_, ISA) = { vertex_scores,    entry_scores,  entry_gradients,  drop,
-                                                 drop_gradients,   spread_scores, vector_gradients, average,
-                                                 average_gradients };
+const struct gr_gat_loops JOIN(gr_gat_, ISA) = { vertex_scores,  entry_scores,     entry_gradients,  drop,
+                                                 drop_gradients, spread_scores,    vector_gradients, factor_gradients,
+                                                 average,        average_gradients };

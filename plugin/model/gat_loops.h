@@ -9,9 +9,11 @@
 struct gr_gat {
     const struct gr_attention *arrays;
     const graft_csr           *csr;
-    const float               *vector[GR_ENDS]; /* [heads x columns] */
-    int64_t                    heads, columns;  /* columns of a head */
-    const int64_t             *vertex;          /* as in gr_block; with the next two, of the dropout of alpha */
+    const float               *vector[GR_ENDS];    /* [heads x columns] */
+    int64_t                    heads, columns;     /* columns of a head */
+    const float               *edge, *edge_factor; /* [entries x edge_features], [edge_features x heads] */
+    int64_t                    edge_features;
+    const int64_t             *vertex; /* as in gr_block; with the next two, of the dropout of alpha */
     uint64_t                   key;
     uint32_t                   threshold;
 };
@@ -19,7 +21,7 @@ struct gr_gat {
 struct gr_gat_loops {
     /** Scores of vertices: products of the part of Z of each head with the vectors of that head. */
     void (*vertex_scores)(const struct gr_gat *gat, int64_t begin, int64_t end);
-    /** alpha = LeakyReLU(sum of both scores) for the entries of some rows. */
+    /** alpha = LeakyReLU(both scores + edge . edge_factor) for the entries of some rows. */
     void (*entry_scores)(const struct gr_gat *gat, int64_t row, int64_t row_end);
     /** alpha_gradient, from that by the result of LeakyReLU to that by the sum. */
     void (*entry_gradients)(const struct gr_gat *gat, int64_t row, int64_t row_end);
@@ -31,6 +33,8 @@ struct gr_gat_loops {
     void (*add_score_gradients)(const struct gr_gat *gat, float *dz, int64_t begin, int64_t end);
     /** sum[GR_ENDS x heads * columns] = sums over some vertices of the gradients by the scores times Z. */
     void (*vector_gradients)(const struct gr_gat *gat, double *sum, int64_t begin, int64_t end);
+    /** sum[edge_features x heads] = sums over the entries of some rows of edge times alpha_gradient. */
+    void (*edge_gradients)(const struct gr_gat *gat, double *sum, int64_t row, int64_t row_end);
     /** to[v] = the mean over heads of from[v]. */
     void (*average)(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end);
     /** Of the gradient by the mean, each head has its share. */

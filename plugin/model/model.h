@@ -34,7 +34,8 @@ struct gr_config {
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
     int64_t      width[GR_LAYERS_MAX + 1];    /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t      heads;
-    enum gr_loss loss; /* not GR_LOSS_AUTO */
+    int64_t      edge_features; /* of each edge, in the scores of attention: 1, its value, or 0 */
+    enum gr_loss loss;          /* not GR_LOSS_AUTO */
     double       dropout, input_dropout, attention_dropout, label_rate, gin_eps, teleport, huber_delta;
     double       label_smoothing;              /* of the softmax loss */
     int          balances;                     /* class weights of the softmax loss */
@@ -73,6 +74,7 @@ struct gr_layer {
     int                  adds_input;   /* and then, with option residual, the sum with the input of the layer */
     struct gr_parameter *self, *neigh; /* factors of the vertex itself and of its neighbours */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift, *source, *target;
+    struct gr_parameter *edge_weight, *edge_attention; /* with config.edge_features */
 };
 
 struct gr_model {
@@ -85,8 +87,8 @@ struct gr_model {
     int64_t              n_weights;
 };
 
-/** A weight matrix or vector of a layer. Rows and columns are 'i'n, 'o'ut or 1; also 'w'ide, 'h'eads and 'd', the
- *  columns of a head. */
+/** A weight matrix or vector of a layer. Rows and columns are 'i'n, 'o'ut or 1; also 'w'ide, 'h'eads, 'd', the
+ *  columns of a head, and features of an 'e'dge. */
 struct gr_parameter_shape {
     const char         *name;
     char                rows, cols;

@@ -14,7 +14,14 @@ static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o'
                                                          { "norm.shift", '1', 'o', GR_SLOT(shift), GR_FIRST_ZERO },
                                                          { 0 } };
 
-enum { PARAMETERS_OF_LAYER = 6 };
+/* As in GATConv of PyTorch Geometric. */
+static const struct gr_parameter_shape edge_shapes[] = {
+    { "weight_edge", 'e', 'w', GR_SLOT(edge_weight), GR_FIRST_GLOROT },
+    { "attention_edge", 'h', 'd', GR_SLOT(edge_attention), GR_FIRST_GLOROT },
+    { 0 }
+};
+
+enum { PARAMETERS_OF_LAYER = 8 };
 
 static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
 {
@@ -23,6 +30,7 @@ static int64_t extent(const struct gr_config *config, int32_t layer, char letter
     case 'o': return config->width[layer + 1];
     case 'w': return gr_config_wide(config, layer);
     case 'h': return config->heads;
+    case 'e': return config->edge_features;
     case 'd': return gr_config_wide(config, layer) / config->heads;
     default: return 1;
     }
@@ -63,6 +71,8 @@ static void describe_layer(struct gr_model *model, int32_t l)
     layer->adds_input = config->adds_input && layer->hidden && l > 0 && layer->in == layer->out;
     if (l >= config->n_weighted) return;
     for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++) add_parameter(model, l, s);
+    for (const struct gr_parameter_shape *s = edge_shapes; s->name != NULL && config->edge_features > 0; s++)
+        add_parameter(model, l, s);
     for (const struct gr_parameter_shape *s = norm_shapes; s->name != NULL && config->norm && layer->hidden; s++)
         add_parameter(model, l, s);
 }

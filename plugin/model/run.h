@@ -22,11 +22,12 @@ enum { GR_SOURCE, GR_TARGET, GR_ENDS };
 /** What attention has beside the other kinds: Z = H W of all heads; for every vertex and head a score as the source and
  *  one as the target of edges; and alpha, the softmax over the edges of a vertex. */
 struct gr_attention {
-    float *projected;               /* [n_seen x wide] Z */
-    float *per_head;                /* [n_dst x wide] results of heads that are averaged, else NULL */
-    float *score[GR_ENDS];          /* [n_seen x heads] */
-    float *alpha;                   /* [edges x heads] */
-    float *dropped;                 /* [edges x heads] alpha after its dropout in a step; NULL: there is none */
+    float *projected;      /* [n_seen x wide] Z */
+    float *per_head;       /* [n_dst x wide] results of heads that are averaged, else NULL */
+    float *score[GR_ENDS]; /* [n_seen x heads] */
+    float *edge_factor[2]; /* [features of an edge x heads] products of both their weights, and the gradient; or NULL */
+    float *alpha;          /* [edges x heads] */
+    float *dropped;        /* [edges x heads] alpha after its dropout in a step; NULL: there is none */
     float *score_gradient[GR_ENDS]; /* these and the next one are shared by all layers */
     float *alpha_gradient;
     int    awaits_halo; /* rows of the halo are on their way, or have not been used yet */
@@ -45,6 +46,8 @@ enum gr_array {
     GR_ARRAY_PROJECTED,
     GR_ARRAY_SOURCE_SCORE,
     GR_ARRAY_TARGET_SCORE,
+    GR_ARRAY_EDGE_FACTOR,
+    GR_ARRAY_EDGE_FACTOR_GRADIENT,
     GR_ARRAY_ALPHA,
     GR_ARRAY_DROPPED,
     GR_ARRAY_Z,

@@ -118,15 +118,21 @@ done:
     return rc;
 }
 
-static int32_t add_loops(struct gr_graph_copy *graph, graft_error *error)
+struct gr_loop_value gr_setup_loop_value(const struct gr_setup *s, const graft_csr *remote)
 {
-    const int64_t missing = gr_csr_missing_loops(graph->csr);
-    struct gr_csr looped = { 0 };
-    int32_t       rc = GRAFT_OK;
+    return (struct gr_loop_value){ .is_mean = s->model.config.edge_features > 0, .rest = remote };
+}
+
+static int32_t add_loops(const struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
+{
+    const int64_t              missing = gr_csr_missing_loops(graph->csr);
+    const struct gr_loop_value value = gr_setup_loop_value(s, NULL);
+    struct gr_csr              looped = { 0 };
+    int32_t                    rc = GRAFT_OK;
 
     if (missing == 0) return GRAFT_OK;
     GR_TRY(borrow_copy(graph->budget, graph->csr, graph->csr->n_rows, gr_csr_entries(graph->csr) + missing, error));
-    GR_TRY(gr_csr_add_self_loops(graph->budget->context, graph->csr, &looped, error));
+    GR_TRY(gr_csr_add_self_loops(graph->budget->context, graph->csr, &value, &looped, error));
     replace_copy(graph, &looped);
 done:
     return rc;
@@ -158,7 +164,7 @@ int32_t gr_setup_graph_derive(struct gr_setup *s, struct gr_graph_copy *graph, i
 
     if (s->model.config.symmetrize) GR_TRY(make_symmetric(graph, error));
     if (first) GR_TRY(gr_setup_order_init(s, graph->csr, error));
-    if (s->model.config.self_loops) GR_TRY(add_loops(graph, error));
+    if (s->model.config.self_loops) GR_TRY(add_loops(s, graph, error));
     if (s->vertex != NULL) rc = put_in_order(s, graph, error);
 done:
     return rc;

@@ -28,6 +28,16 @@ static int32_t check_edge_memory(const struct gr_setup *s, graft_error *error)
     return gr_budget_check(&s->budget, bytes, "graph (values of its own)", error);
 }
 
+static int32_t join_values(const struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
+{
+    float  *values = NULL;
+    int32_t rc = GR_NEW(s->context, values, gr_csr_entries(&s->a->csr), error);
+
+    if (rc == GRAFT_OK) gr_ranks_join_values(&e->part, values);
+    e->joined = values;
+    return gr_strategy_agree(s->run.strategy, rc, error);
+}
+
 int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -38,6 +48,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     GR_TRY(gr_graph_send_values(s->over, s->over->n_slice > 0 ? &e->graph : NULL, &e->made, error));
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
+    if (s->model.config.kind->attends) return join_values(s, e, error);
     GR_TRY(gr_plan_values_begin(r->plan, &e->part, &e->whole, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (r->masked[l].plan != NULL) GR_TRY(gr_plan_values_begin(r->masked[l].plan, &e->part, &e->masked[l], error));
@@ -62,7 +73,8 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
     if (!gr_setup_uses_values(s)) return;
     take_part_values(&r->made.local, &r->part.local, &e->made.local);
     take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
-    gr_plan_values_end(r->plan, &e->whole);
+    if (e->joined != NULL) gr_matrix_swap_values(s->a, &e->joined);
+    if (r->plan != NULL) gr_plan_values_end(r->plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         struct gr_masked_rows *m = &r->masked[l];
 

@@ -56,8 +56,10 @@ static int32_t add_part_loops(struct gr_setup *s, struct gr_part_copy *copy, gra
     struct gr_csr    looped = { 0 };
     int32_t          rc = GRAFT_OK;
 
+    const struct gr_loop_value value = gr_setup_loop_value(s, &copy->part->remote);
+
     GR_TRY(gr_budget_borrow(copy->budget, bytes, "graph (with self loops)", error));
-    GR_TRY(gr_csr_add_self_loops(s->context, local, &looped, error));
+    GR_TRY(gr_csr_add_self_loops(s->context, local, &value, &looped, error));
     gr_csr_fini(s->context, &copy->made->local);
     copy->made->local = looped;
     copy->part->local = copy->made->part.local = looped.view;
@@ -136,13 +138,29 @@ done:
     return rc;
 }
 
+void gr_ranks_join_values(const struct gr_part *part, float *values)
+{
+    const graft_csr *parts[] = { &part->local, &part->remote };
+
+    for (int64_t row = 0; row < part->local.n_rows; row++) {
+        for (int i = 0; i < 2; i++) {
+            const int64_t begin = parts[i]->row_ptr[row], end = parts[i]->row_ptr[row + 1];
+
+            for (int64_t e = begin; e < end; e++) *values++ = ((const float *)parts[i]->values)[e];
+        }
+    }
+}
+
 /* For gat, entries of all owned rows as one matrix, whose columns are the owned vertices and those of the halo behind
  * them. */
 static int32_t make_joined(struct gr_setup *s, graft_error *error)
 {
     const struct gr_part *part = &s->partition.part;
     const graft_csr      *parts[] = { &part->local, &part->remote };
-    const graft_csr       like = { .size = sizeof like, .index_type = GRAFT_I32 };
+    const graft_csr       like = { .size = sizeof like,
+                                   .index_type = GRAFT_I32,
+                                   .value_type = GRAFT_F32,
+                                   .values = gr_setup_uses_values(s) ? part->local.values : NULL };
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     struct gr_csr         joined = { 0 };
     int64_t               at = 0;
@@ -164,6 +182,7 @@ static int32_t make_joined(struct gr_setup *s, graft_error *error)
         }
         joined.row_ptr[row + 1] = at;
     }
+    if (joined.values != NULL) gr_ranks_join_values(part, joined.values);
     GR_ASSERT(gr_csr_is_valid(&joined.view));
     GR_TRY(gr_matrix_take(s->context, &joined, &s->a, error));
     if (s->given == NULL) GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */

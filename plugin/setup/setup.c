@@ -29,6 +29,15 @@ done:
     return rc;
 }
 
+/* Attention with values of edges needs them; over ranks all know whether the graph has them. */
+static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
+{
+    const int has_values = s->over != NULL ? s->over->value_type != 0 : s->graph.values != NULL;
+
+    if (s->model.config.edge_features == 0 || has_values) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is values, but the graph has no values");
+}
+
 /* What a rank can check without the others. */
 static int32_t begin_setup(struct gr_setup *s, graft_error *error)
 {
@@ -42,6 +51,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     gr_setup_set_threads(s);
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
+    GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
     if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* It is for all rows. */
     if (s->model.config.loss != GR_LOSS_SIGMOID) {

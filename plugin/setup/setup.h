@@ -201,6 +201,7 @@ struct gr_new_edges {
     struct gr_made_part   made;
     struct gr_plan_values whole, masked[GR_LAYERS_MAX];
     void                 *turned, *masked_turned[GR_LAYERS_MAX]; /* values of transposes */
+    void                 *joined;                                /* values of the matrix of attention over ranks */
 };
 /** begin() derives all that depends on the values, and end() takes it into use and cannot fail. fini() is due always;
  *  NULL is legal. \return OK; ERR_STATE (created without values); ERR_ARG (null, other entries); ERR_FORMAT; ERR_NOMEM:
@@ -209,13 +210,17 @@ int32_t gr_new_edges_begin(struct gr_setup *setup, const graft_dataset *dataset,
                            graft_error *error);
 void    gr_new_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
 void    gr_new_edges_fini(struct gr_setup *setup, struct gr_new_edges *edges);
-/** Whether the model computes with values of edges: it gathers, and not by attention. */
+/** Whether the model computes with values of edges: it gathers, and attention has them as edge features. */
 int     gr_setup_uses_values(const struct gr_setup *setup);
 /** The same over ranks: whether the rows of the host are those of the slice; and for all ranks together, collective. */
 int32_t gr_ranks_edges_check(const struct gr_setup *setup, const struct gr_new_edges *edges, graft_error *error);
 int32_t gr_ranks_edges_begin(struct gr_setup *setup, struct gr_new_edges *edges, graft_error *error);
 void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
+/** The values of the matrix of attention, whose rows have the local entries first. */
+void    gr_ranks_join_values(const struct gr_part *part, float *values);
 
+/** The value of loops that are added; `remote`, the edges to other ranks, may be NULL. */
+struct gr_loop_value gr_setup_loop_value(const struct gr_setup *setup, const graft_csr *remote);
 /** Make left and right from the rows of the graph; `remote`, their edges to other ranks, may be NULL. */
 int32_t gr_setup_scales(struct gr_setup *setup, const graft_csr *local, const graft_csr *remote, graft_error *error);
 /** Compute the scales `left`, and with them `right`, from new values. */

@@ -105,6 +105,7 @@ static int32_t derive_edges(struct gr_setup *s, struct gr_new_edges *e, graft_er
     GR_TRY(gr_setup_graph_derive(s, &e->copy, 0, error));
     GR_ASSERT(gr_csr_entries(e->copy.csr) == gr_csr_entries(&s->a->csr));
     GR_TRY(gr_csr_is_symmetric(s->context, e->copy.csr, &e->symmetric, error));
+    if (s->model.config.kind->attends) return GRAFT_OK; /* it has no transpose */
     if (s->a_transpose != s->a) GR_TRY(turn_values(s, e->copy.csr, s->a_transpose, &e->turned, error));
     else if (!e->symmetric) GR_TRY(make_transpose(s, e->copy.csr, e, error));
     part = *e->copy.csr;
@@ -120,7 +121,9 @@ done:
 
 int gr_setup_uses_values(const struct gr_setup *s)
 {
-    return s->model.config.kind->gathers && !s->model.config.kind->attends;
+    const struct gr_config *config = &s->model.config;
+
+    return config->kind->gathers && (!config->kind->attends || config->edge_features > 0);
 }
 
 int32_t gr_new_edges_begin(struct gr_setup *s, const graft_dataset *data, struct gr_new_edges **edges,
@@ -177,6 +180,7 @@ void gr_new_edges_fini(struct gr_setup *s, struct gr_new_edges *e)
     gr_budget_fini(&e->budget);
     gr_matrix_destroy(e->a_transpose);
     gr_free(s->context, e->turned);
+    gr_free(s->context, e->joined);
     gr_made_part_fini(s->context, &e->made);
     if (s->partition.plan != NULL) gr_plan_values_fini(s->partition.plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {

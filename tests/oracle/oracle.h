@@ -89,12 +89,13 @@ struct oracle_options {
     double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
     int              elu, drops_first; /* activation=elu; norm_order=after_dropout */
     int              residual;
-    const char      *jumping;     /* NULL: none; "cat" or "max" */
-    int              balanced;    /* class_weights=balanced; of softmax, as the next one */
-    double           smoothing;   /* label_smoothing */
-    int64_t          heads;       /* of gat; they divide the hidden widths */
-    int32_t          propagation; /* of sgc and appnp: steps */
-    double           teleport;    /* of appnp */
+    const char      *jumping;       /* NULL: none; "cat" or "max" */
+    int              balanced;      /* class_weights=balanced; of softmax, as the next one */
+    double           smoothing;     /* label_smoothing */
+    int64_t          heads;         /* of gat; they divide the hidden widths */
+    int              edge_features; /* of gat: edge_features=values; entries of the graph do not repeat then */
+    int32_t          propagation;   /* of sgc and appnp: steps */
+    double           teleport;      /* of appnp */
     uint64_t         seed;
     int              symmetrize, self_loops, normalize_features;
 };

@@ -133,17 +133,19 @@ static double dot(int64_t count, const double *x, const double *y)
 }
 
 /** Add to out what one head gives vertex v, times `share`: the sum over its entries of softmax(LeakyReLU(scores)) times
- *  the rows of u, which begin at the columns of the head and are `stride` apart. factor[k * heads] is
+ *  the rows of u, which begin at the columns of the head and are `stride` apart. A score has `edge` times the value of
+ *  the entry. factor[k * heads] is
  *  that of dropout for vertex k; NULL: none. */
 static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
-                   const double *target, const double *source, const double *factor, double share, double *out,
-                   struct oracle_kinks *kinks)
+                   const double *target, const double *source, double edge, const double *factor, double share,
+                   double *out, struct oracle_kinks *kinks)
 {
     double *score = oracle_new(model->n, sizeof *score), largest = -INFINITY, sum = 0;
 
     for (int64_t k = 0; k < model->n; k++) {
         if (model->count[v * model->n + k] == 0) continue;
-        score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]);
+        score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]) +
+                   edge * model->adjacency[v * model->n + k];
         if (score[k] != 0) meet_kink(score[k], kinks); /* 0: both are without features, and no weight moves it */
         if (!(score[k] > 0)) score[k] *= 0.2;
         largest = fmax(largest, score[k]);
@@ -160,6 +162,14 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
             out[j] += kept * share * score[k] / sum * u[k * stride + j];
     }
     free(score);
+}
+
+/** What the value of an edge is multiplied by in the scores of head k. */
+static double edge_of(const struct oracle_model *model, int32_t l, int64_t k, int64_t columns)
+{
+    if (!model->options.edge_features) return 0;
+    return dot(columns, oracle_forward_weight_of(model, l, ".weight_edge") + k * columns,
+               oracle_forward_weight_of(model, l, ".attention_edge") + k * columns);
 }
 
 /** The Z_l of gat before the bias: heads side by side, or their mean in the last layer. */
@@ -179,8 +189,8 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
             const double *factor =
                 training && model->attention[l] != NULL ? &model->attention[l][v * n * heads + k] : NULL;
 
-            attend(model, v, columns, wide, &u[k * columns], target, source, factor, last ? 1.0 / (double)heads : 1,
-                   &z[v * out + (last ? 0 : k * columns)], kinks);
+            attend(model, v, columns, wide, &u[k * columns], target, source, edge_of(model, l, k, columns), factor,
+                   last ? 1.0 / (double)heads : 1, &z[v * out + (last ? 0 : k * columns)], kinks);
         }
     }
     free(u);

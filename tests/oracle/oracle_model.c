@@ -20,6 +20,17 @@ static void add_entries(const graft_csr *csr, double *full, int64_t *count)
     }
 }
 
+static double mean_of_row(int64_t n, const double *a, const int64_t *count)
+{
+    double sum = 0, entries = 0;
+
+    for (int64_t u = 0; u < n; u++) {
+        sum += a[u];
+        entries += (double)count[u];
+    }
+    return entries > 0 ? sum / entries : 0;
+}
+
 static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
 {
     const int64_t n = model->n;
@@ -38,7 +49,7 @@ static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
     }
     for (int64_t v = 0; v < n && model->options.self_loops; v++) {
         if (count[v * n + v] > 0) continue;
-        a[v * n + v] = 1;
+        a[v * n + v] = model->options.edge_features ? mean_of_row(n, &a[v * n], &count[v * n]) : 1;
         count[v * n + v] = 1;
     }
     model->degree = oracle_new(n, sizeof *model->degree);
@@ -137,6 +148,9 @@ static void add_layer(struct oracle_model *model, int32_t layer)
         add_tensor(model, layer, "attention_source", heads, columns);
         add_tensor(model, layer, "attention_target", heads, columns);
         add_tensor(model, layer, "bias", 1, out);
+        if (!model->options.edge_features) break;
+        add_tensor(model, layer, "weight_edge", 1, heads * columns);
+        add_tensor(model, layer, "attention_edge", heads, columns);
         break;
     default: add_tensor(model, layer, "weight", in, out); add_tensor(model, layer, "bias", 1, out);
     }

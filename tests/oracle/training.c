@@ -27,7 +27,7 @@ const char *training_name(const struct training_case *what)
     static char       text[512];
 
     snprintf(text, sizeof text,
-             "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+             "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
              what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
              loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
@@ -41,8 +41,8 @@ const char *training_name(const struct training_case *what)
              entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "",
              what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "",
              what->drops_first ? ", dropout first" : "", what->attention_dropout > 0 ? ", attention dropped" : "",
-             what->residual ? ", residual" : "", what->jumping != NULL ? ", jumping " : "",
-             what->jumping != NULL ? what->jumping : "");
+             what->edge_features ? ", edge features" : "", what->residual ? ", residual" : "",
+             what->jumping != NULL ? ", jumping " : "", what->jumping != NULL ? what->jumping : "");
     return text;
 }
 
@@ -56,6 +56,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .dropout = what->dropout,
                                       .input_dropout = what->input_dropout,
                                       .attention_dropout = what->attention_dropout,
+                                      .edge_features = what->edge_features,
                                       .elu = what->elu,
                                       .drops_first = what->drops_first,
                                       .residual = what->residual,
@@ -158,7 +159,7 @@ static void training_begin(struct training *training, const struct training_case
     else if (what->several && what->loss != NULL) training->set.dataset.labels = training->set.labels;
     if (what->entries != TRAINING_PLAIN) rearrange(&training->set.sparse, what->entries);
     if (what->scarce) train_few(&training->set, training->set.dataset.n_vertices);
-    if (what->weighted) weigh_graph(&training->set.graph, &sample);
+    if (what->weighted || what->edge_features) weigh_graph(&training->set.graph, &sample);
     oracle_model_init(model, &options, &training->set.dataset);
     draw_weights(model, &sample);
     for (int32_t t = 0; t < model->n_tensors; t++) {
@@ -274,6 +275,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "reuse_input", what->anew ? "no" : "yes" },
         { "recompute", what->recompute ? "yes" : "no" },
         { "sparse_input", what->sparse_input != NULL ? what->sparse_input : "auto" },
+        { "edge_features", what->edge_features ? "values" : "none" },
         { "order", what->order != NULL ? what->order : "given" },
     };
     int32_t rc = GRAFT_OK;

@@ -29,6 +29,7 @@ struct training_case {
     int                     prepare;    /* 1: symmetrize, self_loops, normalize_features and gin_eps */
     double                  dropout, input_dropout, label_rate;
     double                  attention_dropout; /* of gat */
+    int                     edge_features;     /* of gat, whose graph is weighted then: edge_features=values */
     int                     elu;               /* activation=elu */
     int                     drops_first;       /* norm_order=after_dropout */
     int                     residual;          /* all hidden layers are as wide */

@@ -20,7 +20,7 @@ struct layer {
     struct sample_csr   sparse;
     struct gr_attention arrays;
     float              *dz, *mean, *shares;
-    double             *sums;
+    double             *sums, *edge_sums;
     struct gr_gat       gat;
 };
 
@@ -33,7 +33,7 @@ static float *random_floats(struct sample *sample, int64_t count)
 }
 
 /* Made of the same numbers each time. */
-static void layer_init(struct layer *l, int64_t heads, int64_t columns, graft_dtype index_type)
+static void layer_init(struct layer *l, int64_t heads, int64_t columns, int64_t edge_features, graft_dtype index_type)
 {
     struct sample        sample = { 17 };
     struct gr_attention *a = &l->arrays;
@@ -56,6 +56,10 @@ static void layer_init(struct layer *l, int64_t heads, int64_t columns, graft_dt
     l->mean = random_floats(&sample, COLS * columns);
     l->shares = random_floats(&sample, COLS * heads * columns);
     l->sums = oracle_new(GR_ENDS * heads * columns, sizeof *l->sums);
+    l->gat.edge = random_floats(&sample, l->entries * edge_features);
+    l->gat.edge_factor = random_floats(&sample, edge_features * heads);
+    l->gat.edge_features = edge_features;
+    l->edge_sums = oracle_new(edge_features * heads, sizeof *l->edge_sums);
     l->gat.arrays = a;
     l->gat.csr = &l->sparse.csr;
     l->gat.heads = heads;
@@ -79,6 +83,9 @@ static void layer_fini(struct layer *l)
     free(l->mean);
     free(l->shares);
     free(l->sums);
+    free(l->edge_sums);
+    free((void *)(uintptr_t)l->gat.edge);
+    free((void *)(uintptr_t)l->gat.edge_factor);
     sample_csr_fini(&l->sparse);
 }
 
@@ -94,6 +101,7 @@ static void run_loops(struct layer *l, enum gr_isa isa)
     loops->drop(&l->gat, 2, ROWS);
     loops->add_score_gradients(&l->gat, l->dz, 2, COLS);
     loops->vector_gradients(&l->gat, l->sums, 2, COLS);
+    loops->edge_gradients(&l->gat, l->edge_sums, 2, ROWS);
     loops->average(&l->gat, l->arrays.projected, l->mean, 2, COLS);
     loops->average_gradients(&l->gat, l->mean, l->shares, 2, COLS);
 }
@@ -116,6 +124,8 @@ static const char *compare_layers(const struct layer *x, const struct layer *y)
     if (!same_bits(x->arrays.dropped, y->arrays.dropped, edges, f)) return "drop";
     if (!same_bits(x->dz, y->dz, COLS * wide, f)) return "add_score_gradients";
     if (!same_bits(x->sums, y->sums, GR_ENDS * wide, sizeof *x->sums)) return "vector_gradients";
+    if (!same_bits(x->edge_sums, y->edge_sums, x->gat.edge_features * x->heads, sizeof *x->edge_sums))
+        return "edge_gradients";
     if (!same_bits(x->mean, y->mean, COLS * x->columns, f)) return "average";
     return same_bits(x->shares, y->shares, COLS * wide, f) ? NULL : "average_gradients";
 }
@@ -146,13 +156,13 @@ static void test_loops(int64_t heads, graft_dtype index_type)
     for (int i = 0; i < 7; i++) {
         struct layer generic;
 
-        layer_init(&generic, heads, columns[i], index_type);
+        layer_init(&generic, heads, columns[i], i % 3, index_type);
         run_loops(&generic, GR_ISA_GENERIC);
         drawn &= drops_as_drawn(&generic);
         for (int isa = GR_ISA_GENERIC + 1; isa <= (int)gr_processor_isa(); isa++) {
             struct layer other;
 
-            layer_init(&other, heads, columns[i], index_type);
+            layer_init(&other, heads, columns[i], i % 3, index_type);
             run_loops(&other, (enum gr_isa)isa);
             if (words == NULL) words = compare_layers(&generic, &other);
             layer_fini(&other);

@@ -111,6 +111,24 @@ static void test_refused(int residual)
     training_fini(&training);
 }
 
+/** Values of edges are asked for, and the graph has none. */
+static void test_values_missing(void)
+{
+    struct training_case what = { .kind = ORACLE_GAT, .layers = 2, .optimizer = { .lr = GRADIENT_RATE } };
+    struct training      training;
+    graft_error          error = GRAFT_INIT(graft_error);
+    int32_t              rc;
+
+    training_init(&training, &what, 1);
+    what.edge_features = 1;
+    rc = training_open(&training, api, &what, &error);
+    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, "'edge_features'") != NULL &&
+                strstr(error.message, "no values") != NULL,
+            "edge_features=values of a graph without values is refused"))
+        diag("%s", error.message);
+    training_fini(&training);
+}
+
 /** Dropout of attention, alone and with the other, for more heads than a block of draws has. */
 static void test_attention(void)
 {
@@ -134,6 +152,29 @@ static void test_attention(void)
     }
 }
 
+/** Values of edges in the scores of gat, with all that changes how rows and scores are made. */
+static void test_edge_features(void)
+{
+    for (int which = 0; which < 10; which += case_step()) {
+        const struct training_case what = { .kind = ORACLE_GAT,
+                                            .layers = 1 + which % 3,
+                                            .heads = which == 9 ? 4 : 1 + which % 2,
+                                            .growing = which == 9 || which % 4 == 2,
+                                            .edge_features = 1,
+                                            .attention_dropout = which % 4 == 3 ? 0.4 : 0,
+                                            .norm = which / 4 % 2,
+                                            .dropout = which % 3 == 1 ? 0.5 : 0,
+                                            .prepare = which % 3 == 2,
+                                            .order = which % 4 == 1 ? "degree" : NULL,
+                                            .label_rate = which == 6 ? 0.5 : 0,
+                                            .recompute = which % 5 > 2,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        gradient_check(api, &what);
+    }
+}
+
 /** Save the model of a trainer, give the context other options, and load it. */
 static int32_t load_again(const graft_models *models, graft_trainer *trainer, graft_model **model, graft_error *error)
 {
@@ -146,6 +187,7 @@ static int32_t load_again(const graft_models *models, graft_trainer *trainer, gr
     *model = NULL;
     api->set(api->context, "activation", "relu", NULL);
     api->set(api->context, "norm_order", "before_dropout", NULL);
+    api->set(api->context, "edge_features", "none", NULL);
     api->set(api->context, "residual", "no", NULL);
     api->set(api->context, "jumping", "none", NULL);
     if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, model, error);
@@ -192,6 +234,7 @@ int main(void)
 {
     const struct training_case saved[] = {
         { .kind = ORACLE_GAT, .layers = 3, .heads = 2, .elu = 1, .dropout = 0.5, .attention_dropout = 0.4 },
+        { .kind = ORACLE_GAT, .layers = 2, .heads = 2, .edge_features = 1, .prepare = 1, .order = "rcm" },
         { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .elu = 1, .drops_first = 1, .dropout = 0.5 },
         { .kind = ORACLE_GIN, .layers = 4, .residual = 1, .jumping = "cat", .dropout = 0.5 },
         { .kind = ORACLE_GCN, .layers = 3, .jumping = "max", .dropout = 0.5 },
@@ -210,6 +253,8 @@ int main(void)
     test_refused(0);
     test_refused(1);
     test_attention();
+    test_edge_features();
+    test_values_missing();
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) test_saved(&saved[i]);
     api->close(api->context);
     return done();

@@ -27,6 +27,8 @@ static const struct effect effects[] = {
     { 1, "model=gat heads=2", NULL },
     { 1, "model=sage attention_dropout=0.5",
       "option 'attention_dropout' is 0.5, " IDLE "because option 'model' is sage and not gat" },
+    { 1, "model=sage edge_features=values",
+      "option 'edge_features' is values, " IDLE "because option 'model' is sage and not gat" },
     { 1, "layers=2 residual=yes", "option 'residual' is yes, " IDLE "because option 'layers' is 2" },
     { 1, "layers=2 jumping=cat", "option 'jumping' is cat, " IDLE "because option 'layers' is 2" },
     { 1, "layers=1 activation=elu", "option 'activation' is elu, " IDLE "because option 'layers' is 1" },

@@ -257,7 +257,7 @@ static void test_made(graft_context *context, const graft_csr *graph)
     rc = gr_csr_union(context, &turned.view, &sorted.view, gr_csr_union_entries(&turned.view, &sorted.view), &made,
                       &error);
     ok(is_valid_once(context, rc, &made), "a union is valid");
-    rc = gr_csr_add_self_loops(context, &sorted.view, &made, &error);
+    rc = gr_csr_add_self_loops(context, &sorted.view, &(struct gr_loop_value){ 0 }, &made, &error);
     ok(is_valid_once(context, rc, &made), "a matrix with self loops is valid");
     shuffle(order, graph->n_rows);
     rc = gr_order_apply(context, graph, order, &made, &error);

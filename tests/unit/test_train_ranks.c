@@ -245,7 +245,7 @@ struct setup {
 
 static const struct setup setups[] = {
     { "dropout=0", { 300, 0 } },
-    { "dropout=0.5 input_dropout=0.3 seed=7", { 300, WEIGHTED } },
+    { "dropout=0.5 input_dropout=0.3 seed=7 edge_features=values", { 300, WEIGHTED } },
     { "dropout=0 normalize_features=yes norm=none reuse_input=no", { 211, SEVERAL } },
     { "dropout=0.2 self_loops=yes recompute=yes residual=yes jumping=max class_weights=balanced label_smoothing=0.1",
       { 300, WEIGHTED } },
@@ -268,10 +268,10 @@ static const struct setup setups[] = {
 
 /* The graph is changed first, or few are trained. */
 static const struct setup prepared[] = {
-    { "symmetrize=yes dropout=0.3 " SGD, { 300, WEIGHTED | REPEATS } },
+    { "symmetrize=yes dropout=0.3 edge_features=values " SGD, { 300, WEIGHTED | REPEATS } },
     { "symmetrize=yes order=rcm self_loops=yes row_masks=no input_dropout=0.2 " SGD, { 211, SEVERAL } },
     { "symmetrize=yes order=degree dropout=0.2 " SGD, { 6, WEIGHTED } },
-    { "order=degree dropout=0.4 input_dropout=0.3 " SGD, { 257, SPARSE | WEIGHTED | REPEATS } },
+    { "order=degree dropout=0.4 input_dropout=0.3 edge_features=values " SGD, { 257, SPARSE | WEIGHTED | REPEATS } },
     { "order=community symmetrize=yes sparse_input=yes reuse_input=no " SGD, { 300, SPARSE | FEW } },
     { "dropout=0.4 input_dropout=0.2 residual=yes activation=elu jumping=cat " SGD, { 300, WEIGHTED | FEW } },
     { "dropout=0.4 hidden=6,30 reuse_input=no norm=none recompute=yes " SGD, { 300, SEVERAL | FEW } },

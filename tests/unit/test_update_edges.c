@@ -297,16 +297,21 @@ int main(void)
                                             "model=sgc",
                                             "model=appnp propagation=2 reuse_input=no",
                                             "model=gat heads=2 order=rcm",
+                                            "model=gat heads=2 edge_features=values order=rcm",
+                                            "model=gat heads=2 edge_features=values symmetrize=yes dropout=0.3",
+                                            "model=gat heads=3 edge_features=values self_loops=no recompute=yes",
                                             "model=mlp",
                                             "model=sage symmetrize=yes self_loops=yes row_masks=no",
                                             "model=gcn order=degree row_masks=no",
                                             "model=gcn symmetrize=yes order=rcm self_loops=no",
                                             "model=sage label_rate=0.4 input_dropout=0.3 mxm.kernel=graphblas",
                                             "model=gin order=community self_loops=yes mxm.kernel=reference" };
-    static const char *const over_ranks[] = { "model=sage halo.staleness=1", "model=gcn halo.cover=pre",
+    static const char *const over_ranks[] = { "model=sage halo.staleness=1",
+                                              "model=gcn halo.cover=pre",
                                               "model=gin halo.cover=post halo.codec=q4",
                                               "model=gcn symmetrize=yes halo.codec=adaptive halo.reassign_every=1",
-                                              "model=sage halo.codec=adaptive halo.staleness=1" };
+                                              "model=sage halo.codec=adaptive halo.staleness=1",
+                                              "model=gat heads=2 edge_features=values halo.staleness=1" };
 
     alarm(170);
     for (int32_t ranks = 0; ranks < 4; ranks++) {
