@@ -20,8 +20,10 @@ GRAFT_EXTERN_C_BEGIN
  *
  * With aggregator=sum sage has A in the place of D^-1 A. With max column j of row v of D^-1 A H_l is the largest
  * H_l(u, j) of all neighbours u, 0 if v has none (pooling of Hamilton et al. 2017, section 3.3, without a layer before
- * it). Values of A are not used, and gradients go to the first of equal neighbours in the row. max needs one process
- * (ERR_UNSUPPORTED over ranks) and dense features, and no label_rate; sparse_input=auto makes features dense.
+ * it). Values of A are not used. A gradient goes to the neighbour that gave the maximum; of equal ones to the first of
+ * the row, where over ranks those of the same rank come first. Ranks then exchange rows of neighbours, as for gat, and
+ * no sums; row_masks has no effect over them. max needs dense features and no label_rate; sparse_input=auto makes
+ * features dense.
  *
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *

@@ -102,14 +102,17 @@ done:
     return rc;
 }
 
-/* Which rows are sent: gat needs each vertex of the halo as it is. */
+/* Which rows are sent: gat and maxima need each vertex of the halo as it is. */
 static enum gr_rows sent_rows_of(const graft_context *context)
 {
     static const enum gr_rows rows[] = {
         [GR_HALO_COVER_HYBRID] = GR_ROWS_LEAST, [GR_HALO_COVER_PRE] = GR_ROWS_PRE, [GR_HALO_COVER_POST] = GR_ROWS_POST
     };
+    const struct gr_model_options *model = &context->options.model;
 
-    return context->options.model.kind == GR_KIND_GAT ? GR_ROWS_POST : rows[context->options.halo.cover];
+    if (model->kind == GR_KIND_GAT) return GR_ROWS_POST;
+    if (model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX) return GR_ROWS_POST;
+    return rows[context->options.halo.cover];
 }
 
 int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,

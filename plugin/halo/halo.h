@@ -1,5 +1,5 @@
-/* Rows of the halo as they are, for attention, which needs each of them and not sums; and what a rank computes for
- * them, added up at their owners.
+/* Rows of the halo as they are, for attention and maxima, which need each of them and not sums; and what a rank
+ * computes for them, added up at their owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_HALO_H
 #define GR_HALO_HALO_H

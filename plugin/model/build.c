@@ -137,6 +137,8 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (layer->adds_input && layer->out > residual) residual = layer->out;
         /* What is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
+        /* Rows of the halo, of which there are maxima, stand behind own ones there. */
+        if (config->takes_largest && layer->in > scratch) scratch = layer->in;
     }
     if (widest > scratch) scratch = widest;
     return (struct work_space){ capacity->gradient_rows * widest,

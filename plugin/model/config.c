@@ -133,9 +133,6 @@ static enum gr_normalization normalization_of(const struct gr_model_options *mod
 static int32_t check_largest(const struct gr_config *config, const graft_dataset *data, graft_error *error)
 {
     if (!config->takes_largest) return GRAFT_OK;
-    if (data->over != NULL)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "option 'aggregator' is max, which works in one process alone; ranks exchange sums");
     if (config->label_rate > 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'aggregator' and 'label_rate' are max and %g; labels as input need mean or sum",

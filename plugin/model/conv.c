@@ -8,6 +8,8 @@
 
 static void conv_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
+    /* A rank without vertices has no arrays to share, but takes part in the exchanges of recomputed passes. */
+    if (gr_run_config(run)->takes_largest) a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
     a->aggregate_first = a->layer->neigh != NULL && gr_layer_aggregates_first(run, a->index);
     if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * a->layer->in;
     if (gr_run_config(run)->takes_largest && a->index > 0 && !capacity->predicts)
@@ -62,7 +64,7 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
     if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->scratch, error));
     if (layer->self == NULL) sum.epilogue = run->below;
-    if (gr_run_config(run)->takes_largest) gr_layer_scatter_largest(run, a, run->scratch, dx);
+    if (gr_run_config(run)->takes_largest) GR_TRY(gr_layer_scatter_largest(run, a, dx, error));
     else GR_TRY(gr_aggregate(run, &sum, error));
     if (layer->self != NULL)
         rc = gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);

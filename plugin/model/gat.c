@@ -260,7 +260,7 @@ done:
 static int32_t begin_boundary(struct gr_run *run, const struct gr_activations *a, enum gr_direction direction, float *x,
                               double begin, graft_error *error)
 {
-    const struct gr_boundary rows = { a->block, direction, x, a->layer->wide, begin };
+    const struct gr_boundary rows = { a->block, direction, x, a->layer->wide, begin, 0 };
 
     return run->strategy->ops->boundary_begin(run->strategy, run, &rows, error);
 }

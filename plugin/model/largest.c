@@ -1,5 +1,6 @@
 /* Maxima over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it. A
- * gradient goes to the neighbour that gave the maximum, of equal ones to the first of the row.
+ * gradient goes to the neighbour that gave the maximum, of equal ones to the first of the row; over ranks the rows of a
+ * matrix have own neighbours first. Ranks exchange the rows of their halos, and gradients of these go back to owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -8,19 +9,41 @@
 
 #include <string.h>
 
+/* Over ranks: rows of the halo behind own ones in the scratch memory. Forward they are filled, backward added to own
+ * rows of the ranks that have them. */
+static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
+                             enum gr_direction direction, int is_constant, graft_error *error)
+{
+    const double             begin = gr_profile_begin(&run->profile);
+    const struct gr_boundary rows = { block, direction, run->scratch, a->layer->in, begin, is_constant };
+    int32_t                  rc = GRAFT_OK;
+
+    GR_TRY(run->strategy->ops->boundary_begin(run->strategy, run, &rows, error));
+    GR_TRY(run->strategy->ops->boundary_end(run->strategy, run, 0, error));
+    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+done:
+    return rc;
+}
+
 /* As for sums, those of features that do not change are of all rows, and are kept. */
 int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
     const int              constant = a->index == 0 && run->input.is_constant;
     const struct gr_block *block = constant ? run->input.whole : a->block;
     void *const            winner = run->pass != GRAFT_PASS_EVALUATION ? a->winner : NULL;
+    struct gr_operand      seen;
     int32_t                rc = GRAFT_OK;
 
     GR_ASSERT(x.sparse == NULL && x.labels == GR_LABELS_NONE);
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
     a->gathered_of = NULL;
-    GR_TRY(gr_product_largest(run, block->a, gr_dense_operand(x.data, x.stride, block->n_src), a->layer->in, winner,
-                              a->gathered, error));
+    seen = gr_dense_operand(x.data, x.stride, block->n_src);
+    if (gr_block_has_halo(block)) {
+        gr_layer_scale(run, seen, NULL, 1, run->scratch, a->layer->in);
+        GR_TRY(exchange_halo(run, a, block, GR_FORWARD, constant, error));
+        seen = gr_dense_operand(run->scratch, a->layer->in, block->n_seen);
+    }
+    GR_TRY(gr_product_largest(run, block->a, seen, a->layer->in, winner, a->gathered, error));
     if (constant) a->gathered_of = x.data;
 done:
     return rc;
@@ -29,7 +52,7 @@ done:
 struct scatter {
     const struct gr_activations *a;
     const float                 *g;
-    float                       *dx;
+    float                       *dx, *halo; /* halo: of vertex n_src and on at row n_src */
 };
 
 /* Columns begin to end - 1 of all rows: each element has one thread, and its terms one order. */
@@ -41,25 +64,32 @@ static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int              is_long = block->a->csr.index_type == GRAFT_I64;
 
     (void)chunk;
-    for (int64_t u = 0; u < block->n_src; u++)
-        memset(s->dx + u * width + begin, 0, (uint64_t)(end - begin) * sizeof *s->dx);
+    for (int64_t u = 0; u < block->n_seen; u++)
+        memset((u < block->n_src ? s->dx : s->halo) + u * width + begin, 0, (uint64_t)(end - begin) * sizeof *s->dx);
     for (int64_t at = 0; at < block->n_dst * width; at += width) {
         for (int64_t j = at + begin; j < at + end; j++) {
             const int64_t u = is_long ? ((const int64_t *)(const void *)s->a->winner)[j] : s->a->winner[j];
 
-            if (u >= 0) s->dx[u * width + j - at] += s->g[j];
+            if (u >= 0) (u < block->n_src ? s->dx : s->halo)[u * width + j - at] += s->g[j];
         }
     }
 }
 
-void gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, const float *g, float *dx)
+int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
 {
     const double   begin = gr_profile_begin(&run->profile);
-    const int64_t  width = a->layer->in;
-    const double   elements = (double)(a->block->n_dst + a->block->n_src) * (double)width;
-    struct scatter scatter = { a, g, dx };
+    const int64_t  width = a->layer->in, n_src = a->block->n_src;
+    const double   elements = (double)(a->block->n_dst + a->block->n_seen) * (double)width;
+    struct scatter scatter = { a, run->scratch, dx, run->scratch };
+    int32_t        rc = GRAFT_OK;
 
-    GR_ASSERT(a->winner != NULL);
+    GR_ASSERT(a->winner != NULL || a->block->n_dst == 0);
     gr_parallel_chunks(gr_run_team(run), a->block->n_dst * width, width, GR_CHUNK_COLUMNS, scatter_chunk, &scatter);
     gr_profile_end(&run->profile, "aggregate", begin, 12 * elements, elements);
+    if (!gr_block_has_halo(a->block)) return GRAFT_OK;
+    gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->scratch, width);
+    GR_TRY(exchange_halo(run, a, a->block, GR_BACKWARD, 0, error));
+    gr_layer_scale(run, gr_dense_operand(run->scratch, width, n_src), NULL, 1, dx, width);
+done:
+    return rc;
 }

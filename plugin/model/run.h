@@ -290,8 +290,8 @@ int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_
                         graft_error *error);
 /** The same for maxima over neighbours, 0 if there are none. */
 int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
-/** dx[n_src x in] = g[n_dst x in], each element added up where the maximum came from. */
-void    gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, const float *g, float *dx);
+/** dx[n_src x in] = run->scratch[n_dst x in], each element added up where the maximum came from. */
+int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error);
 /** Its result as an operand. */
 struct gr_operand gr_layer_gathered(const struct gr_activations *a);
 /** Whether the layer computes (A H) W rather than A (H W). */

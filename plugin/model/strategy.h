@@ -47,7 +47,8 @@ struct gr_boundary {
     enum gr_direction      direction;
     float                 *x;
     int64_t                width;
-    double                 begin; /* of the current phase of the profile */
+    double                 begin;       /* of the current phase of the profile */
+    int                    is_constant; /* of constant features, as in gr_sum_kind */
 };
 
 /** Functions may be NULL where the strategy has nothing to do. */
@@ -70,8 +71,8 @@ struct gr_strategy_ops {
     int32_t (*aggregate_end)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                              graft_error *error);
 
-    /** For attention: begin and end an exchange of boundary rows. Until the end the caller may use all rows but those
-     *  of the halo. `local` is when work that needs no other rank began, 0: when the rows were sent. */
+    /** For attention and maxima: begin and end an exchange of boundary rows. Until the end the caller may use all rows
+     *  but those of the halo. `local` is when work that needs no other rank began, 0: when the rows were sent. */
     int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *rows,
                               graft_error *error);
     int32_t (*boundary_end)(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error);

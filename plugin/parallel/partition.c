@@ -29,7 +29,7 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .budget = budget,
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
-                                .attends = config->kind->attends };
+                                .needs_rows = gr_config_needs_rows(config) };
     p->options = context->options.halo;
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
@@ -86,8 +86,8 @@ void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
 
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer)
 {
-    GR_ASSERT(p->attends || p->step_plan[layer] != NULL);
-    return p->attends ? &p->halo_rows.layers : &p->step_plan[layer]->layers;
+    GR_ASSERT(p->needs_rows || p->step_plan[layer] != NULL);
+    return p->needs_rows ? &p->halo_rows.layers : &p->step_plan[layer]->layers;
 }
 
 struct gr_halo_layer *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction)
@@ -316,8 +316,8 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
     struct gr_halo_rows *rows = &p->halo_rows;
     struct gr_halo_pass  pass = { .direction = b->direction,
                                   .layer = run->layer,
-                                  .exact = is_exact(p, run),
-                                  .stateless = run->pass == GRAFT_PASS_EVALUATION,
+                                  .exact = b->is_constant || is_exact(p, run), /* what is cached is computed once */
+                                  .stateless = b->is_constant || run->pass == GRAFT_PASS_EVALUATION,
                                   .synchronous = p->synchronous,
                                   .epoch = run->epoch };
     int32_t              rc = GRAFT_OK;

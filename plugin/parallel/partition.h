@@ -1,5 +1,6 @@
 /* Strategy `partition`: each rank owns some of the vertices, and has all columns of their rows. Sums over neighbours
- * are products over ranks (spmm/); attention exchanges the rows of the halo (halo/). Weights are the same on all ranks.
+ * are products over ranks (spmm/); attention and maxima exchange the rows of the halo (halo/). Weights are the same on
+ * all ranks.
  *
  * partition.c  the strategy, and what a step adds to it      traffic.c  what is sent, counted
  * renew.c      options of messages that change
@@ -40,13 +41,13 @@ struct gr_partition {
     struct gr_budget   *budget;
     int32_t             n_layers;
     int32_t             gathers_from; /* the first layer that exchanges rows; n_layers: none does */
-    int                 attends;      /* it exchanges rows of the halo, in place of sums */
+    int                 needs_rows;   /* it exchanges rows of the halo, in place of sums */
     struct gr_part      part;         /* the graph as the model needs it */
     struct gr_made_part made;         /* its arrays that the graph over ranks does not have */
     struct gr_share    *share;        /* [n_ranks] what each rank has of it */
     struct gr_links     links;        /* of the halo, while the trainer is created */
-    graft_plan         *plan;         /* of all rows; NULL for attention */
-    struct gr_halo_rows halo_rows;    /* for attention */
+    graft_plan         *plan;         /* of all rows; NULL for attention and maxima, which have: */
+    struct gr_halo_rows halo_rows;
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];
     graft_plan           *step_plan[GR_LAYERS_MAX]; /* the plan of each layer in a step, one of the above */

@@ -40,7 +40,7 @@ static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
     struct gr_halo_rows *rows = &p->halo_rows;
     int32_t              n = 0;
 
-    if (p->attends)
+    if (p->needs_rows)
         list[n++] = (struct renewal){ .messages = &rows->messages,
                                       .layers = &rows->layers,
                                       .start = { rows->links.send_start, rows->halo->start } };
@@ -158,7 +158,7 @@ done:
     gr_free(p->context, list);
     gr_partition_charge(p, p->budget);
     if (rc < 0) return rc;
-    if (p->attends) gr_halo_rows_weigh(&p->halo_rows, &p->part);
+    if (p->needs_rows) gr_halo_rows_weigh(&p->halo_rows, &p->part);
     gr_traffic_begin(p); /* it counts by what was replaced */
     p->is_stale = p->context->options.halo.staleness > 0;
     p->is_adapted = 0;

@@ -208,7 +208,7 @@ void gr_setup_blocks(struct gr_setup *s)
         *step = s->whole;
         step->n_dst = s->reach[l + 1];
         step->n_src = s->reach[l];
-        if (!s->model.config.kind->attends) step->n_seen = step->n_src;
+        if (!gr_reads_halo(s)) step->n_seen = step->n_src;
         if (s->masked_a[l] != NULL) {
             step->a = s->masked_a[l];
             step->a_transpose = s->masked_transpose[l];

@@ -82,9 +82,14 @@ static int predicts_few(const struct gr_setup *s)
            !gr_propagates(&s->run);
 }
 
+int gr_reads_halo(const struct gr_setup *s)
+{
+    return s->over != NULL && gr_config_needs_rows(&s->model.config);
+}
+
 int gr_masks_rows(const struct gr_setup *s)
 {
-    if (!s->model.config.row_masks || s->model.config.kind->attends) return 0;
+    if (!s->model.config.row_masks || s->model.config.kind->attends || gr_reads_halo(s)) return 0;
     return s->given != NULL ? predicts_few(s) : s->run.targets.n_train > 0;
 }
 

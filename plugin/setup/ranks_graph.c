@@ -151,8 +151,8 @@ void gr_ranks_join_values(const struct gr_part *part, float *values)
     }
 }
 
-/* For gat, entries of all owned rows as one matrix, whose columns are the owned vertices and those of the halo behind
- * them. */
+/* For attention and maxima, entries of all owned rows as one matrix, whose columns are the owned vertices and those of
+ * the halo behind them. */
 static int32_t make_joined(struct gr_setup *s, graft_error *error)
 {
     const struct gr_part *part = &s->partition.part;
@@ -169,8 +169,8 @@ static int32_t make_joined(struct gr_setup *s, graft_error *error)
     int32_t                   rc = GRAFT_OK;
 
     if (s->n_seen > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for gat",
-                       (long long)s->n, (long long)part->halo.count);
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%lld vertices and %lld of other ranks are too many for %s",
+                       (long long)s->n, (long long)part->halo.count, s->model.config.kind->name);
     GR_TRY(gr_csr_init(s->context, &joined, &like, s->n, s->n_seen, entries, error));
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->row_kind, s->n_seen, error));
     memset(s->row_kind + s->n, GR_ROW_HALO, (uint64_t)part->halo.count);
@@ -185,7 +185,8 @@ static int32_t make_joined(struct gr_setup *s, graft_error *error)
     if (joined.values != NULL) gr_ranks_join_values(part, joined.values);
     GR_ASSERT(gr_csr_is_valid(&joined.view));
     GR_TRY(gr_matrix_take(s->context, &joined, &s->a, error));
-    if (s->given == NULL) GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
+    if (s->given == NULL && s->model.config.kind->attends)
+        GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
     gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->a));
 done:
     gr_csr_fini(s->context, &joined);
@@ -213,7 +214,7 @@ done:
     return rc;
 }
 
-static int32_t init_attention(struct gr_setup *s, graft_error *error)
+static int32_t init_halo_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_halo *halo = &s->partition.part.halo;
     const int32_t         layers = s->model.config.n_layers;
@@ -222,7 +223,8 @@ static int32_t init_attention(struct gr_setup *s, graft_error *error)
 
     s->n_seen = s->n + halo->count;
     for (int32_t l = 0; l < layers; l++)
-        width[l] = s->partition.columns[l] = s->partition.widest[l] = gr_config_wide(&s->model.config, l);
+        width[l] = s->partition.columns[l] = s->partition.widest[l] =
+            s->model.config.kind->attends ? gr_config_wide(&s->model.config, l) : gr_config_in(&s->model.config, l);
     GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, error), error));
     GR_TRY(gr_halo_rows_init(s->context, s->over->comm, halo, width, layers, &s->partition.halo_rows, error));
     gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
@@ -264,7 +266,7 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_ranks_graph_derive(s, &copy, 1, error));
     rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
     GR_TRY(rc);
-    if (s->model.config.kind->attends) return init_attention(s, error);
+    if (gr_reads_halo(s)) return init_halo_rows(s, error);
     rc = make_part_plan(s, &r->part, &r->plan, error);
 done:
     return rc;

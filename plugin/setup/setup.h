@@ -110,6 +110,8 @@ void gr_setup_report_options(struct gr_setup *setup);
 
 /** The groups of options (a bit for each) that a setup reads from the context. */
 uint32_t gr_setup_groups(const struct gr_setup *setup);
+/** Whether layers read the rows of other ranks themselves, and not sums over them. */
+int      gr_reads_halo(const struct gr_setup *setup);
 /** Whether a step, or a prediction, may compute fewer rows than there are. */
 int      gr_masks_rows(const struct gr_setup *setup);
 /** The first layer whose graph may have fewer rows in a step: what is aggregated once is aggregated for all rows. */

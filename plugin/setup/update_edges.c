@@ -123,7 +123,8 @@ int gr_setup_uses_values(const struct gr_setup *s)
 {
     const struct gr_config *config = &s->model.config;
 
-    return config->kind->gathers && (!config->kind->attends || config->edge_features > 0);
+    if (config->kind->attends) return config->edge_features > 0;
+    return config->kind->gathers && !gr_reads_halo(s); /* maxima do not use them */
 }
 
 int32_t gr_new_edges_begin(struct gr_setup *s, const graft_dataset *data, struct gr_new_edges **edges,
