@@ -28,12 +28,17 @@ GRAFT_EXTERN_C_BEGIN
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *
  * act is option `activation`: ReLU, or ELU(x) = x if x > 0, else e^x - 1 (Clevert et al. 2016). gin has ReLU inside of
- * a layer in any case. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift. With
- * norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN and AdaQP. With option
- * residual a hidden layer l > 0 that is as wide as its input adds it, H_{l+1} = ... + H_l (Kipf and Welling 2017, eq.
- * 14); create() returns ERR_OPTION if there is no such layer among three or more. With option jumping layer L-1 > 1
- * reads all hidden layers (jumping knowledge, Xu et al. 2018): with cat (H_1 | ... | H_{L-1}) in the place of H_{L-1},
- * with max the largest of them for each element; they must then be equally wide, or else ERR_OPTION.
+ * a layer in any case. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift; or
+ * BatchNorm, see below. With norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN
+ * and AdaQP. With option residual a hidden layer l > 0 that is as wide as its input adds it, H_{l+1} = ... + H_l (Kipf
+ * and Welling 2017, eq. 14); create() returns ERR_OPTION if there is no such layer among three or more. With option
+ * jumping layer L-1 > 1 reads all hidden layers (jumping knowledge, Xu et al. 2018): with cat (H_1 | ... | H_{L-1}) in
+ * the place of H_{L-1}, with max the largest of them for each element; then ERR_OPTION unless they are equally wide.
+ *
+ * BatchNorm (Ioffe and Szegedy 2015, as PyTorch's BatchNorm1d) is z' = gain (z - m) / sqrt(s + 1e-5) + shift for each
+ * column of Z_l. In a step m and s are its mean and biased variance over all vertices, so a step computes all rows and
+ * row_masks has no effect. Else they are "layers.L.norm.mean" and ".norm.variance" of the state, first 0 and 1, moved
+ * by each step a tenth of the way to its mean and unbiased variance.
  *
  * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
  *

@@ -30,6 +30,7 @@ enum gr_partition_method {
 enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM, GR_AGGREGATOR_MAX };
 enum gr_jumping { GR_JUMPING_NONE, GR_JUMPING_CAT, GR_JUMPING_MAX };
 enum gr_edge_features { GR_EDGE_FEATURES_NONE, GR_EDGE_FEATURES_VALUES };
+enum gr_norm { GR_NORM_NONE, GR_NORM_LAYER, GR_NORM_BATCH };
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };
 enum gr_loss { GR_LOSS_AUTO, GR_LOSS_SOFTMAX, GR_LOSS_SIGMOID, GR_LOSS_MSE, GR_LOSS_MAE, GR_LOSS_HUBER };
@@ -77,7 +78,8 @@ struct gr_model_options {
     enum gr_aggregator    aggregator;
     enum gr_jumping       jumping;
     enum gr_edge_features edge_features;
-    int32_t               has_norm, is_elu, drops_first, adds_input;
+    enum gr_norm          norm;
+    int32_t               is_elu, drops_first, adds_input;
     int64_t               layers, propagation, heads;
     struct gr_widths      hidden;
     double                gin_eps, teleport, dropout, input_dropout, attention_dropout;

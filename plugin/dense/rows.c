@@ -38,16 +38,23 @@ void gr_rows_forward(struct gr_rows *rows)
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, rows);
 }
 
+static double sum_chunks_of(const double *partial, int64_t stride, int64_t chunks)
+{
+    double total = 0;
+
+    for (int64_t c = 0; c < chunks; c++) total += partial[c * stride];
+    return total;
+}
+
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
 {
-    const int64_t chunks = gr_chunk_count(n, GR_CHUNK_ROWS);
+    for (int64_t j = 0; j < width; j++)
+        sum[j] = (float)sum_chunks_of(partial + j, stride, gr_chunk_count(n, GR_CHUNK_ROWS));
+}
 
-    for (int64_t j = 0; j < width; j++) {
-        double total = 0;
-
-        for (int64_t c = 0; c < chunks; c++) total += partial[c * stride + j];
-        sum[j] = (float)total;
-    }
+void gr_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum)
+{
+    for (int64_t j = 0; j < width; j++) sum[j] = sum_chunks_of(partial + j, stride, gr_chunk_count(n, GR_CHUNK_ROWS));
 }
 
 static void backward_chunk(const struct gr_rows_backward *pass, int64_t chunk, int64_t begin, int64_t end)
@@ -99,10 +106,43 @@ void gr_rows_backward_end(struct gr_rows_backward *pass)
 
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, complete_chunk, pass);
     for (int which = 0; which < GR_PARTIALS; which++) {
-        if (sums[which] == NULL) continue;
+        if (sums[which] == NULL || (which == 0 && rows->h != NULL && rows->norms_columns)) continue;
         gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,
                            sums[which]);
     }
+}
+
+static void sum_columns_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct gr_rows_columns *columns = arg;
+    const struct gr_rows         *rows = columns->rows;
+
+    loops_for(rows->isa)->sum_columns(rows, columns->mean, columns->partial + chunk * rows->width, begin, end);
+}
+
+void gr_rows_sum_columns(const struct gr_rows_columns *columns)
+{
+    const struct gr_rows *rows = columns->rows;
+
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, sum_columns_chunk, (void *)columns);
+    gr_rows_total_chunks(columns->partial, rows->width, rows->n, rows->width, columns->sum);
+}
+
+static void columns_backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct gr_rows_columns_backward *columns = arg;
+    const struct gr_rows                  *rows = columns->rows;
+
+    loops_for(rows->isa)->columns_backward(columns, columns->partial + chunk * rows->width, begin, end);
+}
+
+void gr_rows_columns_backward(const struct gr_rows_columns_backward *columns)
+{
+    const struct gr_rows *rows = columns->rows;
+
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, columns_backward_chunk,
+                       (void *)columns);
+    if (columns->bias != NULL) gr_rows_sum_chunks(columns->partial, rows->width, rows->n, rows->width, columns->bias);
 }
 
 static void dropout_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)

@@ -14,9 +14,10 @@
 /** How many partial sums of a row's width the backward pass makes for each chunk of GR_CHUNK_ROWS. */
 enum { GR_PARTIALS = 3 };
 
-/** z += bias; h = dropout(act(norm(z))), or with drops_first z = dropout(z + bias); h = act(norm(z)).
- *  z, h: [n x width]; mean, rstd: [n]; bits: [n x ceil(width / 8)], set where a gradient passes activation and the
- *  dropout behind it. h NULL: only what happens to z. */
+/** z += bias; h = dropout(act(norm(z))), or with drops_first z = dropout(z + bias); h = act(norm(z)). LayerNorm keeps
+ *  mean and deviation of each row, in mean and rstd [n]; with norms_columns the norm takes those of columns, [width].
+ *  z, h: [n x width]; bits: [n x ceil(width / 8)], set where a gradient passes activation and the dropout behind it.
+ *  h NULL: only what happens to z. */
 struct gr_rows {
     int64_t        n, width;
     struct gr_team team;
@@ -29,6 +30,8 @@ struct gr_rows {
     const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: of v */
     int            is_elu; /* ELU (Clevert et al. 2016) with alpha 1 in the place of ReLU */
     int            drops_first;
+    int            norms_columns;
+    int            has_z; /* what happens to z is done */
 };
 void gr_rows_forward(struct gr_rows *rows);
 /** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */
@@ -55,8 +58,28 @@ void gr_rows_backward_part(void *pass, int64_t begin, int64_t end);
 /** All rows are complete: the chunks that are not done, and the sums. */
 void gr_rows_backward_end(struct gr_rows_backward *pass);
 
+/** For BatchNorm: sum[j] = sum over the rows of z(., j), or unless mean is NULL of the square of its distance from
+ *  mean[j]. `partial` has width elements for each chunk; sums have the same bits for any number of threads. */
+struct gr_rows_columns {
+    const struct gr_rows *rows;
+    const double         *mean;
+    double               *partial, *sum;
+};
+void gr_rows_sum_columns(const struct gr_rows_columns *columns);
+
+/** From g, the gradient of norm(z) that gr_rows_backward_end() leaves with norms_columns, to that of z. */
+struct gr_rows_columns_backward {
+    const struct gr_rows *rows;
+    const double         *mean_g, *mean_gx; /* [width] over all rows of g, and of g times the normalised z */
+    float                *g, *bias;         /* bias NULL: not wanted */
+    double               *partial;          /* [chunks x width] */
+};
+void gr_rows_columns_backward(const struct gr_rows_columns_backward *columns);
+
 /** sum[j] = sum over the chunks c of n rows, in order, of partial[c * stride + j], for j < width. */
 void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
+/** The same in double. */
+void gr_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum);
 
 /** out[n x width] = dropout(x), with the draws of `vertex` as above. */
 struct gr_rows_drop {

@@ -100,6 +100,12 @@ static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float
     r->rstd[row] = rstd;
 }
 
+/* The norm of a row by the mean and deviation of each column. */
+static void norm_columns_of_row(const struct gr_rows *r, const float *z, float *out)
+{
+    for (int64_t j = 0; j < r->width; j++) out[j] = (z[j] - r->mean[j]) * r->rstd[j] * r->gain[j] + r->shift[j];
+}
+
 /* out = dropout(x) for a row; x may be out. */
 static void drop_row(uint64_t key, int64_t vertex, uint32_t share, int64_t width, const float *x, float *out)
 {
@@ -126,11 +132,12 @@ static void rows_forward(const struct gr_rows *r, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         float *z = r->z + row * r->width, *h;
 
-        for (int64_t j = 0; j < r->width; j++) z[j] += r->bias[j];
-        drop_row_first(r, row, z);
+        for (int64_t j = 0; j < r->width && !r->has_z; j++) z[j] += r->bias[j];
+        if (!r->has_z) drop_row_first(r, row, z);
         if (r->h == NULL) continue;
         h = r->h + row * r->width;
-        if (r->gain != NULL) norm_row(r, row, z, h);
+        if (r->gain != NULL && r->norms_columns) norm_columns_of_row(r, z, h);
+        else if (r->gain != NULL) norm_row(r, row, z, h);
         else if (h != z) memcpy(h, z, (uint64_t)r->width * sizeof *h);
         activate_row(r, row, h, r->bits + row * ((r->width + 7) / 8));
     }
@@ -188,6 +195,48 @@ static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, do
     }
 }
 
+/* Of gain and shift alone: what is left to do needs their sums over all rows. */
+static void norm_columns_backward(const struct gr_rows *r, int64_t row, const float *g, double *gain, double *shift)
+{
+    const float *z = r->z + row * r->width;
+
+    for (int64_t j = 0; j < r->width; j++) {
+        gain[j] += g[j] * ((z[j] - r->mean[j]) * r->rstd[j]);
+        shift[j] += g[j];
+    }
+}
+
+static void rows_sum_columns(const struct gr_rows *r, const double *mean, double *partial, int64_t begin, int64_t end)
+{
+    memset(partial, 0, (uint64_t)r->width * sizeof *partial);
+    for (int64_t row = begin; row < end; row++) {
+        const float *z = r->z + row * r->width;
+
+        for (int64_t j = 0; j < r->width && mean == NULL; j++) partial[j] += z[j];
+        for (int64_t j = 0; j < r->width && mean != NULL; j++) partial[j] += (z[j] - mean[j]) * (z[j] - mean[j]);
+    }
+}
+
+/* With x = (z - mean) rstd and y = gain x + shift: dz = gain rstd (dy - mean(dy) - x mean(dy x)), means over rows. */
+static void rows_columns_backward(const struct gr_rows_columns_backward *c, double *partial, int64_t begin, int64_t end)
+{
+    const struct gr_rows *r = c->rows;
+
+    memset(partial, 0, (uint64_t)r->width * sizeof *partial);
+    for (int64_t row = begin; row < end; row++) {
+        const float *z = r->z + row * r->width;
+        float       *g = c->g + row * r->width;
+
+        for (int64_t j = 0; j < r->width; j++) {
+            const float x = (z[j] - r->mean[j]) * r->rstd[j];
+
+            g[j] = r->gain[j] * r->rstd[j] * (g[j] - (float)c->mean_g[j] - x * (float)c->mean_gx[j]);
+        }
+        drop_row_first(r, row, g);
+        for (int64_t j = 0; j < r->width; j++) partial[j] += g[j];
+    }
+}
+
 static void rows_backward(const struct gr_rows *r, float *gradient, double *partial, int64_t begin, int64_t end)
 {
     double *bias = partial, *gain = bias + r->width, *shift = gain + r->width;
@@ -198,6 +247,10 @@ static void rows_backward(const struct gr_rows *r, float *gradient, double *part
 
         if (r->h != NULL) activate_row_backward(r, g, r->bits + row * ((r->width + 7) / 8));
         if (r->h != NULL && r->is_elu) elu_row_backward(r, r->h + row * r->width, g);
+        if (r->h != NULL && r->gain != NULL && r->norms_columns) {
+            norm_columns_backward(r, row, g, gain, shift);
+            continue;
+        }
         if (r->h != NULL && r->gain != NULL) norm_row_backward(r, row, g, gain, shift);
         drop_row_first(r, row, g);
         for (int64_t j = 0; j < r->width; j++) bias[j] += g[j];
@@ -211,4 +264,5 @@ static void rows_dropout(const struct gr_rows_drop *r, int64_t begin, int64_t en
                  r->out + row * r->width);
 }
 
-const struct gr_rows_loops JOIN(gr_rows_, ISA) = { rows_forward, rows_backward, rows_dropout };
+const struct gr_rows_loops JOIN(gr_rows_, ISA) = { rows_forward, rows_backward, rows_sum_columns, rows_columns_backward,
+                                                   rows_dropout };

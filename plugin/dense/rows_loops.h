@@ -10,6 +10,11 @@ struct gr_rows_loops {
     void (*forward)(const struct gr_rows *rows, int64_t begin, int64_t end);
     /** Rows begin .. end-1 of gr_rows_backward(); `partial` receives their sums for bias, gain and shift. */
     void (*backward)(const struct gr_rows *rows, float *gradient, double *partial, int64_t begin, int64_t end);
+    /** Rows begin .. end-1 of gr_rows_sum_columns(); `partial` receives their sums. */
+    void (*sum_columns)(const struct gr_rows *rows, const double *mean, double *partial, int64_t begin, int64_t end);
+    /** Rows begin .. end-1 of gr_rows_columns_backward(); `partial` receives their sums for bias. */
+    void (*columns_backward)(const struct gr_rows_columns_backward *columns, double *partial, int64_t begin,
+                             int64_t end);
     /** Rows begin .. end-1 of gr_rows_dropout(). */
     void (*drop)(const struct gr_rows_drop *rows, int64_t begin, int64_t end);
 };

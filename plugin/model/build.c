@@ -108,14 +108,14 @@ static void count_common(const struct gr_config *config, struct gr_activations *
     if (layer->adds_input && config->is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
     if (layer->gain == NULL) return;
     a->count[GR_ARRAY_H] = rows * layer->out;
-    a->count[GR_ARRAY_MEAN] = a->count[GR_ARRAY_RSTD] = rows;
+    a->count[GR_ARRAY_MEAN] = a->count[GR_ARRAY_RSTD] = config->norm == GR_NORM_BATCH ? layer->out : rows;
 }
 
 /* Elements of the work space of the backward pass. */
 struct work_space {
     int64_t gradient; /* of each of two */
     int64_t residual, jumped;
-    int64_t scratch, partial, chunks;
+    int64_t scratch, partial, column_sums, chunks;
 };
 
 static struct work_space work_of(const struct gr_run *run, const struct gr_capacity *capacity)
@@ -146,6 +146,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
                                 capacity->gradient_rows * jumped,
                                 capacity->seen * scratch,
                                 GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums),
+                                config->norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
                                 chunks };
 }
 
@@ -174,8 +175,8 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
         bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
     bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.residual + work.jumped + work.scratch) * sizeof(float) +
-                              (double)work.partial * sizeof(double) + 2 * (double)work.chunks * sizeof *run->left[0] +
-                              gr_loss_bytes(run);
+                              (double)(work.partial + work.column_sums) * sizeof(double) +
+                              2 * (double)work.chunks * sizeof *run->left[0] + gr_loss_bytes(run);
     if (gr_run_config(run)->kind->shared_count != NULL)
         bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
     if (gr_propagates(run)) {
@@ -207,6 +208,8 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->jumped, work.jumped, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->scratch, work.scratch, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
+    run->n_column_sums = work.column_sums;
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->column_sums, work.column_sums, error));
     rc = gr_labels_init(run, budget, capacity->label_rows, error);
 done:
     return rc;

@@ -187,7 +187,6 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                   .normalization = normalization_of(model, kind),
                                   .heads = model->heads,
                                   .edge_features = kind->attends && model->edge_features == GR_EDGE_FEATURES_VALUES,
-                                  .norm = model->has_norm,
                                   .is_elu = model->is_elu,
                                   .drops_first = model->drops_first,
                                   .adds_input = model->adds_input,
@@ -211,6 +210,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                   .reuse_input = resource->reuse_input,
                                   .sparse_input = resource->sparse_input };
     GR_TRY(read_layers(options, data, config, error));
+    if (config->n_weighted > 1) config->norm = model->norm;
     if (config->n_weighted > 2) config->jumping = model->jumping;
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_jumping(config, error));

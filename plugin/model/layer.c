@@ -42,6 +42,7 @@ static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
         rows.shift = layer->shift->value;
         rows.mean = a->mean;
         rows.rstd = a->rstd;
+        rows.norms_columns = config->norm == GR_NORM_BATCH;
     }
     rows.vertex = a->block->vertex;
     rows.key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, (uint64_t)l + 1);
@@ -316,14 +317,19 @@ static void add_input(struct gr_run *run, int32_t l)
 
 static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
 {
-    struct gr_rows rows = rows_after(run, l);
-    int32_t        rc = GRAFT_OK;
+    const struct gr_activations *a = &run->layers[l];
+    const int                    batch = gr_has_batch_norm(run, a->layer);
+    struct gr_rows               rows = rows_after(run, l), z = rows;
+    int32_t                      rc = GRAFT_OK;
 
     enter_layer(run, l);
+    if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are there */
+    else if (batch) gr_batch_norm_take_running(a);
     if (gr_config_jumps(gr_run_config(run), l)) gr_jumping_join(run);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
-    GR_TRY(layer_step(run, l, GR_STEP_Z, &rows, error));
-    if (run->layers[l].layer->adds_input) add_input(run, l);
+    GR_TRY(layer_step(run, l, GR_STEP_Z, &z, error));
+    if (batch && gr_is_training(run)) GR_TRY(gr_batch_norm_forward(run, a, &rows, error));
+    if (a->layer->adds_input) add_input(run, l);
 done:
     return rc;
 }
@@ -435,6 +441,7 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
         GR_TRY(layer_recompute(run, l, error));
         if (a->layer->adds_input) keep_rows(run, a, g, run->residual);
         if (has_pass) gr_layer_rows_backward(run, &pass);
+        if (gr_has_batch_norm(run, a->layer)) GR_TRY(gr_batch_norm_backward(run, &pass, error));
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
         /* What the layer below recomputes would overwrite arrays of this layer, and its pass needs it. */

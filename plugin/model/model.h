@@ -43,22 +43,25 @@ struct gr_config {
     int                   is_elu, drops_first; /* behind hidden layers: ELU and no ReLU; dropout before norm */
     int                   adds_input;          /* option residual */
     enum gr_jumping       jumping;             /* none if there are less than two hidden layers */
-    int            norm, decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
-    int            recompute;
-    enum gr_choice sparse_input;
-    uint64_t       seed;
-    enum gr_order  order;
+    enum gr_norm          norm;                /* none if there is no hidden layer */
+    int                   decay_first_only, adam, symmetrize, self_loops, normalize_features, reuse_input, row_masks;
+    int                   recompute;
+    enum gr_choice        sparse_input;
+    uint64_t              seed;
+    enum gr_order         order;
 };
 
 /** First values: 0, 1, or uniform within a bound that follows Glorot's rule or the inputs of the layer (the fan-in). A
  *  bias with the rule of the fan-in follows a weight that has as many inputs. */
 enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
 
-/** One trained array: [rows x cols], rows 1 for vectors. */
+/** One trained array: [rows x cols], rows 1 for vectors. Or running statistics of BatchNorm, which follow those of the
+ *  step, their "gradient". */
 struct gr_parameter {
     char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
     int32_t             n_dims;
     int                 decayed; /* the weight decay applies */
+    int                 is_running;
     enum gr_first_value first;
     int64_t             rows, cols;
     int64_t             inputs; /* rows of this matrix, or of the one that this vector follows */
@@ -75,16 +78,17 @@ struct gr_layer {
     struct gr_parameter *self, *neigh; /* factors of the vertex itself and of its neighbours */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift, *source, *target;
     struct gr_parameter *edge_weight, *edge_attention; /* with config.edge_features */
+    struct gr_parameter *running_mean, *running_variance;
 };
 
 struct gr_model {
     struct gr_config     config;
     struct gr_layer      layers[GR_LAYERS_MAX];
-    struct gr_parameter *parameters;
+    struct gr_parameter *parameters; /* those that are trained, and then running statistics */
     int32_t              n_parameters;
     struct gr_parameter *label_embedding; /* [classes x features] of option label_rate, or NULL */
-    float               *gradients;       /* [n_weights] those of all parameters, one after the other */
-    int64_t              n_weights;
+    float               *gradients;       /* those of all parameters, one after the other */
+    int64_t              n_weights;       /* elements of those that are trained */
 };
 
 /** A weight matrix or vector of a layer. Rows and columns are 'i'n, 'o'ut or 1; also 'w'ide, 'h'eads, 'd', the

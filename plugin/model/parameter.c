@@ -13,6 +13,11 @@ static const char *const prefixes[GR_STATE_COPIES] = { "", "best.", "optimizer.m
 static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o', GR_SLOT(gain), GR_FIRST_ONE },
                                                          { "norm.shift", '1', 'o', GR_SLOT(shift), GR_FIRST_ZERO },
                                                          { 0 } };
+static const struct gr_parameter_shape running_shapes[] = {
+    { "norm.mean", '1', 'o', GR_SLOT(running_mean), GR_FIRST_ZERO },
+    { "norm.variance", '1', 'o', GR_SLOT(running_variance), GR_FIRST_ONE },
+    { 0 }
+};
 
 /* As in GATConv of PyTorch Geometric. */
 static const struct gr_parameter_shape edge_shapes[] = {
@@ -21,7 +26,7 @@ static const struct gr_parameter_shape edge_shapes[] = {
     { 0 }
 };
 
-enum { PARAMETERS_OF_LAYER = 8 };
+enum { PARAMETERS_OF_LAYER = 10 };
 
 static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
 {
@@ -73,11 +78,22 @@ static void describe_layer(struct gr_model *model, int32_t l)
     for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++) add_parameter(model, l, s);
     for (const struct gr_parameter_shape *s = edge_shapes; s->name != NULL && config->edge_features > 0; s++)
         add_parameter(model, l, s);
-    for (const struct gr_parameter_shape *s = norm_shapes; s->name != NULL && config->norm && layer->hidden; s++)
+    for (const struct gr_parameter_shape *s = norm_shapes;
+         s->name != NULL && config->norm != GR_NORM_NONE && layer->hidden; s++)
         add_parameter(model, l, s);
 }
 
-/* The embedding of labels is the last parameter, so that the others keep their places, and first values. */
+/* Statistics that BatchNorm keeps for evaluations, behind all that is trained. */
+static void add_running(struct gr_model *model, int32_t l)
+{
+    if (model->config.norm != GR_NORM_BATCH || !model->layers[l].hidden) return;
+    for (const struct gr_parameter_shape *s = running_shapes; s->name != NULL; s++) {
+        add_parameter(model, l, s);
+        model->parameters[model->n_parameters - 1].is_running = 1;
+    }
+}
+
+/* The embedding of labels is the last one that is trained, so that the others keep their places, and first values. */
 static void add_embedding(struct gr_model *model)
 {
     struct gr_parameter *p = &model->parameters[model->n_parameters++];
@@ -141,6 +157,7 @@ int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graf
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->parameters, n_layers * PARAMETERS_OF_LAYER + 1, error));
     for (int32_t l = 0; l < n_layers; l++) describe_layer(model, l);
     if (model->config.label_rate > 0) add_embedding(model);
+    for (int32_t l = 0; l < n_layers; l++) add_running(model, l);
     for (int32_t i = 0; i < model->n_parameters; i++)
         count += (double)model->parameters[i].rows * (double)model->parameters[i].cols;
     gr_budget_plan(budget, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
@@ -162,12 +179,16 @@ done:
 
 int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error)
 {
+    int64_t running = 0;
     int32_t rc = GRAFT_OK;
 
     model->n_weights = 0;
-    for (int32_t i = 0; i < model->n_parameters; i++)
-        model->n_weights += model->parameters[i].rows * model->parameters[i].cols;
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->gradients, model->n_weights, error));
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        const struct gr_parameter *p = &model->parameters[i];
+
+        *(p->is_running ? &running : &model->n_weights) += p->rows * p->cols;
+    }
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->gradients, model->n_weights + running, error));
     GR_TRY(gr_model_allocate(model, budget, GR_STATE_COPIES, error));
     for (int32_t i = 0; i < model->n_parameters; i++) {
         struct gr_parameter *p = &model->parameters[i];

@@ -3,7 +3,7 @@
  * build.c  the arrays of the layers         layer.c    all layers, forward and backward
  * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
  * product.c  the products that layers are made of
- * jumping.c  what the last layer reads of all hidden ones
+ * jumping.c  what the last layer reads of all hidden ones            batch_norm.c  statistics over all vertices
  * labels.c  labels as input                 sparse.c   sparse features     largest.c  maxima over neighbours
  * loss.c  losses and metrics of classes     regression.c  those of float targets
  * SPDX-License-Identifier: Apache-2.0 */
@@ -76,7 +76,7 @@ struct gr_activations {
     int                    has_label_sums;    /* of the current pass */
     float                 *inner;             /* [n_dst x out] of the kind; gin: ReLU of the first product */
     float                 *z;                 /* [n_dst x out] before norm */
-    float                 *mean, *rstd;       /* [n_dst] */
+    float                 *mean, *rstd;       /* [n_dst] of rows; BatchNorm: [out] of columns */
     uint8_t               *bits, *inner_bits; /* [n_dst x (out+7)/8] elements that ReLU and dropout keep */
     float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
     float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
@@ -183,6 +183,8 @@ struct gr_run {
     float                *jumped;           /* [gradient_rows x in] of `joined` */
     float                *scratch;          /* [seen x widest] */
     double               *partial;          /* sums over chunks of rows */
+    double               *column_sums;      /* [n_column_sums] those of BatchNorm, over all ranks */
+    int64_t               n_column_sums;
 
     _Atomic int64_t *left[2]; /* [chunks of rows] of gr_rows_backward: after a layer, and inside it */
 
@@ -203,6 +205,21 @@ static inline int gr_is_training(const struct gr_run *run)
 {
     return run->pass != GRAFT_PASS_EVALUATION;
 }
+
+/** Whether BatchNorm follows the layer. */
+static inline int gr_has_batch_norm(const struct gr_run *run, const struct gr_layer *layer)
+{
+    return layer->hidden && gr_run_config(run)->norm == GR_NORM_BATCH;
+}
+
+/** Mean and deviation of the columns of Z over all its rows on all ranks, and the pass over rows that needs them.
+ *  Collective. */
+int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
+                              graft_error *error);
+/** Take the running ones instead, for evaluation. */
+void    gr_batch_norm_take_running(const struct gr_activations *a);
+/** After gr_rows_backward_end(), through both to the gradient of Z. Collective. */
+int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
 
 /** Fill `joined` of the layer that reads all hidden layers, of which config.jumping is not NONE. */
 void gr_jumping_join(struct gr_run *run);

@@ -90,7 +90,9 @@ int gr_reads_halo(const struct gr_setup *s)
 int gr_masks_rows(const struct gr_setup *s)
 {
     if (!s->model.config.row_masks || s->model.config.kind->attends || gr_reads_halo(s)) return 0;
-    return s->given != NULL ? predicts_few(s) : s->run.targets.n_train > 0;
+    if (s->given != NULL) return predicts_few(s);
+    /* Statistics of BatchNorm are over all vertices, in every layer. */
+    return s->model.config.norm != GR_NORM_BATCH && s->run.targets.n_train > 0;
 }
 
 int32_t gr_first_masked(const struct gr_setup *s)

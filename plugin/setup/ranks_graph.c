@@ -334,6 +334,8 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     if (s->over == NULL) return GRAFT_OK;
     if (s->given == NULL)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
+    if (s->run.n_column_sums > 0)
+        GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->run.n_column_sums * sizeof(double), error));
     if (gr_is_regression(&s->model.config))
         GR_TRY(gr_comm_reserve(r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.n_classes) * sizeof(double),
                                error));

@@ -344,7 +344,7 @@ void gr_snapshot_info(const graft_model *m, graft_model_info *info)
     info->widths = config->width;
     info->n_features = config->width[0];
     info->n_classes = config->width[config->n_layers];
-    for (int32_t i = 0; i < m->model.n_parameters; i++)
+    for (int32_t i = 0; i < m->model.n_parameters && !m->model.parameters[i].is_running; i++)
         info->n_weights += m->model.parameters[i].rows * m->model.parameters[i].cols;
     info->epoch = m->progress.epoch;
 }

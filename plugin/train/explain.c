@@ -11,7 +11,7 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
 {
     int64_t weights = 0;
 
-    for (int32_t i = 0; i < s->model.n_parameters; i++)
+    for (int32_t i = 0; i < s->model.n_parameters && !s->model.parameters[i].is_running; i++)
         weights += s->model.parameters[i].rows * s->model.parameters[i].cols;
     gr_text_add(text, "model     %s", s->model.config.kind->name);
     if (s->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)s->model.config.heads);
@@ -19,6 +19,7 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
     if (s->model.config.normalization != s->model.config.kind->normalization)
         gr_text_add(text, s->model.config.takes_largest ? " with maxima" : " with sums");
     if (s->model.config.is_elu) gr_text_add(text, ", ELU");
+    if (s->model.config.norm == GR_NORM_BATCH) gr_text_add(text, ", BatchNorm");
     if (s->model.config.jumping != GR_JUMPING_NONE)
         gr_text_add(text, ", jumping=%s", s->model.config.jumping == GR_JUMPING_CAT ? "cat" : "max");
     if (s->model.config.adds_input) gr_text_add(text, ", residual");

@@ -112,7 +112,7 @@ int32_t gr_state_check(const graft_state_item *item, graft_error *error)
                        *(const double *)item->data);
     }
     if (item->dtype != GRAFT_F32) return GRAFT_OK;
-    squares = strncmp(item->name, "optimizer.v.", 12) == 0;
+    squares = strncmp(item->name, "optimizer.v.", 12) == 0 || strstr(item->name, "norm.variance") != NULL;
     if (!has_bad_float(item->data, elements(item), squares ? 0 : -FLT_MAX)) return GRAFT_OK;
     for (int64_t i = 0; i < elements(item); i++) {
         const float value = ((const float *)item->data)[i];

@@ -25,7 +25,9 @@ static double gradient_distance(struct training *training, int number, char wors
         if (training_pull(training, "", t, found)) {
             for (int64_t at = 0; at < training_count(tensor); at++)
                 found[at] = (tensor->value[at] - found[at]) / GRADIENT_RATE;
-            far = training_distance(found, training->gradient[number][t], training_count(tensor));
+            far = training_is_idle(training, t)
+                      ? training_largest(found, training_count(tensor))
+                      : training_distance(found, training->gradient[number][t], training_count(tensor));
         }
         if (far >= most) snprintf(worst, 48, "%s", tensor->name);
         most = fmax(most, far);

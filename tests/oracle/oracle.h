@@ -76,6 +76,7 @@ int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *sou
 enum { ORACLE_LAYERS_MAX = 8, ORACLE_TENSORS_MAX = 48 };
 enum oracle_kind { ORACLE_MLP, ORACLE_SAGE, ORACLE_GCN, ORACLE_GIN, ORACLE_GAT, ORACLE_SGC, ORACLE_APPNP };
 
+enum oracle_norm { ORACLE_NO_NORM, ORACLE_LAYER_NORM, ORACLE_BATCH_NORM };
 enum oracle_loss { ORACLE_SOFTMAX, ORACLE_SIGMOID, ORACLE_MSE, ORACLE_MAE, ORACLE_HUBER };
 
 /** What the options of a trainer say. */
@@ -83,7 +84,7 @@ struct oracle_options {
     enum oracle_kind kind;
     int32_t          layers;
     int64_t          hidden[ORACLE_LAYERS_MAX]; /* the first layers-1 are used */
-    int              norm;                      /* 1: LayerNorm between layers */
+    enum oracle_norm norm;                      /* between layers */
     enum oracle_loss loss;
     const char      *aggregator; /* of sage: NULL: a mean; "sum" or "max" */
     double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
@@ -120,9 +121,13 @@ struct oracle_model {
     double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled; or float targets,
                                                NaN where they are not known */
     uint8_t              *labelled, *split; /* [n] */
-    uint8_t              *gives;            /* [n] label propagation: its label is input in training */
-    double               *factor[ORACLE_LAYERS_MAX];    /* of dropout on H_l, or on the Z of the layer before */
-    double               *attention[ORACLE_LAYERS_MAX]; /* [n x n x heads] of dropout on attention, or NULL */
+    double               *running[2][ORACLE_LAYERS_MAX]; /* BatchNorm: [width] mean and variance of evaluations, at
+                                                          first 0 and 1; and those of the last pass in training, */
+    double               *batch[2][ORACLE_LAYERS_MAX];   /* the variance unbiased */
+    uint8_t              *in_batch[ORACLE_LAYERS_MAX];   /* [n] rows that they are of; NULL: all */
+    uint8_t              *gives;                         /* [n] label propagation: its label is input in training */
+    double               *factor[ORACLE_LAYERS_MAX];     /* of dropout on H_l, or on the Z of the layer before */
+    double               *attention[ORACLE_LAYERS_MAX];  /* [n x n x heads] of dropout on attention, or NULL */
     int32_t               n_tensors;
     struct oracle_tensor  tensor[ORACLE_TENSORS_MAX];
 };
@@ -137,6 +142,14 @@ struct oracle_kinks {
 /** Prepare graph and features as the options say; all weights are zero. Ended by oracle_model_fini(). */
 void oracle_model_init(struct oracle_model *model, const struct oracle_options *options, const graft_dataset *dataset);
 void oracle_model_fini(struct oracle_model *model);
+
+/** LayerNorm of each row of z [n x width]. */
+void oracle_layer_norm(int64_t n, int64_t width, const double *gain, const double *shift, double *z);
+
+/** BatchNorm1d of PyTorch behind layer l: in training by mean and biased variance of each column over the rows of the
+ *  batch, else by those that run. */
+void oracle_batch_norm(const struct oracle_model *model, int32_t l, int training, const double *gain,
+                       const double *shift, double *z);
 
 /** Columns of what layer l reads: H_l, or in the last layer with jumping=cat all of H_1 .. H_l. */
 int64_t oracle_model_in(const struct oracle_model *model, int32_t l);

@@ -114,16 +114,6 @@ static void elu(int64_t count, double *z)
         if (z[at] < 0) z[at] = exp(z[at]) - 1;
 }
 
-static void layer_norm(int64_t n, int64_t width, const double *gain, const double *shift, double *z)
-{
-    for (int64_t v = 0; v < n; v++) {
-        double *row = &z[v * width], mean = 0, variance = 0;
-        for (int64_t j = 0; j < width; j++) mean += row[j] / (double)width;
-        for (int64_t j = 0; j < width; j++) variance += (row[j] - mean) * (row[j] - mean) / (double)width;
-        for (int64_t j = 0; j < width; j++) row[j] = (row[j] - mean) / sqrt(variance + 1e-5) * gain[j] + shift[j];
-    }
-}
-
 static double dot(int64_t count, const double *x, const double *y)
 {
     double sum = 0;
@@ -275,9 +265,12 @@ static void finish_layer(const struct oracle_model *model, int32_t l, int traini
     const int64_t width = model->width[l + 1];
 
     if (training && model->options.drops_first) apply_dropout(model, l + 1, z);
-    if (model->options.norm)
-        layer_norm(model->n, width, oracle_forward_weight_of(model, l, ".norm.gain"),
-                   oracle_forward_weight_of(model, l, ".norm.shift"), z);
+    if (model->options.norm == ORACLE_BATCH_NORM)
+        oracle_batch_norm(model, l, training, oracle_forward_weight_of(model, l, ".norm.gain"),
+                          oracle_forward_weight_of(model, l, ".norm.shift"), z);
+    if (model->options.norm == ORACLE_LAYER_NORM)
+        oracle_layer_norm(model->n, width, oracle_forward_weight_of(model, l, ".norm.gain"),
+                          oracle_forward_weight_of(model, l, ".norm.shift"), z);
     if (model->options.elu) elu(model->n * width, z);
     else relu(model->n * width, z, kinks);
     if (training && !model->options.drops_first) apply_dropout(model, l + 1, z);

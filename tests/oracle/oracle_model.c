@@ -154,10 +154,15 @@ static void add_layer(struct oracle_model *model, int32_t layer)
         break;
     default: add_tensor(model, layer, "weight", in, out); add_tensor(model, layer, "bias", 1, out);
     }
-    if (model->options.norm && layer + 1 < model->options.layers) {
+    if (model->options.norm != ORACLE_NO_NORM && layer + 1 < model->options.layers) {
         add_tensor(model, layer, "norm.gain", 1, out);
         add_tensor(model, layer, "norm.shift", 1, out);
     }
+    for (int which = 0; which < 2; which++) {
+        model->running[which][layer] = oracle_new(out, sizeof(double));
+        model->batch[which][layer] = oracle_new(out, sizeof(double));
+    }
+    for (int64_t j = 0; j < out; j++) model->running[1][layer][j] = 1;
 }
 
 void oracle_model_init(struct oracle_model *model, const struct oracle_options *options, const graft_dataset *dataset)
@@ -187,6 +192,11 @@ void oracle_model_fini(struct oracle_model *model)
     for (int32_t l = 0; l < model->options.layers; l++) {
         free(model->factor[l]);
         free(model->attention[l]);
+        free(model->in_batch[l]);
+        for (int which = 0; which < 2; which++) {
+            free(model->running[which][l]);
+            free(model->batch[which][l]);
+        }
     }
     free(model->adjacency);
     free(model->count);

@@ -11,6 +11,8 @@ static const char *const kind_name[] = { "mlp", "sage", "gcn", "gin", "gat", "sg
 
 enum { FEATURES = 13, CLASSES = 4, PROPAGATION = 3 };
 
+static const char *const norm_name[] = { "", "norm, ", "BatchNorm, " }, *const norm_word[] = { "none", "layer",
+                                                                                               "batch" };
 static const char *const loss_name[] = { "softmax", "sigmoid", "mse", "mae", "huber" };
 
 static enum oracle_loss training_loss(const struct training_case *what)
@@ -30,7 +32,7 @@ const char *training_name(const struct training_case *what)
              "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
              what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
-             loss_name[training_loss(what)], what->norm ? "norm, " : "", what->sparse ? "sparse" : "dense",
+             loss_name[training_loss(what)], norm_name[what->norm], what->sparse ? "sparse" : "dense",
              what->several && what->loss != NULL ? " beside targets" : "", what->weighted ? ", weighted" : "",
              what->prepare ? ", prepared" : "", what->dropout > 0 ? ", dropout" : "", what->kernel != NULL ? ", " : "",
              what->kernel != NULL ? what->kernel : "", what->order != NULL ? ", order " : "",
@@ -179,6 +181,18 @@ int training_differentiate(struct training *training, int epoch)
     return oracle_model_gradient(&training->model, 1.0 / 131072, 2e-5, training->gradient[epoch]);
 }
 
+int training_is_idle(const struct training *training, int32_t t)
+{
+    const struct oracle_options *options = &training->model.options;
+    const struct oracle_tensor  *tensor = &training->model.tensor[t];
+    const size_t                 length = strlen(tensor->name);
+    const char *const            last = options->kind == ORACLE_GIN ? ".bias_2" : ".bias";
+
+    if (options->norm != ORACLE_BATCH_NORM || tensor->layer < 0 || tensor->layer + 1 == options->layers) return 0;
+    if (options->drops_first && options->dropout > 0) return 0;
+    return length > strlen(last) && strcmp(tensor->name + length - strlen(last), last) == 0;
+}
+
 /** Whether some tensor has no gradient to compare. A softmax does not feel what all its scores have in common, so that
  *  those of gat's targets vanish where all scores of each vertex have the same sign. */
 static int vanishes(const struct training *training, int epoch)
@@ -188,6 +202,7 @@ static int vanishes(const struct training *training, int epoch)
         const int     is_void = training->model.options.kind == ORACLE_MLP && training->model.tensor[t].layer < 0;
         double        largest = 0;
 
+        if (training_is_idle(training, t)) continue;
         if (is_void) continue; /* no vertex of the loss sees labels of others */
         for (int64_t at = 0; at < count; at++) largest = fmax(largest, fabs(training->gradient[epoch][t][at]));
         if (largest < 1e-3) return 1;
@@ -251,7 +266,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
 {
     const char *const pairs[][2] = {
         { "model", kind_name[what->kind] },
-        { "norm", what->norm ? "layer" : "none" },
+        { "norm", norm_word[what->norm] },
         { "activation", what->elu ? "elu" : "relu" },
         { "residual", what->residual ? "yes" : "no" },
         { "jumping", what->jumping != NULL ? what->jumping : "none" },

@@ -19,7 +19,7 @@ struct training_case {
     int64_t                 heads;      /* of gat; 0: 1 */
     int64_t                 n;          /* vertices; 0: 23 */
     int                     growing;    /* hidden widths: 1: larger than the features, 0: smaller */
-    int                     norm;
+    enum oracle_norm        norm;
     int                     several; /* 1: several classes at once, sigmoid; 0: one, softmax */
     const char             *loss;    /* NULL: auto; "sigmoid" on one class; "softmax" on labels beside targets; "mse",
                                          "mae" or "huber" on float targets */
@@ -80,6 +80,9 @@ int32_t training_push(struct training *training, graft_error *error);
 
 /** Read the state item PREFIX + NAME of tensor t into `value`. Returns 0 if it is not there, or of another shape. */
 int training_pull(struct training *training, const char *prefix, int32_t t, double *value);
+
+/** Whether the tensor is a bias that BatchNorm takes away: its gradient is 0. */
+int training_is_idle(const struct training *training, int32_t t);
 
 /** The gradient of the oracle for epoch 0 or 1, with its dropout. Returns 0 near a kink. */
 int training_differentiate(struct training *training, int epoch);

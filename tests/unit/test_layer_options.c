@@ -30,7 +30,7 @@ static void test_hidden(enum oracle_kind kind)
                                             .n = which % 5 == 4 && kind != ORACLE_GAT ? 60 : 0,
                                             .elu = which % 3 != 2,
                                             .drops_first = which % 4 > 1,
-                                            .norm = which / 3 % 2,
+                                            .norm = which / 3 % 3,
                                             .growing = which / 2 % 2,
                                             .dropout = which % 5 == 0 ? 0 : 0.4,
                                             .sparse = which % 7 == 3,
@@ -55,7 +55,9 @@ static void test_residual(enum oracle_kind kind)
                                             .residual = 1,
                                             .elu = which % 2,
                                             .drops_first = which % 3 == 2,
-                                            .norm = which / 3 % 2 || kind == ORACLE_GAT, /* its scores would grow */
+                                            .norm = which / 3 % 2        ? ORACLE_BATCH_NORM
+                                                    : kind == ORACLE_GAT ? ORACLE_LAYER_NORM /* its scores would grow */
+                                                                         : ORACLE_NO_NORM,
                                             .dropout = which % 4 == 0 ? 0 : 0.4,
                                             .order = which % 4 == 1 ? "rcm" : NULL,
                                             .unmasked = which / 4,
@@ -80,7 +82,7 @@ static void test_jumping(enum oracle_kind kind)
                                             .residual = which % 4 == 2, /* outputs that grow have ties */
                                             .elu = which / 4,
                                             .growing = which / 2 % 2,
-                                            .norm = which / 3 % 2,
+                                            .norm = which / 3 % 3,
                                             .dropout = which % 3 == 0 ? 0 : 0.4,
                                             .order = which % 4 == 1 ? "rcm" : NULL,
                                             .unmasked = which / 5,

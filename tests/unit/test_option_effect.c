@@ -70,6 +70,8 @@ static const struct effect effects[] = {
     { 1, "model=mlp self_loops=yes", "option 'self_loops' is yes, " IDLE "because option 'model' is mlp" },
     { 1, "model=mlp order=rcm", "option 'order' is rcm, " IDLE "because option 'model' is mlp" },
     { 1, "model=gat heads=1 row_masks=no", "option 'row_masks' is no, " IDLE "because option 'model' is gat" },
+    { 1, "norm=batch row_masks=no",
+      "option 'row_masks' is no, " IDLE "because option 'norm' is batch and option 'layers' is 3 and not 1" },
     { 1, "model=sgc reuse_input=no",
       "option 'reuse_input' is no, " IDLE "because option 'model' is sgc and not sage, gcn or gin" },
     { 1, "reuse_input=no input_dropout=0.5",

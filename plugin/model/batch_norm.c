@@ -1,0 +1,111 @@
+/* BatchNorm (Ioffe and Szegedy 2015) as in PyTorch's BatchNorm1d, with eps 1e-5: statistics of columns over all rows
+ * that the layer makes, on all ranks; evaluations take running ones, which the optimiser updates. Sums over rows are in
+ * double and have one order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/run.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double EPSILON = 1e-5;
+
+static float reciprocal_deviation(double variance)
+{
+    return (float)(1 / sqrt(variance + EPSILON));
+}
+
+/* Sum over all ranks, under a phase of its own. */
+static int32_t sum_ranks(struct gr_run *run, double *values, int64_t count, graft_error *error)
+{
+    const double  begin = gr_profile_begin(&run->profile);
+    const int32_t rc = gr_strategy_sum(run->strategy, values, count, error);
+
+    if (run->strategy->ops->sum != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
+    return rc;
+}
+
+static void sum_columns(struct gr_run *run, const struct gr_rows *rows, const double *mean, double *sum)
+{
+    const double                 begin = gr_profile_begin(&run->profile);
+    const struct gr_rows_columns columns = { .rows = rows, .mean = mean, .partial = run->partial, .sum = sum };
+
+    gr_rows_sum_columns(&columns);
+    gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows->n * (double)rows->width, 0);
+}
+
+/* The number of rows of all ranks; and in run->column_sums the mean of each column, and then the sums of the squares of
+ * distances from it. */
+static int32_t find_statistics(struct gr_run *run, const struct gr_rows *rows, double *n, graft_error *error)
+{
+    const int64_t width = rows->width;
+    double *const mean = run->column_sums, *const squares = mean + width;
+    int32_t rc = GRAFT_OK;
+
+    sum_columns(run, rows, NULL, mean);
+    mean[width] = (double)rows->n;
+    GR_TRY(sum_ranks(run, mean, width + 1, error));
+    *n = fmax(mean[width], 1);
+    for (int64_t j = 0; j < width; j++) mean[j] /= *n;
+    sum_columns(run, rows, mean, squares);
+    rc = sum_ranks(run, squares, width, error);
+done:
+    return rc;
+}
+
+int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
+                              graft_error *error)
+{
+    const int64_t       width = rows->width;
+    const double *const mean = run->column_sums, *const squares = mean + width;
+    double  n = 1;
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(find_statistics(run, rows, &n, error));
+    for (int64_t j = 0; j < width; j++) {
+        a->mean[j] = (float)mean[j];
+        a->rstd[j] = reciprocal_deviation(squares[j] / n);
+        a->layer->running_mean->gradient[j] = (float)mean[j];
+        a->layer->running_variance->gradient[j] = (float)(squares[j] / fmax(n - 1, 1));
+    }
+    rows->has_z = 1;
+    gr_layer_rows_forward(run, rows);
+done:
+    return rc;
+}
+
+void gr_batch_norm_take_running(const struct gr_activations *a)
+{
+    for (int64_t j = 0; j < a->layer->out; j++) {
+        a->mean[j] = a->layer->running_mean->value[j];
+        a->rstd[j] = reciprocal_deviation((double)a->layer->running_variance->value[j]);
+    }
+}
+
+int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error)
+{
+    const struct gr_rows           *rows = &pass->rows;
+    const struct gr_rows_gradient  *gradient = &pass->gradient;
+    const int64_t                   width = rows->width;
+    double *const                   sums = run->column_sums;
+    struct gr_rows_columns_backward columns = {
+        .rows = rows, .mean_g = sums + width, .mean_gx = sums, .g = gradient->g
+    };
+    double  begin;
+    int32_t rc = GRAFT_OK;
+
+    /* Behind the sums of bias stand those of gain and shift. */
+    gr_rows_total_chunks(gradient->partial + width, GR_PARTIALS * width, rows->n, 2 * width, sums);
+    sums[2 * width] = (double)rows->n;
+    GR_TRY(sum_ranks(run, sums, 2 * width + 1, error));
+    for (int64_t j = 0; j < 2 * width; j++) sums[j] /= fmax(sums[2 * width], 1);
+    /* The mean takes away what the bias adds to all rows: its gradient is 0 up to rounding, of which Adam would make
+     * steps; unless dropout is between both. */
+    if (rows->drops_first && rows->threshold > 0) columns.bias = gradient->bias;
+    else memset(gradient->bias, 0, (uint64_t)width * sizeof *gradient->bias);
+    columns.partial = run->partial;
+    begin = gr_profile_begin(&run->profile);
+    gr_rows_columns_backward(&columns);
+    gr_profile_end(&run->profile, "rows", begin, 12 * (double)rows->n * (double)width, 0);
+done:
+    return rc;
+}
