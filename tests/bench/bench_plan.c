@@ -20,8 +20,28 @@ enum { SETTINGS_MOST = 16, ENTRY_BYTES = 64, VERTEX_BYTES = 24 };
 /* The objects, and the seconds of each step over all ranks. */
 struct bench {
     struct spread spread;
-    double        graph_seconds, plan_seconds;
+    int32_t      *owner; /* [n] that the graph has */
+    double        graph_seconds, given_seconds, plan_seconds;
 };
+
+/* Make the graph again, with the owners that it has: what takes less time then was the partition. */
+static int32_t make_with_owners(struct rank *r, struct bench *bench, graft_graph *graph)
+{
+    const int64_t *const vertex = gr_interface_graph.owned(graph);
+    graft_graph         *again = NULL;
+    double               begin;
+    int32_t              rc;
+
+    for (int64_t i = 0; i < graph->n_owned; i++) bench->owner[vertex[i]] = r->rank;
+    rc = gr_comm_barrier(graph->comm, &r->error);
+    if (rc < 0) return rc;
+    begin = bench_seconds();
+    rc = spread_graph(r, &(struct spread){ .graph = bench->spread.graph, .owner = bench->owner }, &again);
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(again->comm, &r->error);
+    if (r->rank == 0) bench->given_seconds = bench_seconds() - begin;
+    gr_interface_graph.destroy(again);
+    return rc;
+}
 
 static int32_t plan_body(struct rank *r)
 {
@@ -47,6 +67,7 @@ static int32_t plan_body(struct rank *r)
         gr_interface_aggregate.info(plan, -1, &bench->spread.plan_info[0], NULL);
     }
     gr_interface_aggregate.destroy(plan);
+    if (rc == GRAFT_OK) rc = make_with_owners(r, bench, graph);
     gr_interface_graph.destroy(graph);
     return rc;
 }
@@ -79,7 +100,10 @@ static int bench_plan_print(const struct bench *bench, int64_t n, int32_t n_rank
     getrusage(RUSAGE_CHILDREN, &children);
     printf("%d ranks by %s: %" PRId64 " of %" PRId64 " entries cut; rows by cover %" PRId64 ", by post %" PRId64 "\n",
            n_ranks, s->partition, plan->n_cut, graph->n_edges, plan->halo_rows, plan->halo_rows_if_post);
-    printf("graph %.3f s, the largest process that partitioned it %ld KiB\n", bench->graph_seconds, children.ru_maxrss);
+    printf(
+        "graph %.3f s, with given owners %.3f s, so the partition %.3f s; the largest process that partitioned it %ld "
+        "KiB\n",
+        bench->graph_seconds, bench->given_seconds, bench->graph_seconds - bench->given_seconds, children.ru_maxrss);
     printf("plan %.3f s; for each cut entry %.1f bytes at the peak, %.1f that stay\n", bench->plan_seconds,
            (double)s->plan_peak / (double)plan->n_cut, (double)s->plan_stays / (double)plan->n_cut);
     return s->plan_peak <= allowed;
@@ -108,6 +132,8 @@ int main(int argc, char **argv)
     bench.spread.graph = &rows;
     bench.spread.train_mask = trained;
     bench.spread.partition = argc > 3 ? argv[3] : "hash";
+    bench.owner = calloc((size_t)graph.n + 1, sizeof *bench.owner);
+    if (bench.owner == NULL) bench_die("out of memory");
     take_settings(&bench.spread, argv + 4, argc > 4 ? argc - 4 : 0);
     ranks_init(&ranks, n_ranks, 600, plan_body, &bench);
     ranks_run(&ranks);
@@ -117,6 +143,7 @@ int main(int argc, char **argv)
     if (fault != NULL) bench_die("%s", fault);
     bench_graph_fini(&graph);
     free(trained);
+    free(bench.owner);
     api->close(api->context);
     return bench_plan_print(&bench, graph.n, n_ranks) ? 0 : 1;
 }
