@@ -124,7 +124,8 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
-    int64_t widest = 4, scratch = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
+    const int exchanges = run->strategy->ops->boundary_begin != NULL;
+    int64_t   widest = 4, scratch = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
@@ -137,8 +138,8 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (layer->adds_input && layer->out > residual) residual = layer->out;
         /* What is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
-        /* Rows of the halo, of which there are maxima, stand behind own ones there. */
-        if (config->takes_largest && layer->in > scratch) scratch = layer->in;
+        /* Over ranks it has own rows and those of the halo, of which there are maxima. */
+        if (config->takes_largest && exchanges && layer->in > scratch) scratch = layer->in;
     }
     if (widest > scratch) scratch = widest;
     return (struct work_space){ capacity->gradient_rows * widest,
