@@ -51,8 +51,8 @@ typedef struct graft_aggregate_args {
     int64_t            epoch;
     int32_t            threads; /**< at most this many; 0: option "threads" */
     uint32_t           reserved;
-    const graft_dense *x;           /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
-    const graft_dense *out;         /**< [n_owned x w] of the type of x, borrowed likewise. Must not overlap x. */
+    const graft_dense *x;   /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
+    const graft_dense *out; /**< [n_owned x w] of the type of x; float if x is GRAFT_BF16. Borrowed as x, no overlap */
     const void        *row_scale;   /**< [n_owned] of that type, or NULL; borrowed until end(). Sums only. */
     double            *times;       /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
     const graft_mask  *mask;        /**< over [n_owned x w], or NULL; its arrays are borrowed until end() */
@@ -117,7 +117,8 @@ typedef struct graft_aggregate {
      *
      *      out = diag(row_scale) (A (+.x) x)        with GRAFT_AGGREGATE_TRANSPOSE: diag(row_scale) (A^T (+.x) x)
      *
-     *  where A has entry (v, u) for each u that v gathers from. Rows without entries become 0. With
+     *  where A has entry (v, u) for each u that v gathers from. Rows without entries become 0. x may be GRAFT_BF16
+     *  where out is float, on some ranks or all (since 0.2); messages, sums and row_scale are of the type of out. With
      *  GRAFT_AGGREGATE_ACCUMULATE the result is combined with `out` as in graft_mxm.run(). First the rows for other
      *  ranks are aggregated and sent; then the local part of the product is computed while messages travel. Between
      *  begin() and end() the host may do other work, and passes of other plans.

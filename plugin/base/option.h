@@ -111,7 +111,7 @@ struct gr_resource_options {
 struct gr_kernel_options {
     const char *mxm, *dense; /* names of modules, or "auto" */
     int64_t     verify;
-    int32_t     dense_is_bf16, strict;
+    int32_t     rows_are_bf16, dense_is_bf16, strict;
 };
 
 struct gr_partition_options {

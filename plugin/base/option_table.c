@@ -180,6 +180,9 @@ const struct gr_option_row gr_option_table[] = {
       "module of the dense products: auto, or a name" },
     { "dense.type", CHOICE(kernel.dense_is_bf16), "f32|bf16", "f32", KERNELS, SAME, USUAL, "",
       "type that dense products multiply; sums are in f32" },
+    { "model.type", CHOICE(kernel.rows_are_bf16), "f32|bf16", "f32", KERNELS, SAME, USUAL,
+      "model!=mlp|gat and (model!=sage or aggregator!=max)",
+      "type of the rows that sums over neighbours read; sums and weights are in f32" },
     { "strict", CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE, "",
       "fail where another kernel would replace the named one, or plain loops a BLAS" },
 

@@ -250,6 +250,7 @@ static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, c
 
 static int32_t mxm_convert(graft_context *context, const graft_dense *from, const graft_dense *to, graft_error *error)
 {
+    struct gr_team team = { 0 };
     struct gr_call call;
     graft_dense    source, target;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " convert", error);
@@ -258,7 +259,8 @@ static int32_t mxm_convert(graft_context *context, const graft_dense *from, cons
     if (rc == GRAFT_OK) rc = gr_struct_read(&target, sizeof target, to, "to", &call.error);
     if (rc == GRAFT_OK) rc = gr_dense_check(&source, "from", &call.error);
     if (rc == GRAFT_OK) rc = gr_dense_check(&target, "to", &call.error);
-    if (rc == GRAFT_OK) rc = gr_dense_convert(&source, &target, gr_threads(context, 0), &call.error);
+    if (rc == GRAFT_OK) team.threads = gr_threads(context, 0);
+    if (rc == GRAFT_OK) rc = gr_dense_convert(&source, &target, team, &call.error);
     return gr_call_end(&call, rc);
 }
 

@@ -5,12 +5,48 @@
 #include "base/parallel.h"
 #include "kernel/kernel.h"
 
-int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int threads, graft_error *error)
-{
-    const int to_half = from->dtype == GRAFT_F32 && to->dtype == GRAFT_BF16;
+enum { CONVERT_ROWS = 256 };
 
-    GR_ASSERT(threads > 0);
-    if (!to_half && !(from->dtype == GRAFT_BF16 && to->dtype == GRAFT_F32)) {
+struct convert {
+    const graft_dense *from, *to;
+};
+
+static void narrow_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct convert *c = arg;
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = (const float *)c->from->data + row * c->from->stride;
+        uint16_t    *to = (uint16_t *)c->to->data + row * c->to->stride;
+
+        for (int64_t j = 0; j < c->from->n_cols; j++) {
+            const uint32_t bits = gr_float_bits(from[j]);
+
+            to[j] = gr_bfloat_narrow(bits, gr_bfloat_half(bits));
+        }
+    }
+}
+
+static void widen_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct convert *c = arg;
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) {
+        const uint16_t *from = (const uint16_t *)c->from->data + row * c->from->stride;
+        float          *to = (float *)c->to->data + row * c->to->stride;
+
+        for (int64_t j = 0; j < c->from->n_cols; j++) to[j] = gr_bfloat_widen(from[j]);
+    }
+}
+
+int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error)
+{
+    const int      narrows = from->dtype == GRAFT_F32 && to->dtype == GRAFT_BF16;
+    struct convert convert = { from, to };
+
+    if (!narrows && !(from->dtype == GRAFT_BF16 && to->dtype == GRAFT_F32)) {
         return gr_fail(
             error, GRAFT_ERR_ARG,
             "from has dtype %d and to has dtype %d, expected GRAFT_F32 (1) and GRAFT_BF16 (6) or the reverse",
@@ -21,19 +57,7 @@ int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int thr
                        (long long)from->n_cols, (long long)to->n_rows, (long long)to->n_cols);
     }
     if (gr_dense_overlap(from, to)) return gr_fail(error, GRAFT_ERR_ARG, "from overlaps to in memory");
-    threads = gr_threads_worth(threads, from->n_rows * from->n_cols);
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-    for (int64_t row = 0; row < from->n_rows; row++) {
-        const int64_t at = row * from->stride, put = row * to->stride;
-
-        for (int64_t j = 0; j < from->n_cols && to_half; j++) {
-            const uint32_t bits = gr_float_bits(((const float *)from->data)[at + j]);
-
-            ((uint16_t *)to->data)[put + j] = gr_bfloat_narrow(bits, gr_bfloat_half(bits));
-        }
-        for (int64_t j = 0; j < from->n_cols && !to_half; j++) {
-            ((float *)to->data)[put + j] = gr_bfloat_widen(((const uint16_t *)from->data)[at + j]);
-        }
-    }
+    gr_parallel_chunks(team, from->n_rows * from->n_cols, from->n_rows, CONVERT_ROWS,
+                       narrows ? narrow_rows : widen_rows, &convert);
     return GRAFT_OK;
 }

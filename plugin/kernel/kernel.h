@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "base/loan.h"
+#include "base/team.h"
 #include "graft_module.h"
 
 /** The plain loops; built in. */
@@ -79,7 +80,7 @@ int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *
 int gr_dense_overlap(const graft_dense *x, const graft_dense *y);
 
 /** Copy between float and bfloat16. \return OK; ERR_ARG (other types, shapes that differ, overlap). [starts-openmp] */
-int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, int threads, graft_error *error);
+int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error);
 
 /** Check that the arguments agree with each other. \return OK; ERR_ARG, for the cases that graft_mxm.run() lists */
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);

@@ -115,8 +115,19 @@ static void count_common(const struct gr_config *config, struct gr_activations *
 struct work_space {
     int64_t gradient; /* of each of two */
     int64_t residual, jumped;
-    int64_t scratch, partial, column_sums, chunks;
+    int64_t scratch, rounded, partial, column_sums, chunks;
 };
+
+/* The columns of what layer l sums over neighbours as bfloat16. */
+static int64_t summed_columns(const struct gr_run *run, int32_t l)
+{
+    const struct gr_config      *config = gr_run_config(run);
+    const struct gr_activations *a = &run->layers[l];
+    const int                    has_none = config->kind->attends || config->takes_largest || l < config->gathers_from;
+
+    if (!run->context->options.kernel.rows_are_bf16 || has_none) return 0;
+    return a->aggregate_first ? a->layer->in : a->layer->out;
+}
 
 static struct work_space work_of(const struct gr_run *run, const struct gr_capacity *capacity)
 {
@@ -125,7 +136,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
     const int exchanges = run->strategy->ops->boundary_begin != NULL;
-    int64_t   widest = 4, scratch = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
+    int64_t   widest = 4, scratch = 0, rounded = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
@@ -140,12 +151,14 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
         /* Over ranks it has own rows and those of the halo, of which there are maxima. */
         if (config->takes_largest && exchanges && layer->in > scratch) scratch = layer->in;
+        if (summed_columns(run, l) > rounded) rounded = summed_columns(run, l);
     }
     if (widest > scratch) scratch = widest;
     return (struct work_space){ capacity->gradient_rows * widest,
                                 capacity->gradient_rows * residual,
                                 capacity->gradient_rows * jumped,
                                 capacity->seen * scratch,
+                                capacity->seen * rounded,
                                 GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums),
                                 config->norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
                                 chunks };
@@ -175,9 +188,10 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     for (int which = 0; which < GR_ARRAYS; which++)
         bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
     work = work_of(run, capacity);
-    bytes[GR_USE_GRADIENTS] = (double)(2 * work.gradient + work.residual + work.jumped + work.scratch) * sizeof(float) +
-                              (double)(work.partial + work.column_sums) * sizeof(double) +
-                              2 * (double)work.chunks * sizeof *run->left[0] + gr_loss_bytes(run);
+    bytes[GR_USE_GRADIENTS] +=
+        (double)(2 * work.gradient + work.residual + work.jumped + work.scratch) * sizeof(float) +
+        (double)work.rounded * sizeof(uint16_t) + (double)(work.partial + work.column_sums) * sizeof(double) +
+        2 * (double)work.chunks * sizeof *run->left[0] + gr_loss_bytes(run);
     if (gr_run_config(run)->kind->shared_count != NULL)
         bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
     if (gr_propagates(run)) {
@@ -208,6 +222,7 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->residual, work.residual, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->jumped, work.jumped, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->scratch, work.scratch, error));
+    if (work.rounded > 0) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->rounded, work.rounded, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
     run->n_column_sums = work.column_sums;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->column_sums, work.column_sums, error));

@@ -1,6 +1,7 @@
 /* All layers, forward and backward: what the kind of model does, and the passes over rows that follow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/dense_view.h"
 #include "base/dropout.h"
 #include "base/parallel.h"
 #include "model/labels.h"
@@ -203,19 +204,42 @@ struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direct
                             .direction = direction,
                             .scale = scale,
                             .x = x,
+                            .x_type = GRAFT_F32,
                             .stride = width,
                             .width = width,
                             .add = add,
                             .out = out };
 }
 
-int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+/* The rows that the sum reads, rounded to bfloat16. Labels stay as they are: their columns are few. */
+static int32_t round_rows(struct gr_run *run, struct gr_sum *sum, graft_error *error)
+{
+    const int64_t     rows = sum->direction == GR_BACKWARD ? sum->block->n_dst : sum->block->n_src;
+    const graft_dense from = gr_dense_view(sum->x, GRAFT_F32, rows, sum->width, sum->stride);
+    const graft_dense to = gr_dense_view(run->rounded, GRAFT_BF16, rows, sum->width, sum->width);
+    const double      begin = gr_profile_begin(&run->profile);
+    int32_t           rc;
+
+    if (run->rounded == NULL || sum->kind == GR_SUM_LABELS) return GRAFT_OK;
+    rc = gr_dense_convert(&from, &to, gr_run_team(run), error);
+    gr_profile_end(&run->profile, "rows", begin, 6 * (double)rows * (double)sum->width, 0);
+    sum->x = run->rounded;
+    sum->x_type = GRAFT_BF16;
+    sum->stride = sum->width;
+    return rc;
+}
+
+int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *wanted, graft_error *error)
 {
     const struct gr_strategy_ops *ops = run->strategy->ops;
-    int32_t                       rc = ops->aggregate_begin(run->strategy, run, sum, error);
+    struct gr_sum                 sum = *wanted;
+    int32_t                       rc = GRAFT_OK;
 
-    if (rc >= 0 && ops->aggregate_end != NULL) rc = ops->aggregate_end(run->strategy, run, sum, error);
-    if (rc >= 0) gr_epilogue_end(run, sum->epilogue);
+    GR_TRY(round_rows(run, &sum, error));
+    GR_TRY(ops->aggregate_begin(run->strategy, run, &sum, error));
+    if (ops->aggregate_end != NULL) GR_TRY(ops->aggregate_end(run->strategy, run, &sum, error));
+    gr_epilogue_end(run, sum.epilogue);
+done:
     return rc;
 }
 

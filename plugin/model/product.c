@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/parallel.h"
 #include "dense/dense.h"
 #include "model/labels.h"
@@ -80,7 +81,8 @@ static void sparse_rows_done(void *epilogue, int32_t thread, int64_t begin, int6
 static int32_t run_mxm(struct gr_run *run, const struct gr_sparse_product *p, graft_mxm_args args, graft_error *error)
 {
     const graft_csr  *csr = &p->a->csr;
-    const graft_dense from = gr_dense_view(p->x.data, GRAFT_F32, p->x.rows, p->width, p->x.stride);
+    const graft_dtype type = p->x_type != 0 ? p->x_type : GRAFT_F32;
+    const graft_dense from = gr_dense_view(p->x.data, type, p->x.rows, p->width, p->x.stride);
     const graft_dense to = gr_dense_view(p->out, GRAFT_F32, csr->n_rows, p->width, p->width);
     graft_mask        mask = { .size = sizeof mask, .kind = GRAFT_MASK_BITS };
     const double      entries = (double)csr->row_ptr[csr->n_rows], begin = gr_profile_begin(&run->profile);
@@ -108,7 +110,8 @@ static int32_t run_mxm(struct gr_run *run, const struct gr_sparse_product *p, gr
     rc = gr_mxm_run(run->context, &args, error);
     /* A row of x, a column and perhaps a value for each entry, and the result. */
     gr_profile_end(&run->profile, p->phase, begin,
-                   4 * (entries * (double)p->width + entries * operations + (double)to.n_rows * (double)p->width),
+                   entries * (double)p->width * gr_dtype_bytes(type) +
+                       4 * (entries * operations + (double)to.n_rows * (double)p->width),
                    operations * entries * (double)p->width);
     if (rc == GRAFT_OK) gr_epilogue_end(run, p->epilogue);
     return rc;

@@ -118,14 +118,14 @@ enum gr_label_input { GR_LABELS_NONE, GR_LABELS_OWN, GR_LABELS_GATHERED };
 /** The first rows of a matrix as an operand: dense, or sparse features; with labels, these times their embedding are
  *  added to it. */
 struct gr_operand {
-    const float                 *data;
+    const void                  *data; /* of another type than float where x_type of gr_sparse_product says so */
     int64_t                      stride;
     int64_t                      rows;
     const struct gr_sparse_part *sparse; /* whole or step of gr_sparse; NULL: dense */
     enum gr_label_input          labels;
 };
 
-static inline struct gr_operand gr_dense_operand(const float *data, int64_t stride, int64_t rows)
+static inline struct gr_operand gr_dense_operand(const void *data, int64_t stride, int64_t rows)
 {
     return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
 }
@@ -182,6 +182,7 @@ struct gr_run {
     float                *residual;         /* [gradient_rows x widest] of the output of a layer that adds its input */
     float                *jumped;           /* [gradient_rows x in] of `joined` */
     float                *scratch;          /* [seen x widest] */
+    uint16_t             *rounded;          /* [seen x widest] rows that a sum reads, as bfloat16; NULL: as floats */
     double               *partial;          /* sums over chunks of rows */
     double               *column_sums;      /* [n_column_sums] those of BatchNorm, over all ranks */
     int64_t               n_column_sums;
@@ -280,6 +281,7 @@ struct gr_sparse_product {
     graft_matrix       *a;
     const float        *scale; /* NULL: 1 */
     struct gr_operand   x;
+    graft_dtype         x_type; /* 0: GRAFT_F32 */
     int64_t             width;
     int                 add;
     float              *out;
@@ -292,8 +294,8 @@ int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *pr
 int32_t gr_product_largest(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
                            float *out, graft_error *error);
 
-/** A sum over neighbours: begin and end of the strategy. */
-int32_t       gr_aggregate(struct gr_run *run, const struct gr_sum *sum, graft_error *error);
+/** A sum over neighbours: begin and end of the strategy. With option model.type=bf16 it reads rounded rows. */
+int32_t       gr_aggregate(struct gr_run *run, const struct gr_sum *wanted, graft_error *error);
 /** The same with the scales of the block: sum->out = diag(left) A diag(right) x + own x. run->scratch is overwritten
  *  where there is a right scale; x may lie in it. */
 int32_t       gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error);

@@ -27,13 +27,14 @@ struct gr_epilogue {
 enum gr_sum_kind { GR_SUM_ROWS, GR_SUM_LABELS, GR_SUM_CONSTANT };
 
 /** out[n_dst x width] = diag(scale) A x (forward), or out[n_src x width] = diag(scale) A^T x (backward); added to out
- *  if `add`. x has as many rows as the other side of the block, and `stride` floats from row to row. */
+ *  if `add`. x has as many rows as the other side of the block, and `stride` elements from row to row. */
 struct gr_sum {
     const struct gr_block *block;
     enum gr_direction      direction;
     enum gr_sum_kind       kind;
     const float           *scale; /* NULL: 1 */
-    const float           *x;
+    const void            *x;
+    graft_dtype            x_type; /* GRAFT_F32; GRAFT_BF16 from gr_aggregate(), with option model.type=bf16 */
     int64_t                stride, width;
     int                    add;
     float                 *out;

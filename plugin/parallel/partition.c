@@ -265,7 +265,7 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
     const int                  stateless = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
-    const graft_dense          x = gr_dense_view(sum->x, GRAFT_F32, n_in, sum->width, sum->stride);
+    const graft_dense          x = gr_dense_view(sum->x, sum->x_type, n_in, sum->width, sum->stride);
     const int64_t              n_out = back ? local->n_cols : local->n_rows;
     const graft_dense          out = gr_dense_view(sum->out, GRAFT_F32, n_out, sum->width, sum->width);
     const graft_aggregate_args args = { .size = sizeof args,
@@ -283,7 +283,7 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                         .row_scale = sum->scale,
                                         .times = run->profile.times };
 
-    GR_ASSERT(sum->width <= sum->stride);
+    GR_ASSERT(sum->width <= sum->stride && n_in == (back ? sum->block->n_dst : sum->block->n_src));
     p->begin = gr_profile_begin(&run->profile);
     return gr_spmm_begin(plan, &args, error);
 }

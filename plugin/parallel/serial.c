@@ -20,6 +20,7 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
                                      .a = back ? block->a_transpose : block->a,
                                      .scale = sum->scale,
                                      .x = gr_dense_operand(sum->x, sum->stride, back ? block->n_dst : block->n_src),
+                                     .x_type = sum->x_type,
                                      .width = sum->width,
                                      .add = sum->add,
                                      .out = sum->out,

@@ -83,6 +83,11 @@ static int32_t check_masked(const graft_plan *plan, const graft_aggregate_args *
     return gr_mxm_check(&local, error);
 }
 
+static int fits_type(graft_dtype x, graft_dtype out)
+{
+    return out != GRAFT_BF16 && (x == out || (x == GRAFT_BF16 && out == GRAFT_F32));
+}
+
 static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     const graft_csr   *local = &plan->matrices[direction_of(args)].local->csr;
@@ -98,10 +103,10 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
                        "the rank owns, and the same columns",
                        (long long)x->n_rows, (long long)x->n_cols, (long long)out->n_rows, (long long)out->n_cols,
                        (long long)rows_in, (long long)rows_out);
-    if (x->dtype != out->dtype || x->dtype == GRAFT_BF16 || (plan->value_type != 0 && plan->value_type != x->dtype))
+    if (!fits_type(x->dtype, out->dtype) || (plan->value_type != 0 && plan->value_type != out->dtype))
         return gr_fail(error, GRAFT_ERR_ARG,
                        "types differ: x has dtype %d, out %d, the values of the graph %d (0: none); all must be "
-                       "GRAFT_F32 (1), or all GRAFT_F64 (2)",
+                       "GRAFT_F32 (1), or all GRAFT_F64 (2); x may be GRAFT_BF16 (6) where out is GRAFT_F32",
                        x->dtype, out->dtype, plan->value_type);
     if (gr_dense_overlap(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
     if (args->mask != NULL || args->epilogue != NULL) rc = check_masked(plan, args, error);
@@ -137,12 +142,12 @@ static struct gr_rank_rows rows_of(const graft_plan *plan, enum gr_side side)
     return (struct gr_rank_rows){ rows->start, rows->buffer };
 }
 
-/* Such rows as a matrix. */
+/* Such rows as a matrix, which has the type of `out`. */
 static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
 {
-    const graft_dense *x = &plan->product.x;
+    const graft_dense *out = &plan->product.out;
 
-    return gr_dense_view(rows.data, x->dtype, rows.start[plan->comm->n_ranks], x->n_cols, x->n_cols);
+    return gr_dense_view(rows.data, out->dtype, rows.start[plan->comm->n_ranks], out->n_cols, out->n_cols);
 }
 
 /* -- steps of a product, in their order --------------------------------------------------------------------------- */
@@ -178,7 +183,7 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
                                                   .exact = (args->flags & GRAFT_AGGREGATE_EXACT) != 0,
                                                   .epoch = args->epoch,
                                                   .width = args->x->n_cols,
-                                                  .dtype = args->x->dtype,
+                                                  .dtype = args->out->dtype,
                                                   .semiring = args->semiring,
                                                   .flags = args->flags };
     p->exchange.messages = &plan->messages;
@@ -189,10 +194,10 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
 
 static int32_t reserve_product(graft_plan *plan, graft_error *error)
 {
-    const graft_dense *x = &plan->product.x;
-    int32_t            rc = gr_plan_reserve(plan, -1, x->n_cols, x->dtype, error);
+    const graft_dense *out = &plan->product.out;
+    int32_t            rc = gr_plan_reserve(plan, -1, out->n_cols, out->dtype, error);
 
-    if (rc == GRAFT_OK) rc = gr_halo_layer_reserve(plan->product.exchange.layer, x->n_cols, x->dtype, error);
+    if (rc == GRAFT_OK) rc = gr_halo_layer_reserve(plan->product.exchange.layer, out->n_cols, out->dtype, error);
     plan->product.exchange.received = rows_of(plan, GR_RECEIVE);
     return rc;
 }
@@ -205,7 +210,7 @@ static void weigh_received(const graft_plan *plan)
                           p->args.semiring == GRAFT_MIN_SECOND;
 
     if (p->exchange.layer == NULL || !p->exchange.layer->is_adaptive) return;
-    gr_row_bits_weigh(&p->exchange.layer->bits, &plan->matrices[p->direction].received->csr, !is_second, p->x.dtype,
+    gr_row_bits_weigh(&p->exchange.layer->bits, &plan->matrices[p->direction].received->csr, !is_second, p->out.dtype,
                       p->args.row_scale);
 }
 

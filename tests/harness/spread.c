@@ -87,9 +87,25 @@ static graft_dense dense(const struct spread *s, void *data, int64_t rows, int64
 
 /* The arrays of a rank, in the order of its owned vertices. */
 struct owned {
-    int64_t n, first, element;
-    char   *x, *out, *scale;
+    int64_t   n, first, element;
+    char     *x, *out, *scale;
+    uint16_t *half; /* x as bfloat16, or NULL */
 };
+
+/* The upper halves of floats, whose lower halves must be 0. */
+static void spread_halve(struct rank *r, const struct spread *s, struct owned *o)
+{
+    const int64_t count = o->n * s->x_width;
+
+    o->half = calloc((size_t)count + 1, sizeof *o->half);
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, o->x + i * o->element, sizeof bits);
+        o->half[i] = (uint16_t)(bits >> 16);
+        if (bits << 16 != 0) rank_blame(r, "element %lld of x is no bfloat16", (long long)i);
+    }
+}
 
 static int32_t spread_redistribute(struct rank *r, graft_graph *graph, int32_t direction, int64_t row_bytes,
                                    const void *from, void *to)
@@ -128,12 +144,16 @@ static int32_t do_pass(struct rank *r, const struct spread *s, graft_graph *grap
 {
     const struct spread_pass *p = &s->pass[number];
     const int64_t             row = p->width * o->element;
-    const graft_dense         x = dense(s, o->x, o->n, p->width, s->x_width);
+    graft_dense               x = dense(s, o->x, o->n, p->width, s->x_width);
     const graft_dense         out = dense(s, o->out, o->n, p->width, p->width);
     graft_aggregate_args      args = GRAFT_INIT(graft_aggregate_args);
     double                    waited = 0;
     int32_t                   rc;
 
+    if (o->half != NULL) {
+        x.data = o->half;
+        x.dtype = GRAFT_BF16;
+    }
     args.semiring = p->semiring;
     args.flags = p->flags;
     args.x = &x;
@@ -251,10 +271,12 @@ int32_t spread_body(struct rank *r)
                             o.x));
     TRY(spread_redistribute(r, graph, GRAFT_TO_OWNERS, o.element, s->scale + o.first * o.element, o.scale));
     check_owned(r, s, graph, &o);
+    if (s->halves) spread_halve(r, s, &o);
     for (int i = 0; i < s->n_passes; i++) TRY(do_pass(r, s, graph, plan, &o, i));
     record(r, s, graph, plan);
 done:
     free(o.x);
+    free(o.half);
     free(o.out);
     free(o.scale);
     if (r->rank % 2 == 0) { /* in any order */

@@ -27,7 +27,8 @@ struct spread {
     graft_dtype        dtype;
     const char        *x; /* [n x x_width], of which a pass takes the first columns */
     int64_t            x_width;
-    const char        *scale; /* [n] */
+    int                halves; /* passes read x, of floats that can be, as bfloat16 */
+    const char        *scale;  /* [n] */
     enum slicing       slicing;
     const char        *partition, *cover, *threads;
     const int32_t     *owner;      /* [n], or NULL */

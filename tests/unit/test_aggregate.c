@@ -227,6 +227,7 @@ static void add_passes(struct spread *s, const struct world *w, struct sample *s
 static const char *aggregate_check_case(struct sample *sample, int32_t n_ranks, int64_t n, char name[256])
 {
     const graft_dtype dtype = sample_below(sample, 3) == 0 ? GRAFT_F64 : GRAFT_F32;
+    const int         halves = dtype == GRAFT_F32 && sample_below(sample, 3) == 0;
     const int         weighted = (int)sample_below(sample, 2), partition = (int)sample_below(sample, 5);
     const int         cover = (int)sample_below(sample, 4) % COVERS;
     const int32_t     spared = (int32_t)sample_below(sample, n_ranks); /* owns nothing, with a choice of owners */
@@ -241,6 +242,7 @@ static const char *aggregate_check_case(struct sample *sample, int32_t n_ranks, 
         if (w.owner[v] == spared) w.owner[v] = 0;
     }
     s = aggregate_spread_of(&w);
+    s.halves = halves;
     s.slicing = (enum slicing)sample_below(sample, SLICINGS);
     s.partition = partition < 4 ? partitions[partition] : "given";
     s.owner = partition == 4 ? w.owner : NULL;
@@ -248,8 +250,10 @@ static const char *aggregate_check_case(struct sample *sample, int32_t n_ranks, 
     s.reserved = sample_below(sample, 2) ? w.width : 0;
     add_passes(&s, &w, sample);
     snprintf(name, 256, "%d ranks, %lld vertices, %s, slices %s, partition %s, cover %s, %s", n_ranks, (long long)n,
-             dtype == GRAFT_F64 ? "double" : "float", slicings[s.slicing], partitions[partition], s.cover,
-             weighted ? "weighted" : "unweighted");
+             dtype == GRAFT_F64 ? "double"
+             : halves           ? "bfloat16"
+                                : "float",
+             slicings[s.slicing], partitions[partition], s.cover, weighted ? "weighted" : "unweighted");
     words = run_spread(&s, n_ranks);
     if (words == NULL) words = check_rows(&w, &s, n_ranks);
     for (int i = 0; i < s.n_passes && words == NULL; i++) {

@@ -35,6 +35,7 @@ static int32_t toy_end(struct gr_strategy *strategy, struct gr_run *run, const s
     const graft_csr       *csr = &block->a->csr;
     const int              back = sum->direction == GR_BACKWARD;
     const int64_t          rows = back ? block->n_src : block->n_dst, width = sum->width;
+    const float *const     x = sum->x;
     struct toy            *toy = (struct toy *)strategy;
     double                *total = oracle_new(rows * width, sizeof *total);
 
@@ -45,8 +46,7 @@ static int32_t toy_end(struct gr_strategy *strategy, struct gr_run *run, const s
             const int64_t u = ((const int32_t *)csr->col_idx)[e], to = back ? u : v, from = back ? v : u;
 
             for (int64_t j = 0; j < width; j++)
-                total[to * width + j] +=
-                    (double)((const float *)csr->values)[e] * (double)sum->x[from * sum->stride + j];
+                total[to * width + j] += (double)((const float *)csr->values)[e] * (double)x[from * sum->stride + j];
         }
     for (int64_t i = 0; i < rows * width; i++)
         sum->out[i] = (float)((sum->add ? (double)sum->out[i] : 0) +

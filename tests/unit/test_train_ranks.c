@@ -15,6 +15,8 @@
 enum { EPOCHS = 10, CLASSES = 4, FEATURES = 13, WEIGHTS_MOST = 8000 };
 
 static const double TOLERANCE = 1e-4;
+/* With model.type=bf16: sums of another order may be rounded to another bfloat16, 2^-8 apart. */
+static const double ROUNDED_TOLERANCE = 1e-3;
 
 /* The results of a trainer, on one rank or in one process. */
 struct outcome {
@@ -246,7 +248,7 @@ struct setup {
 static const struct setup setups[] = {
     { "dropout=0", { 300, 0 } },
     { "dropout=0.5 input_dropout=0.3 seed=7 edge_features=values norm=batch", { 300, WEIGHTED } },
-    { "dropout=0 normalize_features=yes norm=none reuse_input=no", { 211, SEVERAL } },
+    { "dropout=0 normalize_features=yes norm=none reuse_input=no model.type=bf16", { 211, SEVERAL } },
     { "dropout=0.2 self_loops=yes recompute=yes residual=yes jumping=max class_weights=balanced label_smoothing=0.1",
       { 300, WEIGHTED } },
     { "sparse_input=yes input_dropout=0.4 dropout=0.1 normalize_features=yes", { 300, SPARSE } },
@@ -275,7 +277,7 @@ static const struct setup prepared[] = {
     { "order=community symmetrize=yes sparse_input=yes reuse_input=no " SGD, { 300, SPARSE | FEW } },
     { "dropout=0.4 input_dropout=0.2 residual=yes activation=elu jumping=cat norm=batch " SGD,
       { 300, WEIGHTED | FEW } },
-    { "dropout=0.4 hidden=6,30 reuse_input=no norm=none recompute=yes " SGD, { 300, SEVERAL | FEW } },
+    { "dropout=0.4 hidden=6,30 reuse_input=no norm=none recompute=yes model.type=bf16 " SGD, { 300, SEVERAL | FEW } },
     { "order=rcm self_loops=yes dropout=0.1 attention_dropout=0.5 activation=elu hidden=30,6 " SGD,
       { 300, FEW | REPEATS } },
     { "sparse_input=yes input_dropout=0.4 dropout=0 " SGD, { 300, SPARSE | WEIGHTED | FEW } },
@@ -337,6 +339,7 @@ static void test_case(int number, const char *model, int32_t n_ranks, const stru
     struct sample   sample = { (uint64_t)number };
     struct settings settings;
     const char     *words;
+    const double    most = strstr(setup->settings, "bf16") != NULL ? ROUNDED_TOLERANCE : TOLERANCE;
     double          worst;
 
     train_ranks_job_init(job, &sample, &setup->shape);
@@ -344,10 +347,10 @@ static void test_case(int number, const char *model, int32_t n_ranks, const stru
     settings_init(&settings, model, partition, cover, setup->settings);
     words = run_case(job, n_ranks, &settings);
     worst = worst_of(job);
-    ok(words == NULL && worst <= TOLERANCE, "%s on %d ranks, %s, %s, slices %s, %lld vertices, %s: %.2g off", model,
-       n_ranks, partition, cover, slices_name[job->way], (long long)setup->shape.n, setup->settings, worst);
+    ok(words == NULL && worst <= most, "%s on %d ranks, %s, %s, slices %s, %lld vertices, %s: %.2g off", model, n_ranks,
+       partition, cover, slices_name[job->way], (long long)setup->shape.n, setup->settings, worst);
     if (words != NULL) diag("%s", words);
-    for (int i = 0; i < EPOCHS && worst > TOLERANCE; i++)
+    for (int i = 0; i < EPOCHS && worst > most; i++)
         diag("epoch %d: loss %.9g, in one process %.9g", i, job->at[0].loss[i], job->one.loss[i]);
     job_fini(job);
     free(job);
