@@ -84,7 +84,7 @@ typedef struct graft_graphs {
      *              latency and bandwidth that are measured; it assumes a speed of computation, and ignores widths of
      *              features and classes, row_masks, overlap and shared machines. metis is left out, and explain() says
      *              why, without its program or if that fails. Graphs that are too large for METIS, or for the memory
-     *              of the machine of rank 0, are partitioned by stream
+     *              available to rank 0, are partitioned by stream
      *  For metis and auto rank 0 holds the structure of the whole graph for a while, and may take longer than
      *  halo.timeout, because it keeps notifying the waiting ranks. explain() has a line on how owners were found; for
      *  these two methods it is also in the log of rank 0.

@@ -62,7 +62,7 @@ GRAFT_EXTERN_C_BEGIN
  * gat uses the values of A with edge_features=values alone: then a (W_e,k . edge_k) is added to the sum above, for the
  * value a of (v, u) and weights W_e = (W_e,1 | ... | W_e,K), as in GATConv of PyTorch Geometric with edge_dim=1. A loop
  * that option self_loops adds has the mean of the values of its row, 0 if there are none; loops of the graph keep
- * theirs. Without values of A this is ERR_OPTION.
+ * theirs (there all loops get the mean). Without values of A this is ERR_OPTION.
  *
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.

@@ -1,6 +1,7 @@
 /* The partition of a whole graph, on rank 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/available.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "dgraph/owner.h"
@@ -9,7 +10,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* The assumed speed of one thread: seconds for one element of a sum over neighbours, and operations of dense products
  * per second. */
@@ -160,16 +160,16 @@ static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_err
     return GRAFT_ERR_PEER;
 }
 
-/* Whether the machine of this rank has the memory for the whole graph. */
+/* Whether the machine or container of this rank has the memory for the whole graph. */
 static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error *error)
 {
     const double needed = gr_metis_bytes(g->n_vertices, entries);
-    const double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double there = (double)gr_memory_available();
 
     if (there <= 0 || needed <= there) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                   "the graph has %lld vertices and %lld entries, for which METIS needs more than %.3g GB, and the "
-                   "machine of rank 0 has %.3g GB",
+                   "the graph has %lld vertices and %lld entries, for which METIS needs more than %.3g GB, and "
+                   "%.3g GB are available to rank 0",
                    (long long)g->n_vertices, (long long)entries, needed * 1e-9, there * 1e-9);
 }
 

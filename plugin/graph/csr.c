@@ -377,8 +377,8 @@ int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr
     GR_ASSERT(!value->is_mean || csr->value_type == GRAFT_F32);
     if (rc < 0) return rc;
     for (int64_t row = 0; row < csr->n_rows; row++) {
-        const double loop = value->is_mean ? mean_of_row(csr, value, row) : 1;
         int          missing = !has_loop(csr, row);
+        const double loop = missing && value->is_mean ? mean_of_row(csr, value, row) : 1;
 
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
             if (missing && gr_csr_column(csr, e) > row) {

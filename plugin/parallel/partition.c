@@ -229,6 +229,10 @@ void gr_partition_reset(struct gr_partition *p)
     if (p->plan != NULL) gr_halo_layers_reset(&p->plan->layers);
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) gr_halo_layers_reset(&p->masked[l].plan->layers);
+    if (p->needs_rows) {
+        gr_halo_layers_reset(&p->halo_rows.layers);
+        gr_halo_rows_weigh(&p->halo_rows, &p->part);
+    }
     p->is_adapted = 0;
     p->traced = 0;
 }

@@ -132,7 +132,7 @@ static int32_t check_owners_of(const struct answer *answer, int64_t n, int32_t p
     return GRAFT_OK;
 }
 
-/* The exit code is 0 if the program has not ended by itself. */
+/* The exit code is 0 unless the program ended with another one. */
 static int32_t run_metis(const graft_context *context, struct words *words, void *answer, int64_t bytes,
                          const struct gr_meanwhile *meanwhile, int *exit_code, graft_error *error)
 {
@@ -141,7 +141,6 @@ static int32_t run_metis(const graft_context *context, struct words *words, void
     int32_t         rc;
 
     *exit_code = 0;
-
     rc = gr_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
     rc = gr_child_start(&child, path, gr_environment_of_child(context), context->options.partition.timeout, error);
@@ -162,7 +161,7 @@ static int32_t check_vertices(int64_t n_vertices, int64_t n_edges, graft_error *
 
 double gr_metis_bytes(int64_t n_vertices, int64_t n_edges)
 {
-    const int is_wide = n_vertices >= INT32_MAX || n_edges > INT32_MAX;
+    const int is_wide = n_edges > INT32_MAX;
 
     return (double)n_vertices * (is_wide ? 45 + 56 : 45 + 40) + (double)n_edges * (is_wide ? 4 + 32 : 4 + 16);
 }

@@ -23,6 +23,7 @@ static int32_t check_edge_memory(const struct gr_setup *s, graft_error *error)
     const struct gr_partition *r = &s->partition;
     double                     bytes = 0;
 
+    if (s->model.config.kind->attends) return GRAFT_OK;
     if (r->made.local.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&r->part.local);
     if (r->made.remote.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&r->part.remote);
     return gr_budget_check(&s->budget, bytes, "graph (values of its own)", error);
@@ -71,9 +72,12 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
     struct gr_partition *r = &s->partition;
 
     if (!gr_setup_uses_values(s)) return;
-    take_part_values(&r->made.local, &r->part.local, &e->made.local);
-    take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
-    if (e->joined != NULL) gr_matrix_swap_values(s->a, &e->joined);
+    if (e->joined != NULL) {
+        gr_matrix_swap_values(s->a, &e->joined);
+    } else {
+        take_part_values(&r->made.local, &r->part.local, &e->made.local);
+        take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
+    }
     if (r->plan != NULL) gr_plan_values_end(r->plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         struct gr_masked_rows *m = &r->masked[l];

@@ -303,6 +303,27 @@ static int32_t check_same_options(const graft_model *m, const graft_trainer *tra
     return GRAFT_OK;
 }
 
+/* Another host may have prepared the data itself, so these are no errors. */
+static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
+{
+    const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
+    const struct {
+        const char *key;
+        int         theirs, ours;
+    } options[] = { { "normalize_features", from->normalize_features, to->normalize_features },
+                    { "symmetrize", from->symmetrize, to->symmetrize },
+                    { "self_loops", from->self_loops, to->self_loops } };
+    const size_t count = to->kind->gathers ? sizeof options / sizeof *options : 1;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!options[i].theirs == !options[i].ours) continue;
+        gr_log(trainer->setup.context, GRAFT_LOG_WARNING,
+               "option '%s' of the model is %s, and that of the trainer is %s: predictions will differ unless the data "
+               "make up for it",
+               options[i].key, options[i].theirs ? "yes" : "no", options[i].ours ? "yes" : "no");
+    }
+}
+
 int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *error)
 {
     const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
@@ -329,6 +350,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     trainer->state_is_set = 1;
     trainer->has_previous = trainer->is_measured = 0;
     warn_of_epochs(m, trainer);
+    warn_of_data(m, trainer);
 done:
     return rc;
 }
