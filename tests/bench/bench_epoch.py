@@ -27,6 +27,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", help="a folder of .npy files, as examples/debian-archive/make_dataset.py makes it")
     parser.add_argument("--model", choices=list(USED), default="sage", help="default: %(default)s")
+    parser.add_argument("--norm", choices=["none", "layer", "batch"], default="layer", help="default: %(default)s")
     parser.add_argument("--layers", type=int, default=3, metavar="N", help="default: %(default)s")
     parser.add_argument("--hidden", type=int, default=128, metavar="N", help="default: %(default)s")
     parser.add_argument("--epochs", type=int, default=60, metavar="N", help="of each process (default: %(default)s)")
@@ -43,8 +44,9 @@ def run_graft(options, settings):
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told.json")
         command = [os.path.join(options.build, "graft-train"), options.dataset, "--json", told, "--set",
-                   f"model={options.model}", f"layers={options.layers}", f"hidden={options.hidden}",
-                   f"epochs={options.epochs}", f"threads={options.threads}", "eval_every=0", *settings]
+                   f"model={options.model}", f"norm={options.norm}", f"layers={options.layers}",
+                   f"hidden={options.hidden}", f"epochs={options.epochs}", f"threads={options.threads}",
+                   "eval_every=0", *settings]
         try:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         except FileNotFoundError:
@@ -59,7 +61,7 @@ def run_graft(options, settings):
 
 def run_peer(options, system):
     command = [options.python, os.path.join(HERE, "epoch_worker.py"), system, options.dataset, options.model,
-               str(options.layers), str(options.hidden), str(options.epochs), str(options.threads)]
+               options.norm, str(options.layers), str(options.hidden), str(options.epochs), str(options.threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), DGLBACKEND="pytorch")
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     if result.returncode != 0 or not result.stdout:
@@ -81,8 +83,9 @@ def main():
                 continue
             told[name] = run()
             steps.setdefault(name, []).extend(told[name].get("steps", [])[1:])
-    print(f"{options.dataset}: {options.model}, {options.layers} layers, hidden width {options.hidden}, "
-          f"{options.threads} threads, {options.epochs} epochs, {options.rounds} rounds\n")
+    print(f"{options.dataset}: {options.model}, norm {options.norm}, {options.layers} layers, "
+          f"hidden width {options.hidden}, {options.threads} threads, {options.epochs} epochs, "
+          f"{options.rounds} rounds\n")
     print(f"{'system':42}  {'step, s':>8}  {'s:graft':>7}  {'test accuracy':>13}")
     for name in systems:
         if "failed" in told[name]:

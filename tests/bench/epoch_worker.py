@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One peer of bench_epoch.py in a process of its own.
 
-    epoch_worker.py SYSTEM DATASET MODEL LAYERS HIDDEN EPOCHS THREADS
+    epoch_worker.py SYSTEM DATASET MODEL NORM LAYERS HIDDEN EPOCHS THREADS
 
-Trains GraphSAGE with means, GCN or GAT as Graft does by default: LayerNorm, ReLU and dropout 0.5 between layers, Adam
-with rate 0.01. Prints {"version", "steps": [seconds], "test_accuracy"} as JSON.
+Trains GraphSAGE with means, GCN or GAT as Graft does by default: a norm (none, layer or batch), ReLU and dropout 0.5
+between layers, Adam with rate 0.01. Prints {"version", "steps": [seconds], "test_accuracy"} as JSON.
 """
 import json
 import os
@@ -91,12 +91,14 @@ def dgl_layers(widths, edges, n, kind="sage", heads=4):
     return layers, apply, f"dgl {dgl.__version__} with torch {torch.__version__}"
 
 
-def make_network(layers, apply, widths, x):
+def make_network(layers, apply, widths, x, norm="layer"):
     """All weights, and the logits as a function of whether it is training."""
     import torch
-    model = torch.nn.ModuleList(layers + [torch.nn.LayerNorm(width) for width in widths[1:-1]])
+    make = {"none": torch.nn.Identity, "layer": torch.nn.LayerNorm, "batch": torch.nn.BatchNorm1d}[norm]
+    model = torch.nn.ModuleList(layers + [make(width) for width in widths[1:-1]])
 
     def forward(training):
+        model.train(training)
         h = x
         for i, layer in enumerate(layers):
             h = apply(layer, h)
@@ -127,14 +129,14 @@ def measure(forward, labels, split):
 
 def main():
     import torch
-    system, folder, kind = sys.argv[1:4]
-    n_layers, hidden, epochs, threads = map(int, sys.argv[4:])
+    system, folder, kind, norm = sys.argv[1:5]
+    n_layers, hidden, epochs, threads = map(int, sys.argv[5:])
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     x, labels, split, edges = load(folder)
     widths = [x.shape[1]] + [hidden] * (n_layers - 1) + [int(labels.max()) + 1]
     layers, apply, version = {"pyg": pyg_layers, "dgl": dgl_layers}[system](widths, edges, len(x), kind)
-    model, forward = make_network(layers, apply, widths, x)
+    model, forward = make_network(layers, apply, widths, x, norm)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     train = (split == 1) & (labels >= 0)
     steps = []
