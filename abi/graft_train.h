@@ -50,8 +50,8 @@ GRAFT_EXTERN_C_BEGIN
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
  * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal those of one process up to
  * rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
- * graft_aggregate.h; gat exchanges the raw rows of its halo. create(), epoch(), evaluate(), predict() and update() are
- * collective and return the same status on all ranks; see graft_graphs. Options of the model are the same on all ranks;
+ * graft_aggregate.h; gat and maxima exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
+ * collective and return the same status on all ranks, see graft_graphs. Options of the model are the same on all ranks;
  * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank;
  * with row_masks a step sends fewer rows than an evaluation, and a layer with fewer rows has a plan of its own. */
 
@@ -116,8 +116,9 @@ enum {
  *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
  *  ("halo.refresh"). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
  *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
- *  edge_features weight_edge [1 x K*d], attention_edge [K x d]), and with label_rate "label_embedding"; "best.NAME"
- *  are the best weights; "optimizer.m.NAME" and "optimizer.v.NAME" moments; "progress.epoch" and others counters. */
+ *  edge_features weight_edge [1 x K*d], attention_edge [K x d]), "label_embedding" with label_rate, running statistics
+ *  of BatchNorm "layers.0.norm.mean", ".variance" (moments 0); "best.NAME" are the best weights; "optimizer.m.NAME"
+ *  and "optimizer.v.NAME" moments; "progress.epoch" and others counters. */
 typedef struct graft_state_item {
     uint32_t    size;
     graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */
@@ -235,13 +236,12 @@ typedef struct graft_train {
      * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
      * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
      * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
-     * memory.limit. Adaptive bits are assigned anew. mlp uses no values, nor does gat without edge_features. Weights,
-     * moments and the number of epochs stay. The best weights are forgotten, and the next epoch with halo.staleness is
-     * synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option order, row masks,
+     * memory.limit. Adaptive bits are assigned anew. mlp, maxima, and gat without edge_features use no values. Weights,
+     * moments, running statistics and epochs stay, best weights are forgotten, and the next epoch with halo.staleness
+     * is synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option order, row masks,
      * normalize_features, sparse features, ranks); sums of constant features are computed anew when they are needed;
      * for EDGE_VALUES what create() does to the graph, without finding owners, orders and covers.
-     * Memory during the call, besides memory.limit: copies of labels, targets, split and, as create() makes them, of
-     * the graph; and as redistribute().
+     * Memory during the call, besides memory.limit: copies of labels, targets, split, the graph; and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 } graft_train;

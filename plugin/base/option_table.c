@@ -209,7 +209,7 @@ const struct gr_option_row gr_option_table[] = {
     { "halo.refresh", INTEGER(halo.refresh), "0..", "0", HALO, SAME, USUAL | LIVE, STALE,
       "every so many epochs, one waits for fresh rows; 0: only the first" },
     { "halo.cover", CHOICE(halo.cover), "hybrid|pre|post", "hybrid", HALO, SAME, EXPERT,
-      RANKS " and model!=gat|mlp and aggregator!=max",
+      RANKS " and model!=gat|mlp and (model!=sage or aggregator!=max)",
       "rows to send: partial sums (pre), raw rows (post), or the fewest of both" },
     { "halo.rounding", CHOICE(halo.rounding), "auto|nearest|stochastic", "auto", HALO, SAME, EXPERT | LIVE,
       EXCHANGE " and halo.codec!=f32|q1:rotated", "auto: stochastic for gradients and 1 bit, else nearest" },

@@ -31,7 +31,7 @@ struct gr_rows {
     int            is_elu; /* ELU (Clevert et al. 2016) with alpha 1 in the place of ReLU */
     int            drops_first;
     int            norms_columns;
-    int            has_z; /* what happens to z is done */
+    int            has_z; /* bias, and dropout with drops_first, are in z already */
 };
 void gr_rows_forward(struct gr_rows *rows);
 /** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */

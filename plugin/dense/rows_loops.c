@@ -195,7 +195,7 @@ static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, do
     }
 }
 
-/* Of gain and shift alone: what is left to do needs their sums over all rows. */
+/* The gradients of gain and shift. That of z needs their sums over all rows. */
 static void norm_columns_backward(const struct gr_rows *r, int64_t row, const float *g, double *gain, double *shift)
 {
     const float *z = r->z + row * r->width;

@@ -55,8 +55,8 @@ struct gr_config {
  *  bias with the rule of the fan-in follows a weight that has as many inputs. */
 enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
 
-/** One trained array: [rows x cols], rows 1 for vectors. Or running statistics of BatchNorm, which follow those of the
- *  step, their "gradient". */
+/** One trained array: [rows x cols], rows 1 for vectors. With is_running it is a running mean or variance of BatchNorm:
+ *  `gradient` then has the statistic of the step, and the optimiser moves the value a tenth of the way to it. */
 struct gr_parameter {
     char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
     int32_t             n_dims;

@@ -46,7 +46,7 @@ struct gr_partition {
     struct gr_made_part made;         /* its arrays that the graph over ranks does not have */
     struct gr_share    *share;        /* [n_ranks] what each rank has of it */
     struct gr_links     links;        /* of the halo, while the trainer is created */
-    graft_plan         *plan;         /* of all rows; NULL for attention and maxima, which have: */
+    graft_plan         *plan;         /* of all rows; NULL for attention and maxima, which use halo_rows */
     struct gr_halo_rows halo_rows;
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];

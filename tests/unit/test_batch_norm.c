@@ -119,7 +119,7 @@ static int32_t predict_saved(struct training *training, graft_dense *logits, gra
     return rc;
 }
 
-/* Two steps, and predictions with what runs. */
+/* Two steps, and predictions with the running statistics. */
 static void test_running(const struct training_case *what)
 {
     struct training training;
