@@ -238,7 +238,7 @@ typedef struct graft_train {
      * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
      * memory.limit. Adaptive bits are assigned anew. mlp, maxima, and gat without edge_features use no values. Weights,
      * moments, running statistics and epochs stay, best weights are forgotten, and the next epoch with halo.staleness
-     * is synchronous. Cost: a check of the new values, and a copy where the trainer has copies (option order, row masks,
+     * is synchronous. Cost: a check of new values, and a copy where the trainer has copies (option order, row masks,
      * normalize_features, sparse features, ranks); sums of constant features are computed anew when they are needed;
      * for EDGE_VALUES what create() does to the graph, without finding owners, orders and covers.
      * Memory during the call, besides memory.limit: copies of labels, targets, split, the graph; and as redistribute().
