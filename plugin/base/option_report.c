@@ -57,7 +57,7 @@ static int is_met(const struct gr_options *options, const struct term *t, uint32
     const struct gr_option_row *row = find_row(t->key, before_colon);
     uint64_t                    bytes, step;
 
-    if (row == NULL) return n_processes > 1;
+    if (row == NULL) return (t->key[t->key_length] == '>') == (n_processes > 1); /* processes>1 or processes=1 */
     if ((groups >> row->group & 1) == 0) return 1;
     bytes = before_colon < t->key_length ? sizeof(struct gr_halo_codec) : gr_option_bytes(row);
     step = row->type == GR_TYPE_CODEC ? sizeof(struct gr_halo_codec) : bytes;
@@ -140,6 +140,12 @@ static void list_reasons(const graft_context *context, const char *condition, ch
         char                        words[64] = "";
 
         if (!t.is_negated) list_words(&t, words, sizeof words);
+        if (other == NULL) {
+            length += (size_t)snprintf(list + length, capacity - length, "%sthere are several processes",
+                                       at == condition ? "" : " and ");
+            at = next_alternative(at, &t);
+            continue;
+        }
         length += (size_t)snprintf(list + length, capacity - length, "%soption '%s' is %.80s%s%s",
                                    at == condition ? "" : " and ", other->key, gr_option_text(context, other),
                                    t.is_negated ? "" : " and not ", words);

@@ -49,8 +49,9 @@ struct gr_option_row {
     enum gr_option_group group;
     graft_option_scope   scope;
     int32_t              flags;
-    /* When it has an effect: terms "KEY=WORD|WORD", "KEY!=WORD" or "processes>1", or several as "(TERM or TERM)",
-     * parted by " and "; "": always. Of a codec one direction is enough; KEY ":forward" looks at that one alone. */
+    /* When it has an effect: terms "KEY=WORD|WORD", "KEY!=WORD", "processes>1" or "processes=1", or several as
+     * "(TERM or TERM)", parted by " and "; "": always. Of a codec one direction is enough; KEY ":forward" looks at that
+     * one alone. */
     const char          *needs;
     const char          *help; /* one line */
 };
