@@ -75,7 +75,7 @@ def dgl_layers(widths, edges, n, kind="sage", heads=4):
     graph = dgl.graph((edges[0].int(), edges[1].int()), num_nodes=n)
     if kind != "sage":
         graph = dgl.add_self_loop(dgl.remove_self_loop(graph))
-    graph = graph.formats(["csc", "csr"])
+    graph = graph.formats(["csc", "csr"] + (["coo"] if kind == "gat" else []))  # scores of edges need coo
     graph.create_formats_()
     make = {"sage": lambda a, b, last: SAGEConv(a, b, "mean"),
             "gcn": lambda a, b, last: GraphConv(a, b),
