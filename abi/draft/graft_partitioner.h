@@ -46,7 +46,7 @@ typedef struct graft_partitioner_output {
     int64_t  n_vertices;
 } graft_partitioner_output;
 
-/** Asks whether the program can partition a graph of these sizes; 0 asks for the partition. The head is the
+/** Value of `reserved` for a query: can the program partition a graph of these sizes? 0: partition it. The head is the
  *  whole input, and the head of the output the whole answer. A program that cannot, or does not know this number,
  *  fails. The library asks before it gathers a graph with more than 2^31-1 entries. */
 #define GRAFT_PARTITIONER_ASK UINT32_C(1)

@@ -70,7 +70,7 @@ struct gr_loop_value {
     const graft_csr *rest; /* NULL: none */
 };
 
-/** Add an entry (v, v) to each of these rows. Sorted rows stay sorted. */
+/** Add a self-loop, the entry (v, v), to each row without one. Sorted rows stay sorted. */
 int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr, const struct gr_loop_value *value,
                               struct gr_csr *looped, graft_error *error);
 

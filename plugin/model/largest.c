@@ -1,6 +1,6 @@
 /* Maxima over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it. A
- * gradient goes to the neighbour that gave the maximum, of equal ones to the first of the row; over ranks the rows of a
- * matrix have own neighbours first. Ranks exchange the rows of their halos, and gradients of these go back to owners.
+ * gradient goes to the neighbour with the maximum. In a tie this is the first one of the row: over ranks, local columns
+ * precede halo columns. Ranks exchange halo rows forward, and send their gradients back to the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
