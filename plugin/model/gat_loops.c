@@ -47,9 +47,9 @@ INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, 
     return sum;
 }
 
-/* A row of the entries: its scores as a target, and those of the columns as sources. */
+/* The scores of the entries of a row; or going backward, the gradients of the sums from those of the scores. */
 INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
-                      const int has_edges)
+                      const int has_edges, const int is_backward)
 {
     const float *const target = gat->arrays->score[GR_TARGET] + row * heads;
     const float *const scores = gat->arrays->score[GR_SOURCE];
@@ -58,43 +58,27 @@ INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads
     for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row + 1]; e++) {
         const int64_t      u = is_wide ? ((const int64_t *)col_idx)[e] : ((const int32_t *)col_idx)[e];
         const float *const source = scores + u * heads;
-        float *const       alpha = gat->arrays->alpha + e * heads;
+        float *const       to = (is_backward ? gat->arrays->alpha_gradient : gat->arrays->alpha) + e * heads;
 
 #pragma GCC unroll 8
         for (int64_t h = 0; h < heads; h++) {
             const float sum = score_of(gat, e, target, source, h, heads, has_edges);
-            alpha[h] = sum > 0 ? sum : SLOPE * sum;
+            const float slope = sum > 0 ? 1 : SLOPE;
+
+            to[h] = slope * (is_backward ? to[h] : sum);
         }
     }
 }
 
-INLINE void score_gradients_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
-                                const int has_edges)
-{
-    const float *const target = gat->arrays->score[GR_TARGET] + row * heads;
-    const float *const scores = gat->arrays->score[GR_SOURCE];
-    const void *const  col_idx = gat->csr->col_idx;
-
-    for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row + 1]; e++) {
-        const int64_t      u = is_wide ? ((const int64_t *)col_idx)[e] : ((const int32_t *)col_idx)[e];
-        const float *const source = scores + u * heads;
-        float *const       gradient = gat->arrays->alpha_gradient + e * heads;
-
-#pragma GCC unroll 8
-        for (int64_t h = 0; h < heads; h++)
-            gradient[h] *= score_of(gat, e, target, source, h, heads, has_edges) > 0 ? 1 : SLOPE;
-    }
-}
-
 /* A loop over rows for each number of heads that is a compile-time constant, and for any other. */
-#define ROWS_OF(name, body)                                                                                            \
+#define ROWS_OF(name, is_backward)                                                                                     \
     INLINE void name##_of(const struct gr_gat *gat, int64_t row, int64_t row_end, const int64_t heads,                 \
                           const int has_edges)                                                                         \
     {                                                                                                                  \
         if (gat->csr->index_type == GRAFT_I64)                                                                         \
-            for (; row < row_end; row++) body(gat, row, heads, 1, has_edges);                                          \
+            for (; row < row_end; row++) score_row(gat, row, heads, 1, has_edges, is_backward);                        \
         else                                                                                                           \
-            for (; row < row_end; row++) body(gat, row, heads, 0, has_edges);                                          \
+            for (; row < row_end; row++) score_row(gat, row, heads, 0, has_edges, is_backward);                        \
     }                                                                                                                  \
     static void name(const struct gr_gat *gat, int64_t row, int64_t row_end)                                           \
     {                                                                                                                  \
@@ -109,8 +93,8 @@ INLINE void score_gradients_row(const struct gr_gat *gat, int64_t row, const int
         else name##_of(gat, row, row_end, gat->heads, 0);                                                              \
     }
 
-ROWS_OF(entry_scores, score_row)
-ROWS_OF(entry_gradients, score_gradients_row)
+ROWS_OF(entry_scores, 0)
+ROWS_OF(entry_gradients, 1)
 
 /* Blocks of eight heads: as many as there can be, and as many as are drawn at once. */
 enum { HEAD_BLOCKS = 8, BLOCKS_AT_ONCE = 16 };
