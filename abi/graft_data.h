@@ -38,6 +38,13 @@ typedef struct graft_dataset {
                                   arrays */
     const graft_dense *float_targets; /**< [n x n_classes] F32: what a regression shall give, n_classes numbers for each
                                            vertex; NaN where it is not known. NULL: labels or targets, or none */
+    const graft_dense *edge_features; /**< [edges x d] F32, read with option edge_features=array: row e is of entry e of
+                                           the graph, in the order of its col_idx; over ranks, of the slice that `over`
+                                           was made from, with the same d on all ranks. Entries that repeat have a row
+                                           each. With symmetrize a reversed edge that is added has the row of the edge
+                                           that it is made from, an edge that was there keeps its own, and of entries
+                                           that repeat the first one stays. NULL: none. Not borrowed: create() and
+                                           predict() copy it */
 } graft_dataset;
 
 /** A data set that was read from files. */

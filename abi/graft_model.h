@@ -60,9 +60,9 @@ GRAFT_EXTERN_C_BEGIN
  * others by 1 - p; draws depend on seed, epoch, layer, v, u and k only.
  *
  * gat uses the values of A with edge_features=values alone: then a (W_e,k . edge_k) is added to the sum above, for the
- * value a of (v, u) and weights W_e = (W_e,1 | ... | W_e,K), as in GATConv of PyTorch Geometric with edge_dim=1. A loop
- * that option self_loops adds has the mean of the values of its row, 0 if there are none; loops of the graph keep
- * theirs (there all loops get the mean). Without values of A this is ERR_OPTION.
+ * value a of (v, u) and weights W_e = (W_e,1 | ... | W_e,K), as in GATConv of PyTorch Geometric with edge_dim=1; with
+ * edge_features=array, edge_dim=d, a is a row of graft_dataset.edge_features. A loop that self_loops adds has the mean
+ * of its row, or 0; loops of the graph keep theirs (there all get the mean). Without a, this is ERR_OPTION.
  *
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.
@@ -120,7 +120,7 @@ typedef struct graft_model_info {
  *     release      of the library that made the model
  *     epoch        completed epochs of the weights
  *     n_vertices   of the graph of the training
- *     n_features, n_classes    the shape of the data
+ *     n_features, n_classes    the shape of the data; with edge_features=array also n_edge_features
  *     model.KEY    the value of each option that is part of the model: of groups "model" and "data", loss and
  *                  label_rate. Others under this prefix are refused: they belong to a later release
  *     training.KEY the value of the other options of group "training"; only "epochs" is read, for a warning

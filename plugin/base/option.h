@@ -29,7 +29,7 @@ enum gr_partition_method {
 
 enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM, GR_AGGREGATOR_MAX };
 enum gr_jumping { GR_JUMPING_NONE, GR_JUMPING_CAT, GR_JUMPING_MAX };
-enum gr_edge_features { GR_EDGE_FEATURES_NONE, GR_EDGE_FEATURES_VALUES };
+enum gr_edge_features { GR_EDGE_FEATURES_NONE, GR_EDGE_FEATURES_VALUES, GR_EDGE_FEATURES_ARRAY };
 enum gr_norm { GR_NORM_NONE, GR_NORM_LAYER, GR_NORM_BATCH };
 enum gr_choice { GR_NO, GR_YES, GR_AUTO };
 enum gr_optimizer { GR_ADAM, GR_SGD };

@@ -84,7 +84,7 @@ int32_t gr_graph_split(graft_graph *g, const int64_t *row_ptr, const int64_t *co
     point_rows(g, row_ptr, column, local, remote);
     GR_TRY(allocate_matrices(g, &like, local, remote, error));
     fill_matrices(g, row_ptr, column, &like, threads);
-    if (values != NULL) rc = note_cut(g, column, entries, error);
+    rc = note_cut(g, column, entries, error);
 done:
     gr_free(g->context, column);
     gr_free(g->context, local);

@@ -39,9 +39,9 @@ struct graft_graph {
     int64_t         *packed;           /* [n_slice] the place of each row of the slice among the packed ones */
     struct gr_part   part;             /* views of: */
     struct gr_csr    local, remote;
-    struct gr_share *share;  /* [n_ranks] */
-    uint8_t         *is_cut; /* a bit for each edge of the owned rows, in the order of the host, if it has values */
-    uint32_t         slice_digest; /* of the entries of the slice, likewise */
+    struct gr_share *share;        /* [n_ranks] */
+    uint8_t         *is_cut;       /* a bit for each edge of the owned rows, in the order of the host */
+    uint32_t         slice_digest; /* of the entries of the slice, if it has values */
 };
 
 /** Distribute a graph over ranks. Collective.

@@ -363,7 +363,8 @@ static void put_loop(struct gr_csr *out, int64_t to, int64_t vertex, double valu
     if (out->view.index_type == GRAFT_I32) ((int32_t *)out->col_idx)[to] = (int32_t)vertex;
     else ((int64_t *)out->col_idx)[to] = vertex;
     if (out->values == NULL) return;
-    if (out->view.value_type == GRAFT_F32) ((float *)out->values)[to] = (float)value;
+    if (out->view.value_type == GRAFT_I64) ((int64_t *)out->values)[to] = GR_NO_ENTRY;
+    else if (out->view.value_type == GRAFT_F32) ((float *)out->values)[to] = (float)value;
     else ((double *)out->values)[to] = value;
 }
 

@@ -63,8 +63,10 @@ int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const gra
 
 /** The number of rows of a square matrix without an entry (v, v). */
 int64_t gr_csr_missing_loops(const graft_csr *csr);
-/** Which value added loops have: 1, or the mean of the float values of their row and of the same row of `rest`, 0 if
- *  there are none. */
+/** The value of an added loop, where values are numbers of entries (GRAFT_I64). */
+#define GR_NO_ENTRY (-1)
+/** Which other value added loops have: 1, or the mean of the float values of their row and of the same row of `rest`, 0
+ *  if there are none. */
 struct gr_loop_value {
     int              is_mean;
     const graft_csr *rest; /* NULL: none */

@@ -20,6 +20,7 @@ struct gr_block {
      * the strategy has the edges. The transpose may be `a` itself, and is NULL for attention, which maps edges. */
     graft_matrix *a, *a_transpose;
 
+    const float   *edge; /* [entries of a x features] of attention with features of edges; NULL: the values of `a` */
     const float   *left, *right; /* [n_dst], [n_src] the edges are diag(left) A diag(right); NULL: 1 */
     const int64_t *vertex;       /* [n_src] global vertices, which key random draws; NULL: v itself. [n_seen] of
                                     attention that has dropout */

@@ -173,6 +173,14 @@ static void read_softmax(const struct gr_train_options *train, struct gr_config 
     config->label_smoothing = train->label_smoothing;
 }
 
+static int64_t edge_features_of(const struct gr_model_options *model, const struct gr_model_kind *kind,
+                                const graft_dataset *data)
+{
+    if (!kind->attends || model->edge_features == GR_EDGE_FEATURES_NONE) return 0;
+    if (model->edge_features == GR_EDGE_FEATURES_VALUES) return 1;
+    return data->edge_features != NULL ? data->edge_features->n_cols : 0;
+}
+
 int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                        graft_error *error)
 {
@@ -186,7 +194,8 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     *config = (struct gr_config){ .kind = kind,
                                   .normalization = normalization_of(model, kind),
                                   .heads = model->heads,
-                                  .edge_features = kind->attends && model->edge_features == GR_EDGE_FEATURES_VALUES,
+                                  .edge_features = edge_features_of(model, kind, data),
+                                  .edge_array = kind->attends && model->edge_features == GR_EDGE_FEATURES_ARRAY,
                                   .is_elu = model->is_elu,
                                   .drops_first = model->drops_first,
                                   .adds_input = model->adds_input,

@@ -120,7 +120,7 @@ static struct pass pass_of(const struct gr_run *run, struct gr_activations *a, c
                  .vector = { vector_of(a, GR_SOURCE)->value, vector_of(a, GR_TARGET)->value },
                  .heads = heads,
                  .columns = wide / heads,
-                 .edge = a->block->a->csr.values,
+                 .edge = a->block->edge != NULL ? a->block->edge : a->block->a->csr.values,
                  .edge_factor = a->attention.edge_factor[0],
                  .edge_features = config->edge_features,
                  .vertex = a->block->vertex,

@@ -83,15 +83,11 @@ static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t 
     return f->n_rows;
 }
 
-int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
+/* The first row with a NaN or an infinity, or n_rows. */
+static int64_t find_bad_row(const graft_dense *f, int threads)
 {
-    int64_t       bad = f->n_rows;
-    const int32_t rc = gr_dense_check(f, "features", error);
+    int64_t bad = f->n_rows;
 
-    if (rc < 0) return rc;
-    if (f->dtype != GRAFT_F32) {
-        return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
-    }
     threads = gr_threads_worth(threads, f->n_rows * f->n_cols);
 #pragma omp parallel for num_threads(threads) reduction(min : bad) if (threads > 1)
     for (int64_t begin = 0; begin < f->n_rows; begin += GR_CHUNK_ROWS) {
@@ -100,6 +96,38 @@ int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graf
 
         if (at < bad) bad = at;
     }
+    return bad;
+}
+
+int32_t gr_edge_features_check(const graft_dense *f, int64_t rows, int threads, graft_error *error)
+{
+    const int32_t rc = gr_dense_check(f, "edge_features", error);
+    int64_t       bad;
+
+    if (rc < 0) return rc;
+    if (f->dtype != GRAFT_F32 || f->n_cols < 1 || f->n_cols > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "edge_features are %lld x %lld of dtype %d, expected a column at least, of GRAFT_F32 (1)",
+                       (long long)f->n_rows, (long long)f->n_cols, f->dtype);
+    if (rows >= 0 && f->n_rows != rows)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "edge_features have %lld rows, but the graph has %lld edges; expected a row for each",
+                       (long long)f->n_rows, (long long)rows);
+    bad = find_bad_row(f, threads);
+    if (bad == f->n_rows) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "edge_features: row %lld has a value that is not finite", (long long)bad);
+}
+
+int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
+{
+    const int32_t rc = gr_dense_check(f, "features", error);
+    int64_t       bad;
+
+    if (rc < 0) return rc;
+    if (f->dtype != GRAFT_F32) {
+        return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
+    }
+    bad = find_bad_row(f, threads);
     if (bad == f->n_rows) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
 }
@@ -251,6 +279,29 @@ static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft
                           &s->float_targets);
 }
 
+/* Whether the data set's features of edges are used. */
+static int uses_edge_array(const struct gr_setup *s)
+{
+    return s->options->model.kind == GR_KIND_GAT && s->options->model.edge_features == GR_EDGE_FEATURES_ARRAY;
+}
+
+/* The rows of a slice are counted when its edges are known. */
+static int32_t read_edge_features(struct gr_setup *s, graft_error *error)
+{
+    const int64_t rows = s->over != NULL ? -1 : gr_csr_entries(&s->graph);
+    int32_t       rc = GRAFT_OK;
+
+    if (!uses_edge_array(s)) return GRAFT_OK;
+    if (s->data.edge_features == NULL)
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is array, but the data set has none");
+    GR_TRY(gr_struct_read(&s->edge_features, sizeof s->edge_features, s->data.edge_features, "dataset.edge_features",
+                          error));
+    s->data.edge_features = &s->edge_features;
+    rc = gr_edge_features_check(&s->edge_features, rows, s->run.threads, error);
+done:
+    return rc;
+}
+
 /* Our copies of the host's structs; the arrays remain those of the host. */
 int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
 {
@@ -277,6 +328,7 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     if (s->over == NULL) GR_TRY(gr_csr_widen(s->context, &s->graph, "graph", &s->row_ptr[0], error));
     gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_bytes(s->row_ptr[0]));
     GR_TRY(check_dataset_graph(s, error));
+    GR_TRY(read_edge_features(s, error));
     if (s->data.float_targets != NULL)
         GR_TRY(gr_float_targets_check(&s->float_targets, s->n, s->data.n_classes, error));
     if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));

@@ -120,7 +120,8 @@ done:
 
 struct gr_loop_value gr_setup_loop_value(const struct gr_setup *s, const graft_csr *remote)
 {
-    return (struct gr_loop_value){ .is_mean = s->model.config.edge_features > 0, .rest = remote };
+    return (struct gr_loop_value){ .is_mean = s->model.config.edge_features > 0 && !s->model.config.edge_array,
+                                   .rest = remote };
 }
 
 static int32_t add_loops(const struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
@@ -198,6 +199,7 @@ void gr_setup_blocks(struct gr_setup *s)
                                   .a_transpose = s->a_transpose,
                                   .left = s->left,
                                   .right = s->right,
+                                  .edge = s->edge,
                                   .vertex = s->vertex,
                                   .kind = s->row_kind,
                                   .of_strategy = s->partition.plan };
@@ -286,14 +288,20 @@ done:
 int32_t gr_setup_graph_init(struct gr_setup *s, graft_error *error)
 {
     struct gr_graph_copy graph = { .budget = &s->budget, .csr = &s->graph };
+    int64_t             *numbers = NULL;
     int32_t              rc = GRAFT_OK;
 
     s->n_seen = s->n;
     if (s->over != NULL) return gr_ranks_graph_init(s, error);
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
+    if (s->model.config.edge_array) GR_TRY(gr_edge_numbers_begin(s, &graph, error));
     GR_TRY(gr_setup_graph_derive(s, &graph, 1, error));
+    if (s->model.config.edge_array) numbers = gr_edge_numbers_take(s, &graph);
+    if (s->model.config.edge_array) GR_TRY(gr_edge_features_init(s, graph.csr, numbers, error));
+    gr_budget_return(&s->budget, gr_bytes(numbers));
     rc = make_matrices(s, &graph, error);
 done:
+    gr_free(s->context, numbers);
     gr_csr_fini(s->context, &graph.copy);
     return rc;
 }

@@ -36,6 +36,8 @@ static double graph_bytes(const struct gr_setup *s)
     if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
     if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
     if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
+    if (s->model.config.edge_array)
+        bytes += sizeof *s->edge * (double)s->model.config.edge_features * (double)edges_of(s);
     if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->graph);
     return bytes;
 }

@@ -14,13 +14,15 @@ int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 /* What must be the same for ranks to train one model, beside the options. */
 static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 {
-    static const char *const names[] = { "the number of features", "the number of classes", "the loss" };
+    static const char *const names[] = { "the number of features", "the number of classes", "the loss",
+                                         "the number of edge features" };
     const enum gr_loss       loss = s->model.config.loss;
-    const char *const        texts[] = { NULL, NULL, gr_loss_name(loss) };
-    const uint64_t           values[] = { (uint64_t)s->data.n_features, (uint64_t)s->data.n_classes, (uint64_t)loss };
+    const char *const        texts[] = { NULL, NULL, gr_loss_name(loss), NULL };
+    const uint64_t           values[] = { (uint64_t)s->data.n_features, (uint64_t)s->data.n_classes, (uint64_t)loss,
+                                          (uint64_t)s->model.config.edge_features };
 
     GR_ASSERT(s->over != NULL);
-    return gr_comm_compare_texts(s->over->comm, names, values, texts, 3, error);
+    return gr_comm_compare_texts(s->over->comm, names, values, texts, 4, error);
 }
 
 /* With loss "auto", targets choose it; a rank that has no rows to give goes by those that have. */

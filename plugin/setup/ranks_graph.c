@@ -138,29 +138,34 @@ done:
     return rc;
 }
 
-void gr_ranks_join_values(const struct gr_part *part, float *values)
+void gr_ranks_join_values(const struct gr_part *part, void *values)
 {
     const graft_csr *parts[] = { &part->local, &part->remote };
+    const int64_t    bytes = gr_dtype_bytes(part->local.value_type);
+    char            *to = values;
 
     for (int64_t row = 0; row < part->local.n_rows; row++) {
         for (int i = 0; i < 2; i++) {
-            const int64_t begin = parts[i]->row_ptr[row], end = parts[i]->row_ptr[row + 1];
+            const int64_t begin = parts[i]->row_ptr[row], count = parts[i]->row_ptr[row + 1] - begin;
 
-            for (int64_t e = begin; e < end; e++) *values++ = ((const float *)parts[i]->values)[e];
+            if (count == 0) continue;
+            memcpy(to, (const char *)parts[i]->values + begin * bytes, (uint64_t)(count * bytes));
+            to += count * bytes;
         }
     }
 }
 
 /* For attention and maxima, entries of all owned rows as one matrix, whose columns are the owned vertices and those of
- * the halo behind them. */
-static int32_t make_joined(struct gr_setup *s, graft_error *error)
+ * the halo behind them. If values are numbers of entries, the matrix has none, and the caller frees the numbers. */
+static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *error)
 {
     const struct gr_part *part = &s->partition.part;
     const graft_csr      *parts[] = { &part->local, &part->remote };
+    const int             uses_values = gr_setup_uses_values(s) || s->model.config.edge_array;
     const graft_csr       like = { .size = sizeof like,
                                    .index_type = GRAFT_I32,
-                                   .value_type = GRAFT_F32,
-                                   .values = gr_setup_uses_values(s) ? part->local.values : NULL };
+                                   .value_type = part->local.value_type,
+                                   .values = uses_values ? part->local.values : NULL };
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     struct gr_csr         joined = { 0 };
     int64_t               at = 0;
@@ -184,6 +189,11 @@ static int32_t make_joined(struct gr_setup *s, graft_error *error)
     }
     if (joined.values != NULL) gr_ranks_join_values(part, joined.values);
     GR_ASSERT(gr_csr_is_valid(&joined.view));
+    if (s->model.config.edge_array) {
+        *numbers = joined.values;
+        joined.values = NULL;
+        joined.view.values = NULL;
+    }
     GR_TRY(gr_matrix_take(s->context, &joined, &s->a, error));
     if (s->given == NULL && s->model.config.kind->attends)
         GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
@@ -218,19 +228,24 @@ static int32_t init_halo_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_halo *halo = &s->partition.part.halo;
     const int32_t         layers = s->model.config.n_layers;
-    int64_t               width[GR_LAYERS_MAX];
+    int64_t               width[GR_LAYERS_MAX], *numbers = NULL;
     int32_t               rc = GRAFT_OK;
 
     s->n_seen = s->n + halo->count;
     for (int32_t l = 0; l < layers; l++)
         width[l] = s->partition.columns[l] = s->partition.widest[l] =
             s->model.config.kind->attends ? gr_config_wide(&s->model.config, l) : gr_config_in(&s->model.config, l);
-    GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, error), error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, &numbers, error), error));
+    if (s->model.config.edge_array) {
+        gr_ranks_edge_numbers_drop(s);
+        GR_TRY(gr_edge_features_init(s, &s->a->csr, numbers, error));
+    }
     GR_TRY(gr_halo_rows_init(s->context, s->over->comm, halo, width, layers, &s->partition.halo_rows, error));
     gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
     gr_partition_charge(&s->partition, &s->budget);
     if (s->model.config.attention_dropout > 0 && s->given == NULL) rc = ask_vertices(s, error);
 done:
+    gr_free(s->context, numbers);
     return rc;
 }
 
@@ -263,6 +278,11 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->pairs, slots * s->over->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
+    if (s->model.config.edge_array) {
+        GR_TRY(gr_ranks_edge_numbers(s, &s->edge_features, &r->made, error));
+        r->part = r->made.part;
+        gr_partition_charge(r, &s->budget);
+    }
     GR_TRY(gr_ranks_graph_derive(s, &copy, 1, error));
     rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
     GR_TRY(rc);

@@ -32,9 +32,14 @@ done:
 /* Attention with values of edges needs them; over ranks all know whether the graph has them. */
 static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
 {
-    const int has_values = s->over != NULL ? s->over->value_type != 0 : s->graph.values != NULL;
+    const int     has_values = s->over != NULL ? s->over->value_type != 0 : s->graph.values != NULL;
+    const int64_t here = s->model.config.edge_features;
+    const int64_t expected = s->given != NULL ? s->given->model->config.edge_features : here;
 
-    if (s->model.config.edge_features == 0 || has_values) return GRAFT_OK;
+    if (here != expected)
+        return gr_fail(error, GRAFT_ERR_ARG, "the data set has %lld edge features, the model has %lld", (long long)here,
+                       (long long)expected);
+    if (s->model.config.edge_array || here == 0 || has_values) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is values, but the graph has no values");
 }
 

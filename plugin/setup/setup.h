@@ -5,6 +5,7 @@
  * dataset.c    the host's arrays, checked            update.c         the same when they change
  * graph.c      the graph as the model needs it       update_edges.c   values of its edges that change
  * order.c      the vertices in another order, and receptive fields
+ * edge_features.c  rows of features of edges, brought to their entries
  * features.c, sparse.c  the features likewise        ranks_data.c     over ranks: the data set
  * plan.c       the memory budget, before anything is made    ranks_graph.c, ranks_edges.c  over ranks: the graph
  * spans.c      space for the profile                 ranks_compare.c  over ranks: what must be the same on all
@@ -53,7 +54,7 @@ struct gr_setup {
     graft_dataset  data; /* arrays borrowed from the host */
     graft_csr      graph, sparse_features;
     int64_t       *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
-    graft_dense    features, float_targets;
+    graft_dense    features, float_targets, edge_features;
     graft_graph   *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
     int64_t        n;
     int64_t        n_seen; /* of attention over ranks, n and the vertices of the halo behind them; else n */
@@ -72,6 +73,8 @@ struct gr_setup {
     int           symmetric;
     float        *left, *right;
     uint8_t      *row_kind;
+    float        *edge;        /* [entries of a x features] with edge_features=array; else NULL */
+    int64_t      *first_entry; /* [n_ranks + 1] over ranks: the number of the first entry of each slice */
 
     struct gr_block        whole, step[GR_LAYERS_MAX]; /* of evaluation, and of the layers in a step */
     const struct gr_block *whole_of[GR_LAYERS_MAX], *step_of[GR_LAYERS_MAX];
@@ -137,6 +140,8 @@ void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft
  *  first row, for the message. */
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);
 int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error);
+/** Features of edges, whose rows are counted later over ranks; elsewhere `rows` are expected. */
+int32_t gr_edge_features_check(const graft_dense *features, int64_t rows, int threads, graft_error *error);
 /** Whether float targets have this shape. */
 int32_t gr_float_targets_check(const graft_dense *targets, int64_t n, int64_t n_classes, graft_error *error);
 /** Whether all ranks have the same options. Collective. */
@@ -182,6 +187,22 @@ struct gr_graph_copy {
  *  order is found if this is the `first` time; other values are derived later by the same steps. */
 int32_t gr_setup_graph_derive(struct gr_setup *setup, struct gr_graph_copy *graph, int first, graft_error *error);
 
+/* Features of edges, an array in the order of the host's entries; see edge_features.c. */
+/** Give the graph of the host, of one process, the numbers of its entries as values; and take them from what was
+ *  derived, in the order that it has now. The caller frees them, and returns their bytes to the budget. */
+int32_t  gr_edge_numbers_begin(const struct gr_setup *setup, struct gr_graph_copy *graph, graft_error *error);
+int64_t *gr_edge_numbers_take(const struct gr_setup *setup, struct gr_graph_copy *graph);
+/** Over ranks: the part of the graph with numbers as values, which `made` owns; the caller frees it, also after a
+ *  failure. The number of rows of the features is checked. Collective. Later forget those of the setup. */
+int32_t  gr_ranks_edge_numbers(struct gr_setup *setup, const graft_dense *features, struct gr_made_part *made,
+                               graft_error *error);
+void     gr_ranks_edge_numbers_drop(struct gr_setup *setup);
+/** to[entries of csr x features] becomes the rows of these numbers, and means for added loops. Collective. */
+int32_t  gr_edge_features_place(struct gr_setup *setup, const graft_csr *csr, const int64_t *numbers,
+                                const graft_dense *features, float *to, graft_error *error);
+/** Make the features of the setup's edges. Collective. */
+int32_t gr_edge_features_init(struct gr_setup *setup, const graft_csr *csr, const int64_t *numbers, graft_error *error);
+
 /** The same over ranks; `made` has the arrays of `part` that the graph over ranks does not have. Collective. */
 struct gr_part_copy {
     struct gr_budget    *budget;
@@ -219,7 +240,7 @@ int32_t gr_ranks_edges_check(const struct gr_setup *setup, const struct gr_new_e
 int32_t gr_ranks_edges_begin(struct gr_setup *setup, struct gr_new_edges *edges, graft_error *error);
 void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
 /** The values of the matrix of attention, whose rows have the local entries first. */
-void    gr_ranks_join_values(const struct gr_part *part, float *values);
+void    gr_ranks_join_values(const struct gr_part *part, void *values);
 
 /** The value of loops that are added; `remote`, the edges to other ranks, may be NULL. */
 struct gr_loop_value gr_setup_loop_value(const struct gr_setup *setup, const graft_csr *remote);

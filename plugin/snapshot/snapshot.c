@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const char MODEL_PREFIX[] = "model.", TRAINING_PREFIX[] = "training.";
+static const char EDGE_FEATURES_KEY[] = "n_edge_features";
 
 static int is_of_model(const struct gr_option_row *row)
 {
@@ -82,6 +83,8 @@ static void add_all(struct texts *t, const graft_trainer *trainer, int32_t what)
     add_number(t, "n_vertices", trainer->setup.data.n_vertices);
     add_number(t, "n_features", trainer->setup.data.n_features);
     add_number(t, "n_classes", trainer->setup.data.n_classes);
+    if (trainer->setup.model.config.edge_array)
+        add_number(t, EDGE_FEATURES_KEY, trainer->setup.model.config.edge_features);
     add_options(t, trainer);
 }
 
@@ -159,13 +162,27 @@ done:
     return rc;
 }
 
+/* How many features of edges there are, if the model has them from the data set. */
+static int32_t read_edge_count(const graft_model *m, const char *shown, graft_dense *edge_features, graft_error *error)
+{
+    const struct gr_model_options *options = &m->options.model;
+    int32_t                        rc;
+
+    if (options->kind != GR_KIND_GAT || options->edge_features != GR_EDGE_FEATURES_ARRAY) return GRAFT_OK;
+    rc = read_count(&m->header, shown, EDGE_FEATURES_KEY, 1, &edge_features->n_cols, error);
+    if (rc < 0 || edge_features->n_cols <= INT32_MAX) return rc;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %lld edge features are too many", shown,
+                   (long long)edge_features->n_cols);
+}
+
 /* Kind and widths, and the shapes of the parameters. */
 static int32_t describe_model(graft_model *m, const char *shown, graft_error *error)
 {
     const struct gr_tensors *header = &m->header;
     const char              *format = gr_tensors_value(header, "format");
     const char              *content = gr_tensors_value(header, "content");
-    graft_dataset            shape = { .size = sizeof shape, .n_vertices = 1 };
+    graft_dense              edge_features = { .size = sizeof edge_features };
+    graft_dataset            shape = { .size = sizeof shape, .n_vertices = 1, .edge_features = &edge_features };
     graft_error              reason = { .size = sizeof reason };
     int32_t                  rc = GRAFT_OK;
 
@@ -184,6 +201,7 @@ static int32_t describe_model(graft_model *m, const char *shown, graft_error *er
     GR_TRY(read_count(header, shown, "n_features", 1, &shape.n_features, error));
     GR_TRY(read_count(header, shown, "n_classes", 1, &shape.n_classes, error));
     GR_TRY(read_options(header, shown, &m->options, error));
+    GR_TRY(read_edge_count(m, shown, &edge_features, error));
     if (shape.n_features > INT32_MAX || shape.n_classes > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %lld features and %lld classes are too many", shown,
                        (long long)shape.n_features, (long long)shape.n_classes);

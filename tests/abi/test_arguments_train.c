@@ -171,6 +171,40 @@ static void bad_sparse_features(graft_trainer **trainer)
 #undef BAD
 }
 
+static void bad_edge_features(graft_trainer **trainer)
+{
+    static float  values[2 * N * N]; /* as long as doubles */
+    const int64_t entries = set.dataset.graph->row_ptr[N];
+    graft_dataset d = set.dataset;
+    graft_dense   y;
+
+    d.edge_features = &y;
+    REFUSED(GRAFT_OK, s.api.set(s.context, "model", "gat", &error));
+    REFUSED(GRAFT_OK, s.api.set(s.context, "edge_features", "array", &error));
+#define BAD(status, change, undo)                                                                                      \
+    do {                                                                                                               \
+        y = (graft_dense){ sizeof y, GRAFT_F32, entries, 1, 1, values };                                               \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "create with edge features and %s", #change);                                           \
+        arguments_judge(status, s.train->create(s.context, &d, trainer, &error));                                      \
+        undo;                                                                                                          \
+    } while (0)
+    BAD(GRAFT_OK, (void)y, s.train->destroy(*trainer); *trainer = NULL);
+    BAD(GRAFT_ERR_OPTION, d.edge_features = NULL, d.edge_features = &y);
+    BAD(GRAFT_ERR_ARG, y.size = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, y.dtype = GRAFT_F64, (void)0);
+    BAD(GRAFT_ERR_ARG, y.n_rows = entries - 1, (void)0);
+    BAD(GRAFT_ERR_ARG, y.n_rows = entries + 1, (void)0);
+    BAD(GRAFT_ERR_ARG, y.n_cols = y.stride = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, y.n_cols = INT64_MAX, (void)0);
+    BAD(GRAFT_ERR_ARG, y.stride = 0, (void)0);
+    BAD(GRAFT_ERR_ARG, y.data = NULL, (void)0);
+    BAD(GRAFT_ERR_FORMAT, values[entries - 1] = (float)NAN, values[entries - 1] = 0);
+#undef BAD
+    REFUSED(GRAFT_OK, s.api.set(s.context, "edge_features", "none", &error));
+    REFUSED(GRAFT_OK, s.api.set(s.context, "model", "sage", &error));
+}
+
 static const char *create_calls(const void *arg)
 {
     graft_trainer *trainer = NULL;
@@ -181,6 +215,7 @@ static const char *create_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->create(s.context, &set.dataset, NULL, &error));
     bad_dataset_arrays(&trainer);
     bad_float_targets(&trainer);
+    bad_edge_features(&trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "sparse_input", "yes", &error));
     bad_sparse_features(&trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "sparse_input", "no", &error));

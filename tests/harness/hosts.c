@@ -276,6 +276,12 @@ void host_slice_init(struct host_slice *s, const graft_dataset *whole, enum slic
         s->dataset.float_targets = end > first ? &s->float_targets : NULL;
     }
     if (whole->split != NULL) s->dataset.split = whole->split + first;
+    if (whole->edge_features != NULL && whole->edge_features->n_rows == whole->graph->row_ptr[whole->n_vertices]) {
+        s->edge_features = *whole->edge_features;
+        s->edge_features.n_rows = whole->graph->row_ptr[end] - whole->graph->row_ptr[first];
+        s->edge_features.data = (float *)s->edge_features.data + whole->graph->row_ptr[first] * s->edge_features.stride;
+        s->dataset.edge_features = &s->edge_features;
+    }
 }
 
 void host_slice_fini(struct host_slice *s)

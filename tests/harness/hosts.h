@@ -65,7 +65,7 @@ extern const char *const slices_name[SLICES];
 struct host_slice {
     int64_t       first, end;
     graft_csr     rows, sparse;
-    graft_dense   features, float_targets;
+    graft_dense   features, float_targets, edge_features;
     int64_t      *row_ends, *sparse_ends;
     graft_slice   slice;
     graft_dataset dataset; /* without `over` */

@@ -95,6 +95,7 @@ struct oracle_options {
     double           smoothing;     /* label_smoothing */
     int64_t          heads;         /* of gat; they divide the hidden widths */
     int              edge_features; /* of gat: edge_features=values; entries of the graph do not repeat then */
+    int              edge_array;    /* of gat: edge_features=array; likewise */
     int32_t          propagation;   /* of sgc and appnp: steps */
     double           teleport;      /* of appnp */
     uint64_t         seed;
@@ -116,6 +117,8 @@ struct oracle_model {
     int64_t               width[ORACLE_LAYERS_MAX + 1]; /* of H_0 .. H_L */
     double               *adjacency;                    /* [n x n] sum of the entries (v, u) */
     int64_t              *count;                        /* [n x n] number of entries (v, u) */
+    int64_t               edge_width;                   /* features of an edge in the scores of gat */
+    double               *edge;                         /* [n x n x edge_width] of the entries (v, u) */
     double               *degree;           /* [n] sum of row v: the number of its entries, if they have no values */
     double               *features;         /* [n x width[0]] */
     double               *target;           /* [n x classes] 0 or 1; a row without a 1 if unlabelled; or float targets,

@@ -123,11 +123,10 @@ static double dot(int64_t count, const double *x, const double *y)
 }
 
 /** Add to out what one head gives vertex v, times `share`: the sum over its entries of softmax(LeakyReLU(scores)) times
- *  the rows of u, which begin at the columns of the head and are `stride` apart. A score has `edge` times the value of
- *  the entry. factor[k * heads] is
- *  that of dropout for vertex k; NULL: none. */
+ *  the rows of u, which begin at the columns of the head and are `stride` apart. A score has the features of
+ *  the entry times `edge`. factor[k * heads] is that of dropout for vertex k; NULL: none. */
 static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
-                   const double *target, const double *source, double edge, const double *factor, double share,
+                   const double *target, const double *source, const double *edge, const double *factor, double share,
                    double *out, struct oracle_kinks *kinks)
 {
     double *score = oracle_new(model->n, sizeof *score), largest = -INFINITY, sum = 0;
@@ -135,7 +134,7 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
     for (int64_t k = 0; k < model->n; k++) {
         if (model->count[v * model->n + k] == 0) continue;
         score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]) +
-                   edge * model->adjacency[v * model->n + k];
+                   dot(model->edge_width, edge, &model->edge[(v * model->n + k) * model->edge_width]);
         if (score[k] != 0) meet_kink(score[k], kinks); /* 0: both are without features, and no weight moves it */
         if (!(score[k] > 0)) score[k] *= 0.2;
         largest = fmax(largest, score[k]);
@@ -154,12 +153,13 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
     free(score);
 }
 
-/** What the value of an edge is multiplied by in the scores of head k. */
-static double edge_of(const struct oracle_model *model, int32_t l, int64_t k, int64_t columns)
+/** What the features of an edge are multiplied by in the scores of head k, of so many columns. */
+static void edge_of(const struct oracle_model *model, int32_t l, int64_t k, int64_t columns, double *edge)
 {
-    if (!model->options.edge_features) return 0;
-    return dot(columns, oracle_forward_weight_of(model, l, ".weight_edge") + k * columns,
-               oracle_forward_weight_of(model, l, ".attention_edge") + k * columns);
+    for (int64_t j = 0; j < model->edge_width; j++)
+        edge[j] =
+            dot(columns, oracle_forward_weight_of(model, l, ".weight_edge") + (j * model->options.heads + k) * columns,
+                oracle_forward_weight_of(model, l, ".attention_edge") + k * columns);
 }
 
 /** The Z_l of gat before the bias: heads side by side, or their mean in the last layer. */
@@ -169,7 +169,7 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
     const int64_t n = model->n, out = model->width[l + 1], heads = model->options.heads;
     const int     last = l + 1 == model->options.layers;
     const int64_t columns = last ? out : out / heads, wide = heads * columns;
-    double       *u = oracle_new(n * wide, sizeof *u);
+    double       *u = oracle_new(n * wide, sizeof *u), *edge = oracle_new(model->edge_width, sizeof *edge);
 
     add_product(n, oracle_model_in(model, l), wide, h, oracle_forward_weight_of(model, l, ".weight"), u);
     for (int64_t v = 0; v < n; v++) {
@@ -179,11 +179,13 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
             const double *factor =
                 training && model->attention[l] != NULL ? &model->attention[l][v * n * heads + k] : NULL;
 
-            attend(model, v, columns, wide, &u[k * columns], target, source, edge_of(model, l, k, columns), factor,
+            edge_of(model, l, k, columns, edge);
+            attend(model, v, columns, wide, &u[k * columns], target, source, edge, factor,
                    last ? 1.0 / (double)heads : 1, &z[v * out + (last ? 0 : k * columns)], kinks);
         }
     }
     free(u);
+    free(edge);
 }
 
 /** z = the Z_l of the model; h [n x in], z [n x out] zeroed, scratch [n x the larger of both]. */

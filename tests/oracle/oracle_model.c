@@ -20,19 +20,46 @@ static void add_entries(const graft_csr *csr, double *full, int64_t *count)
     }
 }
 
-static double mean_of_row(int64_t n, const double *a, const int64_t *count)
+/** The features of every entry: its value, or a row of the array. A reversed entry has those of the entry that it came
+ *  from, and an added loop the mean of its row. `original` counts the entries of the graph. */
+static void prepare_edges(struct oracle_model *model, const graft_dataset *dataset, const int64_t *original)
 {
-    double sum = 0, entries = 0;
+    const graft_csr   *graph = dataset->graph;
+    const graft_dense *array = dataset->edge_features;
+    const int64_t      n = model->n, d = model->edge_width;
 
-    for (int64_t u = 0; u < n; u++) {
-        sum += a[u];
-        entries += (double)count[u];
+    model->edge = oracle_new(n * n * d, sizeof *model->edge);
+    for (int64_t v = 0; v < n; v++) {
+        for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++) {
+            const int64_t u = (int64_t)sample_at(graph->col_idx, graph->index_type, e);
+
+            for (int64_t j = 0; j < d; j++) {
+                const double x = model->options.edge_array ? oracle_element(array, e, j)
+                                                           : sample_at(graph->values, graph->value_type, e);
+
+                model->edge[(v * n + u) * d + j] = x;
+                if (model->options.symmetrize && original[u * n + v] == 0) model->edge[(u * n + v) * d + j] = x;
+            }
+        }
     }
-    return entries > 0 ? sum / entries : 0;
+    for (int64_t v = 0; v < n; v++) {
+        double entries = 0;
+
+        if (original[v * n + v] > 0 || model->count[v * n + v] == 0) continue;
+        for (int64_t u = 0; u < n; u++) entries += (double)(u != v && model->count[v * n + u] > 0);
+        for (int64_t j = 0; j < d; j++) {
+            double sum = 0;
+
+            for (int64_t u = 0; u < n; u++) sum += u != v ? model->edge[(v * n + u) * d + j] : 0;
+            model->edge[(v * n + v) * d + j] = entries > 0 ? sum / entries : 0;
+        }
+    }
 }
 
-static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
+static void prepare_graph(struct oracle_model *model, const graft_dataset *dataset)
 {
+    const graft_csr *graph = dataset->graph;
+
     const int64_t n = model->n;
     double       *a = model->adjacency = oracle_new(n * n, sizeof *a);
     int64_t      *count = model->count = oracle_new(n * n, sizeof *count);
@@ -49,11 +76,14 @@ static void prepare_graph(struct oracle_model *model, const graft_csr *graph)
     }
     for (int64_t v = 0; v < n && model->options.self_loops; v++) {
         if (count[v * n + v] > 0) continue;
-        a[v * n + v] = model->options.edge_features ? mean_of_row(n, &a[v * n], &count[v * n]) : 1;
+        a[v * n + v] = 1;
         count[v * n + v] = 1;
     }
     model->degree = oracle_new(n, sizeof *model->degree);
     for (int64_t at = 0; at < n * n; at++) model->degree[at / n] += a[at];
+    if (model->options.edge_array) model->edge_width = dataset->edge_features->n_cols;
+    else model->edge_width = model->options.edge_features != 0;
+    prepare_edges(model, dataset, original);
     free(original);
 }
 
@@ -148,8 +178,8 @@ static void add_layer(struct oracle_model *model, int32_t layer)
         add_tensor(model, layer, "attention_source", heads, columns);
         add_tensor(model, layer, "attention_target", heads, columns);
         add_tensor(model, layer, "bias", 1, out);
-        if (!model->options.edge_features) break;
-        add_tensor(model, layer, "weight_edge", 1, heads * columns);
+        if (model->edge_width == 0) break;
+        add_tensor(model, layer, "weight_edge", model->edge_width, heads * columns);
         add_tensor(model, layer, "attention_edge", heads, columns);
         break;
     default: add_tensor(model, layer, "weight", in, out); add_tensor(model, layer, "bias", 1, out);
@@ -174,7 +204,7 @@ void oracle_model_init(struct oracle_model *model, const struct oracle_options *
     model->width[0] = dataset->n_features;
     for (int32_t l = 1; l < options->layers; l++) model->width[l] = options->hidden[l - 1];
     model->width[options->layers] = dataset->n_classes;
-    prepare_graph(model, dataset->graph);
+    prepare_graph(model, dataset);
     prepare_features(model, dataset);
     prepare_targets(model, dataset);
     for (int32_t l = 0; l < options->layers; l++) {
@@ -201,6 +231,7 @@ void oracle_model_fini(struct oracle_model *model)
     free(model->adjacency);
     free(model->count);
     free(model->degree);
+    free(model->edge);
     free(model->features);
     free(model->target);
     free(model->labelled);

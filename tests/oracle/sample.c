@@ -200,6 +200,24 @@ static void init_dense_features(struct sample_dataset *set, struct sample *sampl
     for (int64_t at = 0; at < n * d; at++) sample_put(set->features.data, GRAFT_F32, at, sample_real(sample, -1, 1.5));
 }
 
+/** Drawn from a seed of their own, so that other samples do not depend on them. */
+static void init_edge_features(struct sample_dataset *set)
+{
+    const int64_t entries = set->graph.row_ptr[set->graph.csr.n_rows], stride = SAMPLE_EDGE_FEATURES + 1;
+    struct sample own = { (uint64_t)entries };
+    float        *y = oracle_new(entries * stride, sizeof *y);
+
+    for (int64_t at = 0; at < entries * stride; at++)
+        y[at] = at % stride < SAMPLE_EDGE_FEATURES ? (float)sample_real(&own, -1, 1) : INFINITY;
+    set->edge_features = GRAFT_INIT(graft_dense);
+    set->edge_features.dtype = GRAFT_F32;
+    set->edge_features.n_rows = entries;
+    set->edge_features.n_cols = SAMPLE_EDGE_FEATURES;
+    set->edge_features.stride = stride;
+    set->edge_features.data = y;
+    set->dataset.edge_features = &set->edge_features;
+}
+
 void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int64_t n, int64_t d, int64_t classes,
                          int several, int sparse)
 {
@@ -225,6 +243,7 @@ void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int6
     set->dataset.labels = several ? NULL : set->labels;
     set->dataset.targets = several ? set->targets : NULL;
     set->dataset.split = set->split;
+    init_edge_features(set);
 }
 
 void sample_dataset_regress(struct sample_dataset *set, struct sample *sample)
@@ -256,6 +275,7 @@ void sample_dataset_fini(struct sample_dataset *set)
     sample_csr_fini(&set->sparse);
     free(set->features.data);
     free(set->float_targets.data);
+    free(set->edge_features.data);
     free(set->labels);
     free(set->targets);
     free(set->split);

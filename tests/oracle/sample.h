@@ -57,14 +57,15 @@ void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr 
  *  1 feeds every other one, and some gather from none. */
 struct sample_dataset {
     graft_dataset     dataset;
-    graft_dense       features, float_targets;
+    graft_dense       features, float_targets, edge_features;
     struct sample_csr graph, sparse;
     int32_t          *labels;
     uint8_t          *targets, *split;
 };
 
 /** `several`: targets of several classes at once, else labels, some of them -1. `sparse`: features as CSR with empty
- *  rows, else dense. */
+ *  rows, else dense. Edges have SAMPLE_EDGE_FEATURES features from -1 to 1, rows with gaps between them. */
+enum { SAMPLE_EDGE_FEATURES = 3 };
 void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int64_t n, int64_t d, int64_t classes,
                          int several, int sparse);
 void sample_dataset_fini(struct sample_dataset *set);

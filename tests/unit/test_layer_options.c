@@ -154,15 +154,16 @@ static void test_attention(void)
     }
 }
 
-/** Values of edges in the scores of gat, with all that changes how rows and scores are made. */
-static void test_edge_features(void)
+/** Values of edges, or rows of an array, in the scores of gat, with all that changes how rows and scores are made. */
+static void test_edge_features(int array)
 {
     for (int which = 0; which < 10; which += case_step()) {
         const struct training_case what = { .kind = ORACLE_GAT,
                                             .layers = 1 + which % 3,
                                             .heads = which == 9 ? 4 : 1 + which % 2,
                                             .growing = which == 9 || which % 4 == 2,
-                                            .edge_features = 1,
+                                            .edge_features = !array,
+                                            .edge_array = array,
                                             .attention_dropout = which % 4 == 3 ? 0.4 : 0,
                                             .norm = which / 4 % 2,
                                             .dropout = which % 3 == 1 ? 0.5 : 0,
@@ -237,6 +238,8 @@ int main(void)
     const struct training_case saved[] = {
         { .kind = ORACLE_GAT, .layers = 3, .heads = 2, .elu = 1, .dropout = 0.5, .attention_dropout = 0.4 },
         { .kind = ORACLE_GAT, .layers = 2, .heads = 2, .edge_features = 1, .prepare = 1, .order = "rcm" },
+        { .kind = ORACLE_GAT, .layers = 2, .heads = 2, .edge_array = 1, .prepare = 1, .order = "rcm" },
+        { .kind = ORACLE_GAT, .layers = 2, .heads = 3, .edge_array = 1 },
         { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .elu = 1, .drops_first = 1, .dropout = 0.5 },
         { .kind = ORACLE_GIN, .layers = 4, .residual = 1, .jumping = "cat", .dropout = 0.5 },
         { .kind = ORACLE_GCN, .layers = 3, .jumping = "max", .dropout = 0.5 },
@@ -255,7 +258,8 @@ int main(void)
     test_refused(0);
     test_refused(1);
     test_attention();
-    test_edge_features();
+    test_edge_features(0);
+    test_edge_features(1);
     test_values_missing();
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) test_saved(&saved[i]);
     api->close(api->context);

@@ -40,10 +40,10 @@ static graft_error        error = GRAFT_INIT(graft_error);
 static int64_t       row_ptr[N + 1], word_ptr[N + 1];
 static int32_t       row_ptr_32[N + 1], word_ptr_32[N + 1];
 static int32_t       column[ENTRIES], word[4 * N], labels[N];
-static float         features[(size_t)N * FEATURES], weight[ENTRIES];
+static float         features[(size_t)N * FEATURES], weight[ENTRIES], edge_features[ENTRIES * 2];
 static uint8_t       all[N], few[N];
 static graft_csr     graph, words;
-static graft_dense   dense;
+static graft_dense   dense, edges;
 static graft_dataset data;
 
 /* A ring in which each vertex has edges from its next ones on both sides, or on one side only, and none from itself. */
@@ -93,6 +93,8 @@ static void fill_rest(void)
                          .col_idx = word };
     data = (graft_dataset){ .size = sizeof data, .n_vertices = N, .n_classes = CLASSES, .graph = &graph };
     data.labels = labels;
+    edges = (graft_dense){ sizeof edges, GRAFT_F32, ENTRIES, 2, 2, edge_features };
+    data.edge_features = &edges;
 }
 
 /* The graph with row pointers of 32 bits. */
@@ -120,6 +122,9 @@ static const struct sample samples[] = {
     { "a weighted graph on both sides", "", 0, 1, 1, 0, 0 },
     { "edge features, an order, made symmetric", "edge_features=values order=rcm symmetrize=yes", 1, 1, 0, 0, 0 },
     { "edge features", "edge_features=values", 0, 1, 0, 0, 0 },
+    { "an array of edge features", "edge_features=array", 0, 0, 0, 0, 0 },
+    { "such an array, an order, made symmetric", "edge_features=array order=rcm symmetrize=yes", 1, 1, 0, 0, 0 },
+    { "such an array as it is", "edge_features=array self_loops=no", 0, 0, 0, 0, 0 },
     { "few trained", "", 0, 0, 1, 0, 0 },
     { "few trained, made symmetric", "symmetrize=yes", 1, 1, 1, 0, 0 },
     { "symmetric already", "symmetrize=yes", 0, 0, 0, 0, 0 },

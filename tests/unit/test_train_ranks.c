@@ -263,6 +263,7 @@ static const struct setup setups[] = {
     { "label_rate=0.62 dropout=0.3 seed=3 class_weights=balanced", { 300, WEIGHTED } },
     { "label_rate=0.4 hidden=40,10 input_dropout=0.2 recompute=yes norm=batch", { 211, SEVERAL } },
     { "label_rate=0.5 dropout=0 sparse_input=yes norm=none", { 300, SPARSE | SEVERAL } },
+    { "dropout=0.2 edge_features=array recompute=yes", { 300, REPEATS } },
 };
 
 /* Adam would make steps of gradients that are 0 but for rounding. */
@@ -285,6 +286,8 @@ static const struct setup prepared[] = {
     { "label_rate=0.62 order=degree symmetrize=yes dropout=0.2 " SGD, { 300, FEW } },
     { "label_rate=0.4 hidden=6,30 reuse_input=no recompute=yes " SGD, { 300, WEIGHTED | FEW } },
     { "label_rate=0.8 dropout=0 " SGD, { 6, 0 } },
+    { "symmetrize=yes order=degree dropout=0.3 edge_features=array " SGD, { 300, WEIGHTED | REPEATS } },
+    { "order=rcm self_loops=no dropout=0.3 edge_features=array " SGD, { 6, 0 } },
 };
 
 enum { SETUPS = sizeof setups / sizeof setups[0], PREPARED = sizeof prepared / sizeof prepared[0] };
