@@ -36,9 +36,9 @@ GRAFT_EXTERN_C_BEGIN
  * the place of H_{L-1}, with max the largest of them for each element; then ERR_OPTION unless they are equally wide.
  *
  * BatchNorm (Ioffe and Szegedy 2015, as PyTorch's BatchNorm1d) is z' = gain (z - m) / sqrt(s + 1e-5) + shift for each
- * column of Z_l. In a step m and s are its mean and biased variance over all vertices, so a step computes all rows and
- * row_masks has no effect. Else they are "layers.L.norm.mean" and ".norm.variance" of the state, first 0 and 1, moved
- * by each step a tenth of the way to its mean and unbiased variance.
+ * column of Z_l. In a step m and s are its mean and biased variance over all vertices, so a step computes all rows of
+ * the hidden layers; row_masks is for layers after them. Else they are "layers.L.norm.mean" and ".norm.variance" of the
+ * state, first 0 and 1, moved by each step a tenth of the way to its mean and unbiased variance.
  *
  * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
  *

@@ -163,7 +163,7 @@ const struct gr_option_row gr_option_table[] = {
     { "order", CHOICE(resource.order), "given|degree|rcm|community", "given", RESOURCES, SAME, USUAL, "model!=mlp",
       "order of the vertices inside the trainer" },
     { "row_masks", CHOICE(resource.row_masks), "no|yes", "yes", RESOURCES, SAME, EXPERT,
-      "model!=gat and (norm!=batch or layers=1) and (model!=sage or aggregator!=max or processes=1)",
+      "model!=gat and (model!=sage or aggregator!=max or processes=1)",
       "compute only rows in the receptive field of training vertices" },
     { "reuse_input", CHOICE(resource.reuse_input), "no|yes", "yes", RESOURCES, SAME, EXPERT,
       "model=sage|gcn|gin and input_dropout=0", "aggregate constant features once, not in every pass" },

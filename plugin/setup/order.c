@@ -34,8 +34,19 @@ static void find_first_level(const struct gr_setup *s, struct gr_search *search)
         if (gr_is_trained(&s->run.targets, v)) gr_search_add(search, v, 0);
 }
 
+/* Up to this layer a step computes all rows of what enters it, because statistics of BatchNorm are over all vertices;
+ * -1 without BatchNorm. Predictions have running statistics. */
+static int32_t last_complete(const struct gr_setup *s)
+{
+    int32_t last = -1;
+
+    for (int32_t l = 0; l < s->model.config.n_layers && s->given == NULL; l++)
+        if (gr_has_batch_norm(&s->run, &s->model.layers[l])) last = l + 1;
+    return last;
+}
+
 /* hop[v]: over how many edges v is gathered from by a vertex of level 0; n_layers + 1 if over more than n_layers. reach
- * is counted. */
+ * is counted. Levels of layers that have all rows are not searched. */
 static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_search *search, graft_error *error)
 {
     const int32_t n_layers = s->model.config.n_layers;
@@ -44,7 +55,8 @@ static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_
     find_first_level(s, search);
     s->reach[n_layers] = search->end = search->found;
     for (int32_t h = 1; h <= n_layers; h++) {
-        const int gathers = graph != NULL && n_layers - h >= s->model.config.gathers_from;
+        const int32_t l = n_layers - h;
+        const int     gathers = graph != NULL && l >= s->model.config.gathers_from && l > last_complete(s);
 
         for (int64_t i = search->begin; i < search->end && gathers; i++) {
             for (int64_t e = graph->row_ptr[search->queue[i]]; e < graph->row_ptr[search->queue[i] + 1]; e++)
@@ -53,7 +65,7 @@ static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_
         if (gathers) GR_TRY(gr_ranks_search(s, search, h, error));
         search->begin = search->end;
         search->end = search->found;
-        s->reach[n_layers - h] = search->end;
+        s->reach[l] = search->end;
         GR_ASSERT(search->end <= s->n);
     }
 done:
@@ -91,8 +103,7 @@ int gr_masks_rows(const struct gr_setup *s)
 {
     if (!s->model.config.row_masks || s->model.config.kind->attends || gr_reads_halo(s)) return 0;
     if (s->given != NULL) return predicts_few(s);
-    /* Statistics of BatchNorm are over all vertices, in every layer. */
-    return s->model.config.norm != GR_NORM_BATCH && s->run.targets.n_train > 0;
+    return s->run.targets.n_train > 0;
 }
 
 int32_t gr_first_masked(const struct gr_setup *s)
@@ -105,7 +116,8 @@ static int reach_is_short(const struct gr_setup *s)
 {
     double rows = 0;
 
-    for (int32_t l = 1; l <= s->model.config.n_layers; l++) rows += (double)s->reach_of_all[l];
+    for (int32_t l = 1; l <= s->model.config.n_layers; l++)
+        rows += (double)(l > last_complete(s) ? s->reach_of_all[l] : s->data.n_vertices);
     return rows < 0.9 * (double)s->data.n_vertices * s->model.config.n_layers;
 }
 
@@ -126,11 +138,11 @@ static void reach_all(struct gr_setup *s, int32_t l)
 }
 
 /* Masks that save little are not worth a copy of their part of the graph. reach falls from layer to layer, so those
- * that are dropped belong to the first ones. */
+ * that are dropped belong to the first ones, as do layers that have all rows. */
 static void drop_long_reach(struct gr_setup *s)
 {
     for (int32_t l = 0; l <= s->model.config.n_layers; l++) {
-        if ((double)s->reach_of_all[l] > 0.95 * (double)s->data.n_vertices) reach_all(s, l);
+        if (l <= last_complete(s) || (double)s->reach_of_all[l] > 0.95 * (double)s->data.n_vertices) reach_all(s, l);
     }
 }
 

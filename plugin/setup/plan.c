@@ -64,7 +64,7 @@ static int64_t gradient_rows(const struct gr_setup *s)
 {
     if (s->given != NULL) return 0;
     if (s->reach[0] > 0 || s->over != NULL) return s->reach[s->model.config.kind->wide_gradient ? 0 : 1];
-    return gr_masks_rows(s) ? s->run.targets.n_train : s->n;
+    return gr_masks_rows(s) && s->model.config.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->n;
 }
 
 /* Of `all` rows, those of the input of layer l that are made: a prediction of a list makes no others. Before these are
