@@ -238,6 +238,11 @@ static const struct setup setups[] = {
     { "sparse_input=no label_rate=0.3 reuse_input=no halo.smoothing=0.5", 1, 1 },
     { "halo.drift_limit=0.2 optimizer=adam lr=0.05", 0, 0 },
 };
+static const struct setup largest[] = {
+    { "aggregator=max", 0, 0 },
+    { "aggregator=max halo.codec=q8 halo.codec_evaluation=same reuse_input=no", 0, 1 },
+    { "aggregator=max reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer halo.codec=bf16", 0, 0 },
+};
 
 static void test_setup(int number, const char *model, int32_t n_ranks, const struct setup *setup)
 {
@@ -564,5 +569,6 @@ int main(void)
     for (int m = 0; m < 7; m++)
         for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
             if (m < 6 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);
+    for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) test_setup(number++, "sage", 2 + (int)i, &largest[i]);
     return done();
 }
